@@ -421,6 +421,10 @@ fn typed(bytes: u64) -> String {
 fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
     let on_core = stage.on_core_share >= ON_CORE || analysis.cause == Cause::Processor;
     match stage.kind {
+        StageKind::Scan if on_core => {
+            "the cost is in listing directories: fewer, larger ones or faster cores would help"
+                .to_owned()
+        }
         StageKind::Scan => {
             "a tree with fewer, larger directories or a faster disk would help".to_owned()
         }
@@ -438,6 +442,9 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Str
             } else {
                 "the file system of the tree takes no more: a faster disk would help".into()
             }
+        }
+        StageKind::Compare if on_core => {
+            "one thread reads the live files and compares them: a faster core would help".into()
         }
         StageKind::Compare => {
             "the disk of the live files gives no more: a faster one would help".into()

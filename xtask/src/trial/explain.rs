@@ -16,6 +16,8 @@ use pipelines::{ActsOn, Pipeline};
 
 /// A change that gains less is none: two runs of the same differ by as much.
 const GAIN_MIN: f64 = 0.10;
+/// A change that gains less is not proposed, and no forecast of it is due.
+const WORTH_MIN: f64 = 0.15;
 /// Changes whose times differ by less gain the same.
 const ALIKE: f64 = 0.05;
 /// A forecast is right within this.
@@ -83,16 +85,22 @@ struct Truth {
     seconds: f64,
     /// Each change: its name, on what it acts, how long it took.
     changes: Vec<(&'static str, ActsOn, f64)>,
+    /// The time with the best of those that do the same work with the same parts.
+    remedied: f64,
 }
 
 impl Truth {
     fn measure(place: &Place, pipeline: &Pipeline, said: &Value) -> anyhow::Result<Truth> {
         let seconds = said["seconds"].as_f64().context("seconds of the explained run")?;
-        let mut changes = Vec::new();
+        let mut truth = Truth { seconds, changes: Vec::new(), remedied: seconds };
         for change in &pipeline.changes {
-            changes.push((change.name, change.acts_on, place.seconds(&change.line)?));
+            let seconds = place.seconds(&change.line)?;
+            truth.changes.push((change.name, change.acts_on, seconds));
+            if change.is_remedy {
+                truth.remedied = truth.remedied.min(seconds);
+            }
         }
-        Ok(Truth { seconds, changes })
+        Ok(truth)
     }
 
     fn best(&self) -> f64 {
@@ -102,6 +110,11 @@ impl Truth {
     /// Whether any single change gains.
     fn gains(&self) -> bool {
         self.best() < (1.0 - GAIN_MIN) * self.seconds
+    }
+
+    /// Whether anybody could gain by a single change what is worth a change.
+    fn is_remediable(&self) -> bool {
+        self.remedied < (1.0 - WORTH_MIN) * self.seconds
     }
 
     /// On what the change that gains most acts, and those that gain as much.
@@ -185,7 +198,7 @@ fn forecast(
     truth: &Truth,
 ) -> anyhow::Result<()> {
     let predicted = &said["predicted"];
-    if truth.gains() {
+    if truth.is_remediable() {
         let because = format!("{}; {truth}", sentences(said));
         outcome.check(GIVEN, !predicted.is_null(), because);
     }

@@ -185,6 +185,60 @@ fn what_is_said_of_several_loads_is_said_once() {
     assert_eq!(judged(&["read", "flat"]), [format!("load read: {edge}")]);
 }
 
+/// Loads that want opposite settings: none serves both, and none is said to.
+#[test]
+fn a_setting_that_costs_a_load_most_of_its_rate_serves_no_load() {
+    let judged = |far: f64| {
+        let loads = ["read", "write"];
+        let depths = [1u64, 16];
+        let factors = [
+            Factor {
+                name: "load".to_owned(),
+                role: Role::Load,
+                levels: loads.map(|it| Level::Text(it.to_owned())).to_vec(),
+                present: None,
+            },
+            Factor {
+                name: "depth".to_owned(),
+                role: Role::Setting,
+                levels: depths.map(Level::Number).to_vec(),
+                present: None,
+            },
+        ];
+        let mut runs = Vec::new();
+        for repeat in 1..=5 {
+            for (at, load) in loads.into_iter().enumerate() {
+                for (other, depth) in depths.into_iter().enumerate() {
+                    let scatter = 1.0 + 0.002 * (repeat as f64 - 3.0);
+                    let rate = 50e6 * scatter * if at == other { 1.0 } else { far };
+                    let cell = [
+                        ("load".to_owned(), Level::Text(load.to_owned())),
+                        ("depth".to_owned(), Level::Number(depth)),
+                    ];
+                    runs.push(RunRecord {
+                        cell: cell.into(),
+                        repeat,
+                        bytes: (rate * 2.0) as u64,
+                        seconds: 2.0,
+                        ..RunRecord::default()
+                    });
+                }
+            }
+        }
+        let judgement = judge(&factors, &runs, &Options::default());
+        let rule = |one: &&Sentence| one.finding.rule.id == "experiment.one-for-all";
+        let found = judgement.sentences.iter().find(rule).unwrap();
+        (found.subject, found.text.clone())
+    };
+    let (subject, text) = judged(0.3);
+    assert_eq!(subject, Subject::Finding, "{text}");
+    assert!(text.starts_with("no setting serves every load: "), "{text}");
+    assert!(text.contains(" 30 % of its rate with depth "), "{text}");
+    let (subject, text) = judged(0.9);
+    assert_eq!(subject, Subject::Set, "{text}");
+    assert!(text.starts_with("where one setting has to serve every load: "), "{text}");
+}
+
 /// Whatever is measured: of single runs nothing is set, gained, paid or found.
 #[test]
 fn one_run_is_never_a_finding() {

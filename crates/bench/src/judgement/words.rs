@@ -125,6 +125,8 @@ struct Common {
     worst: (Cell, usize),
     /// What each load keeps of its best at least, by the intervals.
     share: f64,
+    /// The same by the means.
+    mean_share: f64,
     /// Whether it is what is in force.
     is_present: bool,
 }
@@ -161,7 +163,8 @@ fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<Common> {
                 None => {
                     let is_present = index == found.baseline;
                     let own = (found.load.clone(), found.best);
-                    let one = Common { settings, worst: own, share: least, is_present };
+                    let one =
+                        Common { settings, worst: own, share: least, mean_share: told, is_present };
                     worst.push((one, 1, told));
                 }
             }
@@ -169,8 +172,15 @@ fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<Common> {
     }
     worst.retain(|(_, seen, _)| *seen == loads.len());
     let highest = worst.iter().map(|(.., share)| *share).fold(0.0, f64::max);
-    worst.into_iter().find(|(.., share)| *share >= highest - options.band).map(|(own, ..)| own)
+    let mut found = worst.into_iter().find(|(.., share)| *share >= highest - options.band);
+    if let Some((own, _, share)) = &mut found {
+        own.mean_share = *share;
+    }
+    found.map(|(own, ..)| own)
 }
+
+/// A load that keeps less of its best rate is not served by a setting.
+const SERVES_SHARE: f64 = 0.8;
 
 /// The sentence; of single runs there is none, nor where nothing is varied that could be set.
 fn one_for_all(common: &Common, factors: &[Factor], judgement: &Judgement) -> Option<Sentence> {
@@ -185,24 +195,31 @@ fn one_for_all(common: &Common, factors: &[Factor], judgement: &Judgement) -> Op
         .filter(|(name, _)| !load.contains_key(*name))
         .map(|(name, level)| (name.clone(), level.clone()))
         .collect();
+    let settings = shown_cell(&common.settings, factors);
+    let (worst, own_shown) = (shown_cell(load, factors), shown_cell(&own, factors));
     let share = (common.share * 100.0).floor();
-    let loses = if own == common.settings {
-        "with it every load is at its best".to_owned()
-    } else {
+    let serves = common.mean_share >= SERVES_SHARE;
+    let text = if !serves {
+        let mean = report::format::percent(common.mean_share);
         format!(
-            "{} loses most by it and keeps {share:.0} % or more of its rate with {}",
-            shown_cell(load, factors),
-            shown_cell(&own, factors),
+            "no setting serves every load: the one with which the worst load loses least, \
+             {settings}, gives {worst} {mean} of its rate with {own_shown}"
         )
+    } else {
+        let keep = if common.is_present { "keep " } else { "" };
+        let loses = if own == common.settings {
+            "with it every load is at its best".to_owned()
+        } else {
+            format!(
+                "{worst} loses most by it and keeps {share:.0} % or more of its rate with \
+                 {own_shown}"
+            )
+        };
+        format!("where one setting has to serve every load: {keep}{settings}; {loses}")
     };
-    let text = format!(
-        "where one setting has to serve every load: {}{}; {loses}",
-        if common.is_present { "keep " } else { "" },
-        shown_cell(&common.settings, factors),
-    );
     let finding = Finding::new(&rules::ONE_FOR_ALL, Certainty::Inferred, text);
     Some(Sentence::new(
-        Subject::Set,
+        if serves { Subject::Set } else { Subject::Finding },
         finding.with_number("share_of_best", common.share, Unit::Share),
     ))
 }

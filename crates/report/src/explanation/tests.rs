@@ -157,6 +157,25 @@ fn hashing_takes_all_cores_in_a_backup_and_those_asked_for_in_verify() {
     assert!(text.contains("one thread hashes all of a file"), "{text}");
 }
 
+/// A stage that works on a core is no evidence of a slow disk.
+#[test]
+fn what_works_on_a_core_is_not_told_to_get_a_faster_disk() {
+    let on_core = |kind| {
+        let last = stage(kind, [9.5, 0.1, 0.4], 9.5);
+        verified(last, [1.0, 0.0, 9.0], &verify("zstd"))
+    };
+    let waiting = |kind| {
+        let last = stage(kind, [9.5, 0.1, 0.4], 0.5);
+        verified(last, [1.0, 0.0, 9.0], &verify("zstd"))
+    };
+    for kind in [StageKind::Scan, StageKind::Compare, StageKind::Create] {
+        let text = on_core(kind);
+        assert!(!text.contains("disk"), "{kind:?}: {text}");
+        assert!(text.contains("would help"), "{kind:?}: {text}");
+        assert!(waiting(kind).contains("disk"), "{kind:?}: {}", waiting(kind));
+    }
+}
+
 #[test]
 fn nobody_is_told_of_a_rate_limit_that_was_not_set() {
     for kind in [

@@ -107,7 +107,16 @@ fn xz_block_bytes(words: &[String]) -> u64 {
 }
 
 fn zstd_job_bytes(words: &[String]) -> u64 {
-    if level(words, 3) < 10 { 8 << 20 } else { 32 << 20 }
+    // Four windows (zstd(1), --jobsize); windows of the levels for input of unknown size.
+    let window_mib = match level(words, 3) {
+        1 => return 2 << 20,
+        2 => 1,
+        3..=8 => 2,
+        9..=16 => 4,
+        17..=19 => 8,
+        _ => 32,
+    };
+    4 * window_mib << 20
 }
 
 /// A compressor with a lower level, where it has one.

@@ -84,6 +84,11 @@ fn more_threads_than_pieces_bring_nothing() {
     };
     assert!(of(240).is_some());
     assert_eq!(of(20), None);
+    // At level 15 zstd divides 30 MiB in two.
+    let mut zstd = stage("zstd -15", [9.9, 0.1, 0.0, 0.0]);
+    zstd.bytes_in = Some(30 << 20);
+    let seen = look(vec![stage("cat x", [0.1, 0.0, 9.9, 0.0]), zstd]);
+    assert!(judge(&seen, None).predicted.is_some());
 }
 
 /// `tar | gzip | dd of=drive`: what the drive does at its end overlaps with nothing.
