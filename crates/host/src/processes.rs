@@ -13,6 +13,8 @@ pub struct ProcessTimes {
     pub used_ticks: u64,
     /// The same of the children that it has waited for, and of theirs.
     pub children_ticks: u64,
+    /// What of both the kernel used.
+    pub system_ticks: u64,
     /// Ticks since the machine was started at which it began: tells a process from a later one with
     /// the same number.
     pub start_ticks: u64,
@@ -40,6 +42,7 @@ impl ProcessTimes {
         Some(ProcessTimes {
             used_ticks: number(14)?.saturating_add(number(15)?),
             children_ticks: number(16)?.saturating_add(number(17)?),
+            system_ticks: number(15)?.saturating_add(number(17)?),
             start_ticks: number(22)?,
             major_faults: number(12)?.saturating_add(number(13)?),
             has_ended: matches!(fields.first(), Some(&("Z" | "X"))),
@@ -54,6 +57,11 @@ impl ProcessTimes {
     /// The same with that of the children that it has waited for.
     pub fn with_children_seconds(&self) -> f64 {
         seconds(self.used_ticks.saturating_add(self.children_ticks))
+    }
+
+    /// What of that the kernel used.
+    pub fn system_seconds(&self) -> f64 {
+        seconds(self.system_ticks)
     }
 }
 
@@ -181,10 +189,11 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_anything() {
-        let text = b"71 (a) R 9 (b\n) S 1 71 71 0 -1 4194304 9 0 2 3 500 25 0 0 20 0 1 0 1234 5\n";
+        let text = b"71 (a) R 9 (b\n) S 1 71 71 0 -1 4194304 9 0 2 3 500 25 7 3 20 0 1 0 1234 5\n";
         let expected = ProcessTimes {
             used_ticks: 525,
-            children_ticks: 0,
+            children_ticks: 10,
+            system_ticks: 28,
             start_ticks: 1234,
             major_faults: 5,
             has_ended: false,

@@ -16,6 +16,7 @@ mod doing;
 mod followed;
 pub mod judge;
 pub mod line;
+mod missed;
 pub mod pace;
 pub mod rules;
 mod sampler;
@@ -78,6 +79,8 @@ pub struct Stage {
     pub threads: usize,
     /// Processor time of all its threads.
     pub processor_seconds: f64,
+    /// What of that the kernel used for its calls.
+    pub system_seconds: f64,
     /// On a core or waiting for one, with any of its threads.
     pub working_seconds: f64,
     /// Its input was empty.
@@ -129,6 +132,8 @@ pub struct Stage {
     pub arguments: Vec<String>,
     /// Whether it could only be seen from its pipes.
     pub is_hidden: bool,
+    /// Whether it had ended before it could be looked at: nothing is known of it but its words.
+    pub is_missed: bool,
 }
 
 /// For how long a stage waited for something.

@@ -11,6 +11,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use report::format::binary_size;
+
 use super::DiskError;
 use super::job::{Beside, Job, JobError, LINE_BYTES_MAX, Room, Section};
 use super::ramp::Ramp;
@@ -69,9 +71,18 @@ impl UserJob {
     pub fn read(file: &Path, wanted: Wanted<'_>) -> Result<UserJob, DiskError> {
         let wrong = |source: JobError| DiskError::Job { path: file.to_owned(), source };
         let text = text_of(file).map_err(|error| wrong(error.into()))?;
+        UserJob::of_text(file, &text, wanted)
+    }
+
+    /// The same of a job file whose text is known.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn of_text(file: &Path, text: &str, wanted: Wanted<'_>) -> Result<UserJob, DiskError> {
+        let wrong = |source: JobError| DiskError::Job { path: file.to_owned(), source };
         let variable = |name: &str| std::env::var(name).ok();
         let beside = Beside { sets: wanted.sets, variable: &variable };
-        let job = Job::read(&text, beside).map_err(wrong)?;
+        let job = Job::read(text, beside).map_err(wrong)?;
         let given = wanted.path.map(Given::of).transpose()?;
         let mut named = Vec::new();
         for section in job.sections() {
@@ -367,6 +378,10 @@ fn line(
 
 fn text_of(file: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(file)?.take(JOB_BYTES_MAX).read_to_string(&mut text)?;
+    File::open(file)?.take(JOB_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > JOB_BYTES_MAX {
+        let told = format!("it is longer than {}", binary_size(JOB_BYTES_MAX));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, told));
+    }
     Ok(text)
 }

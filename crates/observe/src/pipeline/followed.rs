@@ -53,6 +53,14 @@ pub(super) struct AtPipes {
     pub(super) is_input_over: bool,
 }
 
+/// What the kernel has counted of all processes of a stage.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    used_seconds: f64,
+    system_seconds: f64,
+    bytes: ProcessBytes,
+}
+
 /// A stage that is followed.
 pub(super) struct Followed {
     pub(super) process: Process,
@@ -65,7 +73,7 @@ pub(super) struct Followed {
     /// When it was first seen.
     pub(super) since: Instant,
     /// What its processes had used before it was looked at, once that is known.
-    before: Option<(f64, ProcessBytes)>,
+    before: Option<Counted>,
     /// Why its bytes are not told.
     uncounted_because: Option<&'static str>,
     /// Whether what it starts comes and goes.
@@ -92,7 +100,7 @@ impl Followed {
             inner: BTreeSet::new(),
             stage: Stage { pid: top, ..Stage::default() },
             since: Instant::now(),
-            before: is_new.then(<(f64, ProcessBytes)>::default),
+            before: is_new.then(Counted::default),
             uncounted_because: None,
             starts_others: false,
             worked: BTreeMap::new(),
@@ -229,12 +237,13 @@ impl Followed {
 
     /// What the kernel counted so far. What was started and waited for is with who did so.
     fn count(&mut self) {
-        let mut used_seconds = 0.0;
-        let mut all = ProcessBytes::default();
+        let mut counted = Counted::default();
+        let all = &mut counted.bytes;
         let mut moving = 0;
         for &process in &self.processes {
             let Some(times) = ProcessTimes::of(process) else { continue };
-            used_seconds += times.with_children_seconds();
+            counted.used_seconds += times.with_children_seconds();
+            counted.system_seconds += times.system_seconds();
             let Some(bytes) = ProcessBytes::of(process) else {
                 if !times.has_ended && Process::of(process).is_some() {
                     self.uncounted_because = Some(NOT_READABLE);
@@ -250,9 +259,13 @@ impl Followed {
         if moving > 1 {
             self.uncounted_because = Some(SEVERAL);
         }
-        let (before_seconds, before) = *self.before.get_or_insert((used_seconds, all));
+        let known = *self.before.get_or_insert(counted);
+        let (all, before) = (counted.bytes, known.bytes);
         let stage = &mut self.stage;
-        stage.processor_seconds = stage.processor_seconds.max(used_seconds - before_seconds);
+        let used_seconds = counted.used_seconds - known.used_seconds;
+        stage.processor_seconds = stage.processor_seconds.max(used_seconds);
+        let system_seconds = counted.system_seconds - known.system_seconds;
+        stage.system_seconds = stage.system_seconds.max(system_seconds);
         // A process that ends between two of these reads takes its share along.
         let most = |now: u64, before: u64, known: u64| now.saturating_sub(before).max(known);
         let bytes_in = stage.bytes_in.unwrap_or(0);

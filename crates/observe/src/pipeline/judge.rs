@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{Look, Stage, line, rules};
 use notes::{not_seen, short};
-pub use words::PROPOSED;
+pub use words::{PROPOSED, SHELLS};
 
 /// A stage that is busy for this share of the run is what the others wait for.
 const LIMIT_SHARE: f64 = 0.85;
@@ -154,8 +154,9 @@ impl Case<'_> {
             judgement.findings.push(finding);
             predicted.extend(change);
         }
+        // Of what the others wait for most of the time, a part may still be waiting for them.
+        predicted.extend(self.with_buffer());
         if is_turns {
-            predicted.extend(self.with_buffer());
             judgement.findings.extend(self.lone_blocker());
         } else if !judgement.findings.iter().any(|it| it.rule == &rules::SMALL_TAPE_WRITES) {
             judgement.findings.extend(self.small_calls());

@@ -238,6 +238,7 @@ impl Runner {
             Err(ProgramsError::Stopped(_)) => (None, None),
             Err(error) => return Err(Failure::new(&error, None)),
         };
+        look.add_missed(line);
         name_parts_of_shell(&mut look, &arguments, line);
         (look.drive, look.absent) = (drive::behind(&look), absent());
         let judgement = judge(&look, Some(line));

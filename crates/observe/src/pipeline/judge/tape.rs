@@ -14,7 +14,7 @@ const WRITES_MIN: u64 = 200;
 /// Of the run, which the writes must take.
 const WRITES_SHARE: f64 = 0.1;
 
-/// Processor time of a read and a write beside their bytes at most: what is more is other work.
+/// Processor time of a call beside its bytes at most: what is more is other work.
 const CALL_SECONDS_MAX: f64 = 60e-6;
 /// How fast a program reads and writes bytes where each is copied by the kernel.
 const COPY_BYTES_PER_SECOND: f64 = 1e9;
@@ -62,15 +62,15 @@ impl Case<'_> {
         Some((fixed.max(0.0), byte))
     }
 
-    /// Processor time that a write costs the last stage beside its bytes, for programs that do
-    /// nothing else with the data than to read and write them.
-    fn processor_seconds_each(&self, writes: &Writes) -> f64 {
+    /// Processor time that a call of the last stage costs the kernel beside its bytes.
+    fn call_seconds(&self, writes: &Writes) -> f64 {
         let Some(last) = self.look.stages.last() else { return 0.0 };
-        if line::blocks::option(last.program(), PROPOSED_BYTES).is_none() {
-            return 0.0;
-        }
+        let reads = match (last.bytes_in, last.read_bytes_mean) {
+            (Some(bytes), Some(mean)) => bytes as f64 / mean.max(1.0),
+            _ => 0.0,
+        };
         let copied = writes.bytes_each / COPY_BYTES_PER_SECOND;
-        (last.processor_seconds / writes.count - copied).clamp(0.0, CALL_SECONDS_MAX)
+        (last.system_seconds / (reads + writes.count) - copied).clamp(0.0, CALL_SECONDS_MAX)
     }
 
     /// How long it takes with larger writes, each of which costs a fixed time beside its bytes.
@@ -81,13 +81,15 @@ impl Case<'_> {
         let with_own =
             |own: f64| self.overlapped_with(Some((last, own.max(0.0))), self.used_seconds());
         if line::blocks::option(self.look.stages[last].program(), PROPOSED_BYTES).is_some() {
-            let each = fixed + self.processor_seconds_each(writes);
+            // Most programs read as much at once as they write.
+            let each = fixed + 2.0 * self.call_seconds(writes);
             let saved = (writes.count - fewer).max(0.0) * each;
             let seconds = with_own(self.seen_seconds(last) - saved)?;
             return Some(seconds.max(self.seconds() - saved));
         }
         // Another program writes, while this one goes on.
-        let seconds = with_own(self.seen_seconds(last) - writes.seconds_each * writes.count)?;
+        let each = writes.seconds_each + self.call_seconds(writes);
+        let seconds = with_own(self.seen_seconds(last) - each * writes.count)?;
         Some(seconds.max(fewer * fixed + moved * byte + self.end_seconds()))
     }
 

@@ -3,7 +3,7 @@
 use super::super::Stage;
 
 /// Programs that start others.
-pub(super) const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "busybox", "fish"];
+pub const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "busybox", "fish"];
 
 /// A program of one thread, and what does the same with several.
 pub(super) struct Parallel {
