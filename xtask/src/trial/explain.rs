@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Asked, Ground, Outcome, Trial};
 use ground::Place;
-use pipelines::{ActsOn, Pipeline};
+use pipelines::{ActsOn, Change, Pipeline};
 
 /// A change that gains less is none: two runs of the same differ by as much.
 const GAIN_MIN: f64 = 0.10;
@@ -83,28 +83,37 @@ impl Trial for Explain {
 struct Truth {
     /// The pipeline as it is, while it was explained.
     seconds: f64,
-    /// Each change: its name, on what it acts, how long it took.
-    changes: Vec<(&'static str, ActsOn, f64)>,
-    /// The time with the best of those that do the same work with the same parts.
-    remedied: f64,
+    changes: Vec<Changed>,
+}
+
+/// A change, and how long it took.
+struct Changed {
+    name: &'static str,
+    acts_on: ActsOn,
+    is_remedy: bool,
+    seconds: f64,
 }
 
 impl Truth {
     fn measure(place: &Place, pipeline: &Pipeline, said: &Value) -> anyhow::Result<Truth> {
         let seconds = said["seconds"].as_f64().context("seconds of the explained run")?;
-        let mut truth = Truth { seconds, changes: Vec::new(), remedied: seconds };
+        let mut changes = Vec::new();
         for change in &pipeline.changes {
             let seconds = place.seconds(&change.line)?;
-            truth.changes.push((change.name, change.acts_on, seconds));
-            if change.is_remedy {
-                truth.remedied = truth.remedied.min(seconds);
-            }
+            let Change { name, acts_on, is_remedy, .. } = *change;
+            changes.push(Changed { name, acts_on, is_remedy, seconds });
         }
-        Ok(truth)
+        Ok(Truth { seconds, changes })
     }
 
     fn best(&self) -> f64 {
-        self.changes.iter().map(|change| change.2).fold(self.seconds, f64::min)
+        self.changes.iter().map(|change| change.seconds).fold(self.seconds, f64::min)
+    }
+
+    /// The time with the best change that does the same work with the same parts.
+    fn remedied(&self) -> f64 {
+        let remedies = self.changes.iter().filter(|change| change.is_remedy);
+        remedies.map(|change| change.seconds).fold(self.seconds, f64::min)
     }
 
     /// Whether any single change gains.
@@ -114,27 +123,30 @@ impl Truth {
 
     /// Whether anybody could gain by a single change what is worth a change.
     fn is_remediable(&self) -> bool {
-        self.remedied < (1.0 - WORTH_MIN) * self.seconds
+        self.remedied() < (1.0 - WORTH_MIN) * self.seconds
     }
 
-    /// On what the change that gains most acts, and those that gain as much.
+    /// On what the change that gains most acts, and those that gain as much: of all changes, and of
+    /// those that can be made. Without the longer of two stages that take turns a run is shorter
+    /// than with a buffer between them, and still the turns are what can be changed.
     fn limits(&self) -> Vec<ActsOn> {
-        let most = (1.0 + ALIKE) * self.best();
-        let best = self.changes.iter().filter(|change| change.2 <= most);
-        best.map(|change| change.1).collect()
+        let of = |best: f64| move |change: &&Changed| change.seconds <= (1.0 + ALIKE) * best;
+        let remedies = self.changes.iter().filter(|change| change.is_remedy);
+        let remedied = remedies.filter(|_| self.is_remediable()).filter(of(self.remedied()));
+        self.changes.iter().filter(of(self.best())).chain(remedied).map(|it| it.acts_on).collect()
     }
 
     /// The time without any waiting between stages, as far as buffers bring it about.
     fn overlapped(&self) -> f64 {
-        let buffers = self.changes.iter().filter(|change| change.1 == ActsOn::Waiting);
-        buffers.map(|change| change.2).fold(self.seconds, f64::min)
+        let buffers = self.changes.iter().filter(|change| change.acts_on == ActsOn::Waiting);
+        buffers.map(|change| change.seconds).fold(self.seconds, f64::min)
     }
 }
 
 impl std::fmt::Display for Truth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "as it is {:.2} s", self.seconds)?;
-        for (name, acts_on, seconds) in &self.changes {
+        for Changed { name, acts_on, seconds, .. } in &self.changes {
             write!(f, ", {name} ({acts_on}) {seconds:.2} s")?;
         }
         Ok(())

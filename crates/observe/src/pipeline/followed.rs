@@ -86,6 +86,8 @@ pub(super) struct Followed {
     throttled: Option<(f64, f64)>,
     calls: (u64, u64),
     waits: BTreeMap<String, f64>,
+    /// Most threads of it that worked at the same time.
+    working_at_once: usize,
 }
 
 impl Followed {
@@ -109,6 +111,7 @@ impl Followed {
             throttled: None,
             calls: (0, 0),
             waits: BTreeMap::new(),
+            working_at_once: 0,
         }
     }
 
@@ -179,7 +182,7 @@ impl Followed {
             self.find_processes(tops);
         }
         let mut found = None;
-        let mut count = 0;
+        let (mut count, mut working) = (0, 0);
         for at in 0..self.processes.len() {
             let process = self.processes[at];
             for thread in threads::of(process) {
@@ -196,6 +199,7 @@ impl Followed {
                     Doing::Sleeping if name(process).as_deref() == Some(SLEEP) => Doing::Slept,
                     here => here,
                 };
+                working += usize::from(here == Doing::Working);
                 if here == Doing::Working && process != self.process.pid {
                     self.works_in(process, seconds);
                 }
@@ -206,6 +210,7 @@ impl Followed {
         }
         let Some(found) = found else { return };
         self.stage.threads = self.stage.threads.max(count);
+        self.working_at_once = self.working_at_once.max(working);
         self.stage.lifetime_seconds = self.since.elapsed().as_secs_f64();
         self.stage.is_hidden |= found == Doing::Hidden;
         self.count();
@@ -343,9 +348,11 @@ impl Followed {
             stage.throttled_seconds = throttled.min(stage.working_seconds);
         }
         stage.fit();
-        if stage.threads <= 1 && stage.throttled_seconds < THROTTLED_SHARE * stage.lifetime_seconds
-        {
-            stage.works_for(ran + waited);
+        // A shell and what it starts one after the other work like one thread.
+        let is_one_at_a_time = self.working_at_once <= 1 && !stage.is_hidden;
+        if is_one_at_a_time && stage.throttled_seconds < THROTTLED_SHARE * stage.lifetime_seconds {
+            // What ended between two looks is counted with who waited for it.
+            stage.works_for(ran.max(stage.processor_seconds) + waited);
         }
         stage.core_wait_seconds = waited.min(stage.working_seconds);
         stage.tail_seconds = stage.tail_seconds.min(stage.busy_seconds());
@@ -379,14 +386,28 @@ impl Stage {
 
     /// One thread does nothing else while it is on a core or waits for one, and the kernel counts
     /// both. Looks alone are wrong by a third now and then: the timer that wakes who looks has its
-    /// place in what it looks at.
+    /// place in what it looks at. What they count as work too often is short waiting between calls;
+    /// a sleep is seen for as long as it is.
     fn works_for(&mut self, seconds: f64) {
+        let seconds = seconds.min(self.lifetime_seconds);
         let rest = self.lifetime_seconds - self.working_seconds;
-        if rest <= 0.0 {
+        let short =
+            self.starved_seconds + self.blocked_seconds + self.device_seconds - self.flush_seconds;
+        let surplus = self.working_seconds - seconds;
+        if surplus > 0.0 && short > 0.0 {
+            let factor = (short + surplus) / short;
+            let device = self.device_seconds - self.flush_seconds;
+            let write = (self.device_write_seconds - self.flush_seconds).max(0.0);
+            self.starved_seconds *= factor;
+            self.blocked_seconds *= factor;
+            self.device_seconds += device * (factor - 1.0);
+            self.device_write_seconds += write * (factor - 1.0);
+        } else if rest > 0.0 {
+            self.scale_waits((self.lifetime_seconds - seconds) / rest);
+        } else {
             return;
         }
-        self.working_seconds = seconds.min(self.lifetime_seconds);
-        self.scale_waits((self.lifetime_seconds - self.working_seconds) / rest);
+        self.working_seconds = seconds;
     }
 
     /// Each kind of waiting, and what is told of one of them apart.
@@ -472,6 +493,20 @@ mod tests {
         assert!((stage.working_seconds - 9.0).abs() < 1e-9, "{stage:?}");
         assert!((stage.starved_seconds - 0.5).abs() < 1e-9, "{stage:?}");
         assert!((stage.device_write_seconds - 0.25).abs() < 1e-9, "{stage:?}");
+        // Where looks saw too much work a sleep is as long as before.
+        let mut bursts = Stage {
+            lifetime_seconds: 10.0,
+            working_seconds: 3.0,
+            blocked_seconds: 1.0,
+            device_seconds: 2.0,
+            flush_seconds: 1.0,
+            other_seconds: 4.0,
+            clock_seconds: 4.0,
+            ..Stage::default()
+        };
+        bursts.works_for(1.0);
+        let waits = [bursts.blocked_seconds, bursts.device_seconds, bursts.other_seconds];
+        assert_eq!((bursts.working_seconds, waits), (1.0, [2.0, 3.0, 4.0]), "{bursts:?}");
         // Who was never seen to wait may have done so between two looks, for nobody knows what.
         let mut busy = Stage { lifetime_seconds: 2.0, working_seconds: 2.0, ..Stage::default() };
         busy.works_for(1.0);

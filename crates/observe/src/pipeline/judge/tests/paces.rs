@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::{look, on_a_drive, rules_of, stage, waits_for, writes};
-use crate::pipeline::Drive;
+use crate::pipeline::{Drive, Pipe};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -199,6 +199,7 @@ fn a_buffer_behind_bursts_that_are_the_limit() {
     let gzip = stage("gzip -1", [1.35, 4.55, 0.0, 0.0]);
     let mut seen = look(vec![waits_for("the clock", bursts), gzip]);
     seen.stages[0].bytes_out = Some(60 << 20);
+    seen.pipes = vec![Pipe { from: 0, to: 1, ..Pipe::default() }];
     let found = judge(&seen, Some("bash bursts | gzip -1 >x"));
     assert_eq!((found.limit, rules_of(&found)), (Some(0), vec!["pipeline.pace"]));
     let predicted = found.predicted.unwrap();
