@@ -106,7 +106,7 @@ impl Tally {
         let mut clauses: Vec<String> = kinds.map(|(harm, objects)| objects.clause(*harm)).collect();
         let holds_none = run.command == Command::Backup && run.files == 0;
         if holds_none && self.kinds.contains_key(&Harm::Unread) {
-            clauses.push("the archive holds no file".to_owned());
+            clauses.push(format!("the archive holds {}", no_file(run)));
         }
         Verdict { state, text: format!("{word}: {}", clauses.join("; ")) }
     }
@@ -173,6 +173,11 @@ fn words(harm: Harm) -> Option<(&'static str, &'static str)> {
             return None;
         }
     })
+}
+
+/// What an archive without files does not have: folders and links may be in it.
+pub fn no_file(run: &RunReport) -> &'static str {
+    if run.members > 1 { "no regular file" } else { "no file" }
 }
 
 /// Of a run that warned of nothing: whether it had anything to do.
@@ -242,9 +247,12 @@ mod tests {
         let verdict = tally.verdict(&run(Command::Backup));
         let text = "INCOMPLETE: 60 files could not be read (tree/0 and others)";
         assert_eq!((verdict.state, &*verdict.text), (State::Incomplete, text));
-        let none = RunReport { files: 0, ..run(Command::Backup) };
-        let text = format!("{text}; the archive holds no file");
-        assert_eq!(tally.verdict(&none).text, text);
+        let none = RunReport { files: 0, members: 1, ..run(Command::Backup) };
+        let with = |what: &str| format!("{text}; the archive holds {what}");
+        assert_eq!(tally.verdict(&none).text, with("no file"));
+        // Links and folders are in it.
+        let links = RunReport { members: 3, ..none };
+        assert_eq!(tally.verdict(&links).text, with("no regular file"));
     }
 
     #[test]

@@ -37,6 +37,26 @@ fn given(path: &Path) -> Wanted<'_> {
     Wanted { path: Some(path), sets: &[] }
 }
 
+/// What the runs take is said before the first one, and the budget where it is too short for them.
+#[test]
+fn the_time_of_runs_is_forecast() {
+    let stop = |repeats_min, budget_seconds| Stop {
+        repeats_min,
+        budget_seconds,
+        ..Stop::default()
+    };
+    let one = 10.0 + FIO_START_SECONDS;
+    let said = foretold(4, 10.0, &stop(3, 600.0)).unwrap();
+    let all = report::format::duration(12.0 * one);
+    assert!(said.starts_with(&format!("3 repeats of 4 combinations take {all} or more")), "{said}");
+    assert!(said.ends_with(" each"), "{said}");
+    let said = foretold(4, 10.0, &stop(5, 60.0)).unwrap();
+    assert!(said.ends_with("; the budget of 1 min 00 s is over before (--budget)"), "{said}");
+    // A length and no time: nothing is known before the first run.
+    assert_eq!(foretold(4, 0.0, &stop(3, 600.0)), None);
+    assert_eq!(foretold(0, 10.0, &stop(3, 600.0)), None);
+}
+
 /// The real fio on a small file.
 #[test]
 fn fio_runs_what_a_cell_says() {

@@ -185,47 +185,44 @@ fn what_is_said_of_several_loads_is_said_once() {
     assert_eq!(judged(&["read", "flat"]), [format!("load read: {edge}")]);
 }
 
+/// Two loads at two depths: `rates` are those of reads at both depths, then those of writes.
+fn at_two_depths(rates: [[f64; 2]; 2]) -> Judgement {
+    let factor = |name: &str, role, levels| Factor {
+        name: name.to_owned(),
+        role,
+        levels,
+        present: None,
+    };
+    let loads = ["read", "write"].map(|it| Level::Text(it.to_owned()));
+    let depths = [1, 16].map(Level::Number);
+    let factors = [
+        factor("load", Role::Load, loads.to_vec()),
+        factor("depth", Role::Setting, depths.to_vec()),
+    ];
+    let mut runs = Vec::new();
+    for repeat in 1..=5 {
+        for (load, rates) in loads.iter().zip(rates) {
+            for (depth, rate) in depths.iter().zip(rates) {
+                let rate = 50e6 * rate * (1.0 + 0.002 * (repeat as f64 - 3.0));
+                let cell = [("load", load.clone()), ("depth", depth.clone())];
+                runs.push(RunRecord {
+                    cell: cell.map(|(name, level)| (name.to_owned(), level)).into(),
+                    repeat,
+                    bytes: (rate * 2.0) as u64,
+                    seconds: 2.0,
+                    ..RunRecord::default()
+                });
+            }
+        }
+    }
+    judge(&factors, &runs, &Options::default())
+}
+
 /// Loads that want opposite settings: none serves both, and none is said to.
 #[test]
 fn a_setting_that_costs_a_load_most_of_its_rate_serves_no_load() {
     let judged = |far: f64| {
-        let loads = ["read", "write"];
-        let depths = [1u64, 16];
-        let factors = [
-            Factor {
-                name: "load".to_owned(),
-                role: Role::Load,
-                levels: loads.map(|it| Level::Text(it.to_owned())).to_vec(),
-                present: None,
-            },
-            Factor {
-                name: "depth".to_owned(),
-                role: Role::Setting,
-                levels: depths.map(Level::Number).to_vec(),
-                present: None,
-            },
-        ];
-        let mut runs = Vec::new();
-        for repeat in 1..=5 {
-            for (at, load) in loads.into_iter().enumerate() {
-                for (other, depth) in depths.into_iter().enumerate() {
-                    let scatter = 1.0 + 0.002 * (repeat as f64 - 3.0);
-                    let rate = 50e6 * scatter * if at == other { 1.0 } else { far };
-                    let cell = [
-                        ("load".to_owned(), Level::Text(load.to_owned())),
-                        ("depth".to_owned(), Level::Number(depth)),
-                    ];
-                    runs.push(RunRecord {
-                        cell: cell.into(),
-                        repeat,
-                        bytes: (rate * 2.0) as u64,
-                        seconds: 2.0,
-                        ..RunRecord::default()
-                    });
-                }
-            }
-        }
-        let judgement = judge(&factors, &runs, &Options::default());
+        let judgement = at_two_depths([[1.0, far], [far, 1.0]]);
         let rule = |one: &&Sentence| one.finding.rule.id == "experiment.one-for-all";
         let found = judgement.sentences.iter().find(rule).unwrap();
         (found.subject, found.text.clone())
@@ -237,6 +234,27 @@ fn a_setting_that_costs_a_load_most_of_its_rate_serves_no_load() {
     let (subject, text) = judged(0.9);
     assert_eq!(subject, Subject::Set, "{text}");
     assert!(text.starts_with("where one setting has to serve every load: "), "{text}");
+}
+
+/// What is faster for one load and slower for another has no average that says anything.
+#[test]
+fn a_change_that_turns_around_has_no_average() {
+    let of_depth = |judgement: &Judgement| {
+        let is_it = |it: &&Effect| it.change.factor == "depth" && it.with.is_none();
+        judgement.effects.iter().find(is_it).unwrap().clone()
+    };
+    let turned = of_depth(&at_two_depths([[1.0, 0.5], [0.5, 1.0]]));
+    let [slowest, fastest] = *turned.turns_around.clone().unwrap();
+    assert_eq!(slowest.others["load"], Level::Text("read".to_owned()));
+    assert!((slowest.ratio - 0.5).abs() < 1e-6, "{slowest:?}");
+    assert!((fastest.ratio - 2.0).abs() < 1e-6, "{fastest:?}");
+    assert!(!turned.is_average());
+    // More for one load than for another is an average still; so is what is slower by nothing that
+    // is settled.
+    for rates in [[[1.0, 2.0], [1.0, 1.2]], [[1.0, 2.0], [1.0, 0.9995]]] {
+        let found = of_depth(&at_two_depths(rates));
+        assert_eq!((found.is_average(), found.turns_around), (true, None), "{rates:?}");
+    }
 }
 
 /// Whatever is measured: of single runs nothing is set, gained, paid or found.

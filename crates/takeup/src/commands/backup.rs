@@ -18,7 +18,7 @@ use flow::run::RunReport;
 use model::tape::generation::Generation;
 use report::escape::escape;
 use report::streaming::TapeSummary;
-use report::verdict::{State, Verdict};
+use report::verdict::{State, Verdict, no_file};
 use serde_json::{Value, json};
 use sets::{BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, TapeReport};
 use tree::{Attributes, FileSystems};
@@ -175,7 +175,8 @@ fn all_left_out(run: &RunReport, excluded: &[String]) -> Option<Verdict> {
     }
     let globs: Vec<String> = excluded.iter().map(|glob| escape(glob.as_bytes())).collect();
     let text = format!(
-        "INCOMPLETE: the archive holds no file: --exclude {} left out what there was",
+        "INCOMPLETE: the archive holds {}: --exclude {} left out what there was",
+        no_file(run),
         globs.join(" ")
     );
     Some(Verdict { state: State::Incomplete, text })

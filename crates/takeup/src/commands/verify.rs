@@ -12,7 +12,7 @@ use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::escape;
 use report::format::{count, counted};
-use report::verdict::{State, Verdict};
+use report::verdict::{State, Verdict, no_file};
 use serde_json::{Value, json};
 use tree::{Attributes, CompareOwners, Difference};
 
@@ -122,7 +122,10 @@ fn verdict(report: &VerifyReport, beside: Verdict) -> Verdict {
     if beside.state > State::Done {
         return beside;
     }
-    let empty = if report.run.files == 0 { ", and holds no file" } else { "" };
+    let empty = match report.run.files {
+        0 => format!(", and holds {}", no_file(&report.run)),
+        _ => String::new(),
+    };
     let text = format!("the archive is sound{empty}: checked with {}", with(report));
     Verdict { state: State::Done, text }
 }

@@ -166,6 +166,14 @@ fn an_archive_in_which_nothing_is_is_told() {
     check(path, &backup, "empty", verdict, 0);
     let first = first_line(&run(path, &["verify", "h.tar"]));
     assert_eq!(first, "the archive is sound, and holds no file: checked with 1 block checksum");
+    // Links are something.
+    fs::create_dir(path.join("links")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", path.join("links/one")).unwrap();
+    let some = run(path, &["backup", "links", "--to", "l.tar", "--quiet"]);
+    assert_eq!((some.status.code(), &*some.stderr), (Some(0), &b""[..]));
+    let first = first_line(&run(path, &["verify", "l.tar"]));
+    let expected = "the archive is sound, and holds no regular file: checked with 1 block checksum";
+    assert_eq!(first, expected);
     fs::write(path.join("nothing"), "").unwrap();
     let pipe = ["pipe", "--from", "nothing", "--to", "p", "--overwrite"];
     check(path, &pipe, "empty", "EMPTY: the source gave no data", 0);

@@ -7,7 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::tempdir;
 
+use crate::captured_record::captured;
 use crate::command::{Done, run, takeup};
+use crate::watch_record;
 
 /// Clears the screen, sets the title, goes back in the line, turns the direction, and an
 /// introducer of sequences that is one character in UTF-8.
@@ -161,6 +163,107 @@ fn members_of_archives_and_files_of_others() {
         &["pipe", nothing, "--to", nothing],
         &[HOSTILE],
         &["backup", "--compress", HOSTILE],
+    ] {
+        harmless(&with(arguments), &format!("{arguments:?}"));
+    }
+}
+
+/// Every string of a record of a watch, and names of devices, which are keys as well.
+#[test]
+fn records_of_watches() {
+    let folder = tempdir().unwrap();
+    let record = folder.path().join("night.ndjson");
+    let path = record.to_str().unwrap();
+    let load = watch_record::Load { seconds: 12, idle: 5..6, ..watch_record::Load::default() };
+    let text = watch_record::text(&load);
+    std::fs::write(&record, &text).unwrap();
+    let check = |hostile: &Path, what: &str| {
+        let hostile = hostile.to_str().unwrap();
+        for arguments in [
+            &["watch", "--from", hostile, "--plain"][..],
+            &["watch", "--from", hostile, "--json"],
+            &["report", hostile],
+            &["report", hostile, "--json"],
+            &["compare", path, hostile],
+            &["compare", path, hostile, "--json"],
+            &["plan", path, "--source-from", hostile],
+            &["sim", "disk", hostile, "--from", hostile],
+        ] {
+            harmless(&with(arguments), &format!("{what}: {arguments:?}"));
+        }
+    };
+    each_replaced(&record, check);
+    let name = serde_json::to_string(&format!("sda{}", HOSTILE.replace('\r', ""))).unwrap();
+    let renamed = folder.path().join("renamed.ndjson");
+    std::fs::write(&renamed, text.replace("sda", name.trim_matches('"'))).unwrap();
+    let done = with(&["watch", "--from", renamed.to_str().unwrap(), "--plain"]);
+    assert_eq!(done.code, Some(0), "{}", done.errors);
+    let shown = String::from_utf8_lossy(&done.output).into_owned();
+    assert!(shown.contains("sdax\\u001b"), "the device is not shown: {shown}");
+    check(&renamed, "names of devices");
+}
+
+#[test]
+fn records_of_captures() {
+    let folder = tempdir().unwrap();
+    let record = folder.path().join("shop.ndjson");
+    std::fs::write(&record, captured().to_lines()).unwrap();
+    let path = record.to_str().unwrap();
+    let job = folder.path().join("job.fio");
+    let job = job.to_str().unwrap();
+    each_replaced(&record, |hostile, pointer| {
+        let hostile = hostile.to_str().unwrap();
+        for arguments in [
+            &["capture", "--from", hostile][..],
+            &["capture", "--from", hostile, "--json"],
+            &["capture", "--from", hostile, "--fio", job],
+            &["report", hostile],
+            &["report", hostile, "--json"],
+            &["compare", path, hostile],
+        ] {
+            let _ = std::fs::remove_file(job);
+            harmless(&with(arguments), &format!("{pointer}: {arguments:?}"));
+        }
+    });
+}
+
+/// A program that has such a name, and is started with such words.
+#[test]
+fn programs_of_a_pipeline_and_recordings_of_others() {
+    let folder = tempdir().unwrap();
+    let name = folder.path().join("\u{1b}[2Jsleep");
+    std::fs::copy("/bin/sleep", &name).unwrap();
+    let quoted = format!("'{}'", name.display());
+    let words = HOSTILE.replace('\'', "");
+    for line in [
+        format!("{quoted} 0.6 | cat"),
+        format!("{quoted} 0.6; echo '{words}' >&2; false"),
+        format!("echo '{words}' | {quoted} 0.5"),
+        format!("'{words}'"),
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let done = run(takeup().arg("explain").args(json).arg(&line));
+            harmless(&done, &line);
+        }
+    }
+    let shown = with(&["explain", &format!("{quoted} 0.6 | cat")]);
+    let shown = String::from_utf8_lossy(&shown.output).into_owned();
+    assert!(shown.contains("\\u001b[2Jsleep"), "the program is not shown: {shown}");
+    let strace = format!(
+        "7 1795163581.500000 openat(AT_FDCWD, \"{HOSTILE}\", O_RDONLY) = 3</{HOSTILE}> <0.1>\n\
+         7 1795163581.600000 read(3</{HOSTILE}>, \"\", 4096) = 4096 <0.000100>\n\
+         7 1795163581.700000 {HOSTILE}(3) = 0 <0.000100>\n"
+    );
+    let job = format!("[{HOSTILE}]\nfilename={HOSTILE}\nrw=read\nsize=1m\n{HOSTILE}={HOSTILE}\n");
+    let [recording, file] = ["strace", "job.fio"].map(|name| folder.path().join(name));
+    std::fs::write(&recording, strace.replace("x\u{1b}", "\u{1b}")).unwrap();
+    std::fs::write(&file, job).unwrap();
+    let [recording, file] = [&recording, &file].map(|path| path.to_str().unwrap());
+    for arguments in [
+        &["capture", "--import", recording][..],
+        &["capture", "--import", recording, "--json"],
+        &["bench", "disk", "--job", file, "--print-plan"],
+        &["bench", "disk", "--job", file, "--job-set", HOSTILE, "--json"],
     ] {
         harmless(&with(arguments), &format!("{arguments:?}"));
     }

@@ -8,6 +8,8 @@
 
 mod block_devices;
 mod budgets;
+#[path = "../command_line/captured_record.rs"]
+mod captured_record;
 mod command;
 mod freshness;
 mod fuse_target;
@@ -22,3 +24,5 @@ mod privileges;
 mod shortage;
 mod signals;
 mod space;
+#[path = "../command_line/watch_record.rs"]
+mod watch_record;
