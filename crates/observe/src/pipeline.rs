@@ -81,6 +81,8 @@ pub struct Stage {
     pub processor_seconds: f64,
     /// What of that the kernel used for its calls.
     pub system_seconds: f64,
+    /// What one of its threads was on a core and waited for one at most, of several; `None` of one.
+    pub busiest_thread_seconds: Option<f64>,
     /// On a core or waiting for one, with any of its threads.
     pub working_seconds: f64,
     /// Its input was empty.

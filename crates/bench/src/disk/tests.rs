@@ -40,11 +40,8 @@ fn given(path: &Path) -> Wanted<'_> {
 /// What the runs take is said before the first one, and the budget where it is too short for them.
 #[test]
 fn the_time_of_runs_is_forecast() {
-    let stop = |repeats_min, budget_seconds| Stop {
-        repeats_min,
-        budget_seconds,
-        ..Stop::default()
-    };
+    let stop =
+        |repeats_min, budget_seconds| Stop { repeats_min, budget_seconds, ..Stop::default() };
     let one = 10.0 + FIO_START_SECONDS;
     let said = foretold(4, 10.0, &stop(3, 600.0)).unwrap();
     let all = report::format::duration(12.0 * one);

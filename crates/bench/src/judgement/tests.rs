@@ -187,12 +187,8 @@ fn what_is_said_of_several_loads_is_said_once() {
 
 /// Two loads at two depths: `rates` are those of reads at both depths, then those of writes.
 fn at_two_depths(rates: [[f64; 2]; 2]) -> Judgement {
-    let factor = |name: &str, role, levels| Factor {
-        name: name.to_owned(),
-        role,
-        levels,
-        present: None,
-    };
+    let factor =
+        |name: &str, role, levels| Factor { name: name.to_owned(), role, levels, present: None };
     let loads = ["read", "write"].map(|it| Level::Text(it.to_owned()));
     let depths = [1, 16].map(Level::Number);
     let factors = [

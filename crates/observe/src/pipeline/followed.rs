@@ -339,6 +339,13 @@ impl Followed {
             self.schedule.iter().map(since).sum::<f64>()
         };
         let (ran, waited) = (of(|schedule| schedule.ran_ns), of(|schedule| schedule.waited_ns));
+        let each = self.schedule.iter().map(|(thread, now)| {
+            let before = self.schedule_before.get(thread).copied().unwrap_or_default();
+            let ns = now.ran_ns.saturating_sub(before.ran_ns)
+                + now.waited_ns.saturating_sub(before.waited_ns);
+            ns as f64 / 1e9
+        });
+        stage.busiest_thread_seconds = each.reduce(f64::max).filter(|_| stage.threads > 1);
         let throttled = self.throttled.map_or(0.0, |(first, last)| (last - first).max(0.0));
         if stage.threads <= 1 {
             // A thread that is kept back looks as if it ran: it cannot have been for longer than

@@ -133,7 +133,12 @@ impl Case<'_> {
 
     /// The limit, what would change it, and what that would bring.
     fn judge_limit(&self, judgement: &mut Judgement) {
-        let limit = self.limit();
+        let mut limit = self.limit();
+        if limit.stage.is_none()
+            && let Some(shared) = self.shared_limit()
+        {
+            limit = shared;
+        }
         judgement.limit = limit.stage;
         let rule = limit.finding.rule;
         judgement.findings.push(limit.finding);
@@ -169,6 +174,32 @@ impl Case<'_> {
         judgement.predicted = predicted.into_iter().reduce(|best, next| {
             if next.seconds < (1.0 - ALIKE) * best.seconds { next } else { best }
         });
+    }
+
+    /// The longest of stages that take turns, where more cores for it bring more than a buffer.
+    fn shared_limit(&self) -> Option<Limit> {
+        let stage = self.stage();
+        let busy_share = self.share(self.seen_seconds(self.longest)).min(1.0);
+        let works = stage.working_seconds >= MOSTLY * stage.busy_seconds();
+        if busy_share < NEARLY_SHARE || !works {
+            return None;
+        }
+        let shared = self.one_core()?.1?.seconds;
+        let buffered = self.with_buffer().map_or(self.look.seconds, |it| it.seconds);
+        let finding = || self.works(busy_share).with_number("busy", busy_share, Unit::Share);
+        (shared < (1.0 - ALIKE) * buffered)
+            .then(|| Limit { stage: Some(self.longest), finding: finding() })
+    }
+
+    fn works(&self, busy_share: f64) -> Finding {
+        let stage = self.stage();
+        let inner = match &stage.works_most {
+            Some(inner) if inner != stage.program() => format!(", most of it in {inner}"),
+            _ => String::new(),
+        };
+        let (who, told) = (self.named(self.longest), percent(busy_share));
+        let what = format!("{who} is the limit: it works for {told} of the run{inner}");
+        Finding::new(&rules::WORK, Certainty::Measured, what)
     }
 
     /// The first finding tells what the change would bring.
@@ -256,7 +287,6 @@ impl Case<'_> {
             return Limit { stage: None, finding: self.turns(busy_share) };
         }
         let who = self.named(self.longest);
-        let told = percent(busy_share);
         let is_mostly = |seconds: f64| seconds >= MOSTLY * stage.busy_seconds();
         let held = self.declared_seconds(self.longest).filter(|&it| it >= stage.busy_seconds());
         let finding = if is_quota {
@@ -281,12 +311,7 @@ impl Case<'_> {
             let what = format!("{who} is the limit: it waits for {}", self.waits(stage));
             Finding::new(&rules::PACE, Certainty::Measured, what)
         } else {
-            let inner = match &stage.works_most {
-                Some(inner) if inner != stage.program() => format!(", most of it in {inner}"),
-                _ => String::new(),
-            };
-            let what = format!("{who} is the limit: it works for {told} of the run{inner}");
-            Finding::new(&rules::WORK, Certainty::Measured, what)
+            self.works(busy_share)
         };
         let mut finding = finding.with_number("busy", busy_share, Unit::Share);
         if self.share(kept) >= CORE_WAIT_SHARE {

@@ -41,6 +41,7 @@ impl Case<'_> {
             .with_number("writes", self.share(writes), Unit::Share)
             .with_number("rest", self.share(rest), Unit::Share);
         let is_last = self.longest + 1 == self.look.stages.len();
+        let writes = writes - if is_last { self.spared_by_buffer() } else { 0.0 };
         let own = Some((self.longest, rest.max(writes) + stage.flush_seconds));
         let seconds = self.overlapped_with(own, self.used_seconds()).filter(|_| is_last);
         let predicted = seconds.and_then(|seconds| {
@@ -94,7 +95,7 @@ impl Case<'_> {
         self.declared_seconds(self.longest)?;
         let stage = self.stage();
         let own = (stage.busy_seconds() - stage.clock_seconds).max(0.0);
-        let seconds = self.overlapped_with(Some((self.longest, own)), self.used_seconds())?;
+        let seconds = self.fed_with((self.longest, own))?;
         let command = self.split.as_deref().and_then(|split| {
             let stage = pace::without_rate(split.get(self.longest)?)?;
             line::with_stage(split, self.longest, stage)

@@ -8,7 +8,9 @@ use super::{Case, line, rules};
 /// Waiting that is so many times what the drive needs, and this longer, is for its stops.
 const STOPS_RATIO: f64 = 1.5;
 const STOPS_SECONDS: f64 = 0.3;
-/// What the kernel and its caller take for a write at most.
+/// What the kernel and its caller take for a write as a rule.
+const CALL_SECONDS: f64 = 60e-6;
+/// The same at most.
 pub(super) const KERNEL_SECONDS: f64 = 300e-6;
 
 /// Programs whose output a drive cannot make smaller.
@@ -56,6 +58,22 @@ impl Case<'_> {
         let bytes = last.bytes_out? as f64;
         let needed = medium + last.write_calls as f64 * each + bytes * byte;
         Some((last.device_write_seconds - last.flush_seconds, needed))
+    }
+
+    /// What the last stage waits less for the drive's writes with a buffer in front, where what the
+    /// drive takes for a write is known: it then waits for what its commands take, and the medium
+    /// is held against all of it elsewhere.
+    pub(super) fn spared_by_buffer(&self) -> f64 {
+        let of = || {
+            let last = self.look.stages.last()?;
+            let drive = self.look.drive.as_ref()?;
+            Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
+            let each = drive.command_seconds? + CALL_SECONDS;
+            let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
+            let needed = last.write_calls as f64 * each + last.bytes_out? as f64 * byte;
+            Some((last.device_write_seconds - last.flush_seconds - needed).max(0.0))
+        };
+        of().unwrap_or(0.0)
     }
 
     /// Whether the drive was waited for much longer than it takes for the data: it stops for want

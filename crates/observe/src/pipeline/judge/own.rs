@@ -62,7 +62,18 @@ impl Case<'_> {
 
     /// How long a stage takes by itself, with its end; `None` where that is not known.
     fn own_seconds(&self, at: usize) -> Option<f64> {
-        (!self.hides_its_pace(at)).then(|| self.seen_seconds(at))
+        let spared = if at + 1 == self.look.stages.len() { self.spared_by_buffer() } else { 0.0 };
+        (!self.hides_its_pace(at)).then(|| self.seen_seconds(at) - spared)
+    }
+
+    /// The same of a stage that always has input. Threads that did one after the other for want of
+    /// it overlap then: they take as long as the busiest of them, or all of them on the cores.
+    fn fed_seconds(&self, at: usize) -> Option<f64> {
+        let own = self.own_seconds(at)?;
+        let stage = &self.look.stages[at];
+        let Some(busiest) = stage.busiest_thread_seconds else { return Some(own) };
+        let fed = busiest.max(stage.processor_seconds / self.left_cores());
+        Some(own - (stage.working_seconds - fed).max(0.0))
     }
 
     /// How long a stage goes on where nothing overlaps with it: once its input is over, and at the
@@ -95,6 +106,19 @@ impl Case<'_> {
             Some((stage, seconds)) if stage == at => Some(seconds),
             _ => self.own_seconds(at),
         };
+        self.overlapped_by(own, used_seconds)
+    }
+
+    /// The same where a stage that kept all others waiting takes so long: they are fed then.
+    pub(super) fn fed_with(&self, (changed, seconds): (usize, f64)) -> Option<f64> {
+        let own = |at: usize| match at == changed {
+            true => Some(seconds),
+            false => self.fed_seconds(at),
+        };
+        self.overlapped_by(own, self.used_seconds())
+    }
+
+    fn overlapped_by(&self, own: impl Fn(usize) -> Option<f64>, used_seconds: f64) -> Option<f64> {
         let (mut longest, mut tails) = (0.0_f64, 0.0);
         for at in 0..self.look.stages.len() {
             let own = own(at)?;

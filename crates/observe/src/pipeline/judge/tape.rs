@@ -17,7 +17,7 @@ const WRITES_SHARE: f64 = 0.1;
 /// Processor time of a call beside its bytes at most: what is more is other work.
 const CALL_SECONDS_MAX: f64 = 60e-6;
 /// How fast a program reads and writes bytes where each is copied by the kernel.
-const COPY_BYTES_PER_SECOND: f64 = 1e9;
+const COPY_BYTES_PER_SECOND: f64 = 4e9;
 
 /// Small writes of the last stage.
 struct Writes {
@@ -62,15 +62,18 @@ impl Case<'_> {
         Some((fixed.max(0.0), byte))
     }
 
-    /// Processor time that a call of the last stage costs the kernel beside its bytes.
-    fn call_seconds(&self, writes: &Writes) -> f64 {
-        let Some(last) = self.look.stages.last() else { return 0.0 };
-        let reads = match (last.bytes_in, last.read_bytes_mean) {
-            (Some(bytes), Some(mean)) => bytes as f64 / mean.max(1.0),
-            _ => 0.0,
+    /// Calls of the last stage that read, and processor time that a call costs the kernel beside its
+    /// bytes.
+    fn reads(&self, writes: &Writes) -> (f64, f64) {
+        let Some(last) = self.look.stages.last() else { return (0.0, 0.0) };
+        let (reads, read_bytes) = match (last.bytes_in, last.read_bytes_mean) {
+            (Some(bytes), Some(mean)) => (bytes as f64 / mean.max(1.0), bytes as f64),
+            _ => (0.0, 0.0),
         };
-        let copied = writes.bytes_each / COPY_BYTES_PER_SECOND;
-        (last.system_seconds / (reads + writes.count) - copied).clamp(0.0, CALL_SECONDS_MAX)
+        let moved = read_bytes + writes.count * writes.bytes_each;
+        let copied = moved / COPY_BYTES_PER_SECOND;
+        let each = (last.system_seconds - copied) / (reads + writes.count);
+        (reads, each.clamp(0.0, CALL_SECONDS_MAX))
     }
 
     /// How long it takes with larger writes, each of which costs a fixed time beside its bytes.
@@ -80,15 +83,17 @@ impl Case<'_> {
         let fewer = (moved / PROPOSED_BYTES as f64).ceil();
         let with_own =
             |own: f64| self.overlapped_with(Some((last, own.max(0.0))), self.used_seconds());
+        let (reads, call_seconds) = self.reads(writes);
+        let saved_writes = (writes.count - fewer).max(0.0);
         if line::blocks::option(self.look.stages[last].program(), PROPOSED_BYTES).is_some() {
             // Most programs read as much at once as they write.
-            let each = fixed + 2.0 * self.call_seconds(writes);
-            let saved = (writes.count - fewer).max(0.0) * each;
+            let saved_calls = saved_writes + (reads - fewer).max(0.0);
+            let saved = saved_writes * fixed + saved_calls * call_seconds;
             let seconds = with_own(self.seen_seconds(last) - saved)?;
             return Some(seconds.max(self.seconds() - saved));
         }
         // Another program writes, while this one goes on.
-        let each = writes.seconds_each + self.call_seconds(writes);
+        let each = writes.seconds_each + call_seconds;
         let seconds = with_own(self.seen_seconds(last) - each * writes.count)?;
         Some(seconds.max(fewer * fixed + moved * byte + self.end_seconds()))
     }
@@ -118,9 +123,17 @@ impl Case<'_> {
             || "collect blocks of 64 KiB in front of the tape".to_owned(),
             |option| format!("write 64 KiB with each call ({option})"),
         );
-        let Some((fixed, byte)) = self.costs(&writes) else {
-            let unknown = "what it saves is not known: what a write costs this drive is not known";
-            return Some((finding.with_action(format!("{change}; {unknown}")), None));
+        let costs = self.costs(&writes).ok_or("what a write costs this drive is not known");
+        let costs = match self.drive_stops() {
+            true => Err("the drive stops for want of data, and may then no longer"),
+            false => costs,
+        };
+        let (fixed, byte) = match costs {
+            Ok(costs) => costs,
+            Err(why) => {
+                let action = format!("{change}; what it saves is not known: {why}");
+                return Some((finding.with_action(action), None));
+            }
         };
         let seconds = self.larger_seconds(&writes, fixed, byte)?;
         let command = self.split.as_deref().and_then(|split| {

@@ -139,6 +139,7 @@ fn cores_that_others_have_hide_no_limit() {
         stage("cat", [0.1, 9.9, 0.0, 0.0]),
     ]);
     seen.stages[0].processor_seconds = 0.2;
+    seen.absent = vec!["pigz"];
     assert_eq!(judge(&seen, None).limit, None);
     seen.stages[0].core_wait_seconds = 2.5;
     let found = judge(&seen, None);

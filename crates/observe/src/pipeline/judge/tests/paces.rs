@@ -36,6 +36,23 @@ fn a_rate_that_is_held_is_the_limit_however_it_is_held() {
     assert_eq!(predicted.command.unwrap(), "head -c 80M noise | pv -q | gzip -1");
 }
 
+/// zstd reads, compresses and writes with a thread for each. One that starves does one after the
+/// other; one that is fed does them beside each other.
+#[test]
+fn threads_that_starved_overlap_when_they_are_fed() {
+    let mut seen = paced();
+    seen.stages[2] = stage("zstd -9", [3.2, 1.75, 0.0, 0.0]);
+    (seen.stages[2].bytes_in, seen.stages[2].threads) = (Some(80 << 20), 3);
+    seen.stages[2].processor_seconds = 3.4;
+    seen.stages[2].busiest_thread_seconds = Some(2.1);
+    let predicted = judge(&seen, None).predicted.unwrap();
+    assert!((predicted.seconds - 2.1).abs() < 1e-9, "{predicted:?}");
+    // No thread is more than all, and all of it takes the cores for so long.
+    seen.stages[2].busiest_thread_seconds = Some(1.0);
+    let predicted = judge(&seen, None).predicted.unwrap();
+    assert!((predicted.seconds - 1.75).abs() < 1e-9, "{predicted:?}");
+}
+
 /// What sleeps by a rule of its own may make up for it, or not.
 #[test]
 fn the_floor_of_what_sleeps_and_waits_is_not_known() {
@@ -207,6 +224,44 @@ fn a_buffer_behind_bursts_that_are_the_limit() {
     assert!(predicted.command.unwrap().contains("bursts | takeup pipe --ring 64M | gzip"));
 }
 
+/// Both work most of the time, and more cores for the longer one bring more than a buffer.
+#[test]
+fn the_longest_of_two_that_take_turns_is_the_limit_where_it_can_be_shared() {
+    let mut bursts = stage("bash bursts", [0.1, 0.0, 1.6, 0.0]);
+    (bursts.other_seconds, bursts.lifetime_seconds) = (0.6, 2.3);
+    let gzip = stage("gzip -1", [1.8, 0.5, 0.0, 0.0]);
+    let mut seen = look(vec![waits_for("the clock", bursts), gzip]);
+    seen.stages[0].bytes_out = Some(75 << 20);
+    let found = judge(&seen, Some("bash bursts | gzip -1 >x"));
+    assert_eq!(found.limit, Some(1));
+    assert_eq!(rules_of(&found), ["pipeline.work", "pipeline.one-core"]);
+    assert!(found.predicted.unwrap().command.unwrap().contains("pigz"));
+    // Without it the turns are what can be changed.
+    seen.absent = vec!["pigz"];
+    let found = judge(&seen, Some("bash bursts | gzip -1 >x"));
+    assert_eq!((found.limit, rules_of(&found)), (None, vec!["pipeline.turns"]));
+    assert!(found.predicted.unwrap().command.unwrap().contains("takeup pipe"));
+}
+
+/// `gzip | dd of=drive`: dd waits for the drive, which now and then runs out of data. What the
+/// drive takes for the writes is known, and with a buffer it takes no more.
+#[test]
+fn a_drive_with_a_buffer_in_front_takes_what_its_commands_take() {
+    let mut dd = writes("/dev/nst0", stage("dd obs=64k of=/dev/nst0", [0.1, 0.8, 0.0, 2.1]));
+    (dd.bytes_out, dd.write_bytes_mean, dd.write_calls) = (Some(46 << 20), Some(65536.0), 736);
+    (dd.device_write_seconds, dd.flush_seconds) = (2.1, 0.3);
+    let gzip = stage("gzip -1", [1.1, 0.1, 1.8, 0.0]);
+    let mut seen = look(vec![stage("cat x", [0.1, 0.0, 2.9, 0.0]), gzip, dd]);
+    seen.drive = small_writes(1.0).drive;
+    let drive = seen.drive.as_mut().unwrap();
+    (drive.highest_bytes_per_second, drive.interface_bytes_per_second) = (39e6, Some(156e6));
+    drive.synchronise_seconds = Some(0.29);
+    let found = judge(&seen, Some("cat x | gzip -1 | dd obs=64k of=/dev/nst0"));
+    assert_eq!(found.limit, None, "{found:?}");
+    // 48.2 MB at 39 MB/s and a filemark.
+    assert!((found.predicted.clone().unwrap().seconds - 1.527).abs() < 1e-2, "{found:?}");
+}
+
 /// A drive that stops and starts makes its writer wait much longer than it takes: what is left of
 /// that with a buffer is not known.
 #[test]
@@ -259,15 +314,23 @@ fn small_writes_to_a_tape_are_told_and_what_larger_ones_save() {
     let expected = "stage 1 (tar) writes 10 KiB to /dev/nst0 with each call: 307 us each, 9.00 \
                     s in all: each write costs a fixed time beside its bytes";
     assert_eq!(finding.sentence(), expected);
-    // 29,296 writes of 290 us beside their bytes, with as many reads, become 4,578. A call takes
-    // 13.7 us of the kernel, of which 10.2 are copying.
+    // 29,296 writes of 290 us beside their bytes, with as many reads, become 4,578. The kernel takes
+    // 0.8 s for all calls, of which 0.15 s are copying: 11.1 us for each.
     let predicted = found.predicted.unwrap();
-    assert!(
-        (predicted.seconds - (10.0 - 24_718.0 * (290e-6 + 6.8e-6))).abs() < 0.01,
-        "{predicted:?}"
-    );
+    assert!((predicted.seconds - (10.0 - 24_718.0 * (290e-6 + 22.2e-6))).abs() < 0.01);
     assert_eq!(predicted.command.unwrap(), "tar -b 128 -cf /dev/nst0 x");
-    assert!(finding.gain.as_ref().unwrap().starts_with("-b 128 saves about 7.3"), "{finding:?}");
+    assert!(finding.gain.as_ref().unwrap().starts_with("-b 128 saves about 7.7"), "{finding:?}");
+    // Where the drive stops, larger writes may end that: the time is not known.
+    let mut stops = small_writes(10240.0);
+    stops.drive.as_mut().unwrap().command_seconds = Some(20e-6);
+    (stops.seconds, stops.piped_seconds) = (40.0, 40.0);
+    let tar = &mut stops.stages[0];
+    (tar.device_seconds, tar.device_write_seconds) = (39.5, 39.0);
+    tar.lifetime_seconds = 40.0;
+    let found = judge(&stops, Some(typed));
+    assert_eq!(found.predicted, None, "{found:?}");
+    let action = found.findings[1].action.clone().unwrap();
+    assert!(action.ends_with("the drive stops for want of data, and may then no longer"));
     // Large ones are left alone.
     let large = judge(&small_writes(65536.0), Some(typed));
     assert!(!rules_of(&large).contains(&"pipeline.small-tape-writes"), "{large:?}");
