@@ -58,6 +58,10 @@ pub struct Drive {
     pub name: String,
     /// What it puts on its medium at most, in bytes per second.
     pub highest_bytes_per_second: f64,
+    /// What it writes while it moves at the least; with less it stops. `None` where it is not known.
+    pub lowest_bytes_per_second: Option<f64>,
+    /// What it takes to go back behind a stop and to start again, in seconds.
+    pub stop_seconds: Option<f64>,
     /// Whether it compresses what it is given, by what is known of it.
     pub compresses: bool,
     /// What a write costs beside its bytes, in seconds; `None` where that is not known.

@@ -29,6 +29,8 @@ pub struct VirtualDrive {
     pub interface_bytes_per_second: Option<f64>,
     /// What a filemark takes once everything is on the medium, in seconds.
     pub synchronise_seconds: Option<f64>,
+    /// What going back behind a stop and starting again takes, in seconds.
+    pub stop_seconds: Option<f64>,
 }
 
 impl VirtualDrive {
@@ -57,6 +59,7 @@ impl VirtualDrive {
             interface_bytes_per_second: parameter("host_bytes_per_second")
                 .map(|rate| rate * speed_up),
             synchronise_seconds: seconds("synchronise_ns"),
+            stop_seconds: seconds("back_hitch_ns"),
         })
     }
 

@@ -166,7 +166,10 @@ impl Case<'_> {
         } else if !judgement.findings.iter().any(|it| it.rule == &rules::SMALL_TAPE_WRITES) {
             judgement.findings.extend(self.small_calls());
         }
-        judgement.findings.extend(self.stops());
+        if let Some((finding, change)) = self.stops() {
+            judgement.findings.push(finding);
+            predicted.extend(change);
+        }
         if rule == &rules::PACE {
             predicted.extend(self.without_rate());
         }

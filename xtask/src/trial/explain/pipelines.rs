@@ -176,7 +176,7 @@ fn two_stages(random: &mut Random) -> Pipeline {
         without("second costs nothing", 3, line(first, "", "cat")),
         buffer(line(first, &format!("{BUFFER} | "), second)),
     ];
-    Pipeline::of_files(line(first, "", second), 70 * MB, changes)
+    Pipeline::of_files(line(first, "", second), 200 * MB, changes)
 }
 
 /// Something that goes two ways.
@@ -192,9 +192,9 @@ fn tee(random: &mut Random) -> Pipeline {
         without("compressor costs nothing", 3, line(&with, "", "cat")),
         buffer(line(&with, &format!("{BUFFER} | "), compress)),
     ];
-    // Without a compressor 70 MB pass too fast to be looked at.
+    // Without a compressor 140 MB pass too fast to be looked at.
     let works = compress != "cat" || inner.contains("gzip");
-    Pipeline::of_files(line(&with, "", compress), if works { 70 } else { 400 } * MB, changes)
+    Pipeline::of_files(line(&with, "", compress), if works { 140 } else { 400 } * MB, changes)
 }
 
 /// A drive whose motions are short, so that a case is.
@@ -229,7 +229,7 @@ fn tar_to_tape(random: &mut Random) -> Pipeline {
         buffer(format!("tar -b {factor} -cf - files | {BUFFER} -s 256k -f -o drive/nst0")),
         without("no drive", 1, format!("tar -b {factor} -cf - files | cat >/dev/null")),
     ];
-    let bytes = if factor == "2" { 12 * MB } else { 48 * MB };
+    let bytes = if factor == "2" { 24 * MB } else { 96 * MB };
     let scenery = Scenery::Drive(drive(random, (30, 120)));
     Pipeline { line: line(factor), bytes, scenery, changes }
 }
@@ -265,8 +265,8 @@ fn small_blocks(random: &mut Random) -> Pipeline {
         without("no drive", last, null),
     ];
     let scenery = Scenery::Drive(drive(random, (20, 100)));
-    let bytes = if size == "4k" { 20 * MB } else { 40 * MB };
-    let bytes = if line.contains("files") { 30 * MB } else { bytes };
+    let bytes = if size == "4k" { 40 * MB } else { 80 * MB };
+    let bytes = if line.contains("files") { 60 * MB } else { bytes };
     Pipeline {
         line: line.replace("-F drive", "-O drive"),
         bytes,
@@ -305,13 +305,13 @@ fn compressed_to_tape(random: &mut Random) -> Pipeline {
         changes.push(on("64 KiB", 2, format!("{source} | gzip -1 | dd obs=64k of=drive/nst0")));
     }
     let scenery = Scenery::Drive(drive(random, (12, 70)));
-    Pipeline { line: line("gzip -1", target), bytes: 44 * MB, scenery, changes }
+    Pipeline { line: line("gzip -1", target), bytes: 88 * MB, scenery, changes }
 }
 
 /// A source that works in bursts with pauses.
 fn bursts(random: &mut Random) -> Pipeline {
     let (count, size, pause) =
-        (between(random, 3, 6), between(random, 6, 20), between(random, 1, 9));
+        (between(random, 3, 6), between(random, 10, 40), between(random, 1, 9));
     let compress = one_of(random, &["gzip -1", "zstd -9"]);
     let shared = if compress == "gzip -1" { "pigz -1" } else { "zstd -9 -T0" };
     let line = |pause: &str, buffer: &str, compress: &str| {
@@ -326,7 +326,7 @@ fn bursts(random: &mut Random) -> Pipeline {
         on("all cores", 2, line(&sleep, "", shared)),
         buffer(line(&sleep, &format!("{BUFFER} | "), compress)),
     ];
-    Pipeline::of_files(line(&sleep, "", compress), 20 * MB, changes)
+    Pipeline::of_files(line(&sleep, "", compress), 40 * MB, changes)
 }
 
 /// A disk in front that is slow, or a target that is paced.

@@ -3,7 +3,7 @@
 use finding::{Certainty, Finding, Unit};
 use report::format::{duration, rate};
 
-use super::{Case, line, rules};
+use super::{Case, Predicted, line, rules};
 
 /// Waiting that is so many times what the drive needs, and this longer, is for its stops.
 const STOPS_RATIO: f64 = 1.5;
@@ -11,7 +11,10 @@ const STOPS_SECONDS: f64 = 0.3;
 /// What the kernel and its caller take for a write as a rule.
 const CALL_SECONDS: f64 = 60e-6;
 /// The same at most.
-pub(super) const KERNEL_SECONDS: f64 = 300e-6;
+pub(super) const KERNEL_SECONDS: f64 = 120e-6;
+
+/// Blocks of the buffer that is proposed.
+const BUFFER_BLOCK_BYTES: u64 = 512 << 10;
 
 /// Programs whose output a drive cannot make smaller.
 const COMPRESSORS: [&str; 16] = [
@@ -83,8 +86,47 @@ impl Case<'_> {
             .is_some_and(|(waited, needed)| waited > STOPS_RATIO * needed + STOPS_SECONDS)
     }
 
+    /// How long it takes where the drive is given all that it takes, by a last stage that takes that
+    /// many seconds without its end. A source that is slower than the drive stops it all the same:
+    /// what is collected meanwhile comes behind the end of the source, half of it as a rule.
+    pub(super) fn streamed_seconds(&self, own_seconds: f64) -> Option<f64> {
+        let drive = self.look.drive.as_ref()?;
+        let medium = Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
+        let mark = drive.synchronise_seconds?;
+        let before = self.look.stages.len().checked_sub(1)?;
+        let mut source = own_seconds.max(self.used_seconds() / self.left_cores());
+        for at in 0..before {
+            source = source.max(self.fed_seconds(at)?);
+        }
+        if source <= medium {
+            return Some(medium + mark);
+        }
+        let rate = self.look.stages.last()?.bytes_out? as f64 / source;
+        let stop = match rate >= drive.lowest_bytes_per_second? {
+            true => 0.0,
+            false => drive.stop_seconds? / 2.0 * (1.0 + medium / source),
+        };
+        Some(source + mark + stop)
+    }
+
+    /// How long the last stage, or the buffer between it and the drive, is busy, without its end.
+    fn behind_buffer_seconds(&self) -> Option<f64> {
+        let last = self.look.stages.last()?;
+        let own = self.seen_seconds(self.look.stages.len() - 1) - last.device_write_seconds;
+        Some(own.max(self.host_seconds(BUFFER_BLOCK_BYTES)?))
+    }
+
+    /// How long the drive takes to be given all data in blocks of so many bytes.
+    pub(super) fn host_seconds(&self, block_bytes: u64) -> Option<f64> {
+        let drive = self.look.drive.as_ref()?;
+        let bytes = self.look.stages.last()?.bytes_out?;
+        let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
+        let blocks = bytes.div_ceil(block_bytes) as f64;
+        Some(blocks * (drive.command_seconds? + CALL_SECONDS) + bytes as f64 * byte)
+    }
+
     /// That it stops, and what helps.
-    pub(super) fn stops(&self) -> Option<Finding> {
+    pub(super) fn stops(&self) -> Option<(Finding, Option<Predicted>)> {
         let (waited, needed) = self.waited_and_needed().filter(|_| self.drive_stops())?;
         let what = format!(
             "{} was waited for for {}, and takes the data in {} where it never stops",
@@ -93,17 +135,25 @@ impl Case<'_> {
             duration(needed)
         );
         let command = self.split.as_deref().and_then(line::buffered);
-        let change = "put a buffer in front of the drive; what it saves is not known";
         let finding = Finding::new(&rules::DRIVE_STOPS, Certainty::Inferred, what)
             .because("a drive that runs out of data stops, goes back and starts again")
             .with_number("waited", waited, Unit::Seconds)
             .with_number("needed", needed, Unit::Seconds);
-        Some(match command {
+        let change = "put a buffer in front of the drive";
+        let seconds = self.behind_buffer_seconds().and_then(|own| self.streamed_seconds(own));
+        let predicted = seconds.map(|seconds| Predicted {
+            change: change.to_owned(),
+            command: command.clone(),
+            seconds: self.whole(seconds),
+        });
+        let unknown = if predicted.is_some() { "" } else { "; what it saves is not known" };
+        let finding = match command {
             Some(command) => {
-                finding.with_action(format!("{change}: {command}")).with_command(command)
+                finding.with_action(format!("{change}{unknown}: {command}")).with_command(command)
             }
-            None => finding.with_action(change),
-        })
+            None => finding.with_action(format!("{change}{unknown}")),
+        };
+        Some((finding, predicted))
     }
 
     /// The same in words.

@@ -68,7 +68,7 @@ impl Case<'_> {
 
     /// The same of a stage that always has input. Threads that did one after the other for want of
     /// it overlap then: they take as long as the busiest of them, or all of them on the cores.
-    fn fed_seconds(&self, at: usize) -> Option<f64> {
+    pub(super) fn fed_seconds(&self, at: usize) -> Option<f64> {
         let own = self.own_seconds(at)?;
         let stage = &self.look.stages[at];
         let Some(busiest) = stage.busiest_thread_seconds else { return Some(own) };
@@ -82,6 +82,16 @@ impl Case<'_> {
         let stage = &self.look.stages[at];
         let is_last = at + 1 == self.look.stages.len();
         stage.tail_seconds.max(if is_last { stage.flush_seconds } else { 0.0 })
+    }
+
+    /// The same where the stage takes that many seconds with its end: what it does there itself
+    /// becomes longer or shorter as the rest does.
+    fn tail_with(&self, at: usize, own_seconds: f64) -> f64 {
+        let seen = self.seen_seconds(at);
+        let end = if at + 1 == self.look.stages.len() { self.end_seconds() } else { 0.0 };
+        let work = (self.tail_seconds(at) - end).max(0.0);
+        let ratio = (own_seconds - end).max(0.0) / (seen - end).max(f64::MIN_POSITIVE);
+        (end + work * ratio.min(1.0)).min(own_seconds)
     }
 
     /// The first stage whose pace is hidden.
@@ -122,7 +132,7 @@ impl Case<'_> {
         let (mut longest, mut tails) = (0.0_f64, 0.0);
         for at in 0..self.look.stages.len() {
             let own = own(at)?;
-            let tail = self.tail_seconds(at).min(own);
+            let tail = self.tail_with(at, own);
             longest = longest.max(own - tail);
             tails += tail;
         }

@@ -98,6 +98,18 @@ impl Case<'_> {
         Some(seconds.max(fewer * fixed + moved * byte + self.end_seconds()))
     }
 
+    /// The same of a drive that stops: where it is given its data faster than it writes them, it no
+    /// longer does. Otherwise nothing is known.
+    fn larger_streamed_seconds(&self) -> Option<f64> {
+        let last = self.look.stages.len().checked_sub(1)?;
+        let stage = &self.look.stages[last];
+        let host = self.host_seconds(PROPOSED_BYTES)?;
+        let rest = (self.seen_seconds(last) - stage.device_write_seconds).max(0.0);
+        let has_option = line::blocks::option(stage.program(), PROPOSED_BYTES).is_some();
+        let own = if has_option { rest + host } else { rest.max(host) };
+        self.streamed_seconds(own).filter(|_| own <= self.drive_seconds() || !has_option)
+    }
+
     /// Small writes to a tape by the stage that the others wait for, and what larger ones bring.
     pub(super) fn small_tape_writes(&self) -> Option<(Finding, Option<Predicted>)> {
         let tape = self.tape()?;
@@ -123,19 +135,21 @@ impl Case<'_> {
             || "collect blocks of 64 KiB in front of the tape".to_owned(),
             |option| format!("write 64 KiB with each call ({option})"),
         );
-        let costs = self.costs(&writes).ok_or("what a write costs this drive is not known");
-        let costs = match self.drive_stops() {
-            true => Err("the drive stops for want of data, and may then no longer"),
-            false => costs,
+        let unknown = |why: &str| {
+            let action = format!("{change}; what it saves is not known: {why}");
+            Some((finding.clone().with_action(action), None))
         };
-        let (fixed, byte) = match costs {
-            Ok(costs) => costs,
-            Err(why) => {
-                let action = format!("{change}; what it saves is not known: {why}");
-                return Some((finding.with_action(action), None));
+        let Some((fixed, byte)) = self.costs(&writes) else {
+            return unknown("what a write costs this drive is not known");
+        };
+        let seconds = if self.drive_stops() {
+            match self.larger_streamed_seconds() {
+                Some(seconds) => seconds,
+                None => return unknown("the drive stops for want of data, and may then no longer"),
             }
+        } else {
+            self.larger_seconds(&writes, fixed, byte)?
         };
-        let seconds = self.larger_seconds(&writes, fixed, byte)?;
         let command = self.split.as_deref().and_then(|split| {
             let mut all = split.to_vec();
             let changed = larger.or_else(|| line::blocks::collected(split.last()?))?;

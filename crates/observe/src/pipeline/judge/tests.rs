@@ -389,6 +389,8 @@ fn on_a_drive(compresses: bool, stages: Vec<Stage>) -> Look {
     let drive = Drive {
         name,
         highest_bytes_per_second: 10e6,
+        lowest_bytes_per_second: None,
+        stop_seconds: None,
         compresses,
         command_seconds: None,
         interface_bytes_per_second: None,

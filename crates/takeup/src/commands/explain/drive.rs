@@ -19,6 +19,8 @@ fn drive(name: &str) -> Option<Drive> {
         return Some(Drive {
             name: name.to_owned(),
             highest_bytes_per_second: played.highest_bytes_per_second as f64,
+            lowest_bytes_per_second: Some(played.lowest_bytes_per_second as f64),
+            stop_seconds: played.stop_seconds,
             compresses: played.compresses,
             command_seconds: played.command_seconds,
             interface_bytes_per_second: played.interface_bytes_per_second,
@@ -30,6 +32,8 @@ fn drive(name: &str) -> Option<Drive> {
     Some(Drive {
         name: name.to_owned(),
         highest_bytes_per_second: Generation::of_product(&product)?.highest_speed() as f64,
+        lowest_bytes_per_second: None,
+        stop_seconds: None,
         // It may, and only a question would tell.
         compresses: true,
         // No maker publishes what a command costs or a filemark takes.
