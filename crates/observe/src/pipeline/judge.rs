@@ -69,7 +69,7 @@ pub struct Predicted {
 /// Judges what was seen; `typed` is the pipeline as it was typed, if it was.
 pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
     let split = typed.and_then(line::stages).filter(|split| split.len() == look.stages.len());
-    let mut case = Case { look, split, longest: 0 };
+    let mut case = Case { look, split, longest: 0, is_shared: false };
     let mut judgement = Judgement {
         limit: None,
         longest_stage_seconds: None,
@@ -89,6 +89,11 @@ pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
     if let Some(outside) = case.outside() {
         judgement.findings.push(outside);
     } else {
+        if case.limit().stage.is_none()
+            && let Some(stage) = case.shared_stage()
+        {
+            (case.longest, case.is_shared) = (stage, true);
+        }
         case.judge_limit(&mut judgement);
     }
     judgement.findings.extend(case.small_pipes());
@@ -108,7 +113,10 @@ struct Case<'a> {
     look: &'a Look,
     /// The stages as typed, if they are those that were seen.
     split: Option<Vec<String>>,
+    /// The stage that is judged: the longest, or one of stages that take turns and can be shared.
     longest: usize,
+    /// Whether it is that one.
+    is_shared: bool,
 }
 
 impl Case<'_> {
@@ -133,12 +141,7 @@ impl Case<'_> {
 
     /// The limit, what would change it, and what that would bring.
     fn judge_limit(&self, judgement: &mut Judgement) {
-        let mut limit = self.limit();
-        if limit.stage.is_none()
-            && let Some(shared) = self.shared_limit()
-        {
-            limit = shared;
-        }
+        let limit = self.limit();
         judgement.limit = limit.stage;
         let rule = limit.finding.rule;
         judgement.findings.push(limit.finding);
@@ -179,19 +182,20 @@ impl Case<'_> {
         });
     }
 
-    /// The longest of stages that take turns, where more cores for it bring more than a buffer.
-    fn shared_limit(&self) -> Option<Limit> {
-        let stage = self.stage();
-        let busy_share = self.share(self.seen_seconds(self.longest)).min(1.0);
-        let works = stage.working_seconds >= MOSTLY * stage.busy_seconds();
-        if busy_share < NEARLY_SHARE || !works {
-            return None;
-        }
-        let shared = self.one_core()?.1?.seconds;
+    /// Of stages that take turns one that works, and for which more cores bring more than a buffer
+    /// between them: the one that gains most.
+    fn shared_stage(&self) -> Option<usize> {
         let buffered = self.with_buffer().map_or(self.look.seconds, |it| it.seconds);
-        let finding = || self.works(busy_share).with_number("busy", busy_share, Unit::Share);
-        (shared < (1.0 - ALIKE) * buffered)
-            .then(|| Limit { stage: Some(self.longest), finding: finding() })
+        let shared = |at: usize| {
+            let case = Case { split: None, longest: at, is_shared: true, ..*self };
+            let stage = case.stage();
+            let works = stage.working_seconds >= MOSTLY * stage.busy_seconds();
+            let is_busy = case.share(stage.working_seconds) >= MOSTLY;
+            let seconds = case.one_core().filter(|_| works && is_busy)?.1?.seconds;
+            (seconds < (1.0 - ALIKE) * buffered).then_some((at, seconds))
+        };
+        let all = (0..self.look.stages.len()).filter_map(shared);
+        all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
     fn works(&self, busy_share: f64) -> Finding {
@@ -276,6 +280,10 @@ impl Case<'_> {
         let stage = self.stage();
         let busy_share = self.share(self.seen_seconds(self.longest)).min(1.0);
         let used_cores = self.used_seconds() / self.seconds();
+        if self.is_shared {
+            let finding = self.works(busy_share).with_number("busy", busy_share, Unit::Share);
+            return Limit { stage: Some(self.longest), finding };
+        }
         let cores = self.look.cores as f64;
         let waited = self.share(stage.core_wait_seconds - stage.throttled_seconds);
         let throttled = self.share(stage.throttled_seconds);

@@ -95,7 +95,8 @@ impl Case<'_> {
         self.declared_seconds(self.longest)?;
         let stage = self.stage();
         let own = (stage.busy_seconds() - stage.clock_seconds).max(0.0);
-        let seconds = self.fed_with((self.longest, own))?;
+        let saved = self.seen_seconds(self.longest) - own;
+        let seconds = self.no_less(self.fed_with((self.longest, own))?, saved);
         let command = self.split.as_deref().and_then(|split| {
             let stage = pace::without_rate(split.get(self.longest)?)?;
             line::with_stage(split, self.longest, stage)
@@ -173,7 +174,14 @@ impl Case<'_> {
         let rest = stage.busy_seconds() - stage.working_seconds;
         let own = work / at_once.max(1.0) + rest.max(0.0);
         let used = self.used_seconds() - (1.0 - part) * stage.processor_seconds;
-        self.overlapped_with(Some((self.longest, own)), used)
+        let saved = self.seen_seconds(self.longest) - own;
+        Some(self.no_less(self.overlapped_with(Some((self.longest, own)), used)?, saved))
+    }
+
+    /// A stage that becomes so much faster makes no more of the run shorter than that: whoever
+    /// waited for others goes on doing so. But a drive that runs out of data less often saves more.
+    fn no_less(&self, seconds: f64, saved_seconds: f64) -> f64 {
+        seconds.max(self.seconds() - saved_seconds.max(0.0) - self.spared_by_buffer())
     }
 
     /// Bytes that a stage was given.

@@ -12,6 +12,8 @@ use super::Case;
 
 /// Of the run, from which on sleeping or reading and waiting for others hide from each other.
 const HIDES_SHARE: f64 = 0.05;
+/// Of the time for which a file is waited for: what is read ahead in less changes it little.
+const HIDDEN_SHARE: f64 = 0.25;
 
 impl Case<'_> {
     /// Bytes that passed a stage, by its own calls or those of its neighbours.
@@ -53,11 +55,14 @@ impl Case<'_> {
             && self.share(waits) >= HIDES_SHARE
     }
 
-    /// Whether a stage waits for what it reads, and at other times is blocked.
+    /// Whether a stage waits for what it reads, and is blocked for so long at other times that
+    /// reading ahead meanwhile hides much of that.
     fn is_read_ahead(&self, at: usize) -> bool {
         let stage = &self.look.stages[at];
         let reads = stage.device_seconds - stage.device_write_seconds;
-        self.share(reads) >= HIDES_SHARE && self.share(stage.blocked_seconds) >= HIDES_SHARE
+        let blocked = stage.blocked_seconds;
+        let is_much = self.share(reads) >= HIDES_SHARE && self.share(blocked) >= HIDES_SHARE;
+        is_much && blocked > HIDDEN_SHARE * reads
     }
 
     /// How long a stage takes by itself, with its end; `None` where that is not known.

@@ -246,6 +246,7 @@ fn stages_that_take_turns_are_told_what_overlap_would_bring() {
 #[test]
 fn a_dd_that_only_waits_for_its_input_takes_no_turns() {
     let mut seen = in_turn();
+    seen.absent = vec!["pigz"];
     seen.stages[2] = stage("dd obs=512k", [0.2, 9.7, 0.0, 0.1]);
     assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.turns", "pipeline.no-advice"]);
 }
@@ -352,11 +353,13 @@ fn who_works_inside_a_stage_is_named() {
 #[test]
 fn a_buffer_is_for_a_target_that_is_waited_for() {
     let mut seen = in_turn();
+    seen.absent = vec!["pigz"];
     seen.stages[2] = stage("sort -rn", [4.0, 5.8, 0.0, 0.2]);
     assert_eq!(judge(&seen, None).predicted, None);
     // What is waited for at the end, for the medium to have everything, no buffer shortens.
     let mut flushes = in_turn();
     flushes.stages[2].flush_seconds = 4.0;
+    flushes.absent = vec!["pigz"];
     assert_eq!(judge(&flushes, None).predicted, None);
 }
 

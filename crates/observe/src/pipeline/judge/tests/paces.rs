@@ -162,6 +162,11 @@ fn the_pace_of_what_is_read_ahead_is_not_known() {
     // The disk was hardly waited for: it gives more than gzip takes.
     seen.stages[0] = waits_for("/srv/slow", stage("cat /srv/slow", [0.2, 0.0, 9.6, 0.2]));
     assert!(judge(&seen, None).predicted.is_some());
+    // It was blocked for so little that most of what the disk takes was seen.
+    seen.stages[0] = waits_for("/srv/slow", stage("cat /srv/slow", [0.2, 0.0, 1.8, 8.0]));
+    seen.stages[1] = stage("gzip -1", [8.0, 2.0, 0.0, 0.0]);
+    let found = judge(&seen, None);
+    assert!((found.longest_stage_seconds.unwrap() - 8.2).abs() < 1e-9, "{found:?}");
 }
 
 /// `gzip >drive`: with something that collects its blocks it no longer waits for the drive.
@@ -187,8 +192,8 @@ fn the_work_of_pigz_is_that_of_its_level() {
         let seen = [stage("cat x", [0.0, 0.0, 9.9, 0.0]), stage(gzip, [9.9, 0.1, 0.0, 0.0])];
         judge(&look(seen.to_vec()), None).predicted.unwrap().seconds
     };
-    assert!((seconds("gzip -1") - 0.8 * 9.9 / 2.0).abs() < 1e-9);
-    assert!((seconds("gzip") - 0.9 * 9.9 / 2.0).abs() < 1e-9);
+    assert!((seconds("gzip -1") - (0.1 + 0.8 * 9.9 / 2.0)).abs() < 1e-9);
+    assert!((seconds("gzip") - (0.1 + 0.9 * 9.9 / 2.0)).abs() < 1e-9);
 }
 
 /// A pipe between two stages that work by turns.
@@ -204,6 +209,7 @@ fn a_buffer_behind_what_works_in_bursts() {
     assert!((predicted.seconds - 8.0).abs() < 1e-9, "{predicted:?}");
     assert_eq!(predicted.command.unwrap(), "sh bursts | takeup pipe --ring 256M | gzip -1 >x");
     // More than any buffer holds.
+    seen.absent = vec!["pigz"];
     seen.stages[0].bytes_out = Some(8 << 30);
     assert_eq!(judge(&seen, None).predicted, None);
 }
@@ -236,11 +242,35 @@ fn the_longest_of_two_that_take_turns_is_the_limit_where_it_can_be_shared() {
     assert_eq!(found.limit, Some(1));
     assert_eq!(rules_of(&found), ["pipeline.work", "pipeline.one-core"]);
     assert!(found.predicted.unwrap().command.unwrap().contains("pigz"));
+    // It saves no more than what gzip takes less: the pauses stay.
+    let predicted = judge(&seen, None).predicted.unwrap();
+    assert!((predicted.seconds - (2.3 - (1.8 - 0.8 * 1.8 / 2.0))).abs() < 1e-9, "{predicted:?}");
     // Without it the turns are what can be changed.
     seen.absent = vec!["pigz"];
     let found = judge(&seen, Some("bash bursts | gzip -1 >x"));
     assert_eq!((found.limit, rules_of(&found)), (None, vec!["pipeline.turns"]));
     assert!(found.predicted.unwrap().command.unwrap().contains("takeup pipe"));
+}
+
+/// `gzip | dd of=drive`: pigz gives the drive its data faster than it writes them.
+#[test]
+fn the_stage_that_can_be_shared_is_the_limit_if_that_brings_most() {
+    let mut dd = writes("/dev/nst0", stage("dd obs=64k of=/dev/nst0", [0.1, 1.2, 0.0, 2.6]));
+    (dd.bytes_out, dd.write_bytes_mean, dd.write_calls) = (Some(90 << 20), Some(65536.0), 1440);
+    (dd.device_write_seconds, dd.flush_seconds) = (2.6, 0.3);
+    let gzip = stage("gzip -1", [2.2, 0.1, 1.6, 0.0]);
+    let mut seen = look(vec![stage("cat x", [0.1, 0.0, 3.8, 0.0]), gzip, dd]);
+    seen.drive = small_writes(1.0).drive;
+    let drive = seen.drive.as_mut().unwrap();
+    (drive.highest_bytes_per_second, drive.interface_bytes_per_second) = (80e6, Some(320e6));
+    drive.synchronise_seconds = Some(0.3);
+    let typed = "cat x | gzip -1 | dd obs=64k of=/dev/nst0";
+    let found = judge(&seen, Some(typed));
+    assert_eq!((found.limit, rules_of(&found)[0]), (Some(1), "pipeline.work"), "{found:?}");
+    let predicted = found.predicted.unwrap();
+    assert_eq!(predicted.command.unwrap(), typed.replace("gzip", "pigz"));
+    // 94.4 MB at 80 MB/s and the filemark.
+    assert!((predicted.seconds - 1.48).abs() < 1e-2, "{}", predicted.seconds);
 }
 
 /// `gzip | dd of=drive`: dd waits for the drive, which now and then runs out of data. What the
