@@ -119,7 +119,9 @@ impl Case<'_> {
         let worker = stage.works_most.as_deref().unwrap_or_else(|| stage.program());
         let found = parallel(worker, &self.look.absent).next()?;
         let is_told = stage.program() == found.program && does_not_share(&stage.arguments);
-        (!is_told).then_some(found)
+        let rate =
+            self.moved_in(self.longest).unwrap_or(0) as f64 / stage.working_seconds.max(1e-3);
+        (!is_told && rate <= found.fastest_bytes_per_second).then_some(found)
     }
 
     /// A compressor of one thread beside free cores.

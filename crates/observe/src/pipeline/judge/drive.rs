@@ -98,15 +98,34 @@ impl Case<'_> {
         for at in 0..before {
             source = source.max(self.fed_seconds(at)?);
         }
-        if source <= medium {
-            return Some(medium + mark);
+        Some(match self.end_behind(source)? {
+            end if source > medium => source + end,
+            _ => medium + mark,
+        })
+    }
+
+    /// What a drive takes behind the end of a source that takes so long: the filemark, and where
+    /// the source is too slow for the drive to go on, half of what a stop lets it collect.
+    fn end_behind(&self, source_seconds: f64) -> Option<f64> {
+        let drive = self.look.drive.as_ref()?;
+        let mark = drive.synchronise_seconds?;
+        let medium = self.drive_seconds();
+        if source_seconds <= medium {
+            return Some(mark);
         }
-        let rate = self.look.stages.last()?.bytes_out? as f64 / source;
-        let stop = match rate >= drive.lowest_bytes_per_second? {
-            true => 0.0,
-            false => drive.stop_seconds? / 2.0 * (1.0 + medium / source),
-        };
-        Some(source + mark + stop)
+        let rate = self.look.stages.last()?.bytes_out? as f64 / source_seconds;
+        if rate >= drive.lowest_bytes_per_second? {
+            return Some(mark);
+        }
+        Some(mark + drive.stop_seconds? / 2.0 * (1.0 + medium / source_seconds))
+    }
+
+    /// The same where a stop is a part of it; 0 where nothing is known of one.
+    pub(super) fn stop_at_end_seconds(&self, source_seconds: f64) -> f64 {
+        match self.drive_seconds() > 0.0 && self.end_seconds() > 0.0 {
+            true => self.end_behind(source_seconds).unwrap_or(0.0),
+            false => 0.0,
+        }
     }
 
     /// How long the last stage, or the buffer between it and the drive, is busy, without its end.

@@ -13,7 +13,7 @@ use super::Case;
 /// Of the run, from which on sleeping or reading and waiting for others hide from each other.
 const HIDES_SHARE: f64 = 0.05;
 /// Of the time for which a file is waited for: what is read ahead in less changes it little.
-const HIDDEN_SHARE: f64 = 0.25;
+const HIDDEN_SHARE: f64 = 0.5;
 
 impl Case<'_> {
     /// Bytes that passed a stage, by its own calls or those of its neighbours.
@@ -144,7 +144,9 @@ impl Case<'_> {
         // A tail works on one core while the others have nothing to do.
         let works_alone = (tails - self.end_seconds()).max(0.0);
         let cores = (used_seconds - works_alone).max(0.0) / self.left_cores();
-        Some((longest.max(cores) + tails).max(self.drive_seconds_to_end()))
+        let source = longest.max(cores);
+        let end = self.stop_at_end_seconds(source).max(self.end_seconds());
+        Some((source + tails - self.end_seconds() + end).max(self.drive_seconds_to_end()))
     }
 
     /// The same as it is.

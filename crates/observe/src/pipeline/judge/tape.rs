@@ -98,16 +98,26 @@ impl Case<'_> {
         Some(seconds.max(fewer * fixed + moved * byte + self.end_seconds()))
     }
 
-    /// The same of a drive that stops: where it is given its data faster than it writes them, it no
-    /// longer does. Otherwise nothing is known.
-    fn larger_streamed_seconds(&self) -> Option<f64> {
+    /// The same where the drive is then given its data faster than it writes them, or than it needs
+    /// to go on: it does not stop, whether it did before or not.
+    fn larger_streamed_seconds(&self, writes: &Writes) -> Option<f64> {
         let last = self.look.stages.len().checked_sub(1)?;
         let stage = &self.look.stages[last];
         let host = self.host_seconds(PROPOSED_BYTES)?;
         let rest = (self.seen_seconds(last) - stage.device_write_seconds).max(0.0);
         let has_option = line::blocks::option(stage.program(), PROPOSED_BYTES).is_some();
-        let own = if has_option { rest + host } else { rest.max(host) };
-        self.streamed_seconds(own).filter(|_| own <= self.drive_seconds() || !has_option)
+        let own = if has_option {
+            let fewer = writes.count * writes.bytes_each / PROPOSED_BYTES as f64;
+            let (reads, call_seconds) = self.reads(writes);
+            let saved_calls = (writes.count - fewer).max(0.0) + (reads - fewer).max(0.0);
+            (rest - saved_calls * call_seconds).max(0.0) + host
+        } else {
+            rest.max(host)
+        };
+        let rate = stage.bytes_out? as f64 / own;
+        let lowest = self.look.drive.as_ref()?.lowest_bytes_per_second;
+        let goes_on = own <= self.drive_seconds() || lowest.is_some_and(|lowest| rate >= lowest);
+        self.streamed_seconds(own).filter(|_| goes_on || !has_option)
     }
 
     /// Small writes to a tape by the stage that the others wait for, and what larger ones bring.
@@ -142,13 +152,12 @@ impl Case<'_> {
         let Some((fixed, byte)) = self.costs(&writes) else {
             return unknown("what a write costs this drive is not known");
         };
-        let seconds = if self.drive_stops() {
-            match self.larger_streamed_seconds() {
-                Some(seconds) => seconds,
-                None => return unknown("the drive stops for want of data, and may then no longer"),
+        let seconds = match self.larger_streamed_seconds(&writes) {
+            Some(seconds) => seconds,
+            None if self.drive_stops() => {
+                return unknown("the drive stops for want of data, and may then no longer");
             }
-        } else {
-            self.larger_seconds(&writes, fixed, byte)?
+            None => self.larger_seconds(&writes, fixed, byte)?,
         };
         let command = self.split.as_deref().and_then(|split| {
             let mut all = split.to_vec();

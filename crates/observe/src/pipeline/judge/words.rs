@@ -16,6 +16,8 @@ pub(super) struct Parallel {
     /// What the same data take of processor time there, in parts of what they take here, by the
     /// words of the one of one thread.
     pub(super) work: fn(&[String]) -> f64,
+    /// Where one thread takes more than this, dividing the data costs what the threads save.
+    pub(super) fastest_bytes_per_second: f64,
     /// The data that one thread of it takes at a time, by the words of the one of one thread.
     pub(super) piece_bytes: fn(&[String]) -> u64,
 }
@@ -23,7 +25,8 @@ pub(super) struct Parallel {
 /// Programs that may be proposed, and must be installed for it.
 pub const PROPOSED: [&str; 5] = ["pigz", "lbzip2", "pbzip2", "xz", "zstd"];
 
-/// Pieces:
+/// zstd 1.5.4 with two threads takes as long as with one where that one takes 170 MB/s, and 0.6 of
+/// the time at 45 MB/s. Pieces:
 /// pigz(1) --blocksize, xz(1) --block-size (three times the dictionary, 1 MiB at least), zstd(1)
 /// --jobsize.
 static PARALLEL: [Parallel; 5] = [
@@ -32,6 +35,7 @@ static PARALLEL: [Parallel; 5] = [
         instead: "pigz",
         installed: "pigz",
         work: pigz_work,
+        fastest_bytes_per_second: f64::INFINITY,
         piece_bytes: |_| 128 << 10,
     },
     Parallel {
@@ -39,6 +43,7 @@ static PARALLEL: [Parallel; 5] = [
         instead: "lbzip2",
         installed: "lbzip2",
         work: |_| 1.0,
+        fastest_bytes_per_second: f64::INFINITY,
         piece_bytes: |_| 900_000,
     },
     Parallel {
@@ -46,6 +51,7 @@ static PARALLEL: [Parallel; 5] = [
         instead: "pbzip2",
         installed: "pbzip2",
         work: |_| 1.0,
+        fastest_bytes_per_second: f64::INFINITY,
         piece_bytes: |_| 900_000,
     },
     Parallel {
@@ -53,6 +59,7 @@ static PARALLEL: [Parallel; 5] = [
         instead: "xz -T0",
         installed: "xz",
         work: |_| 1.0,
+        fastest_bytes_per_second: f64::INFINITY,
         piece_bytes: xz_block_bytes,
     },
     Parallel {
@@ -60,6 +67,7 @@ static PARALLEL: [Parallel; 5] = [
         instead: "zstd -T0",
         installed: "zstd",
         work: |_| 1.0,
+        fastest_bytes_per_second: 100e6,
         piece_bytes: zstd_job_bytes,
     },
 ];

@@ -104,8 +104,13 @@ fn more_threads_than_pieces_bring_nothing() {
     // At level 15 zstd divides 30 MiB in two.
     let mut zstd = stage("zstd -15", [9.9, 0.1, 0.0, 0.0]);
     zstd.bytes_in = Some(30 << 20);
-    let seen = look(vec![stage("cat x", [0.1, 0.0, 9.9, 0.0]), zstd]);
+    let mut seen = look(vec![stage("cat x", [0.1, 0.0, 9.9, 0.0]), zstd]);
     assert!(judge(&seen, None).predicted.is_some());
+    // Where it passes 110 MB/s more threads save nothing.
+    seen.stages[1].bytes_in = Some(1_100_000_000);
+    let found = judge(&seen, Some("cat x | zstd -15"));
+    assert_eq!((found.limit, &found.predicted), (Some(1), &None));
+    assert_eq!(rules_of(&found), ["pipeline.work", "pipeline.level"], "{found:?}");
 }
 
 /// `tar | gzip | dd of=drive`: what the drive does at its end overlaps with nothing.
@@ -290,6 +295,15 @@ fn a_drive_with_a_buffer_in_front_takes_what_its_commands_take() {
     assert_eq!(found.limit, None, "{found:?}");
     // 48.2 MB at 39 MB/s and a filemark.
     assert!((found.predicted.clone().unwrap().seconds - 1.527).abs() < 1e-2, "{found:?}");
+    // A drive that gzip cannot keep going stops whatever stands in front: at 80 MB/s it writes all
+    // of it in 0.6 s of the 1.1 s, and half of what a stop of 0.4 s lets it collect at the end.
+    let drive = seen.drive.as_mut().unwrap();
+    drive.highest_bytes_per_second = 80e6;
+    (drive.lowest_bytes_per_second, drive.stop_seconds) = (Some(80e6), Some(0.4));
+    let floor = judge(&seen, None).longest_stage_seconds.unwrap();
+    let medium = (46 << 20) as f64 / 80e6;
+    let expected = 1.1 + 0.29 + 0.2 * (1.0 + medium / 1.1);
+    assert!((floor - expected).abs() < 1e-9, "{floor} {expected}");
 }
 
 /// A drive that stops and starts makes its writer wait much longer than it takes: what is left of
