@@ -293,7 +293,9 @@ impl Case<'_> {
         }
         // While another stage is kept from the cores this one starves for what is nobody's limit.
         let kept = self.kept_from_cores().min(MOSTLY * self.seconds());
-        let of_the_rest = self.seen_seconds(self.longest) / (self.seconds() - kept);
+        // What others do once this one has ended it does not keep waiting.
+        let behind = self.tails_behind(self.longest).min(MOSTLY * self.seconds() - kept);
+        let of_the_rest = self.seen_seconds(self.longest) / (self.seconds() - kept - behind);
         if of_the_rest < LIMIT_SHARE && !(of_the_rest >= NEARLY_SHARE && self.neighbours_wait()) {
             return Limit { stage: None, finding: self.turns(busy_share) };
         }

@@ -9,7 +9,9 @@ finding::rules! {
         looks_at: "how long each stage was neither starved nor blocked",
         speaks_when: "that is 85 % of the run or more for the longest, or 65 % while what feeds it \
                       is blocked and what it feeds is starved for 75 %, time in which another \
-                      stage waited for a core left out, and it worked for most of it",
+                      stage waited for a core left out, and it worked for most of it; or stages \
+                      take turns, one of them works for half of the run or more, and more cores \
+                      for it bring more than a buffer",
         source: "/proc/PID/task/TID/syscall and schedstat",
     }
     DEVICE {

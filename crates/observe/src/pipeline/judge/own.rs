@@ -89,6 +89,12 @@ impl Case<'_> {
         stage.tail_seconds.max(if is_last { stage.flush_seconds } else { 0.0 })
     }
 
+    /// How long the stages behind that one go on by themselves.
+    pub(super) fn tails_behind(&self, at: usize) -> f64 {
+        let last = self.look.stages.len().saturating_sub(1);
+        (at + 1..=last).map(|behind| self.look.stages[behind].tail_seconds).sum()
+    }
+
     /// The same where the stage takes that many seconds with its end: what it does there itself
     /// becomes longer or shorter as the rest does.
     fn tail_with(&self, at: usize, own_seconds: f64) -> f64 {

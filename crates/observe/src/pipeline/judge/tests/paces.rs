@@ -142,6 +142,8 @@ fn what_a_stage_does_after_its_input_is_added() {
     (seen.seconds, seen.piped_seconds) = (9.0, 9.0);
     let floor = |look: &Look| judge(look, None).longest_stage_seconds.unwrap();
     assert!((floor(&seen) - 9.0).abs() < 1e-9, "{}", floor(&seen));
+    // Before that zstd is what all wait for.
+    assert_eq!(judge(&seen, None).limit, Some(1));
     // The end of a target is a part of it.
     seen.stages[2].flush_seconds = 1.0;
     assert!((floor(&seen) - 9.0).abs() < 1e-9, "{}", floor(&seen));
