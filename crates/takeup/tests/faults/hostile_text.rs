@@ -56,10 +56,11 @@ fn each_replaced(record: &Path, check: impl Fn(&Path, &str)) {
     // One run is like another.
     let lines = &lines[..lines.len().min(5)];
     let hostile = record.with_extension("hostile");
-    for number in 0..lines.len().min(2) {
+    let mut checked = 0;
+    for number in 0..lines.len().min(3) {
         let mut found = Vec::new();
         strings(&lines[number], "", &mut found);
-        assert!(!found.is_empty());
+        checked += found.len();
         for pointer in found {
             let mut lines = lines.to_vec();
             for line in &mut lines {
@@ -72,6 +73,7 @@ fn each_replaced(record: &Path, check: impl Fn(&Path, &str)) {
             check(&hostile, &pointer);
         }
     }
+    assert!(checked > 0, "{} has no strings", record.display());
 }
 
 #[test]
@@ -196,10 +198,9 @@ fn records_of_watches() {
     let name = serde_json::to_string(&format!("sda{}", HOSTILE.replace('\r', ""))).unwrap();
     let renamed = folder.path().join("renamed.ndjson");
     std::fs::write(&renamed, text.replace("sda", name.trim_matches('"'))).unwrap();
+    // No kernel has such a device: its lines are left out, and said so.
     let done = with(&["watch", "--from", renamed.to_str().unwrap(), "--plain"]);
-    assert_eq!(done.code, Some(0), "{}", done.errors);
-    let shown = String::from_utf8_lossy(&done.output).into_owned();
-    assert!(shown.contains("sdax\\u001b"), "the device is not shown: {shown}");
+    assert!(done.errors.contains("no device has such a name"), "{}", done.errors);
     check(&renamed, "names of devices");
 }
 
@@ -248,7 +249,7 @@ fn programs_of_a_pipeline_and_recordings_of_others() {
     }
     let shown = with(&["explain", &format!("{quoted} 0.6 | cat")]);
     let shown = String::from_utf8_lossy(&shown.output).into_owned();
-    assert!(shown.contains("\\u001b[2Jsleep"), "the program is not shown: {shown}");
+    assert!(shown.contains("\\033[2Jsleep"), "the program is not shown: {shown}");
     let strace = format!(
         "7 1795163581.500000 openat(AT_FDCWD, \"{HOSTILE}\", O_RDONLY) = 3</{HOSTILE}> <0.1>\n\
          7 1795163581.600000 read(3</{HOSTILE}>, \"\", 4096) = 4096 <0.000100>\n\

@@ -117,15 +117,27 @@ impl Case<'_> {
         if rate >= drive.lowest_bytes_per_second? {
             return Some(mark);
         }
-        Some(mark + drive.stop_seconds? / 2.0 * (1.0 + medium / source_seconds))
+        let stop = drive.stop_seconds?;
+        let halves = if self.has_stopped(stop)? { 1.0 + medium / source_seconds } else { 0.0 };
+        Some(mark + stop / 2.0 * halves)
+    }
+
+    /// Whether the drive was waited for longer than its commands and its filemark take, by half a
+    /// stop or more. Little data stays in its buffer, and it never starts before the end.
+    fn has_stopped(&self, stop_seconds: f64) -> Option<bool> {
+        let drive = self.look.drive.as_ref()?;
+        let last = self.look.stages.last()?;
+        let each = drive.command_seconds? + CALL_SECONDS;
+        let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
+        let given = last.write_calls as f64 * each + last.bytes_out? as f64 * byte;
+        let needed = given + drive.synchronise_seconds.unwrap_or(0.0);
+        Some(last.device_write_seconds - needed > stop_seconds / 2.0)
     }
 
     /// The same where a stop is a part of it; 0 where nothing is known of one.
     pub(super) fn stop_at_end_seconds(&self, source_seconds: f64) -> f64 {
-        match self.drive_seconds() > 0.0 && self.end_seconds() > 0.0 {
-            true => self.end_behind(source_seconds).unwrap_or(0.0),
-            false => 0.0,
-        }
+        let is_known = self.drive_seconds() > 0.0 && self.end_seconds() > 0.0;
+        self.end_behind(source_seconds).filter(|_| is_known).unwrap_or(0.0)
     }
 
     /// How long the last stage, or the buffer between it and the drive, is busy, without its end.

@@ -132,10 +132,7 @@ impl Case<'_> {
 
     /// The same where a stage that kept all others waiting takes so long: they are fed then.
     pub(super) fn fed_with(&self, (changed, seconds): (usize, f64)) -> Option<f64> {
-        let own = |at: usize| match at == changed {
-            true => Some(seconds),
-            false => self.fed_seconds(at),
-        };
+        let own = |at: usize| if at == changed { Some(seconds) } else { self.fed_seconds(at) };
         self.overlapped_by(own, self.used_seconds())
     }
 
@@ -157,7 +154,8 @@ impl Case<'_> {
 
     /// The same as it is.
     pub(super) fn overlapped_seconds(&self) -> Option<f64> {
-        self.overlapped_with(None, self.used_seconds())
+        // Models of drives are wrong by some percent; the run itself shows what it can take.
+        Some(self.overlapped_with(None, self.used_seconds())?.min(self.seconds()))
     }
 
     /// A stage's name as in a sentence, with what hides its pace.

@@ -124,7 +124,7 @@ fn zstd_job_bytes(words: &[String]) -> u64 {
         17..=19 => 8,
         _ => 32,
     };
-    4 * window_mib << 20
+    (4 * window_mib) << 20
 }
 
 /// A compressor with a lower level, where it has one.
