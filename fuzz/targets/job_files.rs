@@ -24,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
     };
     // A name that cannot be written into a job is an error.
     let Ok(given) = job.text(made) else { return };
-    let again = UserJob::of_text(file, &given, Wanted::default()).expect("fio gets what is accepted");
+    let again = UserJob::of_text(file, &given, Wanted::default()).expect("fio gets what passed");
     assert_eq!(again.paths(), job.paths(), "{given}");
     assert_eq!(again.access(), job.access(), "{given}");
     assert!(again.left_out().is_empty(), "{given}");

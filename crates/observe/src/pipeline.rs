@@ -58,7 +58,7 @@ pub struct Drive {
     pub name: String,
     /// What it puts on its medium at most, in bytes per second.
     pub highest_bytes_per_second: f64,
-    /// What it writes while it moves at the least; with less it stops. `None` where it is not known.
+    /// Least rate at which it writes and keeps moving; with less it stops. `None` where not known.
     pub lowest_bytes_per_second: Option<f64>,
     /// What it takes to go back behind a stop and to start again, in seconds.
     pub stop_seconds: Option<f64>,

@@ -86,8 +86,8 @@ impl Case<'_> {
             .is_some_and(|(waited, needed)| waited > STOPS_RATIO * needed + STOPS_SECONDS)
     }
 
-    /// How long it takes where the drive is given all that it takes, by a last stage that takes that
-    /// many seconds without its end. A source that is slower than the drive stops it all the same:
+    /// How long it takes where the drive is given all that it takes, by a last stage of that many
+    /// seconds without its end. A source that is slower than the drive stops it all the same:
     /// what is collected meanwhile comes behind the end of the source, half of it as a rule.
     pub(super) fn streamed_seconds(&self, own_seconds: f64) -> Option<f64> {
         let drive = self.look.drive.as_ref()?;

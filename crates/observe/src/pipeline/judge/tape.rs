@@ -62,8 +62,8 @@ impl Case<'_> {
         Some((fixed.max(0.0), byte))
     }
 
-    /// Calls of the last stage that read, and processor time that a call costs the kernel beside its
-    /// bytes.
+    /// Calls of the last stage that read, and processor time that a call costs the kernel beside
+    /// its bytes.
     fn reads(&self, writes: &Writes) -> (f64, f64) {
         let Some(last) = self.look.stages.last() else { return (0.0, 0.0) };
         let (reads, read_bytes) = match (last.bytes_in, last.read_bytes_mean) {

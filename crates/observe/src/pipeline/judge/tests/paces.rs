@@ -376,8 +376,8 @@ fn small_writes_to_a_tape_are_told_and_what_larger_ones_save() {
     let expected = "stage 1 (tar) writes 10 KiB to /dev/nst0 with each call: 307 us each, 9.00 \
                     s in all: each write costs a fixed time beside its bytes";
     assert_eq!(finding.sentence(), expected);
-    // 29,296 writes of 290 us beside their bytes, with as many reads, become 4,578. The kernel takes
-    // 0.8 s for all calls, of which 0.15 s are copying: 11.1 us for each.
+    // 29,296 writes of 290 us beside their bytes, with as many reads, become 4,578. The kernel
+    // takes 0.8 s for all calls, of which 0.15 s are copying: 11.1 us for each.
     let predicted = found.predicted.unwrap();
     assert!((predicted.seconds - (10.0 - 24_718.0 * (290e-6 + 22.2e-6))).abs() < 0.01);
     assert_eq!(predicted.command.unwrap(), "tar -b 128 -cf /dev/nst0 x");
