@@ -166,6 +166,11 @@ impl Case<'_> {
         predicted.extend(self.with_buffer());
         if is_turns {
             judgement.findings.extend(self.lone_blocker());
+            let least = predicted.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
+            if let Some((finding, change)) = self.shared_change(least) {
+                judgement.findings.push(finding);
+                predicted.push(change);
+            }
         } else if !judgement.findings.iter().any(|it| it.rule == &rules::SMALL_TAPE_WRITES) {
             judgement.findings.extend(self.small_calls());
         }
@@ -196,6 +201,19 @@ impl Case<'_> {
         };
         let all = (0..self.look.stages.len()).filter_map(shared);
         all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+    }
+
+    /// More cores for one of stages that take turns, where that brings more than anything else: it
+    /// works too little to be called the limit.
+    fn shared_change(&self, least_seconds: f64) -> Option<(Finding, Predicted)> {
+        let shared = |at: usize| {
+            let split = self.split.clone();
+            let (finding, change) = Case { split, longest: at, ..*self }.one_core()?;
+            Some((finding, change?))
+        };
+        let all = (0..self.look.stages.len()).filter_map(shared);
+        let best = all.min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
+        best.filter(|(_, change)| change.seconds < (1.0 - ALIKE) * least_seconds)
     }
 
     fn works(&self, busy_share: f64) -> Finding {

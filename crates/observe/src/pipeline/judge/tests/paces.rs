@@ -282,6 +282,29 @@ fn the_stage_that_can_be_shared_is_the_limit_if_that_brings_most() {
     assert!((predicted.seconds - 1.48).abs() < 1e-2, "{}", predicted.seconds);
 }
 
+/// gzip works for a third of the run, and pigz would give a drive that stops now and then its data
+/// faster than it writes them: no limit, and still the best that can be done.
+#[test]
+fn more_cores_for_what_is_no_limit_may_bring_most() {
+    let mut dd = writes("/dev/nst0", stage("dd obs=64k of=/dev/nst0", [0.2, 1.2, 0.0, 4.6]));
+    (dd.bytes_out, dd.write_bytes_mean, dd.write_calls) = (Some(88 << 20), Some(65536.0), 1408);
+    (dd.device_write_seconds, dd.flush_seconds) = (4.6, 0.4);
+    let gzip = stage("gzip -1", [2.1, 0.1, 3.8, 0.0]);
+    let mut seen = look(vec![stage("cat x", [0.1, 0.0, 5.9, 0.0]), gzip, dd]);
+    seen.drive = small_writes(1.0).drive;
+    let drive = seen.drive.as_mut().unwrap();
+    (drive.highest_bytes_per_second, drive.interface_bytes_per_second) = (48e6, Some(190e6));
+    (drive.lowest_bytes_per_second, drive.stop_seconds) = (Some(48e6), Some(0.4));
+    drive.synchronise_seconds = Some(0.3);
+    let typed = "cat x | gzip -1 | dd obs=64k of=/dev/nst0";
+    let found = judge(&seen, Some(typed));
+    assert_eq!((found.limit, rules_of(&found)[0]), (None, "pipeline.turns"), "{found:?}");
+    let predicted = found.predicted.unwrap();
+    let buffered = found.longest_stage_seconds.unwrap();
+    assert!(predicted.seconds < 0.97 * buffered, "{predicted:?} {buffered}");
+    assert_eq!(predicted.command.unwrap(), typed.replace("gzip", "pigz"));
+}
+
 /// `gzip | dd of=drive`: dd waits for the drive, which now and then runs out of data. What the
 /// drive takes for the writes is known, and with a buffer it takes no more.
 #[test]
