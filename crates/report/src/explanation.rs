@@ -369,11 +369,9 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         Cause::Unknown => return None,
         Cause::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),
         Cause::Source => format!("look at what fills the {}", run.source),
-        Cause::Turns if run.archive_bytes <= run.ring_bytes && run.source == Endpoint::Tape => {
-            "so little was moved that winding, opening and closing took the time".to_owned()
-        }
-        Cause::Turns if run.archive_bytes <= run.ring_bytes => {
-            "so little was moved that opening and closing took the time".to_owned()
+        Cause::Turns if is_mostly_opening(analysis, run) => {
+            let winding = if run.source == Endpoint::Tape { "winding, " } else { "" };
+            format!("so little was moved that {winding}opening and closing took the time")
         }
         Cause::Turns => return turns_advice(analysis, run),
         Cause::Processor if analysis.is_foreign => {
@@ -389,6 +387,13 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         Cause::Processor | Cause::Stage | Cause::FewThreads => stage_advice(analysis, stage, run),
     };
     Some(text)
+}
+
+/// Whether all that was moved fits into the ring, and the stages together were busy for less than
+/// half of the run: what is left was none of their work.
+fn is_mostly_opening(analysis: &Analysis, run: &RunReport) -> bool {
+    let busy: f64 = analysis.stages.iter().map(|stage| stage.busy_seconds).sum();
+    run.archive_bytes <= run.ring_bytes && busy < analysis.seconds / 2.0
 }
 
 /// A ring is proposed where it was played through, or where both ends were seen to wait for it.

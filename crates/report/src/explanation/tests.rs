@@ -176,6 +176,23 @@ fn what_works_on_a_core_is_not_told_to_get_a_faster_disk() {
     }
 }
 
+/// What fits into the ring may still be most of the work of stages that take turns.
+#[test]
+fn opening_takes_the_time_only_where_no_stage_does() {
+    let with = |busy: f64| {
+        let rest = 10.0 - busy;
+        let stages = [
+            stage(StageKind::Read, [busy, 0.0, rest], busy / 2.0),
+            stage(StageKind::Write, [busy, rest, 0.0], busy / 2.0),
+        ];
+        let run = RunReport { archive_bytes: 1, ring_bytes: 2, ..backup("none", SMALL) };
+        words(&stages, &run)
+    };
+    let said = "so little was moved that opening and closing took the time";
+    assert!(with(2.0).contains(said), "{}", with(2.0));
+    assert!(!with(4.0).contains(said), "{}", with(4.0));
+}
+
 #[test]
 fn nobody_is_told_of_a_rate_limit_that_was_not_set() {
     for kind in [
