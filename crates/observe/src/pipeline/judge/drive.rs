@@ -50,16 +50,21 @@ impl Case<'_> {
         }
     }
 
+    /// How long the drive takes to be given all data by so many writes, each of which costs that
+    /// much beside its command and its bytes; `None` where a command's cost is not known.
+    fn given_seconds(&self, writes: f64, call_seconds: f64) -> Option<f64> {
+        let drive = self.look.drive.as_ref()?;
+        let bytes = self.look.stages.last()?.bytes_out? as f64;
+        let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
+        Some(writes * (drive.command_seconds? + call_seconds) + bytes * byte)
+    }
+
     /// How long the last stage waited for the drive to take its writes, and how long the drive
     /// takes for them at the most where it never stops; `None` where nothing is known of that.
     fn waited_and_needed(&self) -> Option<(f64, f64)> {
         let last = self.look.stages.last()?;
-        let drive = self.look.drive.as_ref()?;
         let medium = Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
-        let each = drive.command_seconds? + KERNEL_SECONDS;
-        let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
-        let bytes = last.bytes_out? as f64;
-        let needed = medium + last.write_calls as f64 * each + bytes * byte;
+        let needed = medium + self.given_seconds(last.write_calls as f64, KERNEL_SECONDS)?;
         Some((last.device_write_seconds - last.flush_seconds, needed))
     }
 
@@ -67,16 +72,12 @@ impl Case<'_> {
     /// drive takes for a write is known: it then waits for what its commands take, and the medium
     /// is held against all of it elsewhere.
     pub(super) fn spared_by_buffer(&self) -> f64 {
-        let of = || {
-            let last = self.look.stages.last()?;
-            let drive = self.look.drive.as_ref()?;
-            Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
-            let each = drive.command_seconds? + CALL_SECONDS;
-            let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
-            let needed = last.write_calls as f64 * each + last.bytes_out? as f64 * byte;
+        let of = |last: &super::Stage| {
+            let needed = self.given_seconds(last.write_calls as f64, CALL_SECONDS)?;
             Some((last.device_write_seconds - last.flush_seconds - needed).max(0.0))
         };
-        of().unwrap_or(0.0)
+        let is_known = self.drive_seconds() > 0.0;
+        self.look.stages.last().filter(|_| is_known).and_then(of).unwrap_or(0.0)
     }
 
     /// Whether the drive was waited for much longer than it takes for the data: it stops for want
@@ -127,9 +128,7 @@ impl Case<'_> {
     fn has_stopped(&self, stop_seconds: f64) -> Option<bool> {
         let drive = self.look.drive.as_ref()?;
         let last = self.look.stages.last()?;
-        let each = drive.command_seconds? + CALL_SECONDS;
-        let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
-        let given = last.write_calls as f64 * each + last.bytes_out? as f64 * byte;
+        let given = self.given_seconds(last.write_calls as f64, CALL_SECONDS)?;
         let needed = given + drive.synchronise_seconds.unwrap_or(0.0);
         Some(last.device_write_seconds - needed > stop_seconds / 2.0)
     }
@@ -149,11 +148,8 @@ impl Case<'_> {
 
     /// How long the drive takes to be given all data in blocks of so many bytes.
     pub(super) fn host_seconds(&self, block_bytes: u64) -> Option<f64> {
-        let drive = self.look.drive.as_ref()?;
         let bytes = self.look.stages.last()?.bytes_out?;
-        let byte = drive.interface_bytes_per_second.map_or(0.0, |rate| 1.0 / rate.max(1.0));
-        let blocks = bytes.div_ceil(block_bytes) as f64;
-        Some(blocks * (drive.command_seconds? + CALL_SECONDS) + bytes as f64 * byte)
+        self.given_seconds(bytes.div_ceil(block_bytes) as f64, CALL_SECONDS)
     }
 
     /// That it stops, and what helps.
