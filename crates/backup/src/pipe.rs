@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use device::source::{Source, SourceError};
@@ -15,6 +16,7 @@ use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure, cores};
 use flow::monitor::{Counter, Harm, Level, Monitor, Notice};
+use flow::neighbour::Watch;
 use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
@@ -199,6 +201,10 @@ impl Run<'_> {
         self.monitor.stages(&[&read, &write]);
         read.keep_steps(State::Blocked);
         write.keep_steps(State::Starved);
+        let target = output.target().map(|target| Arc::clone(&target.file));
+        let ends = [(&read, Some(Arc::clone(&self.source.file))), (&write, target)];
+        let ends = ends.into_iter().filter_map(|(stage, file)| Some((Arc::clone(stage), file?)));
+        let watch = Watch::start(ends.collect());
         let crew = Crew::<Ended>::new(cancel);
         let moved = crew.scope(write.kind(), |scope| {
             let reader = crew.spawn(scope, &read, |account| {
@@ -209,6 +215,7 @@ impl Run<'_> {
             drop(account);
             crew.join(reader)
         });
+        drop(watch);
         let to = output.target().map_or_else(|| options.to.shown(), |target| target.name.clone());
         let from = &self.source.name;
         let source_bytes =

@@ -6,9 +6,9 @@
 //! first and its last moment, by construction: each switch closes one interval and opens the next
 //! at the same instant.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use host::counters::processor::{ThreadSchedule, thread_ns};
 
@@ -51,6 +51,9 @@ pub struct Stage {
     series: OnceLock<Series>,
     /// Of a stage of one thread, where it is asked for; and the wait that is not its own.
     steps: OnceLock<(State, Keeper)>,
+    /// The state of a stage of one thread, and what was seen of its other end while it waited.
+    state: AtomicU8,
+    other_end_ns: AtomicU64,
 }
 
 impl Stage {
@@ -70,6 +73,8 @@ impl Stage {
             start: Instant::now(),
             series: OnceLock::new(),
             steps: OnceLock::new(),
+            state: AtomicU8::new(State::Working as u8),
+            other_end_ns: AtomicU64::new(0),
         })
     }
 
@@ -87,6 +92,21 @@ impl Stage {
     /// For a stage of one thread that counts its bytes block by block.
     pub fn keep_steps(&self, waiting: State) {
         self.steps.get_or_init(|| (waiting, Keeper::new()));
+    }
+
+    /// The wait that is not its own, where steps are kept.
+    pub(crate) fn steps_wait_in(&self) -> Option<State> {
+        self.steps.get().map(|(waiting, _)| *waiting)
+    }
+
+    /// Whether its thread is in that state now, of a stage of one thread.
+    pub(crate) fn is_in(&self, state: State) -> bool {
+        self.state.load(Ordering::Relaxed) == state as u8
+    }
+
+    /// The program at its other end was at work so long while it waited.
+    pub(crate) fn other_end_worked(&self, time: Duration) {
+        self.other_end_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// What each block has cost, where that is kept.
@@ -146,7 +166,8 @@ impl Stage {
         if let Some((waiting, keeper)) = self.steps.get()
             && bytes > 0
         {
-            keeper.add(self.state_ns[*waiting as usize].load(Ordering::Relaxed));
+            let waited_ns = self.state_ns[*waiting as usize].load(Ordering::Relaxed);
+            keeper.add(waited_ns, self.other_end_ns.load(Ordering::Relaxed));
         }
     }
 
@@ -217,6 +238,7 @@ impl Account {
             (_, State::Working) => self.stage.begin_work(now),
             _ => {}
         }
+        self.stage.state.store(state as u8, Ordering::Relaxed);
         self.state = state;
         self.since = now;
     }
@@ -243,7 +265,6 @@ impl Drop for Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn accounts_one_after_the_other_are_one_thread() {

@@ -24,7 +24,7 @@ mod stream;
 
 use crate::run::{RunReport, StageKind};
 pub use stream::LargerRing;
-use stream::{Stream, target_floor_seconds};
+use stream::{Stream, is_program_or_drive, target_floor_seconds};
 
 /// What held the run back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,25 +157,25 @@ pub fn analyse(run: &RunReport) -> Analysis {
     let cores = CoreUse { own_share: processor_share, others_share };
     let (cause, bottleneck) = find(run, &times, cores);
     let is_foreign = cause == Cause::Processor && cores.is_foreign();
-    let free = if is_foreign { None } else { bottleneck };
+    let free = bottleneck.map(|index| match cause {
+        _ if is_foreign => Free::Cores,
+        Cause::RateLimit => Free::RateLimit(index),
+        _ => Free::Stage(index),
+    });
     let others = |index: &usize| Some(*index) != bottleneck;
     let stream = Stream::new(run);
     let larger_ring = stream.as_ref().and_then(Stream::larger_ring);
     let next = (0..times.len()).filter(others).max_by(|a, b| order(&times, *a, *b));
-    let seconds_without = match bottleneck {
-        Some(_) if is_foreign => {
-            let others = seconds_without(run, &times, free, seconds - aside_seconds);
-            let disk = sane(run.source_disk_own_seconds.unwrap_or(0.0));
-            aside_seconds + others.max(disk).min(seconds - aside_seconds)
+    let seconds_without = match free {
+        Some(free) => {
+            let stages = seconds_without(run, &times, free, seconds - aside_seconds);
+            let disk =
+                if is_foreign { sane(run.source_disk_own_seconds.unwrap_or(0.0)) } else { 0.0 };
+            aside_seconds + stages.max(disk).min(seconds - aside_seconds)
         }
-        Some(_) => aside_seconds + seconds_without(run, &times, free, seconds - aside_seconds),
         None => seconds,
     };
-    let paced = match (&stream, free) {
-        (Some(stream), Some(free)) => stream.seconds_without(free),
-        (None, Some(free)) if free + 1 < times.len() => target_floor_seconds(run),
-        _ => Some(0.0),
-    };
+    let paced = free.map_or(Some(0.0), |free| ends_seconds(run, stream.as_ref(), free));
     let seconds_without = seconds_without.max(paced.unwrap_or(0.0)).min(seconds);
     Analysis {
         cause: if is_of_the_ring(cause, larger_ring, seconds_without, seconds) {
@@ -339,7 +339,10 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
             (Cause::Processor, held_back.or(Some(busiest)))
         }
         _ if cores.is_short_for(&asked) => processor_limit(times, cores.own_share, seconds),
-        None => (Cause::Turns, Some(busiest)),
+        None => match waits_for_the_disk(run, times, seconds) {
+            Some(read) => (Cause::FewThreads, Some(read)),
+            None => (Cause::Turns, Some(busiest)),
+        },
         Some(index) if !is_busy => (Cause::FewThreads, Some(index)),
         Some(index) => (stage_or_outside(run, times, index), Some(index)),
     }
@@ -353,6 +356,20 @@ fn kept_the_disk_busy(run: &RunReport, times: &[Times], seconds: f64) -> Option<
     let starves = |stage: &Times| share(stage.starved_seconds, stage.whole_seconds) >= 0.5;
     let is_waited_for = times[read + 1..].iter().all(starves);
     (busy >= BUSY_SHARE && is_waited_for).then_some(read)
+}
+
+/// The stage that reads, where the disk of the source had requests for most of the run, for as
+/// long as the readers waited for it, and for clearly longer than any other stage had work: what
+/// the others do meanwhile, and do behind it, is less.
+fn waits_for_the_disk(run: &RunReport, times: &[Times], seconds: f64) -> Option<usize> {
+    /// Nearly as long may be one that takes turns with it.
+    const CLEARLY: f64 = 1.2;
+    let read = run.stages.iter().position(|stage| stage.kind == StageKind::Read)?;
+    let disk = sane(run.source_disk_own_seconds.or(run.source_disk_seconds)?);
+    let disk = disk.min(times[read].occupied_seconds);
+    let others = times.iter().enumerate().filter(|(index, _)| *index != read);
+    let most = others.map(|(_, stage)| stage.alone_seconds).fold(0.0, f64::max);
+    (share(disk, seconds) >= BUSY_SHARE && disk >= CLEARLY * most).then_some(read)
 }
 
 /// Whether a stage that is busy works, or waits for what is no stage.
@@ -397,12 +414,51 @@ fn processor_limit(times: &[Times], own_share: f64, seconds: f64) -> (Cause, Opt
     (if is_stage { Cause::Stage } else { Cause::Processor }, Some(most))
 }
 
-/// With the stage `free` for nothing, or with all of them and the cores for themselves.
-fn seconds_without(run: &RunReport, times: &[Times], free: Option<usize>, seconds: f64) -> f64 {
+/// What is taken away to see what is left of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Free {
+    /// All that a stage does, its end included.
+    Stage(usize),
+    /// The rate limit that holds back a stage; its end is there still.
+    RateLimit(usize),
+    /// Whoever else uses the cores.
+    Cores,
+}
+
+/// The least that the programs and drives at the ends of a run leave of it; `None` where one of
+/// them did not show its pace.
+fn ends_seconds(run: &RunReport, stream: Option<&Stream<'_>>, free: Free) -> Option<f64> {
+    let last = run.stages.len().saturating_sub(1);
+    let source = || stream.map_or(Some(0.0), |stream| stream.seconds_without(last));
+    let target = || match stream {
+        Some(stream) => stream.seconds_without(0),
+        None => target_floor_seconds(run),
+    };
+    match free {
+        Free::Stage(index) => match stream {
+            Some(stream) => stream.seconds_without(index),
+            None if index < last => target_floor_seconds(run),
+            None => Some(0.0),
+        },
+        // What the target took was what the limit gave it.
+        Free::RateLimit(_) if is_program_or_drive(run.target) => None,
+        Free::RateLimit(_) => source(),
+        Free::Cores => Some(source()?.max(target()?)),
+    }
+}
+
+/// Without what is `free`.
+fn seconds_without(run: &RunReport, times: &[Times], free: Free, seconds: f64) -> f64 {
     let longest = times.iter().map(|stage| stage.whole_seconds).fold(0.0, f64::max);
     let serial_seconds = (seconds - longest).max(0.0);
-    let others = || times.iter().enumerate().filter(|(index, _)| Some(*index) != free);
-    let busiest = others().map(|(_, stage)| stage.least_seconds()).fold(0.0, f64::max);
+    let others = || times.iter().enumerate().filter(|(index, _)| Free::Stage(*index) != free);
+    let least = |(index, stage): (usize, &Times)| match free {
+        Free::RateLimit(limited) if index == limited => {
+            (stage.busy_seconds - stage.outside_seconds).max(0.0)
+        }
+        _ => stage.least_seconds(),
+    };
+    let busiest = others().map(least).fold(0.0, f64::max);
     let processor: f64 = others().map(|(_, stage)| stage.processor_seconds).sum();
     let shortest = busiest.max(processor / run.cores.max(1) as f64);
     (serial_seconds + shortest).min(seconds)

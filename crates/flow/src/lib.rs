@@ -49,6 +49,7 @@ pub mod depth;
 pub mod gaps;
 pub mod in_flight;
 pub mod monitor;
+pub mod neighbour;
 pub mod queue;
 pub mod rate;
 pub mod restart;

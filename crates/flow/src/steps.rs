@@ -8,8 +8,7 @@
 //!
 //! The other end of a pipe is a program with a pace of its own. One that keeps to a clock
 //! (`pv -L`) takes a burst at once after it had to wait, and is slow again behind it: what it took
-//! during a run that made it wait is no measure of what it can take. [`sustained_seconds`] is:
-//! the pace in the second half of the stretches without a wait.
+//! during a run that made it wait is no measure of what it can take. [`sustained_seconds`] is.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -23,6 +22,8 @@ const WAIT_SECONDS: f64 = 1e-3;
 /// A pace is that of so many blocks and of so long a time at least.
 const SUSTAINED_STEPS: usize = 4;
 const SUSTAINED_SECONDS: f64 = 0.2;
+/// An end that takes this share of its mean time for a block has nothing to make up for.
+const SLOW_SHARE: f64 = 0.7;
 
 /// One block in one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,6 +32,17 @@ pub struct Step {
     pub cost_seconds: f64,
     /// Seconds of waiting for the other stage before it.
     pub waited_seconds: f64,
+    /// The part of that wait in which the program at the end of this stage was at work all the
+    /// same, as far as that was seen ([`crate::neighbour`]).
+    pub hidden_seconds: f64,
+}
+
+impl Step {
+    /// Seconds that the end of the stage takes for it: what was waited for it, and what it did
+    /// while it was not waited for.
+    pub fn own_seconds(&self) -> f64 {
+        self.cost_seconds + self.hidden_seconds
+    }
 }
 
 /// The steps of both stages of a stream.
@@ -54,7 +66,7 @@ impl StreamSteps {
     }
 }
 
-/// What each block cost.
+/// What each block cost, as it was seen.
 pub fn costs(steps: &[Step]) -> Vec<f64> {
     steps.iter().map(|step| step.cost_seconds).collect()
 }
@@ -76,22 +88,40 @@ pub fn played_seconds(read: &[f64], write: &[f64], ring_blocks: usize) -> f64 {
     last
 }
 
-/// Seconds that a block takes while the stage does not have to wait: those of the second half, by
-/// time, of each stretch without a wait. `None` where such stretches are too short to tell.
+/// Seconds that a block takes at the pace of an end that may keep to a clock: what such an end could
+/// not do while it had to wait it makes up for at once, and only when that is done it is slow again.
+///
+/// From the first block up to a moment at which it is slow, with nothing left to make up for, it
+/// has done what its clock allows: all the time up to there, waits included, by all blocks. An end
+/// that is as slow right behind a wait as later makes up for nothing: there it is the time without
+/// waits. Of several such moments the shortest time counts, since none of them can be less than its
+/// pace. `None` where there is none: an end that always made up for its waits has not shown it.
 pub fn sustained_seconds(steps: &[Step]) -> Option<f64> {
-    let (mut blocks, mut seconds) = (0, 0.0);
+    let (mut blocks, mut seconds, mut pace) = (0, 0.0, None::<f64>);
     for stretch in steps.chunk_by(|_, next| next.waited_seconds < WAIT_SECONDS) {
-        let whole: f64 = stretch.iter().map(|step| step.cost_seconds).sum();
-        let mut at = 0.0;
-        for step in stretch {
-            if at >= whole / 2.0 {
-                blocks += 1;
-                seconds += step.cost_seconds;
-            }
-            at += step.cost_seconds;
+        let worked: f64 = stretch.iter().map(Step::own_seconds).sum();
+        let waited: f64 = stretch.iter().map(|it| it.waited_seconds - it.hidden_seconds).sum();
+        blocks += stretch.len();
+        seconds += worked + waited;
+        if stretch.len() < SUSTAINED_STEPS || seconds < SUSTAINED_SECONDS {
+            continue;
         }
+        let part = (stretch.len() / 4).max(2);
+        let (first, last) =
+            (mean_cost(&stretch[1..=part]), mean_cost(&stretch[stretch.len() - part..]));
+        let mean = seconds / blocks as f64;
+        let shown = if worked >= SUSTAINED_SECONDS && first >= SLOW_SHARE * last {
+            Some(worked / stretch.len() as f64)
+        } else {
+            (last >= SLOW_SHARE * mean).then_some(mean)
+        };
+        pace = shown.map(|shown| pace.map_or(shown, |pace| pace.min(shown))).or(pace);
     }
-    (blocks >= SUSTAINED_STEPS && seconds >= SUSTAINED_SECONDS).then(|| seconds / blocks as f64)
+    pace
+}
+
+fn mean_cost(steps: &[Step]) -> f64 {
+    steps.iter().map(|step| step.cost_seconds).sum::<f64>() / steps.len() as f64
 }
 
 /// An end that works in bursts with pauses between them, rather than at a pace: most of its time is
@@ -101,7 +131,8 @@ pub struct Pauses {
     /// A block that takes so long holds a pause.
     pub least_seconds: f64,
     /// A pause that was seen as a whole. A source that pauses while there is no room for its data
-    /// has a part of the pause behind it when there is room again, and only the rest is seen.
+    /// has a part of the pause behind it when there is room again, and only the rest is seen, unless
+    /// its pipe was looked at.
     pub whole_seconds: f64,
 }
 
@@ -111,7 +142,7 @@ impl Pauses {
         /// A clock such as that of `pv` ticks ten times a second.
         const PAUSE_SECONDS: f64 = 0.12;
         const TIMES_THE_MEDIAN: f64 = 4.0;
-        let mut sorted = costs(steps);
+        let mut sorted: Vec<f64> = steps.iter().map(Step::own_seconds).collect();
         sorted.sort_by(f64::total_cmp);
         let median = sorted.get(sorted.len() / 2)?;
         let least_seconds = PAUSE_SECONDS.max(TIMES_THE_MEDIAN * median);
@@ -131,16 +162,19 @@ pub(crate) struct Keeper(Mutex<Kept>);
 struct Kept {
     last: Instant,
     waited_ns: u64,
+    hidden_ns: u64,
     steps: Vec<Step>,
 }
 
 impl Keeper {
     pub(crate) fn new() -> Keeper {
-        Keeper(Mutex::new(Kept { last: Instant::now(), waited_ns: 0, steps: Vec::new() }))
+        let (last, steps) = (Instant::now(), Vec::new());
+        Keeper(Mutex::new(Kept { last, waited_ns: 0, hidden_ns: 0, steps }))
     }
 
-    /// A block is done; `waited_ns` is what the stage has waited for the other one so far.
-    pub(crate) fn add(&self, waited_ns: u64) {
+    /// A block is done; `waited_ns` is what the stage has waited for the other one so far, and its
+    /// end was at work for `hidden_ns` of that.
+    pub(crate) fn add(&self, waited_ns: u64, hidden_ns: u64) {
         let mut kept = lock(&self.0);
         if kept.steps.len() == STEPS_MAX {
             return;
@@ -149,8 +183,10 @@ impl Keeper {
         let whole = now.duration_since(kept.last).as_secs_f64();
         let waited_seconds = waited_ns.saturating_sub(kept.waited_ns) as f64 / 1e9;
         let cost_seconds = (whole - waited_seconds).max(0.0);
-        kept.steps.push(Step { cost_seconds, waited_seconds });
-        (kept.last, kept.waited_ns) = (now, waited_ns);
+        let hidden_seconds = hidden_ns.saturating_sub(kept.hidden_ns) as f64 / 1e9;
+        let hidden_seconds = hidden_seconds.min(waited_seconds);
+        kept.steps.push(Step { cost_seconds, waited_seconds, hidden_seconds });
+        (kept.last, kept.waited_ns, kept.hidden_ns) = (now, waited_ns, hidden_ns);
     }
 
     pub(crate) fn steps(&self) -> Vec<Step> {
@@ -170,7 +206,7 @@ mod tests {
             owed += waited;
             let saved = per_block.min(owed);
             owed -= saved;
-            Step { cost_seconds: per_block - saved, waited_seconds: *waited }
+            Step { cost_seconds: per_block - saved, waited_seconds: *waited, ..Step::default() }
         };
         waits.iter().map(step).collect()
     }
@@ -201,9 +237,29 @@ mod tests {
         assert_eq!(sustained_seconds(&clocked(&[0.06; 80], 0.05)), None);
     }
 
+    /// A source gives 10 MB and pauses 0.4 s, the target keeps to 24 MB/s: of each burst but the
+    /// first all but the end is what it makes up for.
+    #[test]
+    fn what_is_nearly_all_made_up_for_is_not_its_pace() {
+        let pace = 0.25 / 24.0;
+        let waits: Vec<f64> =
+            (0..160).map(|k| if k % 40 == 0 && k > 0 { 0.4 } else { 0.0 }).collect();
+        let found = sustained_seconds(&clocked(&waits, pace)).unwrap();
+        assert!((found - pace).abs() < 0.05 * pace, "{found} for {pace}");
+        // A reader that is as slow right behind a wait makes up for nothing.
+        let steady = |waited_seconds: &f64| Step {
+            cost_seconds: pace,
+            waited_seconds: *waited_seconds,
+            ..Step::default()
+        };
+        let late: Vec<Step> = [0.4].iter().chain(&waits[1..]).map(steady).collect();
+        let found = sustained_seconds(&late).unwrap();
+        assert!((found - pace).abs() < 0.05 * pace, "{found} for {pace}");
+    }
+
     #[test]
     fn pauses_are_told_from_a_pace() {
-        let step = |cost_seconds| Step { cost_seconds, waited_seconds: 0.0 };
+        let step = |cost_seconds| Step { cost_seconds, ..Step::default() };
         let bursts: Vec<Step> =
             (0..80).map(|k| step(if k % 10 == 9 { 0.3 } else { 0.001 })).collect();
         assert_eq!(Pauses::of(&bursts).map(|it| it.whole_seconds), Some(0.3));

@@ -29,6 +29,9 @@ const DISK_BUSY_SHARE: f64 = 0.9;
 /// Share of what passes a disk that is worth one.
 const DISK_SHARE_WORTH_NAMING: f64 = 0.1;
 
+/// Less of a run is no gain.
+const GAIN_WORTH_NAMING: f64 = 0.05;
+
 /// Share of a run from which on what a tape took is what the run is about.
 const APART_SHARE: f64 = 0.5;
 
@@ -314,7 +317,7 @@ fn gain(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<Stri
         return Some(ring_gain(&ring, analysis));
     }
     if !analysis.without_is_known {
-        return Some(unknown_gain(stage, run));
+        return Some(unknown_gain(analysis, stage, run));
     }
     let without = duration(analysis.seconds_without);
     let whole = duration(analysis.seconds);
@@ -342,20 +345,23 @@ fn ring_gain(ring: &LargerRing, analysis: &Analysis) -> String {
 }
 
 /// The program at the other end always had to wait for this stage.
-fn unknown_gain(stage: &StageShare, run: &RunReport) -> String {
-    let other = match (stage.kind, run.target) {
-        (StageKind::Write, _) => format!("program that fills the {}", run.source),
-        (_, Endpoint::Tape) => "drive".to_owned(),
-        (_, target) => format!("reader of the {target}"),
+fn unknown_gain(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
+    let what = match (analysis.cause, stage.kind) {
+        _ if analysis.is_foreign => "having the cores for itself".to_owned(),
+        (Cause::RateLimit, _) => "a higher limit".to_owned(),
+        (_, StageKind::Read) => "a faster source".to_owned(),
+        (_, StageKind::Write) => "a faster target".to_owned(),
+        (_, other) => format!("a faster {other}"),
     };
-    let name = match stage.kind {
-        StageKind::Read => "source",
-        StageKind::Write => "target",
-        other => other.name(),
+    let is_of_the_source = stage.kind == StageKind::Write && analysis.cause == Cause::Stage;
+    let other = match run.target {
+        _ if is_of_the_source => format!("program that fills the {}", run.source),
+        Endpoint::Tape => "drive".to_owned(),
+        target => format!("reader of the {target}"),
     };
     format!(
-        "what a faster {name} would bring is not known: the {other} always waited, and so did not \
-         show its own pace"
+        "what {what} would bring is not known: the {other} always waited, and so did not show its \
+         own pace"
     )
 }
 
@@ -384,9 +390,25 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         _ if others_on_disk(analysis, stage, run).is_some() => {
             "other programs use that disk: run it when they do not".to_owned()
         }
-        Cause::Processor | Cause::Stage | Cause::FewThreads => stage_advice(analysis, stage, run),
+        Cause::Processor | Cause::Stage | Cause::FewThreads => {
+            return Some(as_sure_as_known(stage_advice(analysis, stage, run), analysis));
+        }
     };
     Some(text)
+}
+
+/// A change of the stage that was the limit helps as far as what is left of the run is less: where
+/// that is as long nothing is promised, and where it is not known nothing is certain.
+fn as_sure_as_known(text: String, analysis: &Analysis) -> String {
+    let gained = analysis.seconds - analysis.seconds_without;
+    let next = analysis.next.and_then(|index| analysis.stages.get(index));
+    match next {
+        _ if !analysis.without_is_known => text.replace("would help", "may help"),
+        Some(next) if gained < GAIN_WORTH_NAMING * analysis.seconds => {
+            format!("no change of it alone would help: {} takes as long", next.kind)
+        }
+        _ => text,
+    }
 }
 
 /// Whether all that was moved fits into the ring, and the stages together were busy for less than

@@ -19,9 +19,10 @@ finding::rules! {
     }
     FEW_THREADS {
         id: "limit.few-threads",
-        looks_at: "a stage of many threads, and the stages behind it",
+        looks_at: "a stage of many threads, the stages behind it, and the disk of a tree",
         speaks_when: "one of its threads is busy for 60 % of the run, and all stages behind it \
-                      starve for half of theirs",
+                      starve for half of theirs, or the disk had requests for 60 % of the run and \
+                      1.2 times as long as any other stage had work",
         source: "docs/explanation.md",
     }
     SOURCE {

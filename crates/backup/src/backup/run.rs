@@ -11,6 +11,7 @@ use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, cores};
 use flow::monitor::{Counter, Monitor};
+use flow::neighbour::Watch;
 use flow::queue::Queue;
 use flow::rate::RateLimit;
 use flow::restart::Restart;
@@ -155,6 +156,9 @@ impl Run<'_> {
         };
         let to_write = packed.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
         let turnstile = Turnstile::new(self.cancel.clone());
+        let target = output.target().map(|target| Arc::clone(&target.file));
+        let target = target.map(|file| (Arc::clone(&self.stages.write), file));
+        let _watch = Watch::start(target.into_iter().collect());
         let hasher = Hasher::new(&to_hash, &groups, self.options.block_bytes, self.cancel);
         let (written, times_ran_empty) = self.crew.scope(StageKind::Scan, |scope| {
             let mut hash = Vec::new();

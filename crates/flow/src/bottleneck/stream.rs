@@ -39,14 +39,24 @@ enum Pace {
 }
 
 impl Pace {
+    /// That of a program: it pauses, or it may keep to a clock.
+    fn of_program(steps: &[Step]) -> Pace {
+        match Pauses::of(steps) {
+            Some(pauses) => Pace::Pauses(pauses),
+            None => sustained_seconds(steps).map_or(Pace::Unknown, Pace::Clock),
+        }
+    }
+
     /// What each block would have cost without a wait.
     fn costs(self, steps: &[Step]) -> Vec<f64> {
+        // Where a pause was seen behind a wait there is no need to guess it.
+        let are_hidden = steps.iter().all(|step| step.hidden_seconds <= 0.0);
         let cost = |step: &Step| match self {
             Pace::Clock(seconds) => seconds,
-            Pace::Pauses(pauses) if step.cost_seconds >= pauses.least_seconds => {
+            Pace::Pauses(pauses) if are_hidden && step.cost_seconds >= pauses.least_seconds => {
                 step.cost_seconds.max(pauses.whole_seconds)
             }
-            _ => step.cost_seconds,
+            _ => step.own_seconds(),
         };
         steps.iter().map(cost).collect()
     }
@@ -79,16 +89,12 @@ impl<'a> Stream<'a> {
         }
         let kept_bytes = (blocks * steps.block_bytes) as f64;
         let read = match run.source {
-            Endpoint::Pipe | Endpoint::Stream => match Pauses::of(&steps.read) {
-                Some(pauses) => Pace::Pauses(pauses),
-                None => clock(sustained_seconds(&steps.read)),
-            },
+            Endpoint::Pipe | Endpoint::Stream => Pace::of_program(&steps.read),
             _ => Pace::AsSeen,
         };
         let write = match run.target {
-            Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape => {
-                clock(sustained_seconds(&steps.write))
-            }
+            Endpoint::Pipe | Endpoint::Stream => Pace::of_program(&steps.write),
+            Endpoint::Tape => sustained_seconds(&steps.write).map_or(Pace::Unknown, Pace::Clock),
             _ => Pace::AsSeen,
         };
         Some(Stream {
@@ -144,16 +150,20 @@ impl<'a> Stream<'a> {
 /// The least that a run through other rings than one takes at its target: nothing where that is a
 /// disk, `None` where it is a program or a drive that did not show its pace.
 pub(super) fn target_floor_seconds(run: &RunReport) -> Option<f64> {
-    match (run.target, &run.steps) {
-        (Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape, Some(steps)) => {
-            let pace = sustained_seconds(&steps.write)?;
-            let blocks = run.target_bytes as f64 / steps.block_bytes.max(1) as f64;
-            Some(pace * blocks)
-        }
-        _ => Some(0.0),
+    if !is_program_or_drive(run.target) {
+        return Some(0.0);
     }
+    let Some(steps) = &run.steps else { return Some(0.0) };
+    let bytes = (steps.write.len() * steps.block_bytes.max(1)) as f64;
+    let scale = (run.target_bytes as f64 / bytes.max(1.0)).max(1.0);
+    let pace = match run.target {
+        Endpoint::Tape => sustained_seconds(&steps.write).map_or(Pace::Unknown, Pace::Clock),
+        _ => Pace::of_program(&steps.write),
+    };
+    (pace != Pace::Unknown).then(|| pace.costs(&steps.write).iter().sum::<f64>() * scale)
 }
 
-fn clock(pace: Option<f64>) -> Pace {
-    pace.map_or(Pace::Unknown, Pace::Clock)
+/// What keeps to a pace of its own, that a run shows only where it did not wait for the run.
+pub(super) fn is_program_or_drive(end: Endpoint) -> bool {
+    matches!(end, Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape)
 }

@@ -354,7 +354,7 @@ fn bursts_to_a_clock(ring_blocks: usize) -> RunReport {
         let room = if number < ring_blocks { 0.0 } else { free[number + 1 - ring_blocks] };
         let blocked = (room - now).max(0.0);
         now += blocked + cost;
-        read.push(Step { cost_seconds: cost, waited_seconds: blocked });
+        read.push(Step { cost_seconds: cost, waited_seconds: blocked, ..Step::default() });
         let starved = (now - written).max(0.0);
         // The clock went on while nothing came.
         owed += starved;
@@ -363,7 +363,7 @@ fn bursts_to_a_clock(ring_blocks: usize) -> RunReport {
         let took = 0.05 - saved;
         written = written.max(now) + took;
         free.push(written);
-        write.push(Step { cost_seconds: took, waited_seconds: starved });
+        write.push(Step { cost_seconds: took, waited_seconds: starved, ..Step::default() });
     }
     let sum = |of: &[Step], part: fn(&Step) -> f64| of.iter().map(part).sum::<f64>();
     let states = [
@@ -405,8 +405,8 @@ fn a_ring_too_small_for_the_bursts_is_named_with_what_a_larger_one_brings() {
 
 #[test]
 fn a_reader_that_always_waited_has_shown_no_pace() {
-    let read = vec![Step { cost_seconds: 0.1, waited_seconds: 0.0 }; 40];
-    let write = vec![Step { cost_seconds: 0.001, waited_seconds: 0.099 }; 40];
+    let read = vec![Step { cost_seconds: 0.1, waited_seconds: 0.0, ..Step::default() }; 40];
+    let write = vec![Step { cost_seconds: 0.001, waited_seconds: 0.099, ..Step::default() }; 40];
     let run = RunReport {
         seconds: 4.0,
         archive_bytes: 40 << 20,
@@ -424,4 +424,35 @@ fn a_reader_that_always_waited_has_shown_no_pace() {
     let run = RunReport { target: Endpoint::CharacterDevice, ..run };
     let text = line(&explain(&analyse(&run), &run));
     assert!(text.contains("the run would have taken 40 ms instead of 4.00 s"), "{text}");
+}
+
+/// A disk and a program behind it that take equally long, and one that never showed its pace.
+#[test]
+fn a_faster_stage_is_promised_only_where_less_is_left() {
+    let read = |seconds| StageReport {
+        threads: 4,
+        occupied_seconds: 9.8,
+        ..stage(StageKind::Read, [seconds, 0.0, 10.0 - seconds], 0.2)
+    };
+    let text = |write: [f64; 3], steps: Option<StreamSteps>| {
+        let run = RunReport {
+            steps,
+            target: Endpoint::Pipe,
+            source_disk_seconds: Some(9.8),
+            source_disk_in_flight: Some(2.0),
+            ..backup("none", 4_000_000_000)
+        };
+        words(&[read(9.7), stage(StageKind::Write, write, 0.1)], &run)
+    };
+    let steps = |steps: Vec<Step>| {
+        Some(StreamSteps { read: Vec::new(), write: steps, ring_blocks: 4, block_bytes: 1 << 20 })
+    };
+    let cost = |cost_seconds: f64| Step { cost_seconds, ..Step::default() };
+    let slow = text([9.6, 0.4, 0.0], steps(vec![cost(0.24); 40]));
+    assert!(slow.contains("no change of it alone would help: write takes as long"), "{slow}");
+    assert!(!slow.contains("a faster disk"), "{slow}");
+    let waited = Step { waited_seconds: 0.24, ..cost(0.001) };
+    let unknown = text([0.1, 9.9, 0.0], steps(vec![waited; 40]));
+    assert!(unknown.contains("is not known"), "{unknown}");
+    assert!(unknown.contains("a faster disk may help"), "{unknown}");
 }

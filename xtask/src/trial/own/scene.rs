@@ -14,8 +14,14 @@ use super::super::Ground;
 
 /// Bytes of a stream, and of a tree of large files.
 const MEGABYTES: u64 = 40;
+/// A tree of large files.
+const LARGE_FILES: u64 = 5;
 /// A tree of small files.
 const SMALL_FILES: u64 = 3000;
+/// A run that nothing slows has so many times the files: what takes 20 ms shows nothing.
+const TIMES_UNPACED: u64 = 10;
+/// The same of one that is slowed by compression alone.
+const TIMES_COMPRESSED: u64 = 4;
 
 /// What a run takes its data from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +62,8 @@ pub struct Scene {
     pub compress_threads: u64,
     pub read_threads: Option<u64>,
     pub load: bool,
+    /// The files of its tree by those of the smallest.
+    pub times: u64,
 }
 
 /// One change of a run.
@@ -118,7 +126,16 @@ impl Scene {
         };
         let compress = one_of(random, &["none", "none", "zstd:3", "zstd:12", "zstd:15", "gzip:6"]);
         let rate_limit = (random.index(8) == 0).then(|| one_of(random, &[10, 20]));
+        let is_paced = matches!(source, Source::Disk { .. })
+            || target != Target::Nothing
+            || rate_limit.is_some();
+        let times = match compress {
+            _ if is_paced => 1,
+            "none" | "zstd:3" => TIMES_UNPACED,
+            _ => TIMES_COMPRESSED,
+        };
         Scene {
+            times,
             compress: compress.to_owned(),
             compress_threads: 1 + random.below(2),
             rate_limit,
@@ -135,6 +152,7 @@ impl Scene {
             compress: "none".to_owned(),
             compress_threads: 1,
             read_threads: None,
+            times: 1,
             load: random.index(6) == 0,
         }
     }
@@ -272,7 +290,7 @@ impl Place {
             let small =
                 matches!(scene.source, Source::SmallFiles | Source::Disk { small: true, .. });
             let name = if small { "small" } else { "large" };
-            make_tree(&place.folder.join(name), seed, small)?;
+            make_tree(&place.folder.join(name), seed, small, scene.times)?;
             if let Source::Disk { service_us, megabytes_per_second, .. } = scene.source {
                 place.attach(service_us, megabytes_per_second)?;
                 let from = place.folder.join(name).display().to_string();
@@ -381,12 +399,13 @@ fn compressible(seed: u64, bytes: usize) -> Vec<u8> {
     data
 }
 
-fn make_tree(folder: &Path, seed: u64, small: bool) -> anyhow::Result<()> {
-    let (files, bytes) = if small { (SMALL_FILES, 4096) } else { (5, 8_000_000) };
-    let data = compressible(seed, bytes);
-    for number in 0..files {
+/// No two files are alike: what a program makes of one that it has seen is no measure.
+fn make_tree(folder: &Path, seed: u64, small: bool, times: u64) -> anyhow::Result<()> {
+    let (files, bytes) = if small { (SMALL_FILES, 4096) } else { (LARGE_FILES, 8_000_000) };
+    for number in 0..files * times {
         let inside = folder.join((number / 100).to_string());
         fs::create_dir_all(&inside).context("create a folder")?;
+        let data = compressible(seed.wrapping_add(number), bytes);
         fs::write(inside.join(number.to_string()), &data).context("write a file")?;
     }
     Ok(())

@@ -1,0 +1,167 @@
+//! The program at the other end of a pipe, looked at while nothing of ours waits for it.
+//!
+//! While the reading stage has no room, the program that fills the pipe goes on: it has a part of
+//! its pause or of its work behind it when there is room again, and only the rest is seen as a wait
+//! for it. The same of the program that empties a pipe, while the writing stage has nothing for it.
+//! What a faster other end would bring depends on just that time, so the pipe is asked: one that
+//! could take more has a source that is busy with something else, and one that still holds
+//! something has a target that is.
+//!
+//! The time found is the least that such a program was at work: what it holds itself, outside of
+//! the pipe, is not seen.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::account::{Stage, State};
+use crate::run::Endpoint;
+
+/// How often the pipes are looked at: two system calls each time.
+const TICK: Duration = Duration::from_millis(4);
+/// A tick that came this late, on a machine with other things to do, stands for no more than this.
+const LONGEST_TICK: Duration = Duration::from_millis(50);
+/// A pipe that holds this share of the most that it ever held is full: one that is written to in
+/// odd pieces leaves a part of its pages empty.
+const FULL_SHARE: f64 = 0.8;
+
+/// Looks at pipes until it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Looks at the other end of those files that are pipes, each while its stage waits for the
+    /// ring; the stage keeps the time with its steps ([`Stage::keep_steps`]). Without a thread of
+    /// the system nothing is found, and nothing is lost.
+    pub fn start(ends: Vec<(Arc<Stage>, Arc<OwnedFd>)>) -> Watch {
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut pipes: Vec<PipeEnd> = ends.into_iter().filter_map(PipeEnd::new).collect();
+        if pipes.is_empty() {
+            return Watch { ended, thread: None };
+        }
+        let until = Arc::clone(&ended);
+        let look = move || {
+            let mut last = Instant::now();
+            while !until.load(Ordering::Acquire) {
+                std::thread::park_timeout(TICK);
+                let now = Instant::now();
+                let passed = now.duration_since(last).min(LONGEST_TICK);
+                last = now;
+                pipes.iter_mut().for_each(|pipe| pipe.look(passed));
+            }
+        };
+        let thread = std::thread::Builder::new().name("takeup-pipes".to_owned()).spawn(look);
+        Watch { ended, thread: thread.ok() }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One pipe, and the stage of ours at this end of it.
+struct PipeEnd {
+    stage: Arc<Stage>,
+    file: Arc<OwnedFd>,
+    /// The state in which the stage leaves the pipe alone.
+    waiting: State,
+    most_bytes: u64,
+}
+
+impl PipeEnd {
+    fn new((stage, file): (Arc<Stage>, Arc<OwnedFd>)) -> Option<PipeEnd> {
+        let waiting = stage.steps_wait_in()?;
+        // Less than half of it is not a full one, however little was ever seen in it: in odd pieces
+        // a pipe takes half of its size at least.
+        let half_bytes = rustix::pipe::fcntl_getpipe_size(&*file).ok()? as f64 / 2.0;
+        let most_bytes = (half_bytes / FULL_SHARE) as u64;
+        (Endpoint::of_file(&*file) == Endpoint::Pipe).then_some(PipeEnd {
+            stage,
+            file,
+            waiting,
+            most_bytes,
+        })
+    }
+
+    fn look(&mut self, passed: Duration) {
+        if self.stage.is_in(self.waiting)
+            && let Ok(bytes) = rustix::io::ioctl_fionread(&*self.file)
+        {
+            self.most_bytes = self.most_bytes.max(bytes);
+            if is_at_work(self.waiting, bytes, self.most_bytes) {
+                self.stage.other_end_worked(passed);
+            }
+        }
+    }
+}
+
+/// Whether the program at the other end does something else than wait for a stage in this state.
+fn is_at_work(waiting: State, bytes: u64, most_bytes: u64) -> bool {
+    match waiting {
+        State::Blocked => (bytes as f64) < FULL_SHARE * most_bytes as f64,
+        State::Starved => bytes > 0,
+        State::Working | State::Apart => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::StageKind;
+    use std::io::{Read as _, Write as _};
+    use std::thread::sleep;
+
+    /// What was found of the other end of `file` during 100 ms of waiting in that state.
+    fn found(waiting: State, file: impl Into<OwnedFd>) -> f64 {
+        let stage = Stage::new(StageKind::Other);
+        stage.keep_steps(waiting);
+        let watch = Watch::start(vec![(Arc::clone(&stage), Arc::new(file.into()))]);
+        let mut account = stage.open();
+        account.during(waiting, || sleep(Duration::from_millis(100)));
+        stage.add_bytes(1);
+        account.during(State::Working, || sleep(Duration::from_millis(20)));
+        drop(account);
+        drop(watch);
+        let steps = stage.steps();
+        assert_eq!(steps.len(), 1);
+        assert!(steps[0].hidden_seconds <= steps[0].waited_seconds + 0.01, "{steps:?}");
+        steps[0].hidden_seconds
+    }
+
+    #[test]
+    fn a_source_with_a_full_pipe_waits_and_another_does_not() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[0; 30_000]).unwrap();
+        assert!(found(State::Blocked, reader.try_clone().unwrap()) > 0.05);
+        writer.write_all(&[0; 35_536]).unwrap();
+        assert!(found(State::Blocked, reader) < 1e-9);
+    }
+
+    #[test]
+    fn a_target_with_an_empty_pipe_waits_and_another_does_not() {
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[0; 100]).unwrap();
+        assert!(found(State::Starved, writer.try_clone().unwrap()) > 0.05);
+        reader.read_exact(&mut [0; 100]).unwrap();
+        assert!(found(State::Starved, writer) < 1e-9);
+    }
+
+    #[test]
+    fn what_is_no_pipe_is_not_looked_at() {
+        let stage = Stage::new(StageKind::Other);
+        stage.keep_steps(State::Starved);
+        let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
+        assert!(Watch::start(vec![(stage, file)]).thread.is_none());
+    }
+}
