@@ -411,6 +411,10 @@ impl Run<'_> {
             engine: self.engine.name(),
             cores: cores(),
             compression: self.options.compression.to_string(),
+            compressed_pieces: match self.options.compression {
+                Compression::None => None,
+                compression => Some(done.archive_bytes.div_ceil(compression.chunk_bytes() as u64)),
+            },
             ..RunReport::default()
         }
     }

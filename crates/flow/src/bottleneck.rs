@@ -16,12 +16,13 @@
 //! device or for another program, are three things: cores that others use up are no limit of a run
 //! that waits for its disk. And no promise goes below what the run itself has seen as a bound:
 //! while requests were in flight to a device, more of them would have found it as slow. Where
-//! others have the cores, a wait for the disk hides behind the wait for a core, and the disk itself
-//! is asked: one that had requests for most of the run is the limit, and the time that it took for
-//! what the run read is in every promise.
+//! others have the cores, a wait for the disk hides behind the wait for a core, and behind a slow
+//! target it hides in the read-ahead. There the disk itself is asked: one that had requests for most
+//! of the run is the limit, and the time that it took for what the run read is in every promise.
 
 mod stream;
 
+use crate::rate::BURST;
 use crate::run::{RunReport, StageKind};
 pub use stream::LargerRing;
 use stream::{Stream, is_program_or_drive, target_floor_seconds};
@@ -55,6 +56,9 @@ pub const SHORTEST_SECONDS: f64 = 0.02;
 pub const LEAST_SHARE: f64 = 0.05;
 /// A stage that is busy for less of the run than this is not its limit alone.
 pub const BUSY_SHARE: f64 = 0.6;
+/// A run of which this share is what its bytes take at the rate limit is held back by that, also
+/// where what is in front of it is nearly as slow, so that the writer hardly waited.
+pub const RATE_SHARE: f64 = 0.9;
 /// Share of the time of all cores from which on they count as used up.
 pub const PROCESSOR_SHARE: f64 = 0.85;
 /// The stage that held the run back, and had no core for this share of its busy time, and had or
@@ -169,14 +173,20 @@ pub fn analyse(run: &RunReport) -> Analysis {
     let seconds_without = match free {
         Some(free) => {
             let stages = seconds_without(run, &times, free, seconds - aside_seconds);
-            let disk =
-                if is_foreign { sane(run.source_disk_own_seconds.unwrap_or(0.0)) } else { 0.0 };
+            let disk = match free {
+                Free::Stage(index) if is_of_the_source(run.stages[index].kind) => 0.0,
+                _ => sane(run.source_disk_own_seconds.unwrap_or(0.0)),
+            };
             aside_seconds + stages.max(disk).min(seconds - aside_seconds)
         }
         None => seconds,
     };
     let paced = free.map_or(Some(0.0), |free| ends_seconds(run, stream.as_ref(), free));
-    let seconds_without = seconds_without.max(paced.unwrap_or(0.0)).min(seconds);
+    let limited = match free {
+        Some(Free::RateLimit(_)) => 0.0,
+        _ => rate_limit_seconds(run),
+    };
+    let seconds_without = seconds_without.max(paced.unwrap_or(0.0)).max(limited).min(seconds);
     Analysis {
         cause: if is_of_the_ring(cause, larger_ring, seconds_without, seconds) {
             Cause::Turns
@@ -233,9 +243,20 @@ struct Times {
 impl Times {
     fn new(run: &RunReport, index: usize) -> Times {
         let report = &run.stages[index];
-        let threads = report.threads.max(1) as f64;
-        let working = sane(report.working_seconds);
-        let (starved, blocked) = (sane(report.starved_seconds), sane(report.blocked_seconds));
+        let there = report.threads.max(1);
+        let threads = match run.compressed_pieces {
+            // Those that had no piece were of no use.
+            Some(pieces) if report.kind == StageKind::Compress => there.min(pieces.max(1)),
+            _ => there,
+        };
+        // What the others waited is no time of the stage.
+        let of_use = there as f64 / threads as f64;
+        let threads = threads as f64;
+        let [working, starved, blocked] =
+            [report.working_seconds, report.starved_seconds, report.blocked_seconds].map(sane);
+        let whole = working + starved + blocked;
+        let (working, blocked) = (working * of_use, blocked * of_use);
+        let starved = (whole - working - blocked).max(0.0);
         let is_last = index + 1 == run.stages.len();
         let mut outside_seconds = 0.0;
         if index == 0 {
@@ -320,6 +341,9 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
     if cores.own_share >= PROCESSOR_SHARE {
         return processor_limit(times, cores.own_share, seconds);
     }
+    if times.len() > 1 && share(rate_limit_seconds(run), seconds) >= RATE_SHARE {
+        return (Cause::RateLimit, Some(times.len() - 1));
+    }
     let is_busy = share(times[busiest].busy_seconds, seconds) >= BUSY_SHARE;
     let few = if is_busy { None } else { few_of_many(times, seconds) };
     let held_back = if is_busy { Some(busiest) } else { few };
@@ -345,6 +369,18 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
         },
         Some(index) if !is_busy => (Cause::FewThreads, Some(index)),
         Some(index) => (stage_or_outside(run, times, index), Some(index)),
+    }
+}
+
+/// What the bytes that went to the target take at the rate limit, less what may go at once.
+fn rate_limit_seconds(run: &RunReport) -> f64 {
+    let is_limited = run.stages.last().is_some_and(|last| last.kind == RATE_LIMITED_STAGE);
+    match run.rate_limit_bytes_per_second {
+        Some(rate) if is_limited && rate > 0 => {
+            let seconds = run.target_bytes as f64 / rate as f64;
+            (sane(seconds) - BURST.as_secs_f64()).max(0.0)
+        }
+        _ => 0.0,
     }
 }
 
@@ -412,6 +448,11 @@ fn processor_limit(times: &[Times], own_share: f64, seconds: f64) -> (Cause, Opt
     let is_busy = share(times[most].busy_seconds, seconds) >= BUSY_SHARE;
     let is_stage = nearly_alone && is_busy && own_share >= PROCESSOR_SHARE;
     (if is_stage { Cause::Stage } else { Cause::Processor }, Some(most))
+}
+
+/// Whether the disk of the source is the end of this stage.
+fn is_of_the_source(kind: StageKind) -> bool {
+    matches!(kind, StageKind::Scan | StageKind::Read)
 }
 
 /// What is taken away to see what is left of a run.

@@ -12,7 +12,8 @@ pub struct RateLimit {
     next: Instant,
 }
 
-const BURST: Duration = Duration::from_millis(100);
+/// What may go at once, in the time that it takes at the rate.
+pub const BURST: Duration = Duration::from_millis(100);
 
 impl RateLimit {
     /// A limit that starts now. `bytes_per_second` is greater than zero.

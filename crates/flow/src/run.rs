@@ -205,6 +205,9 @@ pub struct RunReport {
     /// What each block cost, of a run with one thread at each end of one ring.
     #[serde(skip)]
     pub steps: Option<StreamSteps>,
+    /// Pieces that were compressed, each by one thread, where that is done in pieces.
+    #[serde(skip)]
+    pub compressed_pieces: Option<u64>,
     /// The same of the target's disk as `others_on_source_bytes`.
     #[serde(skip)]
     pub others_on_target_bytes: Option<u64>,

@@ -142,11 +142,16 @@ impl Pauses {
         /// A clock such as that of `pv` ticks ten times a second.
         const PAUSE_SECONDS: f64 = 0.12;
         const TIMES_THE_MEDIAN: f64 = 4.0;
+        const PAUSES_MIN: usize = 3;
         let mut sorted: Vec<f64> = steps.iter().map(Step::own_seconds).collect();
         sorted.sort_by(f64::total_cmp);
         let median = sorted.get(sorted.len() / 2)?;
         let least_seconds = PAUSE_SECONDS.max(TIMES_THE_MEDIAN * median);
         let long = &sorted[sorted.partition_point(|cost| *cost < least_seconds)..];
+        // What a clock had to make up for behind its first burst is no habit.
+        if long.len() < PAUSES_MIN {
+            return None;
+        }
         // One that was longer by chance is not the measure of all.
         let whole_seconds = *long.get(long.len() * 3 / 4)?;
         let is_most = long.iter().sum::<f64>() > sorted.iter().sum::<f64>() / 2.0;

@@ -5,7 +5,7 @@
 //! other end.
 
 use finding::{Certainty, Finding, Rule, Unit};
-use flow::bottleneck::{Analysis, Cause, LargerRing, StageShare};
+use flow::bottleneck::{Analysis, Cause, LargerRing, RATE_LIMITED_STAGE, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use crate::format::{counted, duration, percent, rate, size};
@@ -28,6 +28,12 @@ const NONE_IS_FASTER: f64 = 0.9;
 const DISK_BUSY_SHARE: f64 = 0.9;
 /// Share of what passes a disk that is worth one.
 const DISK_SHARE_WORTH_NAMING: f64 = 0.1;
+
+/// Fewer pieces of compression hardly overlap with what is in front of them.
+const PIECES_TO_OVERLAP: u64 = 4;
+
+/// What advice about a program at one end says.
+const LOOK_AT: &str = "look at ";
 
 /// Less of a run is no gain.
 const GAIN_WORTH_NAMING: f64 = 0.05;
@@ -374,7 +380,10 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
     let text = match analysis.cause {
         Cause::Unknown => return None,
         Cause::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),
-        Cause::Source => format!("look at what fills the {}", run.source),
+        Cause::Source => {
+            let text = format!("look at what fills the {}", run.source);
+            return Some(as_sure_as_known(text, analysis, run));
+        }
         Cause::Turns if is_mostly_opening(analysis, run) => {
             let winding = if run.source == Endpoint::Tape { "winding, " } else { "" };
             format!("so little was moved that {winding}opening and closing took the time")
@@ -391,21 +400,32 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
             "other programs use that disk: run it when they do not".to_owned()
         }
         Cause::Processor | Cause::Stage | Cause::FewThreads => {
-            return Some(as_sure_as_known(stage_advice(analysis, stage, run), analysis));
+            return Some(as_sure_as_known(stage_advice(analysis, stage, run), analysis, run));
         }
     };
     Some(text)
 }
 
+/// Which end is the slower one is not known: what shows it.
+fn see_first(run: &RunReport) -> String {
+    let what = if run.command == Command::Pipe { "source" } else { "tree" };
+    format!("see first what the {what} gives alone: --to /dev/null")
+}
+
 /// A change of the stage that was the limit helps as far as what is left of the run is less: where
 /// that is as long nothing is promised, and where it is not known nothing is certain.
-fn as_sure_as_known(text: String, analysis: &Analysis) -> String {
+fn as_sure_as_known(text: String, analysis: &Analysis, run: &RunReport) -> String {
     let gained = analysis.seconds - analysis.seconds_without;
     let next = analysis.next.and_then(|index| analysis.stages.get(index));
     match next {
+        _ if !analysis.without_is_known && text.contains(LOOK_AT) => see_first(run),
         _ if !analysis.without_is_known => text.replace("would help", "may help"),
         Some(next) if gained < GAIN_WORTH_NAMING * analysis.seconds => {
-            format!("no change of it alone would help: {} takes as long", next.kind)
+            let as_long = match run.rate_limit_bytes_per_second {
+                Some(_) if next.kind == RATE_LIMITED_STAGE => "the rate limit or what is behind it",
+                _ => next.kind.name(),
+            };
+            format!("no change of it alone would help: {as_long} takes as long")
         }
         _ => text,
     }
@@ -423,8 +443,18 @@ fn turns_advice(analysis: &Analysis, run: &RunReport) -> Option<String> {
     if let Some(ring) = analysis.larger_ring {
         return Some(format!("--ring {}", typed(ring.bytes)));
     }
+    if let Some(pieces) = run.compressed_pieces.filter(|pieces| *pieces < PIECES_TO_OVERLAP) {
+        return Some(format!(
+            "so little was archived that compression had {}, and began with each when that was \
+             read: a longer run overlaps more",
+            counted(pieces, "piece", "pieces")
+        ));
+    }
     let share = |seconds: f64| seconds / run.seconds.max(f64::MIN_POSITIVE);
-    let blocked = run.stages.iter().map(|it| share(it.blocked_seconds)).fold(0.0, f64::max);
+    // The last one waits for a rate limit, and for no room.
+    let front = run.stages.len().saturating_sub(1);
+    let waits = run.stages[..front].iter().map(|it| share(it.blocked_seconds));
+    let blocked = waits.fold(0.0, f64::max);
     let starved = run.stages.last().map_or(0.0, |it| share(it.starved_seconds));
     if run.command == Command::Pipe || blocked.min(starved) < RING_WAITS_SHARE {
         return None;
@@ -582,7 +612,10 @@ fn write_advice(on_core: bool, run: &RunReport) -> &'static str {
 fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
     let (method, level) = run.compression.split_once(':').unwrap_or((&run.compression, ""));
     let level = level.parse::<i32>().unwrap_or(0);
-    let spare_cores = analysis.processor_share < 0.75 && stage.threads < analysis.cores as u64;
+    // Pieces that more threads could share, each of them more than one.
+    let has_pieces = run.compressed_pieces.is_none_or(|pieces| pieces >= 2 * analysis.cores as u64);
+    let has_cores = analysis.processor_share < 0.75 && stage.threads < analysis.cores as u64;
+    let spare_cores = has_cores && has_pieces;
     let mut ways = Vec::new();
     if spare_cores {
         ways.push(format!("--compress-threads {}", analysis.cores));
@@ -592,7 +625,7 @@ fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> 
         "zstd" if level > 1 => ways.push("a lower level (--compress zstd:1)".to_owned()),
         _ => {}
     }
-    if !spare_cores {
+    if !has_cores && has_pieces {
         ways.push("more cores".to_owned());
     }
     if none_is_faster(analysis, run) {

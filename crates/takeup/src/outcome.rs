@@ -58,6 +58,15 @@ pub enum SummaryPlace {
 /// Makes the document of a run, and its record where one is asked for: what was done is done
 /// without it, so that one that cannot be kept is a warning.
 pub fn summarise(run: RunReport, terminal: &mut Terminal) -> RunSummary {
+    summarise_with(run, terminal, |_| {})
+}
+
+/// The same with what only one command knows of it, for the record, too.
+pub fn summarise_with(
+    run: RunReport,
+    terminal: &mut Terminal,
+    complete: impl Fn(&mut RunSummary),
+) -> RunSummary {
     let [others_on_source_bytes, others_on_target_bytes] = terminal.others_on_disks();
     let others_seconds = terminal.others_processor_seconds();
     let time = terminal.source_disk_time();
@@ -70,17 +79,20 @@ pub fn summarise(run: RunReport, terminal: &mut Terminal) -> RunSummary {
         source_disk_in_flight: time.map(|time| time.in_flight),
         ..run
     };
-    let verdict = terminal.verdict(&run);
-    let summary = RunSummary::new(run, terminal.warnings(), terminal.warnings_total());
-    let summary = RunSummary { verdict, ..summary };
+    let whole = |run: RunReport, terminal: &Terminal| {
+        let verdict = terminal.verdict(&run);
+        let summary = RunSummary::new(run, terminal.warnings(), terminal.warnings_total());
+        let mut summary = RunSummary { verdict, ..summary };
+        complete(&mut summary);
+        summary
+    };
+    let summary = whole(run, terminal);
     let Some(Err(failure)) = terminal.take_recording().map(|it| it.keep(&summary)) else {
         return summary;
     };
     let text = format!("no record was kept: {}", failure.message());
     terminal.notice(Notice { level: Level::Warning(Harm::Beside), object: Vec::new(), text });
-    let (warnings, warnings_total) = (terminal.warnings(), terminal.warnings_total());
-    let verdict = terminal.verdict(&summary.run);
-    RunSummary { verdict, warnings, warnings_total, ..summary }
+    whole(summary.run, terminal)
 }
 
 /// Prints the summary as the user wants it.

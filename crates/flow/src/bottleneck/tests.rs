@@ -218,6 +218,23 @@ fn a_disk_stays_the_limit_whoever_has_the_cores() {
     }
 }
 
+/// 40 MB from a disk of 30 MB/s into a program of 13 MB/s: the kernel reads ahead, and nobody waits
+/// for the disk.
+#[test]
+fn a_disk_behind_a_read_ahead_is_there_without_the_target() {
+    let run = recorded(
+        3.17,
+        0.1,
+        &[
+            (StageKind::Read, 5, [0.2, 0.0, 2.9], 0.25, [0.1, 0.0]),
+            (StageKind::Write, 1, [2.98, 0.19, 0.0], 2.98, [0.1, 0.0]),
+        ],
+    );
+    let run = RunReport { source_disk_own_seconds: Some(1.34), ..run };
+    let analysis = check_run(&run, (Cause::Stage, StageKind::Write));
+    assert!((analysis.seconds_without - 1.34).abs() < 1e-9, "{analysis:?}");
+}
+
 /// What a stage behind the reader is said to cost is never more than what the reader did not.
 #[test]
 fn no_promise_beats_a_device_with_requests_in_flight() {
@@ -497,4 +514,45 @@ fn pauses_behind_a_full_ring_are_part_of_the_source() {
     };
     let analysis = check_run(&piped, (Cause::Stage, StageKind::Write));
     assert!((0.45..0.5).contains(&analysis.seconds_without), "{analysis:?}");
+}
+
+/// 20 MB at 20 MB/s at most, which a disk of 45 MB/s gives nearly as fast through `gzip:6`.
+#[test]
+fn a_run_that_is_as_fast_as_its_rate_limit_is_held_back_by_it() {
+    let mut read = stage(StageKind::Read, [0.3, 0.0, 0.0], 0.05);
+    (read.threads, read.occupied_seconds) = (3, 0.9);
+    let write = stage(StageKind::Write, [0.01, 0.95, 0.04], 0.01);
+    let limited = |target_bytes| RunReport {
+        seconds: 1.0,
+        target_bytes,
+        rate_limit_bytes_per_second: Some(20_000_000),
+        target: Endpoint::CharacterDevice,
+        ..run(&[read.clone(), write.clone()])
+    };
+    let analysis = check_run(&limited(20_400_000), (Cause::RateLimit, StageKind::Write));
+    // The disk is there without the limit, too.
+    assert!((0.85..0.95).contains(&analysis.seconds_without), "{analysis:?}");
+    let analysis = check_run(&limited(15_000_000), (Cause::FewThreads, StageKind::Read));
+    assert!((analysis.seconds_without - 0.65).abs() < 1e-6, "{analysis:?}");
+}
+
+/// 18 MB of small files through `zstd:15`, which makes one piece of it: one of two threads has it,
+/// when all is read. Without the disk 0.79 s, without compression 0.65 s.
+#[test]
+fn threads_without_a_piece_do_not_share_the_work() {
+    let run = recorded(
+        1.55,
+        0.1,
+        &[
+            (StageKind::Read, 20, [0.57, 0.3, 0.0], 0.66, [0.3, 0.05]),
+            (StageKind::Compress, 2, [0.45, 1.1, 0.0], 0.9, [0.9, 0.0]),
+            (StageKind::Write, 1, [0.01, 1.54, 0.0], 0.01, [0.01, 0.0]),
+        ],
+    );
+    let run = RunReport { compressed_pieces: Some(1), ..run };
+    let analysis = analyse(&run);
+    assert_eq!(analysis.bottleneck, Some(1), "{analysis:?}");
+    assert!((analysis.stages[1].busy_seconds - 0.9).abs() < 1e-9, "{analysis:?}");
+    let many = analyse(&RunReport { compressed_pieces: Some(50), ..run });
+    assert!((many.stages[1].busy_seconds - 0.45).abs() < 1e-9, "{many:?}");
 }

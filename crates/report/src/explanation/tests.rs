@@ -456,3 +456,17 @@ fn a_faster_stage_is_promised_only_where_less_is_left() {
     assert!(unknown.contains("is not known"), "{unknown}");
     assert!(unknown.contains("a faster disk may help"), "{unknown}");
 }
+
+#[test]
+fn threads_are_proposed_where_there_are_pieces_for_them() {
+    let text = |pieces: u64| {
+        let stages = [
+            stage(StageKind::Read, [1.0, 0.0, 9.0], 0.5),
+            StageReport { threads: 1, ..stage(StageKind::Compress, [9.5, 0.5, 0.0], 9.4) },
+            stage(StageKind::Write, [0.5, 9.5, 0.0], 0.1),
+        ];
+        words(&stages, &RunReport { compressed_pieces: Some(pieces), ..backup("zstd:15", SMALL) })
+    };
+    assert!(text(20).contains("--compress-threads 2"), "{}", text(20));
+    assert!(!text(2).contains("threads 2") && text(2).contains("zstd:1"), "{}", text(2));
+}

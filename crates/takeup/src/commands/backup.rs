@@ -27,7 +27,7 @@ use crate::change::{ChangeArgs, Changer};
 use crate::compression_by_name;
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
-use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise};
+use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise_with};
 use crate::quantity::{Size, one_or_more};
 use crate::recording::RecordArgs;
 use crate::terminal::Terminal;
@@ -156,11 +156,12 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     terminal.close();
     let report = result?;
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
-    let mut summary = summarise(report.run, &mut terminal);
-    if let Some(verdict) = all_left_out(&summary.run, &report.excluded) {
-        summary.verdict = verdict;
-    }
-    summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
+    let summary = summarise_with(report.run, &mut terminal, |summary| {
+        if let Some(verdict) = all_left_out(&summary.run, &report.excluded) {
+            summary.verdict = verdict;
+        }
+        summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
+    });
     let fields = json!({ "tape": tape });
     let lines = tape.map(|tape| tape.to_text()).unwrap_or_default();
     let fields = if lines.is_empty() { Value::Null } else { fields };

@@ -18,7 +18,7 @@ use tree::{Attributes, CompareOwners, Difference};
 
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise_with};
 use crate::recording::RecordArgs;
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::Terminal;
@@ -92,8 +92,9 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let result = verify(options, &terminal, &cancel);
     terminal.close();
     let report = result?;
-    let mut summary = summarise(report.run.clone(), &mut terminal);
-    summary.verdict = verdict(&report, summary.verdict);
+    let summary = summarise_with(report.run.clone(), &mut terminal, |summary| {
+        summary.verdict = verdict(&report, std::mem::take(&mut summary.verdict));
+    });
     let (more, mut text) = (document(&report), compared(&report));
     text.push_str(&elsewhere(arguments.against.as_deref(), &report));
     text.push_str(&origin(report.read_from));

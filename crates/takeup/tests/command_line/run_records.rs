@@ -61,6 +61,28 @@ fn what_stages_did_over_time_is_kept() {
     }
 }
 
+/// The first line of a run is the first line of what is kept of it.
+#[test]
+fn a_record_has_the_verdict_that_was_printed() {
+    let directory = small_tree();
+    let at = directory.path();
+    let same = |arguments: &[&str], name: &str, word: &str| {
+        let output = run(at, &[arguments, &["--record", name]].concat());
+        let said = text(&output.stdout) + &text(&output.stderr);
+        let verdict = said.lines().find(|line| line.starts_with(word));
+        let verdict = verdict.unwrap_or_else(|| panic!("no {word}: {said}")).to_owned();
+        let told = text(&run(at, &["report", name]).stdout);
+        assert!(told.lines().any(|line| line == verdict), "{verdict}\n{told}");
+    };
+    same(&["backup", "tree", "--to", "e.tar", "--exclude", "*"], "empty.json", "EMPTY");
+    assert!(run(at, &["backup", "tree", "--to", "a.tar"]).status.success());
+    let mut archive = fs::read(at.join("a.tar")).unwrap();
+    let middle = archive.len() / 2;
+    archive[middle] ^= 0x55;
+    fs::write(at.join("a.tar"), archive).unwrap();
+    same(&["verify", "a.tar"], "damaged.json", "DAMAGED");
+}
+
 /// A file that is there is not replaced, and said before anything is done.
 #[test]
 fn a_record_takes_no_others_place() {

@@ -174,7 +174,7 @@ impl Scene {
             changes.push(Change::NoRateLimit);
         }
         if self.compress != "none" {
-            changes.push(Change::NoCompression);
+            changes.extend([Change::NoCompression, Change::LowerLevel]);
         }
         if self.load {
             changes.push(Change::NoLoad);
