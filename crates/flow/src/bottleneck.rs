@@ -56,6 +56,8 @@ pub const SHORTEST_SECONDS: f64 = 0.02;
 pub const LEAST_SHARE: f64 = 0.05;
 /// A stage that is busy for less of the run than this is not its limit alone.
 pub const BUSY_SHARE: f64 = 0.6;
+/// What is left of a run without its limit, where it is this share, is as long.
+const AS_LONG: f64 = 0.95;
 /// A run of which this share is what its bytes take at the rate limit is held back by that, also
 /// where what is in front of it is nearly as slow, so that the writer hardly waited.
 pub const RATE_SHARE: f64 = 0.9;
@@ -94,6 +96,9 @@ pub struct StageShare {
     pub on_core_share: f64,
     /// Share of its busy time in which it could have run and had none.
     pub core_wait_share: f64,
+    /// Share of its busy time in which it waited for a neighbour while the program at its end was
+    /// at work.
+    pub hidden_share: f64,
     /// Its share of the processor time that all stages used.
     pub processor_share: f64,
 }
@@ -153,6 +158,7 @@ pub fn analyse(run: &RunReport) -> Analysis {
             bytes_per_second: stage.bytes_per_second(report.bytes, run.cores),
             on_core_share: share(stage.processor_seconds, stage.thread_seconds()),
             core_wait_share: share(stage.core_wait_seconds, stage.thread_seconds()),
+            hidden_share: share(stage.hidden_seconds, stage.busy_seconds),
             processor_share: share(stage.processor_seconds, processor_seconds),
         })
         .collect();
@@ -199,7 +205,7 @@ pub fn analyse(run: &RunReport) -> Analysis {
         seconds,
         is_foreign,
         seconds_without,
-        without_is_known: paced.is_some(),
+        without_is_known: paced.is_some() || seconds_without >= AS_LONG * seconds,
         larger_ring,
         saved_seconds: saved_seconds(&times, seconds - aside_seconds),
         processor_share,
@@ -231,6 +237,8 @@ struct Times {
     /// At least one thread is busy.
     occupied_seconds: f64,
     starved_seconds: f64,
+    /// Part of the busy time in which it waited for a neighbour, and its end was at work.
+    hidden_seconds: f64,
     /// Part of it that is spent waiting for the source (first stage) or a rate limit (last).
     outside_seconds: f64,
     /// What it would take with a core of its own for each thread.
@@ -267,14 +275,22 @@ impl Times {
             outside_seconds += blocked;
         }
         let synchronise = if is_last { sane(run.synchronise_seconds) } else { 0.0 };
-        let busy_seconds = working + outside_seconds + synchronise;
+        // What the program at its end did while nothing of ours waited for it is work of that end.
+        let hidden_seconds = hidden_seconds(run, index, is_last).min(starved.max(blocked));
+        let starved = if is_last { (starved - hidden_seconds).max(0.0) } else { starved };
+        if index == 0 {
+            outside_seconds += hidden_seconds.min(blocked);
+        }
+        let at_target = if is_last && index > 0 { hidden_seconds } else { 0.0 };
+        let busy_seconds = working + outside_seconds + synchronise + at_target;
         // What it waited for a core when it was woken is no part of its work.
         let processor_seconds = sane(report.processor_seconds);
         let off_core_seconds = (busy_seconds * threads - processor_seconds).max(0.0);
         let core_wait_seconds = sane(report.core_wait_seconds).min(off_core_seconds);
         Times {
             threads,
-            whole_seconds: working + starved + blocked + synchronise,
+            whole_seconds: working + starved + at_target + blocked + synchronise,
+            hidden_seconds,
             busy_seconds,
             occupied_seconds: sane(report.occupied_seconds).max(busy_seconds),
             starved_seconds: starved,
@@ -303,6 +319,20 @@ impl Times {
         let wanted = share(self.processor_seconds + self.core_wait_seconds, self.thread_seconds());
         self.alone_seconds.max(self.occupied_seconds * (1.0 - wanted))
     }
+}
+
+/// For how long the program at the end of a stage was at work while the stage waited for the ring.
+fn hidden_seconds(run: &RunReport, index: usize, is_last: bool) -> f64 {
+    let Some(steps) = &run.steps else { return 0.0 };
+    let (steps, bytes) = match (index, is_last) {
+        (0, false) => (&steps.read, run.source_bytes),
+        (_, true) => (&steps.write, run.target_bytes),
+        _ => return 0.0,
+    };
+    let hidden = steps.iter().fold(0.0, |sum, step| sum + sane(step.hidden_seconds));
+    // Of a long run only the first blocks are kept.
+    let kept_bytes = steps.len() as f64 * run.steps.as_ref().map_or(0, |it| it.block_bytes) as f64;
+    sane(hidden * (bytes as f64 / kept_bytes.max(1.0)).max(1.0))
 }
 
 /// Shares of the time of all cores.

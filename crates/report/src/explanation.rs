@@ -17,6 +17,8 @@ const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;
 
 /// Share of a stage's time that the end of the run may take without a word.
 const SYNCHRONISE_WORTH_NAMING: f64 = 0.1;
+/// Share of a stage's time that the program behind it may take without a word.
+const HIDDEN_WORTH_NAMING: f64 = 0.1;
 /// Share of the run that a stage waited for cores that others had: from here on it is named.
 const OTHERS_WORTH_NAMING: f64 = 0.05;
 /// Share of a run that both ends of a ring must wait for it, where nothing else shows that it is
@@ -194,7 +196,8 @@ fn limit_sentence(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> S
         Cause::Stage => {
             let rate = rate_clause(stage);
             let end = synchronise_clause(stage, run);
-            format!("{name} was the limit: busy for {share} of {whole}{rate}{end}{next}")
+            let hidden = hidden_clause(stage, run);
+            format!("{name} was the limit: busy for {share} of {whole}{hidden}{rate}{end}{next}")
         }
         Cause::FewThreads => {
             let (threads, share) = (stage.threads, percent(stage.occupied_share));
@@ -293,6 +296,15 @@ fn rate_clause(stage: &StageShare) -> String {
     }
 }
 
+/// What of its time is that of the program behind it.
+fn hidden_clause(stage: &StageShare, run: &RunReport) -> String {
+    if stage.kind != StageKind::Write || stage.hidden_share < HIDDEN_WORTH_NAMING {
+        return String::new();
+    }
+    let share = percent(stage.hidden_share);
+    format!(", {share} of that the reader of the {} with what it had been given", run.target)
+}
+
 /// What of its time a last stage did not write, but waited until the medium had all.
 fn synchronise_clause(stage: &StageShare, run: &RunReport) -> String {
     let is_last = run.stages.last().is_some_and(|last| last.kind == stage.kind);
@@ -376,7 +388,18 @@ const ON_CORE: f64 = 0.7;
 /// Files of this mean size and less are small: opening them costs more than reading.
 const SMALL_FILE_BYTES: f64 = 128e3;
 
+/// What to do about the limit, and the ring where a larger one brings something, too.
 fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
+    let limit = advice_on_limit(analysis, stage, run);
+    match (&limit, analysis.larger_ring) {
+        (Some(text), Some(ring)) if analysis.cause != Cause::Turns => {
+            Some(format!("{text}; --ring {}", typed(ring.bytes)))
+        }
+        _ => limit,
+    }
+}
+
+fn advice_on_limit(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
     let text = match analysis.cause {
         Cause::Unknown => return None,
         Cause::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),

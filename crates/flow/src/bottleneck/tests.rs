@@ -556,3 +556,36 @@ fn threads_without_a_piece_do_not_share_the_work() {
     let many = analyse(&RunReport { compressed_pieces: Some(50), ..run });
     assert!((many.stages[1].busy_seconds - 0.45).abs() < 1e-9, "{many:?}");
 }
+
+/// A disk of 30 MB/s and a reader of 12 MB/s, which takes as long with half of the bytes: it always
+/// has something in its pipe still when the next piece comes.
+#[test]
+fn a_target_that_never_had_nothing_to_do_is_the_limit() {
+    let mut read = stage(StageKind::Read, [0.7, 0.0, 0.0], 0.1);
+    (read.threads, read.occupied_seconds) = (2, 1.33);
+    let write = stage(StageKind::Write, [0.19, 1.36, 0.0], 0.02);
+    let with = |hidden: f64| {
+        let step =
+            Step { cost_seconds: 0.01, waited_seconds: 0.068, hidden_seconds: hidden / 20.0 };
+        let steps = StreamSteps {
+            read: Vec::new(),
+            write: vec![step; 20],
+            ring_blocks: 64,
+            block_bytes: 1 << 20,
+        };
+        let stages = [read.clone(), write.clone()];
+        RunReport {
+            seconds: 1.55,
+            target: Endpoint::Pipe,
+            target_bytes: 20 << 20,
+            steps: Some(steps),
+            ..run(&stages)
+        }
+    };
+    let analysis = check_run(&with(1.3), (Cause::Stage, StageKind::Write));
+    assert!(analysis.stages[1].hidden_share > 0.8, "{analysis:?}");
+    assert!((1.2..1.35).contains(&analysis.seconds_without), "{analysis:?}");
+    // With nothing seen of it, it is the disk, and what is left is not known.
+    let analysis = check_run(&with(0.0), (Cause::FewThreads, StageKind::Read));
+    assert!(!analysis.without_is_known, "{analysis:?}");
+}
