@@ -371,7 +371,11 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
     if cores.own_share >= PROCESSOR_SHARE {
         return processor_limit(times, cores.own_share, seconds);
     }
-    if times.len() > 1 && share(rate_limit_seconds(run), seconds) >= RATE_SHARE {
+    let limited = rate_limit_seconds(run);
+    if times.len() > 1
+        && share(limited, seconds) >= RATE_SHARE
+        && limited >= times[busiest].busy_seconds
+    {
         return (Cause::RateLimit, Some(times.len() - 1));
     }
     let is_busy = share(times[busiest].busy_seconds, seconds) >= BUSY_SHARE;
@@ -395,6 +399,7 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
         _ if cores.is_short_for(&asked) => processor_limit(times, cores.own_share, seconds),
         None => match waits_for_the_disk(run, times, seconds) {
             Some(read) => (Cause::FewThreads, Some(read)),
+            None if limited >= BUSY_SHARE * seconds => (Cause::RateLimit, Some(times.len() - 1)),
             None => (Cause::Turns, Some(busiest)),
         },
         Some(index) if !is_busy => (Cause::FewThreads, Some(index)),

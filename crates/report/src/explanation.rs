@@ -402,7 +402,10 @@ fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
 fn advice_on_limit(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
     let text = match analysis.cause {
         Cause::Unknown => return None,
-        Cause::RateLimit => "raise or drop --rate-limit to go faster".to_owned(),
+        Cause::RateLimit => {
+            let text = "raise or drop --rate-limit to go faster".to_owned();
+            return Some(as_sure_as_known(text, analysis, run));
+        }
         Cause::Source => {
             let text = format!("look at what fills the {}", run.source);
             return Some(as_sure_as_known(text, analysis, run));

@@ -35,7 +35,8 @@ finding::rules! {
         id: "limit.rate-limit",
         looks_at: "what the writer waited for under --rate-limit",
         speaks_when: "it is the busiest, and more than half of its time is the wait for that \
-                      limit; or what went to the target takes 90 % of the run at that rate",
+                      limit; or what went to the target takes 90 % of the run at that rate, \
+                      or 60 % where nothing else is busy for as much",
         source: "docs/explanation.md",
     }
     PROCESSOR {

@@ -534,6 +534,16 @@ fn a_run_that_is_as_fast_as_its_rate_limit_is_held_back_by_it() {
     assert!((0.85..0.95).contains(&analysis.seconds_without), "{analysis:?}");
     let analysis = check_run(&limited(15_000_000), (Cause::FewThreads, StageKind::Read));
     assert!((analysis.seconds_without - 0.65).abs() < 1e-6, "{analysis:?}");
+    // A source that takes all of the run is named before a limit that takes nearly as much.
+    let program = stage(StageKind::Read, [0.01, 0.99, 0.0], 0.01);
+    let both = RunReport { stages: vec![program, write.clone()], ..limited(20_400_000) };
+    let analysis = check_run(&both, (Cause::Source, StageKind::Read));
+    assert!((analysis.seconds_without - 0.92).abs() < 1e-6, "{analysis:?}");
+    // A few pieces of compression, that hardly overlap with the writer.
+    let compress = stage(StageKind::Compress, [0.55, 0.45, 0.0], 0.5);
+    let short = stage(StageKind::Read, [0.1, 0.0, 0.9], 0.1);
+    let few = RunReport { stages: vec![short, compress, write.clone()], ..limited(16_000_000) };
+    check_run(&few, (Cause::RateLimit, StageKind::Write));
 }
 
 /// 18 MB of small files through `zstd:15`, which makes one piece of it: one of two threads has it,
