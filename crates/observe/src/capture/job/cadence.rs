@@ -25,6 +25,22 @@ pub fn made(writes: u64, every: u64, depth: u64) -> u64 {
     writes.saturating_sub(depth.saturating_sub(1).max(1)) / every.max(1)
 }
 
+/// Of a section with reads among its writes, a sync behind how many writes makes more syncs than
+/// there are writes: at each such place fio syncs again behind each read that comes before the next
+/// write (3.33). `None` where no number comes near.
+pub fn among_reads(reads: u64, writes: u64, syncs: u64, depth: u64) -> Option<u64> {
+    /// By how much the count may be off.
+    const NEAR: f64 = 0.1;
+    let lost = depth.saturating_sub(1);
+    let all = (reads + writes).saturating_sub(lost) as f64;
+    if reads == 0 || syncs <= made(writes, 1, depth) {
+        return None;
+    }
+    let every = (all / syncs as f64).round().max(1.0);
+    let is_near = (all / every / syncs as f64 - 1.0).abs() <= NEAR;
+    is_near.then_some(every as u64)
+}
+
 /// The sections that make `syncs` of `writes`, of which there is one of each at least.
 pub fn of(writes: u64, syncs: u64, depth: u64) -> Vec<Cadence> {
     let off = |every: u64| (made(writes, every, depth) as f64 / syncs as f64 - 1.0).abs();
@@ -55,6 +71,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// As fio 3.33 was seen to do it.
+    #[test]
+    fn reads_between_writes_are_synced_again() {
+        // 400 requests, `fsync=2`; `fdatasync=1` of a queue of 16.
+        assert_eq!(among_reads(274, 126, 197, 16), Some(2));
+        assert_eq!(among_reads(58, 62, 105, 16), Some(1));
+        assert_eq!(among_reads(1028, 481, 780, 1), Some(2));
+        // As many as writes do alone; and more than there can be.
+        assert_eq!(among_reads(100, 100, 50, 1), None);
+        assert_eq!(among_reads(0, 100, 150, 1), None);
+        assert_eq!(among_reads(100, 100, 400, 1), None);
+    }
 
     proptest! {
         #[test]

@@ -71,11 +71,10 @@ impl Part {
                 _ => &[Part::Reads, Part::Queued, Part::Syncs],
             };
         }
-        // Behind one write fio makes a sync again for each read that comes before the next write.
-        let mixed = group.writes as f64 / (1.0 - group.read_share().unwrap_or(0.0)).max(1e-3);
-        let is_mixed =
-            group.syncs > group.writes && (mixed / group.syncs as f64 - 1.0).abs() <= 0.1;
-        let apart = group.syncs > 0 && !is_mixed || rewrites(group).is_some();
+        let is_mixed = synced_among_reads(group).is_some();
+        let apart = group.syncs > 0 && !is_mixed
+            || rewrites(group).is_some()
+            || goes_further_than_a_mix(group);
         if group.reads > 0 && group.writes > 0 && apart {
             &[Part::Reads, Part::Writes]
         } else {
@@ -97,6 +96,27 @@ impl Part {
             Part::Syncs => group.syncs,
         }
     }
+}
+
+/// Whether reads and writes went through more of the file, in order, than a section of both does:
+/// that begins again when both together come to the size of the file (3.33).
+fn goes_further_than_a_mix(group: &Group) -> bool {
+    const FURTHER: f64 = 1.25;
+    let in_order = group.sequential.is_some_and(|share| share >= 0.9);
+    let (Some(reuse), Some(size), Some(block)) = (group.reuse, group.size_bytes, group.block_bytes)
+    else {
+        return false;
+    };
+    let operations = group.operations() as f64;
+    let places = size as f64 / block.max(1) as f64;
+    let share = group.reads.max(group.writes) as f64 / operations.max(1.0);
+    let of_mix = share * places.min(operations);
+    in_order && group.paths.len() == 1 && operations * (1.0 - reuse) > FURTHER * of_mix
+}
+
+/// A sync behind how many writes, where reads between them are synced as well.
+pub fn synced_among_reads(group: &Group) -> Option<u64> {
+    cadence::among_reads(group.reads, group.writes, group.syncs, filled(group))
 }
 
 /// By how much a job is smaller than what was captured.
@@ -420,6 +440,9 @@ fn syncs(group: &Group, part: Part, slice: Slice, lines: &mut Lines) {
     }
     let made = match part {
         Part::Syncs => group.syncs,
+        Part::All if let Some(every) = synced_among_reads(group) => {
+            (group.operations() - (filled(group) - 1).min(group.operations())) / every
+        }
         _ => cadence::made(whole(group.writes as f64 * slice.share), every, filled(group)),
     };
     let mut origin = format!(

@@ -1,10 +1,10 @@
 //! What a section of fio cannot do alone, by several: a ring of any depth, since fio makes each a
 //! power of two, and syncs of any number.
 
-use super::super::operation::Engine;
+use super::super::operation::{Engine, SyncCall};
 use super::cadence;
 use super::group::Group;
-use super::section::Part;
+use super::section::{Part, synced_among_reads};
 use super::whole;
 
 /// Deepest queue that is asked for.
@@ -40,7 +40,10 @@ impl Slice {
         let Some(depth) = group.depth.map(|depth| asked_depth(group, depth)) else { return whole };
         // One of its own is as near as several for a depth that is just short of a power of two.
         let power = depth.next_power_of_two();
-        if depth * 15 >= power * 14 {
+        // Syncs of the ring itself take some of its places, and are not counted.
+        let has_syncs = group.syncs > 0 && group.sync_call == SyncCall::Ring.name();
+        let near = if has_syncs { [8, 7] } else { [15, 14] };
+        if depth * near[0] >= power * near[1] {
             return whole;
         }
         let mut left = depth;
@@ -75,6 +78,11 @@ impl Slice {
         let has_syncs = matches!(part, Part::Writes | Part::All) && group.syncs > 0;
         if !has_syncs || group.writes == 0 {
             return vec![one];
+        }
+        if part == Part::All
+            && let Some(every) = synced_among_reads(group)
+        {
+            return vec![Slice { every: Some(every), ..one }];
         }
         let cadences = cadence::of(group.writes, group.syncs, filled(group));
         let slice = |(at, cadence): (usize, &cadence::Cadence)| Slice {

@@ -16,6 +16,8 @@ use super::whole;
 const ZIPF: [f64; 2] = [0.05, 2.5];
 /// Shares are alike up to this difference.
 const NEAR: f64 = 0.03;
+/// The share in order that hot parts come to may be so much more than was captured.
+const IN_ORDER_NEAR: f64 = 0.08;
 /// Parts of a file that are told apart.
 const PARTS: usize = 20;
 /// What share of the requests goes elsewhere than if all parts were alike, for parts to be hot.
@@ -66,7 +68,27 @@ impl Load {
             Some(depth) if depth > 1.0 => (8.0 + 3.0 * depth).min(128.0),
             _ => 8.0,
         };
-        (3.5 * ends * self.mean_bytes / self.file_bytes.max(1) as f64).min(0.3)
+        let places = ends * self.mean_bytes / self.file_bytes.max(1) as f64;
+        // Of a file with hardly more places than ends nearly all of it may be chance.
+        let of_few = -1.7 * (-places).exp_m1();
+        (5.0 * places).min(0.3).max(of_few)
+    }
+
+    /// The same with as many operations as a whole group has.
+    fn of_all(&self, group: &Group) -> Load {
+        Load { operations: self.operations.max(group.operations()), ..*self }
+    }
+
+    /// The share in order that hot parts come to: the next request begins at one of the last ends,
+    /// of which those in a small part are many.
+    fn in_order_in_parts(&self, parts: &[(u64, u64)]) -> f64 {
+        const ENDS: f64 = 8.0;
+        let part = |(requests, size): &(u64, u64)| {
+            let (requests, size) = (*requests as f64 / 100.0, *size as f64 / 100.0);
+            let blocks = (size * self.file_bytes as f64 / self.mean_bytes.max(1.0)).max(1.0);
+            requests * -(-ENDS * requests / blocks).exp_m1()
+        };
+        parts.iter().map(part).sum()
     }
 
     /// The share of places used again where a block is chosen with probability `chance`.
@@ -169,10 +191,17 @@ pub fn of(group: &Group, load: &Load) -> Spread {
         return if load.is_one_size { Spread::Once } else { Spread::Even };
     };
     let is_near = |spread: &Spread| (load.reuse(spread) - reuse).abs() <= NEAR;
-    if let Some(hot) = parts(group)
-        && (load.reuse(&hot) - reuse).abs() <= 2.5 * NEAR
+    // Reads and writes that have a section each are in the same parts.
+    if let Some(Spread::Parts(hot)) = parts(group)
+        && (load.of_all(group).reuse(&Spread::Parts(hot.clone())) - reuse).abs() <= 2.5 * NEAR
+        && group
+            .sequential
+            .is_none_or(|share| load.in_order_in_parts(&hot) <= share + IN_ORDER_NEAR)
     {
-        return hot;
+        return Spread::Parts(hot);
+    }
+    if load.is_one_size && is_each_as_often(group, load) {
+        return Spread::Once;
     }
     let even = load.reuse(&Spread::Even);
     if reuse >= SATURATED
@@ -187,6 +216,26 @@ pub fn of(group: &Group, load: &Load) -> Spread {
         return Spread::Even;
     }
     Spread::Blocks(load.fitted(reuse))
+}
+
+/// Whether all cells of the file were used as often as each other, more evenly than by chance: each
+/// place once, again and again.
+fn is_each_as_often(group: &Group, load: &Load) -> bool {
+    /// The variance by the mean is 1 of what goes anywhere.
+    const EVEN: f64 = 0.3;
+    const PASSES: f64 = 2.0;
+    const CELLS: usize = 8;
+    let counts = &group.places.counts;
+    // The first and the last may be cut.
+    let Some(inner) = counts.len().checked_sub(1).and_then(|last| counts.get(1..last)) else {
+        return false;
+    };
+    let count = inner.len() as f64;
+    let mean = inner.iter().map(|(_, count)| *count as f64).sum::<f64>() / count;
+    let squares = inner.iter().map(|(_, count)| (*count as f64 - mean).powi(2)).sum::<f64>();
+    inner.len() >= CELLS
+        && group.operations() as f64 >= PASSES * load.blocks()
+        && squares / (count - 1.0) < EVEN * mean
 }
 
 /// Parts of the file that have more requests than others, if any have.
