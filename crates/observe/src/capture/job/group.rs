@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::operation::{Engine, FileKind, SyncCall};
 use super::super::profile::{Class, FileProfile, Places};
+use super::whole;
 
 /// Most files of a group's own.
 const FILES_MAX: usize = 64;
@@ -82,13 +83,21 @@ pub struct Group {
 }
 
 /// What files of one group have in common.
-type Alike =
-    (Class, Engine, [Option<bool>; 3], &'static str, [bool; 4], Option<u32>, [Vec<u64>; 2]);
+type Alike = (
+    (Class, Engine, Option<u64>),
+    [Option<bool>; 3],
+    &'static str,
+    [bool; 4],
+    Option<u32>,
+    [Vec<u64>; 2],
+);
 
 fn alike(file: &FileProfile) -> Alike {
+    // Two queues of different depth are no queue of the mean.
+    let is_queued = matches!(file.engine, Engine::Libaio | Engine::IoUring);
+    let depth = file.depth.filter(|depth| is_queued && *depth >= 1.0);
     (
-        file.class,
-        file.engine,
+        (file.class, file.engine, depth.map(|depth| whole(depth.log2()))),
         [file.direct, file.synchronous, file.append],
         file.sync.call,
         [

@@ -101,7 +101,8 @@ impl Part {
 /// Whether reads and writes went through more of the file, in order, than a section of both does:
 /// that begins again when both together come to the size of the file (3.33).
 fn goes_further_than_a_mix(group: &Group) -> bool {
-    const FURTHER: f64 = 1.25;
+    /// By this share of the requests, which is what of them goes to places used before.
+    const FURTHER: f64 = 0.08;
     let in_order = group.sequential.is_some_and(|share| share >= 0.9);
     let (Some(reuse), Some(size), Some(block)) = (group.reuse, group.size_bytes, group.block_bytes)
     else {
@@ -111,7 +112,7 @@ fn goes_further_than_a_mix(group: &Group) -> bool {
     let places = size as f64 / block.max(1) as f64;
     let share = group.reads.max(group.writes) as f64 / operations.max(1.0);
     let of_mix = share * places.min(operations);
-    in_order && group.paths.len() == 1 && operations * (1.0 - reuse) > FURTHER * of_mix
+    in_order && group.paths.len() == 1 && 1.0 - reuse - of_mix / operations.max(1.0) > FURTHER
 }
 
 /// A sync behind how many writes, where reads between them are synced as well.
@@ -364,7 +365,8 @@ fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
     }
     let origin = format!("{} begin where an earlier one ended", percent(sequential));
     if random == 0.0 {
-        return lines.add(format!("rw={plain}"), origin);
+        lines.add(format!("rw={plain}"), origin);
+        return behind_the_queued(group, part, load, lines);
     }
     lines.add(format!("rw=rand{plain}"), origin);
     if random < 100.0 {
@@ -385,6 +387,22 @@ fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
         return;
     }
     lines.add("norandommap=1", MAP_CUTS);
+}
+
+/// Writes in order that two sections share do not both begin at the front.
+fn behind_the_queued(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
+    if part != Part::Syncs {
+        return;
+    }
+    let queued = group.writes - group.syncs;
+    let ahead = load.operations as f64 * queued as f64 / group.syncs.max(1) as f64;
+    let block_bytes = load.block_bytes.max(1);
+    let blocks = load.file_bytes / block_bytes;
+    let offset = whole(ahead) % blocks.max(1) * block_bytes;
+    if offset > 0 {
+        let origin = "behind the writes that are not synced, which go in the same order";
+        lines.add(format!("offset={offset}"), origin);
+    }
 }
 
 /// Where in the file, if that was not seen.

@@ -93,8 +93,18 @@ impl Load {
 
     /// The share of places used again where a block is chosen with probability `chance`.
     fn again(&self, chance: f64) -> f64 {
-        let larger = (self.mean_bytes / self.block_bytes.max(1) as f64 - 1.0).max(0.0);
-        let covered = (chance + larger / self.blocks()).min(1.0);
+        // The rest of a larger request is in blocks that are neighbours by chance.
+        self.again_where_covered(chance + (self.mean_blocks() - 1.0) / self.blocks())
+    }
+
+    /// Blocks of the mean request.
+    fn mean_blocks(&self) -> f64 {
+        (self.mean_bytes / self.block_bytes.max(1) as f64).max(1.0)
+    }
+
+    /// The same where a request covers a block with this probability.
+    fn again_where_covered(&self, covered: f64) -> f64 {
+        let covered = covered.min(1.0);
         let count = self.operations.max(1) as f64;
         if covered <= 0.0 {
             return 0.0;
@@ -112,7 +122,9 @@ impl Load {
             Spread::Parts(parts) => {
                 let part = |(requests, size): &(u64, u64)| {
                     let (requests, size) = (*requests as f64 / 100.0, *size as f64 / 100.0);
-                    requests * self.again(requests / (size * self.blocks()).max(1.0))
+                    // All of a request is in the part.
+                    let chance = requests / (size * self.blocks()).max(1.0);
+                    requests * self.again_where_covered(chance * self.mean_blocks())
                 };
                 parts.iter().map(part).sum()
             }
@@ -271,7 +283,46 @@ fn parts(group: &Group) -> Option<Spread> {
     let skew = bins.iter().map(|bin| (bin - even).abs()).sum::<f64>() / (2.0 * all as f64);
     // What is left to chance where all are alike.
     let chance = (PARTS as f64 / (2.0 * std::f64::consts::PI * all as f64)).sqrt();
-    (skew > SKEWED + chance).then(|| Spread::Parts(joined(&bins, all as f64)))
+    if skew <= SKEWED + chance {
+        return None;
+    }
+    let parts = joined(&bins, all as f64);
+    let cells = places.counts.iter().enumerate().map(|(number, (start, count))| {
+        let begin = if is_whole { (start - base) as f64 } else { number as f64 * width };
+        ([begin / size as f64, (begin + width) / size as f64], *count as f64)
+    });
+    (!are_of_single_blocks(&parts, cells, all as f64)).then_some(Spread::Parts(parts))
+}
+
+/// Whether the cells within parts differ by far more than by chance: a few blocks of them are hot,
+/// and not the parts. Cells are a range as shares of the file, and a count.
+fn are_of_single_blocks(
+    parts: &[(u64, u64)],
+    cells: impl Iterator<Item = ([f64; 2], f64)>,
+    all: f64,
+) -> bool {
+    /// The variance by the mean is 1 by chance.
+    const UNEVEN: f64 = 6.0;
+    /// Parts are told as whole per cents, and joined where they are nearly alike.
+    const NEARLY: f64 = 0.2;
+    const CELLS: f64 = 16.0;
+    let mut ends = Vec::with_capacity(parts.len());
+    let mut from = 0.0;
+    for (requests, size) in parts {
+        let to = from + *size as f64 / 100.0;
+        ends.push((from, to, *requests as f64 / 100.0 / (to - from)));
+        from = to;
+    }
+    let (mut sum, mut number) = (0.0, 0.0);
+    for ([low, high], count) in cells {
+        // One that lies in two parts is of neither.
+        let part = ends.iter().find(|(from, to, _)| *from <= low + 1e-9 && high <= *to + 1e-9);
+        let Some((_, _, density)) = part else { continue };
+        let expected = (density * (high - low) * all).max(1.0);
+        sum += (count - expected).powi(2) / (expected + (NEARLY * expected).powi(2));
+        number += 1.0;
+    }
+    number >= CELLS && sum / number > UNEVEN
 }
 
 /// Neighbours that are nearly alike, as whole per cents of the requests and of the file.
@@ -329,6 +380,34 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hot_block_is_no_hot_part() {
+        let cells = |hot: fn(usize) -> f64| {
+            (0..100).map(move |at| ([at as f64 / 100.0, (at + 1) as f64 / 100.0], hot(at)))
+        };
+        let parts = [(50, 10), (50, 90)];
+        // 5,000 requests in ten cells and as many in the other ninety, and nearly all of the former
+        // in one of them.
+        let even = |at: usize| if at < 10 { 480.0 + at as f64 * 4.0 } else { 55.0 };
+        let single = |at: usize| if at == 4 { 4500.0 } else { 55.0 };
+        assert!(!are_of_single_blocks(&parts, cells(even), 10_000.0));
+        assert!(are_of_single_blocks(&parts, cells(single), 10_000.0));
+    }
+
+    /// 440 requests of 4 and 16 KiB, 60 % of them in a tenth of 8 MiB: 49 % were captured.
+    #[test]
+    fn requests_of_a_part_cover_it_and_nothing_else() {
+        let load = Load {
+            operations: 440,
+            file_bytes: 8 << 20,
+            block_bytes: 4096,
+            mean_bytes: 8.8 * 1024.0,
+            is_one_size: false,
+        };
+        let reuse = load.reuse(&Spread::Parts(vec![(60, 10), (30, 20), (10, 70)]));
+        assert!((reuse - 0.49).abs() < 0.06, "{reuse}");
+    }
 
     /// What requests to such blocks do, drawn one by one.
     fn drawn(load: &Load, exponent: f64) -> f64 {
