@@ -250,6 +250,18 @@ impl Group {
             && self.writes > self.syncs
     }
 
+    /// The same of a ring with more syncs than writes: a section of some of the reads and writes,
+    /// one at a time and each with a sync behind it, beside one of the rest without.
+    pub fn syncs_among_reads_beside(&self) -> bool {
+        let is_deep = self.depth.is_some_and(|depth| depth >= 1.5);
+        self.engine == Engine::IoUring
+            && is_deep
+            && self.reads > 0
+            && self.syncs >= self.writes
+            && self.writes > 0
+            && self.syncs < self.operations()
+    }
+
     /// Whether one thread may have several requests in flight.
     pub fn is_queued(&self) -> bool {
         matches!(self.engine, Engine::Libaio | Engine::IoUring)

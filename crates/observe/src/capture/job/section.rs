@@ -71,6 +71,9 @@ impl Part {
                 _ => &[Part::Reads, Part::Queued, Part::Syncs],
             };
         }
+        if group.syncs_among_reads_beside() {
+            return &[Part::Queued, Part::Syncs];
+        }
         let is_mixed = synced_among_reads(group).is_some();
         let apart = group.syncs > 0 && !is_mixed
             || rewrites(group).is_some()
@@ -84,18 +87,42 @@ impl Part {
 
     /// How many reads it does.
     pub fn reads(self, group: &Group) -> u64 {
-        if matches!(self, Part::Reads | Part::All) { group.reads } else { 0 }
+        let synced = match group.syncs_among_reads_beside() {
+            true => whole(group.reads as f64 * synced_share(group)),
+            false => 0,
+        };
+        match self {
+            Part::Reads | Part::All => group.reads,
+            Part::Writes => 0,
+            Part::Queued if synced > 0 => group.reads - synced,
+            Part::Queued => 0,
+            Part::Syncs => synced,
+        }
     }
 
     /// How many writes.
     pub fn writes(self, group: &Group) -> u64 {
+        let synced = match group.syncs_among_reads_beside() {
+            true => whole(group.writes as f64 * synced_share(group)),
+            false => group.syncs,
+        };
         match self {
             Part::Reads => 0,
             Part::Writes | Part::All => group.writes,
-            Part::Queued => group.writes - group.syncs,
-            Part::Syncs => group.syncs,
+            Part::Queued => group.writes.saturating_sub(synced),
+            Part::Syncs => synced,
         }
     }
+
+    /// All that it does.
+    fn operations(self, group: &Group) -> u64 {
+        self.reads(group) + self.writes(group)
+    }
+}
+
+/// Of a ring with more syncs than writes, the share of its reads and writes with a sync behind it.
+fn synced_share(group: &Group) -> f64 {
+    group.syncs as f64 / group.operations().max(1) as f64
 }
 
 /// Whether reads and writes went through more of the file, in order, than a section of both does:
@@ -273,7 +300,7 @@ fn engine(group: &Group, part: Part, lines: &mut Lines) {
 /// How many requests are in flight; returns the jobs that a section stands for.
 fn depth(group: &Group, part: Part, slice: Slice, lines: &mut Lines) -> u64 {
     if part == Part::Syncs {
-        lines.say("a write for each sync, since fio makes none without");
+        lines.say("a request for each sync, since fio makes none without");
         return 1;
     }
     let known = group.depth.map(|depth| depth.clamp(1.0, DEPTH_MAX));
@@ -343,8 +370,9 @@ fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
     let rewritten = rewrites(group).filter(|_| writes > 0 && reads == 0);
     let again = if reads > 0 { 0.0 } else { group.rewrite.unwrap_or(0.0) };
     let elsewhere = (1.0 - sequential - again).max(0.0);
-    // The first of each file and kind follows none.
-    let firsts = (group.paths.len() * 2) as f64 + 0.5;
+    // The first of each file and kind follows none, nor does it where the file begins again.
+    let passes = (reads + writes) as f64 * load.mean_bytes / load.file_bytes.max(1) as f64;
+    let firsts = (group.paths.len() * 2) as f64 * (1.0 + passes) + 0.5;
     let random = if elsewhere * (reads + writes) as f64 <= firsts {
         0.0
     } else {
@@ -394,8 +422,8 @@ fn behind_the_queued(group: &Group, part: Part, load: &Load, lines: &mut Lines) 
     if part != Part::Syncs {
         return;
     }
-    let queued = group.writes - group.syncs;
-    let ahead = load.operations as f64 * queued as f64 / group.syncs.max(1) as f64;
+    let (queued, synced) = (Part::Queued.operations(group), part.operations(group));
+    let ahead = load.operations as f64 * queued as f64 / synced.max(1) as f64;
     let block_bytes = load.block_bytes.max(1);
     let blocks = load.file_bytes / block_bytes;
     let offset = whole(ahead) % blocks.max(1) * block_bytes;
@@ -447,8 +475,11 @@ fn syncs(group: &Group, part: Part, slice: Slice, lines: &mut Lines) {
         lines.add(format!("flow_id={}", group.flow), "in step with the other one");
     }
     if part == Part::Queued {
-        let weight = ((mean - 1.0) * slice.share * FLOW_OF_SYNCS).round().clamp(1.0, FLOW_MAX);
-        let origin = format!("so many writes for each one that is synced: {mean:.1} for a sync");
+        let (queued, synced) = (part.operations(group), Part::Syncs.operations(group));
+        let each = queued as f64 / synced.max(1) as f64;
+        let weight = (each * slice.share * FLOW_OF_SYNCS).round().clamp(1.0, FLOW_MAX);
+        let what = if part.reads(group) > 0 { "reads and writes" } else { "writes" };
+        let origin = format!("{each:.1} {what} for each that has a sync behind it");
         return lines.add(format!("flow={weight}"), origin);
     }
     let mut every = slice.every.unwrap_or_else(|| whole(mean).max(1));

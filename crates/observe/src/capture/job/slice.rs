@@ -1,7 +1,7 @@
 //! What a section of fio cannot do alone, by several: a ring of any depth, since fio makes each a
 //! power of two, and syncs of any number.
 
-use super::super::operation::{Engine, SyncCall};
+use super::super::operation::Engine;
 use super::cadence;
 use super::group::Group;
 use super::section::{Part, synced_among_reads};
@@ -40,10 +40,7 @@ impl Slice {
         let Some(depth) = group.depth.map(|depth| asked_depth(group, depth)) else { return whole };
         // One of its own is as near as several for a depth that is just short of a power of two.
         let power = depth.next_power_of_two();
-        // Syncs of the ring itself take some of its places, and are not counted.
-        let has_syncs = group.syncs > 0 && group.sync_call == SyncCall::Ring.name();
-        let near = if has_syncs { [8, 7] } else { [15, 14] };
-        if depth * near[0] >= power * near[1] {
+        if depth * 8 >= power * 7 {
             return whole;
         }
         let mut left = depth;

@@ -16,6 +16,8 @@ use super::whole;
 const ZIPF: [f64; 2] = [0.05, 2.5];
 /// Shares are alike up to this difference.
 const NEAR: f64 = 0.03;
+/// The last ends that any request is held against.
+const ENDS_LEAST: f64 = 8.0;
 /// The share in order that hot parts come to may be so much more than was captured.
 const IN_ORDER_NEAR: f64 = 0.08;
 /// Parts of a file that are told apart.
@@ -62,16 +64,17 @@ impl Load {
     }
 
     /// The share in order that random requests may come to: each may begin at one of the last ends,
-    /// of which the profile looks at more where more are in flight, and a map leaves fewer places.
+    /// a map leaves fewer places, and in hot parts they are nearer to each other.
     pub fn in_order_by_chance(&self, group: &Group) -> f64 {
-        let ends = match group.depth {
-            Some(depth) if depth > 1.0 => (8.0 + 3.0 * depth).min(128.0),
-            _ => 8.0,
+        let ends = looked_at(group);
+        let in_parts = match parts(group) {
+            Some(Spread::Parts(parts)) => 1.5 * self.in_order_in_parts(&parts, ends),
+            _ => 0.0,
         };
         let places = ends * self.mean_bytes / self.file_bytes.max(1) as f64;
         // Of a file with hardly more places than ends nearly all of it may be chance.
-        let of_few = -1.7 * (-places).exp_m1();
-        (5.0 * places).min(0.3).max(of_few)
+        let of_few = -2.0 * (-places).exp_m1();
+        (6.5 * places).min(0.35).max(of_few).max(in_parts)
     }
 
     /// The same with as many operations as a whole group has.
@@ -81,12 +84,11 @@ impl Load {
 
     /// The share in order that hot parts come to: the next request begins at one of the last ends,
     /// of which those in a small part are many.
-    fn in_order_in_parts(&self, parts: &[(u64, u64)]) -> f64 {
-        const ENDS: f64 = 8.0;
+    fn in_order_in_parts(&self, parts: &[(u64, u64)], ends: f64) -> f64 {
         let part = |(requests, size): &(u64, u64)| {
             let (requests, size) = (*requests as f64 / 100.0, *size as f64 / 100.0);
             let blocks = (size * self.file_bytes as f64 / self.mean_bytes.max(1.0)).max(1.0);
-            requests * -(-ENDS * requests / blocks).exp_m1()
+            requests * -(-ends * requests / blocks).exp_m1()
         };
         parts.iter().map(part).sum()
     }
@@ -196,6 +198,15 @@ impl Load {
     }
 }
 
+/// How many of the last ends the profile looks at, of which there are more where more requests are
+/// in flight.
+fn looked_at(group: &Group) -> f64 {
+    match group.depth {
+        Some(depth) if depth > 1.0 => (ENDS_LEAST + 3.0 * depth).min(128.0),
+        _ => ENDS_LEAST,
+    }
+}
+
 /// What comes nearest to what a group did; where the share of places used again is not known, what
 /// asks for the least.
 pub fn of(group: &Group, load: &Load) -> Spread {
@@ -208,7 +219,7 @@ pub fn of(group: &Group, load: &Load) -> Spread {
         && (load.of_all(group).reuse(&Spread::Parts(hot.clone())) - reuse).abs() <= 2.5 * NEAR
         && group
             .sequential
-            .is_none_or(|share| load.in_order_in_parts(&hot) <= share + IN_ORDER_NEAR)
+            .is_none_or(|share| load.in_order_in_parts(&hot, ENDS_LEAST) <= share + IN_ORDER_NEAR)
     {
         return Spread::Parts(hot);
     }
@@ -287,6 +298,10 @@ fn parts(group: &Group) -> Option<Spread> {
         return None;
     }
     let parts = joined(&bins, all as f64);
+    // Requests of 64 KiB begin in one of 16 cells.
+    let steps = places.counts.windows(2).map(|two| two[1].0 - two[0].0);
+    let width =
+        if is_whole { steps.min().unwrap_or(0).max(places.cell_bytes) as f64 } else { width };
     let cells = places.counts.iter().enumerate().map(|(number, (start, count))| {
         let begin = if is_whole { (start - base) as f64 } else { number as f64 * width };
         ([begin / size as f64, (begin + width) / size as f64], *count as f64)
