@@ -17,8 +17,9 @@
 //! that waits for its disk. And no promise goes below what the run itself has seen as a bound:
 //! while requests were in flight to a device, more of them would have found it as slow. Where
 //! others have the cores, a wait for the disk hides behind the wait for a core, and behind a slow
-//! target it hides in the read-ahead. There the disk itself is asked: one that had requests for most
-//! of the run is the limit, and the time that it took for what the run read is in every promise.
+//! target it hides in the read-ahead. There the disk itself is asked: one that had requests for
+//! most of the run is the limit, and the time that it took for what the run read is in every
+//! promise.
 
 mod stream;
 
@@ -176,23 +177,9 @@ pub fn analyse(run: &RunReport) -> Analysis {
     let stream = Stream::new(run);
     let larger_ring = stream.as_ref().and_then(Stream::larger_ring);
     let next = (0..times.len()).filter(others).max_by(|a, b| order(&times, *a, *b));
-    let seconds_without = match free {
-        Some(free) => {
-            let stages = seconds_without(run, &times, free, seconds - aside_seconds);
-            let disk = match free {
-                Free::Stage(index) if is_of_the_source(run.stages[index].kind) => 0.0,
-                _ => sane(run.source_disk_own_seconds.unwrap_or(0.0)),
-            };
-            aside_seconds + stages.max(disk).min(seconds - aside_seconds)
-        }
-        None => seconds,
-    };
     let paced = free.map_or(Some(0.0), |free| ends_seconds(run, stream.as_ref(), free));
-    let limited = match free {
-        Some(Free::RateLimit(_)) => 0.0,
-        _ => rate_limit_seconds(run),
-    };
-    let seconds_without = seconds_without.max(paced.unwrap_or(0.0)).max(limited).min(seconds);
+    let left = free.map_or(seconds, |free| left_seconds(run, &times, free, aside_seconds));
+    let seconds_without = left.max(paced.unwrap_or(0.0)).min(seconds);
     Analysis {
         cause: if is_of_the_ring(cause, larger_ring, seconds_without, seconds) {
             Cause::Turns
@@ -521,6 +508,18 @@ fn ends_seconds(run: &RunReport, stream: Option<&Stream<'_>>, free: Free) -> Opt
         Free::RateLimit(_) => source(),
         Free::Cores => Some(source()?.max(target()?)),
     }
+}
+
+/// The least of a whole run that its stages, the disk of its source and its rate limit leave.
+fn left_seconds(run: &RunReport, times: &[Times], free: Free, aside_seconds: f64) -> f64 {
+    let seconds = (sane(run.seconds) - aside_seconds).max(0.0);
+    let disk = match free {
+        Free::Stage(index) if is_of_the_source(run.stages[index].kind) => 0.0,
+        _ => sane(run.source_disk_own_seconds.unwrap_or(0.0)),
+    };
+    let limited = if matches!(free, Free::RateLimit(_)) { 0.0 } else { rate_limit_seconds(run) };
+    let stages = seconds_without(run, times, free, seconds);
+    (aside_seconds + stages.max(disk).min(seconds)).max(limited)
 }
 
 /// Without what is `free`.

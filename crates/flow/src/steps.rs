@@ -88,8 +88,9 @@ pub fn played_seconds(read: &[f64], write: &[f64], ring_blocks: usize) -> f64 {
     last
 }
 
-/// Seconds that a block takes at the pace of an end that may keep to a clock: what such an end could
-/// not do while it had to wait it makes up for at once, and only when that is done it is slow again.
+/// Seconds that a block takes at the pace of an end that may keep to a clock: what such an end
+/// could not do while it had to wait it makes up for at once, and only when that is done it is slow
+/// again.
 ///
 /// From the first block up to a moment at which it is slow, with nothing left to make up for, it
 /// has done what its clock allows: all the time up to there, waits included, by all blocks. An end
@@ -131,8 +132,8 @@ pub struct Pauses {
     /// A block that takes so long holds a pause.
     pub least_seconds: f64,
     /// A pause that was seen as a whole. A source that pauses while there is no room for its data
-    /// has a part of the pause behind it when there is room again, and only the rest is seen, unless
-    /// its pipe was looked at.
+    /// has a part of the pause behind it when there is room again, and only the rest is seen,
+    /// unless its pipe was looked at.
     pub whole_seconds: f64,
 }
 

@@ -4,7 +4,7 @@
 //! block sizes that are tried. The rate of each size follows from the drive's own model: a command
 //! and its transfer, or the medium, whichever is slower. Drives whose knee is no clear one, with a
 //! rate just below the best, are drawn again. The buffer is small and a filemark, winding and a
-//! stop take next to no time, so that a run of a second shows what a run of minutes does. During
+//! stop take next to no time, so that a run of seconds shows what a run of minutes does. During
 //! some of the cases other programs use the cores for a while.
 //!
 //! Not here: drives that take the time of their generation for all of that, which are tried by hand
@@ -29,11 +29,11 @@ const BAND: f64 = 0.02;
 /// No drive has a level that is nearer to the best than this and further than the band.
 const CLEAR: f64 = 0.07;
 /// A run of the fastest level takes about as long.
-const RUN_SECONDS: f64 = 0.7;
+const RUN_SECONDS: f64 = 4.0;
 /// What the machine takes for a command of a virtual drive, besides what the drive does, at most.
 const WAY_SECONDS: f64 = 0.4e-3;
 /// A case that takes longer is given up.
-const CASE_SECONDS: u64 = 90;
+const CASE_SECONDS: u64 = 600;
 
 impl Trial for Tape {
     fn name(&self) -> &'static str {
@@ -49,7 +49,10 @@ impl Trial for Tape {
     }
 
     fn run(&self, ground: &Ground, number: u64) -> anyhow::Result<Outcome> {
-        let case = Case::drawn(&mut ground.random(number));
+        let mut random = ground.random(number);
+        let generation = GENERATIONS[random.index(GENERATIONS.len())];
+        let native = fastest(&ground.takeup, generation)?;
+        let case = Case::drawn(&mut random, generation, native);
         let mut outcome = Outcome {
             number,
             case: case.shown(),
@@ -83,17 +86,35 @@ struct Case {
     is_loaded: bool,
 }
 
-/// Generations with the highest rate of their medium, as `takeup plan --parameters` shows them.
-const GENERATIONS: [(&str, f64); 3] = [("lto1", 20e6), ("lto2", 40e6), ("lto3", 80e6)];
+/// Generations whose drives are asked.
+const GENERATIONS: [&str; 3] = ["lto1", "lto2", "lto3"];
+
+/// Bytes that a drive holds, one of the largest blocks and some more. Its tape moves when it is
+/// full.
+const BUFFER_BYTES: u64 = 3_000_000;
+
+/// The highest rate of the medium, as the program takes it to be.
+fn fastest(takeup: &Path, generation: &str) -> anyhow::Result<f64> {
+    let output = Command::new(takeup)
+        .args(["plan", "--parameters", "--json", "--size", "1G", "--source-rate", "1GB"])
+        .args(["--drive", generation])
+        .output()
+        .context("run takeup plan")?;
+    let document: Value = serde_json::from_slice(&output.stdout).context("read a plan")?;
+    let parameters = document["parameters"].as_array().context("a plan without parameters")?;
+    let speeds = parameters.iter().find(|one| one["name"] == "speeds_bytes_per_second");
+    let speeds = speeds.and_then(|one| one["value"].as_array()).context("no speeds")?;
+    let fastest = speeds.iter().filter_map(Value::as_f64).reduce(f64::max);
+    fastest.context("a drive without a speed")
+}
 
 /// Most that the host gives to any of these drives, as it is set.
 const HOST_BYTES_PER_SECOND: u64 = 400_000_000;
 
 impl Case {
     /// The next drive whose knee is a clear one.
-    fn drawn(random: &mut Random) -> Case {
+    fn drawn(random: &mut Random, generation: &'static str, native_bytes_per_second: f64) -> Case {
         loop {
-            let (generation, native_bytes_per_second) = GENERATIONS[random.index(3)];
             let first = 8 << random.index(3);
             let case = Case {
                 generation,
@@ -109,12 +130,17 @@ impl Case {
         }
     }
 
-    /// With what a command takes on this machine in addition.
+    /// With what a command takes on this machine in addition. A run also fills the buffer before
+    /// the tape moves, which is one or two per cent of it.
     fn rate(&self, block_bytes: u64, way_seconds: f64) -> f64 {
         let bytes = block_bytes as f64;
         let transfer = bytes / HOST_BYTES_PER_SECOND as f64;
         let host = bytes / (self.command_seconds + way_seconds + transfer);
-        host.min(self.native_bytes_per_second * self.compression as f64)
+        host.min(self.medium_bytes_per_second())
+    }
+
+    fn medium_bytes_per_second(&self) -> f64 {
+        self.native_bytes_per_second * self.compression as f64
     }
 
     fn rates(&self, way_seconds: f64) -> Vec<f64> {
@@ -149,8 +175,7 @@ impl Case {
     }
 
     fn length(&self) -> u64 {
-        let best = self.rates(0.0).iter().copied().fold(0.0, f64::max);
-        ((best * RUN_SECONDS) as u64).next_multiple_of(1 << 20)
+        ((self.medium_bytes_per_second() * RUN_SECONDS) as u64).next_multiple_of(1 << 20)
     }
 
     fn shown(&self) -> String {
@@ -183,12 +208,12 @@ impl Drive {
         };
         let mut command = Command::new(takeup);
         command.args(["sim", "tape"]).arg(&place).args(["--drive", case.generation]);
-        command.args(["--compression", &compression, "--capacity", "512M"]);
+        command.args(["--compression", &compression, "--capacity", "2G"]);
         let set = [
             ("command_overhead_ns", (1e9 * case.command_seconds) as u64),
             ("host_bytes_per_second", HOST_BYTES_PER_SECOND),
-            ("buffer_bytes", 8_000_000),
-            ("back_hitch_ns", 10_000_000),
+            ("buffer_bytes", BUFFER_BYTES),
+            ("back_hitch_ns", 0),
             ("synchronise_ns", 0),
             ("wrap_turn_ns", 0),
             ("wind_ns", 0),
@@ -360,7 +385,7 @@ mod tests {
     fn knees_are_clear_and_of_all_kinds() {
         let mut places = [0; 4];
         for number in 0..200 {
-            let case = Case::drawn(&mut Random::numbered(number));
+            let case = Case::drawn(&mut Random::numbered(number), "lto2", 35e6);
             let missing = case.missing(WAY_SECONDS);
             let knee = case.knee();
             assert!(missing[knee] < BAND && missing[..knee].iter().all(|one| *one >= CLEAR));

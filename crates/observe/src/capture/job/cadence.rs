@@ -38,7 +38,7 @@ pub fn among_reads(reads: u64, writes: u64, syncs: u64, depth: u64) -> Option<u6
     }
     let every = (all / syncs as f64).round().max(1.0);
     let is_near = (all / every / syncs as f64 - 1.0).abs() <= NEAR;
-    is_near.then_some(every as u64)
+    is_near.then(|| whole(every))
 }
 
 /// The sections that make `syncs` of `writes`, of which there is one of each at least.

@@ -87,10 +87,8 @@ impl Part {
 
     /// How many reads it does.
     pub fn reads(self, group: &Group) -> u64 {
-        let synced = match group.syncs_among_reads_beside() {
-            true => whole(group.reads as f64 * synced_share(group)),
-            false => 0,
-        };
+        let is_beside = group.syncs_among_reads_beside();
+        let synced = if is_beside { whole(group.reads as f64 * synced_share(group)) } else { 0 };
         match self {
             Part::Reads | Part::All => group.reads,
             Part::Writes => 0,
@@ -102,9 +100,10 @@ impl Part {
 
     /// How many writes.
     pub fn writes(self, group: &Group) -> u64 {
-        let synced = match group.syncs_among_reads_beside() {
-            true => whole(group.writes as f64 * synced_share(group)),
-            false => group.syncs,
+        let synced = if group.syncs_among_reads_beside() {
+            whole(group.writes as f64 * synced_share(group))
+        } else {
+            group.syncs
         };
         match self {
             Part::Reads => 0,

@@ -1,0 +1,312 @@
+//! What to do about the limit of a run: a table by stage and by what is at its other end.
+
+use flow::bottleneck::{Analysis, Cause, RATE_LIMITED_STAGE, StageShare};
+use flow::run::{Command, Endpoint, RunReport, StageKind};
+
+use super::{is_mostly_flushing, is_of_small_files, others_on_disk};
+use crate::format::{counted, percent};
+
+/// Less of a run is no gain.
+const GAIN_WORTH_NAMING: f64 = 0.05;
+/// What advice about a program at one end says.
+const LOOK_AT: &str = "look at ";
+/// Fewer pieces of compression hardly overlap with what is in front of them.
+const PIECES_TO_OVERLAP: u64 = 4;
+/// Share of the run in which a disk had requests, from which on it is the limit itself.
+const DISK_BUSY_SHARE: f64 = 0.9;
+/// What is not compressed has to be written in this share of the run to be worth it.
+const NONE_IS_FASTER: f64 = 0.9;
+/// Share of a run that both ends of a ring must wait for it, where nothing else shows that it is
+/// small.
+const RING_WAITS_SHARE: f64 = 0.2;
+/// From which share on the processor counts as what a stage waits for.
+pub(super) const ON_CORE: f64 = 0.7;
+/// Files of this mean size and less are small: opening them costs more than reading.
+pub(super) const SMALL_FILE_BYTES: f64 = 128e3;
+
+/// What to do about the limit, and the ring where a larger one brings something, too.
+pub(super) fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
+    let limit = advice_on_limit(analysis, stage, run);
+    match (&limit, analysis.larger_ring) {
+        (Some(text), Some(ring)) if analysis.cause != Cause::Turns => {
+            Some(format!("{text}; --ring {}", typed(ring.bytes)))
+        }
+        _ => limit,
+    }
+}
+
+fn advice_on_limit(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
+    let text = match analysis.cause {
+        Cause::Unknown => return None,
+        Cause::RateLimit => {
+            let text = "raise or drop --rate-limit to go faster".to_owned();
+            return Some(as_sure_as_known(text, analysis, run));
+        }
+        Cause::Source => {
+            let text = format!("look at what fills the {}", run.source);
+            return Some(as_sure_as_known(text, analysis, run));
+        }
+        Cause::Turns if is_mostly_opening(analysis, run) => {
+            let winding = if run.source == Endpoint::Tape { "winding, " } else { "" };
+            format!("so little was moved that {winding}opening and closing took the time")
+        }
+        Cause::Turns => return turns_advice(analysis, run),
+        Cause::Processor if analysis.is_foreign => {
+            if run.command == Command::Pipe {
+                return Some("the programs of the pipeline need more or faster cores".to_owned());
+            }
+            "other programs use the cores: run it when they do not, or let it go first with nice"
+                .to_owned()
+        }
+        _ if others_on_disk(analysis, stage, run).is_some() => {
+            "other programs use that disk: run it when they do not".to_owned()
+        }
+        Cause::Processor | Cause::Stage | Cause::FewThreads => {
+            return Some(as_sure_as_known(stage_advice(analysis, stage, run), analysis, run));
+        }
+    };
+    Some(text)
+}
+
+/// Which end is the slower one is not known: what shows it.
+fn see_first(run: &RunReport) -> String {
+    let what = if run.command == Command::Pipe { "source" } else { "tree" };
+    format!("see first what the {what} gives alone: --to /dev/null")
+}
+
+/// A change of the stage that was the limit helps as far as what is left of the run is less: where
+/// that is as long nothing is promised, and where it is not known nothing is certain.
+fn as_sure_as_known(text: String, analysis: &Analysis, run: &RunReport) -> String {
+    let gained = analysis.seconds - analysis.seconds_without;
+    let next = analysis.next.and_then(|index| analysis.stages.get(index));
+    match next {
+        _ if !analysis.without_is_known && text.contains(LOOK_AT) => see_first(run),
+        _ if !analysis.without_is_known => text.replace("would help", "may help"),
+        Some(next) if gained < GAIN_WORTH_NAMING * analysis.seconds => {
+            let as_long = match run.rate_limit_bytes_per_second {
+                Some(_) if next.kind == RATE_LIMITED_STAGE => "the rate limit or what is behind it",
+                _ => next.kind.name(),
+            };
+            format!("no change of it alone would help: {as_long} takes as long")
+        }
+        _ => text,
+    }
+}
+
+/// Whether all that was moved fits into the ring, and the stages together were busy for less than
+/// half of the run: what is left was none of their work.
+fn is_mostly_opening(analysis: &Analysis, run: &RunReport) -> bool {
+    let busy: f64 = analysis.stages.iter().map(|stage| stage.busy_seconds).sum();
+    run.archive_bytes <= run.ring_bytes && busy < analysis.seconds / 2.0
+}
+
+/// A ring is proposed where it was played through, or where both ends were seen to wait for it.
+fn turns_advice(analysis: &Analysis, run: &RunReport) -> Option<String> {
+    if let Some(ring) = analysis.larger_ring {
+        return Some(format!("--ring {}", typed(ring.bytes)));
+    }
+    if let Some(pieces) = run.compressed_pieces.filter(|pieces| *pieces < PIECES_TO_OVERLAP) {
+        return Some(format!(
+            "so little was archived that compression had {}, and began with each when that was \
+             read: a longer run overlaps more",
+            counted(pieces, "piece", "pieces")
+        ));
+    }
+    let share = |seconds: f64| seconds / run.seconds.max(f64::MIN_POSITIVE);
+    // The last one waits for a rate limit, and for no room.
+    let front = run.stages.len().saturating_sub(1);
+    let waits = run.stages[..front].iter().map(|it| share(it.blocked_seconds));
+    let blocked = waits.fold(0.0, f64::max);
+    let starved = run.stages.last().map_or(0.0, |it| share(it.starved_seconds));
+    if run.command == Command::Pipe || blocked.min(starved) < RING_WAITS_SHARE {
+        return None;
+    }
+    Some(format!(
+        "a larger --ring may help: stages waited for room in it {} of the time, and for data {}",
+        percent(blocked),
+        percent(starved)
+    ))
+}
+
+/// Bytes as an option takes them.
+fn typed(bytes: u64) -> String {
+    match bytes {
+        whole if whole.is_multiple_of(1 << 20) => format!("{}M", whole >> 20),
+        whole if whole.is_multiple_of(1 << 10) => format!("{}K", whole >> 10),
+        other => other.to_string(),
+    }
+}
+
+fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
+    let on_core = stage.on_core_share >= ON_CORE || analysis.cause == Cause::Processor;
+    match stage.kind {
+        StageKind::Scan if on_core => {
+            "the cost is in listing directories: fewer, larger ones or faster cores would help"
+                .to_owned()
+        }
+        StageKind::Scan => {
+            "a tree with fewer, larger directories or a faster disk would help".to_owned()
+        }
+        StageKind::Read if !on_core && run.command == Command::Backup => disk_advice(stage, run),
+        StageKind::Read => read_advice(on_core, run).to_owned(),
+        StageKind::Compress => compress_advice(analysis, stage, run),
+        StageKind::Decompress => decompress_advice(run).to_owned(),
+        StageKind::Hash => hash_advice(analysis, stage, run).to_owned(),
+        StageKind::Parse => {
+            "one thread goes through the archive: a faster core would help".to_owned()
+        }
+        StageKind::Create => {
+            if on_core {
+                "more cores would help: every file is created, filled and closed".to_owned()
+            } else {
+                "the file system of the tree takes no more: a faster disk would help".into()
+            }
+        }
+        StageKind::Compare if on_core => {
+            "one thread reads the live files and compares them: a faster core would help".into()
+        }
+        StageKind::Compare => {
+            "the disk of the live files gives no more: a faster one would help".into()
+        }
+        StageKind::Write if is_mostly_flushing(stage, run) => {
+            "most of that the drive emptied its buffer behind the last block: a longer run shows \
+             more of how it streams"
+                .to_owned()
+        }
+        StageKind::Write if run.target == Endpoint::Tape && run.times_ran_empty > 0 => format!(
+            "the drive takes no more while it is given something, but the ring ran empty {}: a \
+             faster source or a larger --ring spares it the stops",
+            counted(run.times_ran_empty, "time", "times")
+        ),
+        StageKind::Write => write_advice(on_core, run).to_owned(),
+        StageKind::Index
+        | StageKind::Generate
+        | StageKind::Check
+        | StageKind::Io
+        | StageKind::Other => {
+            if on_core {
+                "more or faster cores would help".to_owned()
+            } else {
+                "a faster device behind it would help".to_owned()
+            }
+        }
+    }
+}
+
+fn decompress_advice(run: &RunReport) -> &'static str {
+    match run.compression.split(':').next() {
+        Some("gzip") => "more cores would help, or zstd for the next backup",
+        _ => "more or faster cores would help",
+    }
+}
+
+fn hash_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> &'static str {
+    match (run.command, analysis.cause) {
+        (Command::Backup, _) => "more or faster cores would help",
+        (_, Cause::FewThreads) => {
+            "one thread hashes all of a file, and there are few at a time: a faster core would help"
+        }
+        _ if stage.threads < analysis.cores as u64 => "more --threads would help",
+        _ => "more or faster cores would help",
+    }
+}
+
+/// What the readers of a tree wait for. A run reads in one way, so it does not show what another
+/// would bring, and no setting is proposed.
+fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
+    let busy = run.source_disk_seconds.map(|seconds| seconds / run.seconds.max(f64::MIN_POSITIVE));
+    match (busy, run.source_disk_in_flight) {
+        (Some(busy), Some(in_flight))
+            if busy >= DISK_BUSY_SHARE * stage.occupied_share.min(1.0) && busy > 0.0 =>
+        {
+            format!(
+                "the disk of the tree had requests for {} of the run, {in_flight:.1} at once: a \
+                 faster disk would help; whether a setting would, this run does not show",
+                percent(busy.min(1.0))
+            )
+        }
+        (Some(busy), _) => format!(
+            "the disk of the tree had requests for {} of the run only; what else the readers \
+             waited for is not known",
+            percent(busy.min(1.0))
+        ),
+        _ => "the readers waited for the file system of the tree; whether a setting would help, \
+              this run does not show"
+            .to_owned(),
+    }
+}
+
+fn read_advice(on_core: bool, run: &RunReport) -> &'static str {
+    let small = is_of_small_files(run);
+    match (run.command, on_core) {
+        (Command::Backup, true) if small => {
+            "the cost is in opening small files: more or faster cores would help"
+        }
+        (Command::Backup, true) => {
+            "the cost is in copying from the page cache and in hashing: more or faster cores would \
+             help"
+        }
+        (_, true) => "the cost is in copying: a faster core would help",
+        (Command::Pipe, false) if run.source == Endpoint::Pipe => "look at what fills the pipe",
+        (_, false) => "what holds the archive gives no more: a faster device would help",
+    }
+}
+
+fn write_advice(on_core: bool, run: &RunReport) -> &'static str {
+    match (run.target, on_core) {
+        (Endpoint::Pipe | Endpoint::Stream, true) => {
+            "the cost is in copying into the pipe: a file as the target saves that"
+        }
+        (Endpoint::Pipe | Endpoint::Stream, false) => {
+            "the reader of the pipe is slow: look at that program"
+        }
+        (Endpoint::Tape, _) => "the drive takes no more, which is how it should be",
+        (Endpoint::CharacterDevice, _) => {
+            "the device takes no more: larger blocks (--block-size) may help"
+        }
+        (_, true) => "the cost is in copying to the page cache: a faster core would help",
+        (_, false) => {
+            "the disk of the target takes no more: a faster one or stronger compression would help"
+        }
+    }
+}
+
+fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
+    let (method, level) = run.compression.split_once(':').unwrap_or((&run.compression, ""));
+    let level = level.parse::<i32>().unwrap_or(0);
+    // Pieces that more threads could share, each of them more than one.
+    let has_pieces = run.compressed_pieces.is_none_or(|pieces| pieces >= 2 * analysis.cores as u64);
+    let has_cores = analysis.processor_share < 0.75 && stage.threads < analysis.cores as u64;
+    let spare_cores = has_cores && has_pieces;
+    let mut ways = Vec::new();
+    if spare_cores {
+        ways.push(format!("--compress-threads {}", analysis.cores));
+    }
+    match method {
+        "gzip" => ways.push("--compress zstd".to_owned()),
+        "zstd" if level > 1 => ways.push("a lower level (--compress zstd:1)".to_owned()),
+        _ => {}
+    }
+    if !has_cores && has_pieces {
+        ways.push("more cores".to_owned());
+    }
+    if none_is_faster(analysis, run) {
+        ways.push("--compress none".to_owned());
+    }
+    let Some(last) = ways.pop() else { return "a faster core would help".to_owned() };
+    match ways.as_slice() {
+        [] => format!("{last} would help"),
+        ways => format!("{} or {last} would help", ways.join(", ")),
+    }
+}
+
+/// Whether the target takes what is not compressed in less time than this run took. A program and a
+/// drive may keep to a clock: of them that is not known.
+fn none_is_faster(analysis: &Analysis, run: &RunReport) -> bool {
+    let grows = run.archive_bytes as f64 / run.target_bytes.max(1) as f64;
+    let grows = if run.target_bytes == 0 { 1.0 } else { grows };
+    let write = analysis.stages.iter().find(|stage| stage.kind == StageKind::Write);
+    let takes = write.map_or(0.0, |stage| stage.busy_seconds * grows);
+    let is_known = !matches!(run.target, Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape);
+    is_known && takes < NONE_IS_FASTER * analysis.seconds
+}
