@@ -55,6 +55,13 @@ fn advice_on_limit(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> 
             if run.command == Command::Pipe {
                 return Some("the programs of the pipeline need more or faster cores".to_owned());
             }
+            if !analysis.without_is_known {
+                return Some(
+                    "other programs use the cores; whether it would be faster without them is not \
+                     known"
+                        .to_owned(),
+                );
+            }
             "other programs use the cores: run it when they do not, or let it go first with nice"
                 .to_owned()
         }

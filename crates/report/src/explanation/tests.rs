@@ -470,3 +470,27 @@ fn threads_are_proposed_where_there_are_pieces_for_them() {
     assert!(text(20).contains("--compress-threads 2"), "{}", text(20));
     assert!(!text(2).contains("threads 2") && text(2).contains("zstd:1"), "{}", text(2));
 }
+
+/// Others have the cores, and the reader of the pipe always waited: it may be as slow.
+#[test]
+fn cores_are_no_promise_before_a_program_that_did_not_show_its_pace() {
+    let text = |target| {
+        let compress = StageReport {
+            core_wait_seconds: 9.0,
+            ..stage(StageKind::Compress, [9.7, 0.3, 0.0], 9.0)
+        };
+        let stages = [
+            stage(StageKind::Read, [0.5, 0.0, 9.5], 0.3),
+            compress,
+            stage(StageKind::Write, [0.2, 9.8, 0.0], 0.1),
+        ];
+        let steps = Some(StreamSteps::default());
+        let others_seconds = Some(10.5);
+        let run = RunReport { target, steps, others_seconds, ..backup("zstd:9", SMALL) };
+        words(&stages, &run)
+    };
+    let (file, piped) = (text(Endpoint::File), text(Endpoint::Pipe));
+    assert!(file.contains("run it when they do not"), "{file}");
+    assert!(piped.contains("having the cores for itself would bring is not known"), "{piped}");
+    assert!(!piped.contains("run it when they do not"), "{piped}");
+}
