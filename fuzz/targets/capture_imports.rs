@@ -1,11 +1,13 @@
 //! Any bytes as what strace, blkparse and fio wrote. Whatever the lines claim, the profile holds
-//! what it promises: shares are shares, no file without operations, and the limits are kept.
+//! what it promises: shares are shares, no file without operations, and the limits are kept; and a
+//! job for fio can be made of it, or not.
 
 #![no_main]
 
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
 use observe::capture::import::{blkparse, import, iolog, strace};
+use observe::capture::job::{Job, Target};
 use observe::capture::presentation::{document, text};
 use observe::capture::profile::{Limits, Profiler};
 use report::table::Colour;
@@ -34,6 +36,9 @@ fuzz_target!(|input: &[u8]| {
         assert!(shares.iter().flatten().all(|it| (0.0..=1.0).contains(it)), "{file:?}");
     }
     assert!(!text(&profile, Colour::Plain).is_empty());
+    if let Ok(job) = Job::of(&profile, &Target { folder: None, limits: None }) {
+        assert!(!job.text().is_empty());
+    }
     let findings = document(&profile).findings;
     assert!(findings.iter().all(|it| !it.sentence().is_empty()));
 });

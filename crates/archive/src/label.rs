@@ -31,7 +31,10 @@ const TEXT_BYTES_MAX: usize = 1000;
 const FRAME_BYTES_MAX: usize = 1 << 20;
 /// Records of one global header. libarchive refuses headers of more than 1 MiB.
 const RECORDS_BYTES_MAX: usize = 512 << 10;
+/// Version of the label, [`START`] has it.
+pub const LABEL_VERSION: u32 = 1;
 const START: &str = "takeup 1 ";
+const START_OF_ANY: &[u8] = b"takeup ";
 /// Shortest global header: a header unit and one unit of records.
 const GLOBAL_BYTES_MIN: usize = 2 * UNIT_BYTES;
 
@@ -74,6 +77,41 @@ pub struct Label {
     pub previous: Option<u32>,
     /// When the run began, in seconds since 1970.
     pub time_seconds: u64,
+    /// The machine that wrote it, where its name is known; sets of before have none.
+    pub host: Option<HostName>,
+}
+
+/// The name of a machine, as a label holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HostName {
+    bytes: [u8; HOST_BYTES_MAX],
+    length: u8,
+}
+
+/// As long as Linux has them (`HOST_NAME_MAX`, gethostname(2)).
+const HOST_BYTES_MAX: usize = 64;
+
+impl HostName {
+    /// `None` for what is no name of a machine: nothing, more than 64 bytes, or anything but
+    /// printable ASCII without blanks.
+    pub fn new(name: &[u8]) -> Option<HostName> {
+        let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
+        let mut bytes = [0; HOST_BYTES_MAX];
+        bytes.get_mut(..name.len()).filter(|_| is_name)?.copy_from_slice(name);
+        Some(HostName { bytes, length: name.len() as u8 })
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..usize::from(self.length));
+        bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for HostName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("HostName").field(&self.as_str()).finish()
+    }
 }
 
 /// What follows when a plain set continues on another volume.
@@ -124,11 +162,20 @@ pub enum LabelError {
         /// As given.
         block_bytes: u32,
     },
-    /// It opens as a label and is none, or one of a later version.
+    /// It opens as a label and is none.
     #[error("damaged label: {reason}")]
     Damaged {
         /// What was found.
         reason: &'static str,
+    },
+    /// It opens as a label of a version that is not known here.
+    #[error(
+        "a later version of takeup wrote the label (version {version}, and this one knows \
+         {LABEL_VERSION})"
+    )]
+    Later {
+        /// Which one.
+        version: u32,
     },
 }
 
@@ -234,6 +281,9 @@ impl Label {
             self.compression,
             self.time_seconds,
         );
+        if let Some(host) = &self.host {
+            write!(text, "host={} ", host.as_str()).expect("a string takes any text");
+        }
         let check = XxHash3_64::oneshot(text.as_bytes());
         write!(text, "check={check:016x}").expect("a string takes any text");
         text
@@ -376,31 +426,49 @@ fn find_plain(prefix: &[u8]) -> Result<Found, LabelError> {
     let Some(comment) = records[digits..].strip_prefix(b" comment=") else {
         return Ok(Found::Foreign);
     };
-    let Some(fields) = comment.strip_prefix(START.as_bytes()) else {
-        return match comment.strip_prefix(b"takeup ") {
-            Some(rest) if rest.first().is_some_and(u8::is_ascii_digit) => {
-                Err(LabelError::Damaged { reason: "its version is not known" })
-            }
-            _ => Ok(Found::Foreign),
-        };
-    };
     let reason = |reason| LabelError::Damaged { reason };
-    let fields = fields.split(|byte| *byte == b' ');
+    let Some(fields) = comment.strip_prefix(START.as_bytes()) else {
+        let Some(rest) = comment.strip_prefix(START_OF_ANY) else { return Ok(Found::Foreign) };
+        if !rest.first().is_some_and(u8::is_ascii_digit) {
+            return Ok(Found::Foreign);
+        }
+        return Err(match later_version(rest) {
+            Some(version) => LabelError::Later { version },
+            None => reason("its version is not known"),
+        });
+    };
     let text = START.len() + checked_bytes(fields).ok_or(reason("it has no end"))?;
     let (text, check) = comment.split_at(text);
-    let check = check.get(b"check=".len()..).and_then(|rest| rest.get(..16));
-    let check = check.and_then(|digits| std::str::from_utf8(digits).ok());
-    let check = check.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    if check != Some(XxHash3_64::oneshot(text)) {
+    if check_of(check) != Some(XxHash3_64::oneshot(text)) {
         return Err(reason("its checksum differs"));
     }
     decode_fields(&text[START.len()..]).map(Found::Label).map_err(reason)
 }
 
+/// The version that a label says, if it is a later one and no damage: where it has a checksum as
+/// ours has, that holds.
+fn later_version(rest: &[u8]) -> Option<u32> {
+    let end = rest.iter().position(|byte| *byte == b' ')?;
+    let version: u32 = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
+    let fields = end + 1;
+    if let Some(bytes) = checked_bytes(&rest[fields..]) {
+        let (text, check) = rest.split_at(fields + bytes);
+        let text = [START_OF_ANY, text].concat();
+        check_of(check).filter(|check| *check == XxHash3_64::oneshot(&text))?;
+    }
+    (version > LABEL_VERSION).then_some(version)
+}
+
+/// The checksum in the text behind the fields.
+fn check_of(text: &[u8]) -> Option<u64> {
+    let digits = text.get(b"check=".len()..)?.get(..16)?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
 /// Bytes of the fields in front of the checksum.
-fn checked_bytes<'a>(fields: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
+fn checked_bytes(text: &[u8]) -> Option<usize> {
     let mut bytes = 0;
-    for field in fields {
+    for field in text.split(|byte| *byte == b' ') {
         if field.starts_with(b"check=") {
             return Some(bytes);
         }
@@ -437,6 +505,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
             _ => Some(short("previous")?),
         },
         time_seconds: number("time")?,
+        host: field("host").ok().and_then(|name| HostName::new(name.as_bytes())),
     };
     let block = u64::from(label.block_bytes);
     let fits = block > 0

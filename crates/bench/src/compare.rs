@@ -15,6 +15,7 @@ mod apart;
 mod short;
 mod turns;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -113,7 +114,7 @@ pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison 
     let mut passed_over = Vec::new();
     let across = held_apart(a, b);
     let (a, b) = (without(a, &across), without(b, &across));
-    let (a, b) = (
+    let (a, b): (&Experiment, &Experiment) = (
         &without_lonely(&a, &b, "A", &mut passed_over),
         &without_lonely(&b, &a, "B", &mut passed_over),
     );
@@ -162,27 +163,35 @@ fn held_apart(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> {
     a.header.factors.iter().filter_map(in_both).collect()
 }
 
-fn without(experiment: &Experiment, held: &[(String, String, String)]) -> Experiment {
+/// Copied only where something is left out: experiments may have 100,000 runs.
+fn without<'e>(
+    experiment: &'e Experiment,
+    held: &[(String, String, String)],
+) -> Cow<'e, Experiment> {
+    if held.is_empty() {
+        return Cow::Borrowed(experiment);
+    }
     let mut kept = experiment.clone();
     let is_held = |name: &String| held.iter().any(|(held, ..)| held == name);
     kept.header.factors.retain(|factor| !is_held(&factor.name));
     kept.runs.iter_mut().for_each(|run| run.cell.retain(|name, _| !is_held(name)));
-    kept
+    Cow::Owned(kept)
 }
 
 /// An experiment without the factors of one level that the other one does not have.
-fn without_lonely(
-    experiment: &Experiment,
+fn without_lonely<'e>(
+    experiment: &'e Experiment,
     other: &Experiment,
     name: &str,
     passed_over: &mut Vec<String>,
-) -> Experiment {
+) -> Cow<'e, Experiment> {
     let is_known = |factor: &Factor| other.header.factors.iter().any(|own| own.name == factor.name);
-    let mut kept = experiment.clone();
+    let mut kept = Cow::Borrowed(experiment);
     let is_lonely = |factor: &Factor| factor.levels.len() == 1 && !is_known(factor);
     for factor in experiment.header.factors.iter().filter(|factor| is_lonely(factor)) {
         let level = factor.levels[0].shown(&factor.name);
         passed_over.push(format!("{} {level} in {name}", factor.title()));
+        let kept = kept.to_mut();
         kept.header.factors.retain(|own| own.name != factor.name);
         kept.runs.iter_mut().for_each(|run| drop(run.cell.remove(&factor.name)));
     }

@@ -191,17 +191,30 @@ impl Target {
             }
             Err(error) => return Err(TargetError::Open { path: shown, source: error.into() }),
         };
-        match FileType::from_raw_mode(status.st_mode) {
+        let kind = FileType::from_raw_mode(status.st_mode);
+        match kind {
             FileType::RegularFile if existing == Existing::Keep => {
-                Err(TargetError::Exists { path: shown })
+                return Err(TargetError::Exists { path: shown });
             }
-            FileType::RegularFile => Target::new_file(&shown, existing, mode),
-            FileType::Directory => Err(TargetError::Directory { path: shown }),
+            // It is written beside what a link leads to, which is looked at then.
+            FileType::RegularFile => return Target::new_file(&shown, existing, mode),
+            FileType::Directory => return Err(TargetError::Directory { path: shown }),
+            _ => {}
+        }
+        let open_error = |source| TargetError::Open { path: shown.clone(), source };
+        let looked_at = links::followed(&shown).map_err(open_error)?;
+        let opened = match kind {
             FileType::BlockDevice => Target::block_device(&shown, existing),
             FileType::Fifo => Target::named_pipe(&shown),
             FileType::CharacterDevice => Target::open_special(&shown, TargetKind::CharacterDevice),
             _ => Target::open_special(&shown, TargetKind::Stream),
+        }?;
+        let status = rustix::fs::fstat(&opened.file).map_err(|error| open_error(error.into()))?;
+        // Somebody may have put a link in its place meanwhile.
+        if looked_at.object.is_some_and(|object| object != (status.st_dev, status.st_ino)) {
+            return Err(open_error(io::Error::other("another file came in its place")));
         }
+        Ok(opened)
     }
 
     /// Whether what is written to `path` could come back, as far as its kind tells: a character
@@ -381,8 +394,10 @@ impl Target {
             |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
         // An existing target may be a symbolic link: write beside the file that it leads to.
         let real = match existing {
-            Existing::Replace => links::followed(path)
-                .map_err(|source| TargetError::Open { path: path.into(), source })?,
+            Existing::Replace => {
+                let followed = links::followed(path);
+                followed.map_err(|source| TargetError::Open { path: path.into(), source })?.path
+            }
             Existing::Keep => path.to_path_buf(),
         };
         let name = real.file_name().ok_or_else(|| open_error(Errno::ISDIR))?.to_owned();

@@ -39,6 +39,7 @@ pub mod processes;
 pub mod programs;
 pub mod queue;
 pub mod settings;
+pub mod small_file;
 pub mod stack;
 mod table;
 pub mod threads;

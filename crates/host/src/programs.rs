@@ -35,6 +35,14 @@ pub fn command(program: &str) -> io::Result<Command> {
     Ok(command)
 }
 
+/// Where a program is, for a line that something else starts.
+///
+/// # Errors
+/// `NotFound` where none of the folders has it.
+pub fn path(program: &str) -> io::Result<PathBuf> {
+    find(&folders(std::env::var_os("PATH").as_deref()), program)
+}
+
 /// A shell, by its name or a path that the user gave, for a line of the user's: the line has the
 /// user's own PATH.
 ///

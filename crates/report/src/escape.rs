@@ -5,6 +5,8 @@
 //! notation of the C language, which `printf '%b'` of a shell reads back.
 
 use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 /// `name` with control characters, backslashes and whatever is no UTF-8 escaped.
 pub fn escape(name: &[u8]) -> String {
@@ -32,6 +34,11 @@ pub fn escape(name: &[u8]) -> String {
         push_octal(&mut shown, chunk.invalid());
     }
     shown
+}
+
+/// The same of a path.
+pub fn escape_path(path: &Path) -> String {
+    escape(path.as_os_str().as_bytes())
 }
 
 /// A sentence with control characters escaped. What it has of backslashes stays as it is: a command

@@ -35,7 +35,7 @@ pub fn list(findings: &[Finding]) -> String {
 }
 
 /// Lines behind the head that they stand under, which is written once; of several lines of one
-/// finding those behind the first are set in.
+/// finding those behind the first are set in. What stands in a line does not end it.
 pub fn lines_under_heads(findings: &[(&str, Vec<String>)]) -> String {
     let width = findings.iter().map(|(head, _)| head.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -44,6 +44,7 @@ pub fn lines_under_heads(findings: &[(&str, Vec<String>)]) -> String {
         let mut shown = if *head == last { "" } else { head };
         for (number, line) in lines.iter().enumerate() {
             let set_in = if number == 0 { "" } else { "  " };
+            let line = escape_controls(line);
             text.push_str(&format!("{shown:<width$}  {set_in}{line}\n"));
             shown = "";
         }

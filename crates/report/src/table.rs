@@ -1,5 +1,7 @@
 //! Tables as aligned columns, without lines: they can be read, cut and sorted.
 
+use crate::escape::escape_controls;
+
 /// Which edge of a column its cells keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -45,13 +47,14 @@ pub fn strong(line: &str, colour: Colour) -> String {
 impl Table {
     /// A table without rows.
     pub fn new(columns: &[(&str, Align)]) -> Table {
-        let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
+        let columns = columns.iter().map(|(name, align)| (escape_controls(name), *align)).collect();
         Table { columns, rows: Vec::new() }
     }
 
-    /// Appends a row: one cell for each column.
+    /// Appends a row: one cell for each column. What stands in a cell does not end its line.
     pub fn row(&mut self, cells: Vec<String>, emphasis: Emphasis) {
         assert_eq!(cells.len(), self.columns.len(), "a row has a cell for each column");
+        let cells = cells.iter().map(|cell| escape_controls(cell)).collect();
         self.rows.push((cells, emphasis));
     }
 

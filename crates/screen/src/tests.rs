@@ -255,6 +255,57 @@ fn without_colours_nothing_is_styled_and_with_them_something_is() {
     assert!(styles(Colour::Ansi) > 100);
 }
 
+/// Turns the direction, clears the screen, and an introducer of sequences that is one character.
+const HOSTILE: &str = "\u{202e}\u{1b}[2J\u{9b}2J";
+
+/// Names of devices and settings of their drivers are text of others.
+#[test]
+fn no_page_hands_a_terminal_what_it_would_obey() {
+    let hostile = |name: &str| format!("{HOSTILE}{name}");
+    let at = |second: u64| {
+        let mut reading = reading(second);
+        reading.rows.iter_mut().for_each(|row| row.name = hostile(&row.name));
+        reading.tapes.insert(hostile("st0"), drive(second));
+        let queues = std::mem::take(&mut reading.queues).into_iter();
+        reading.queues = queues
+            .map(|(name, queue)| {
+                let scheduler = queue.scheduler.as_deref().map(hostile);
+                let write_cache = Some(hostile("write back"));
+                let made_of = queue.made_of.iter().map(|it| hostile(it)).collect();
+                (hostile(&name), Queue { scheduler, write_cache, made_of, ..queue })
+            })
+            .collect();
+        // The last one is gone.
+        if second == 9 {
+            reading.rows.pop();
+        }
+        reading
+    };
+    let mut watch = Watch::default();
+    let mut timeline = Timeline::default();
+    (0..10).filter_map(|second| watch.next(at(second))).for_each(|it| timeline.push(it));
+    let mut view = view(&timeline);
+    let look = Look { title: hostile("takeup watch"), colour: Colour::Ansi };
+    let check = |view: &mut View| {
+        let mut terminal = Terminal::new(TestBackend::new(200, 60)).unwrap();
+        terminal.draw(|frame| draw(frame, view, &timeline, &look)).unwrap();
+        let cells = terminal.backend().buffer().content();
+        let text: String = cells.iter().map(Cell::symbol).collect();
+        let obeyed = |it: char| it.is_control() || it == '\u{202e}';
+        let found = text.find(obeyed).map(|at| text[at..].chars().take(40).collect::<String>());
+        assert_eq!(found, None, "{:?}", view.page);
+        assert!(text.contains(r"\342\200\256"), "{text}");
+    };
+    check(&mut view);
+    press(&mut view, &timeline, &typed("/\u{202e}"));
+    check(&mut view);
+    press(&mut view, &timeline, &[KeyCode::Enter]);
+    check(&mut view);
+    press(&mut view, &timeline, &[KeyCode::Enter]);
+    assert_eq!(view.page, Page::Details);
+    check(&mut view);
+}
+
 /// Counts what goes over it.
 #[derive(Clone, Default)]
 struct Line(Rc<std::cell::Cell<usize>>);

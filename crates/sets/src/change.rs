@@ -1,5 +1,7 @@
 //! Asking for another volume. Who is asked (a person, an autoloader) is the caller's.
 
+use archive::label::LABEL_VERSION;
+
 /// Volumes that are asked for before a run gives up, for each change.
 pub const CHANGE_ATTEMPTS_MAX: u32 = 10;
 
@@ -71,6 +73,15 @@ pub enum Refused {
     /// It holds something that we did not write.
     #[error("the medium holds data that Takeup did not write")]
     Foreign,
+    /// It holds a set of a later version of this program.
+    #[error(
+        "the medium holds a set of a later version of takeup (label version {version}, and this \
+         one knows {LABEL_VERSION})"
+    )]
+    LaterVersion {
+        /// Which one.
+        version: u32,
+    },
     /// It begins with the test area of an experiment.
     #[error("the medium holds a test area of `takeup bench tape`")]
     TestArea,

@@ -428,6 +428,8 @@ pub struct SetOnVolume {
     pub id: String,
     /// When its run began, in seconds since 1970.
     pub time_seconds: u64,
+    /// The machine that wrote it, where its label tells.
+    pub host: Option<String>,
     /// Number of the volume in the set.
     pub volume: u32,
     /// Numbers of the first and the last segment with a part on this volume, index included.
@@ -545,6 +547,7 @@ fn on_volume((here, number): (&SetHere, u32)) -> SetOnVolume {
         number,
         id: hex(&here.first.label.set),
         time_seconds: here.first.label.time_seconds,
+        host: here.first.label.host.map(|host| host.as_str().to_owned()),
         volume: here.first.label.volume,
         segments: (here.first.label.segment, here.last.label.segment),
         has_index: here.last.begins_index(),

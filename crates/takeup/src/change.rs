@@ -15,7 +15,7 @@ use archive::label::hex;
 use bench::tape::{MediumChanger, TapeBenchError};
 use clap::Args;
 use flow::cancel::Cancel;
-use report::escape::escape;
+use report::escape::{escape, escape_controls};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use sets::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
@@ -217,7 +217,8 @@ impl Changer {
 /// The question for a person: why, what, where.
 fn question(request: &VolumeRequest) -> String {
     let why = match &request.refused {
-        Some(refused) => format!("takeup: {refused}\n"),
+        // What a drive said may be in it.
+        Some(refused) => format!("takeup: {}\n", escape_controls(&refused.to_string())),
         None => String::new(),
     };
     let device = escape(request.device.as_bytes());
@@ -335,5 +336,9 @@ mod tests {
                         takeup: put volume 2 of set abababab (medium 01010101) into /dev/nst0; \
                         then press Enter (w goes on without it, q gives up): ";
         assert_eq!(question(&request()), expected);
+        let text = "sense \u{1b}[2J\nput your key in".to_owned();
+        let said = VolumeRequest { refused: Some(sets::Refused::Unreadable { text }), ..request() };
+        let shown = question(&said);
+        assert!(shown.contains("takeup: sense \\033[2J\\nput your key in\n"), "{shown:?}");
     }
 }

@@ -4,12 +4,14 @@
 //! Libraries say what went wrong; only here is known which option would have helped. The hints are
 //! one table per kind of error.
 
+mod misuse;
 mod wording;
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
+use archive::label::LabelError;
 use backup::backup::{BackupError, Unfinished};
 use backup::list::ListError;
 use backup::pipe::PipeError;
@@ -19,7 +21,6 @@ use backup::selection::NotFound;
 use backup::verify::VerifyError;
 use bench::record::RecordError;
 use bench::tape::TapeBenchError;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
@@ -33,6 +34,7 @@ use sets::{ChangeError, Refused, TapeReadFailure, TapeSetError};
 use sim::tape::MediumFileError;
 
 use crate::outcome::LATER_VERSION;
+pub use misuse::usage;
 use wording::system_text;
 pub use wording::without_error_numbers;
 
@@ -108,56 +110,6 @@ impl Failure {
         }
         document
     }
-}
-
-/// Prints what clap has to say: help to standard output, misuse in our own form.
-pub fn usage(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        let printed = error.print().and_then(|()| io::stdout().flush());
-        return match printed {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                let why = format!("write standard output: {}", with_causes(&error));
-                crate::terminal::to_standard_error(&Failure::of(why, None).to_text());
-                ExitCode::from(FAILED)
-            }
-            // A reader that has seen enough is no reason to fail a request for help.
-            _ => ExitCode::SUCCESS,
-        };
-    }
-    if let Some(failure) = below_zero(error, std::env::args().skip(1)) {
-        crate::terminal::to_standard_error(&failure.to_text());
-        return ExitCode::from(FAILED);
-    }
-    let text = error.render().to_string();
-    let text = match text.strip_prefix("error: ") {
-        Some(misuse) => format!("takeup: {misuse}"),
-        // No arguments at all: the help.
-        None => text,
-    };
-    crate::terminal::to_standard_error(&text);
-    ExitCode::from(FAILED)
-}
-
-/// A number below zero, which clap takes for an option and wants behind a `--`: nothing here takes
-/// one, so that no place for it would do.
-fn below_zero(error: &clap::Error, typed: impl Iterator<Item = String>) -> Option<Failure> {
-    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
-        return None;
-    };
-    let number =
-        unknown.strip_prefix('-').filter(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
-    if error.kind() != ErrorKind::UnknownArgument || number.is_none() {
-        return None;
-    }
-    let mut before = None;
-    for word in typed {
-        if word.starts_with(unknown.as_str()) {
-            let place = before.map_or(String::new(), |before| format!(" behind {before}"));
-            return Some(Failure::of(format!("{word}{place}: no number here is below zero"), None));
-        }
-        before = Some(word);
-    }
-    None
 }
 
 /// Refuses to run without a standard output: whatever went there would be lost without a word.
@@ -495,6 +447,11 @@ fn cause_hint(error: &(dyn Error + 'static)) -> Option<String> {
 fn is_of_later_version(error: &(dyn Error + 'static)) -> bool {
     let mut at = Some(error);
     while let Some(error) = at {
+        let is_later = matches!(error.downcast_ref(), Some(LabelError::Later { .. }))
+            || matches!(error.downcast_ref(), Some(Refused::LaterVersion { .. }));
+        if is_later {
+            return true;
+        }
         let format = match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
             (Some(RecordError::Format { format, .. }), ..) => Some(*format),
             (_, Some(CaptureRecordError::Format { format, .. }), _) => Some(*format),
@@ -551,6 +508,25 @@ mod tests {
         let expected = "takeup: cannot open /no\\nwhere/x: no such file or directory\n\
                         hint: the folder has to exist already\n";
         assert_eq!(Failure::from(error).to_text(), expected);
+    }
+
+    #[test]
+    fn a_tape_of_a_later_version_has_its_own_code() {
+        let source = LabelError::Later { version: 2 };
+        let (device, place) = ("nst0".to_owned(), "file 0".to_owned());
+        let failure = ReadFailure::Tape(TapeReadFailure::Label { device, place, source });
+        let read = Failure::from(RestoreError::Read(failure));
+        let expected = "takeup: cannot read file 0 of the tape in nst0: a later version of takeup \
+                        wrote the label (version 2, and this one knows 1)\n\
+                        hint: use the version of takeup that wrote it, or a later one\n";
+        assert_eq!((read.code, &*read.to_text()), (LATER_VERSION, expected));
+        let refused = Refused::LaterVersion { version: 2 };
+        let device = "nst0".to_owned();
+        let written = Failure::from(BackupError::Tape(TapeSetError::Refused { device, refused }));
+        let text = written.to_text();
+        assert_eq!(written.code, LATER_VERSION, "{text}");
+        assert!(text.starts_with("takeup: cannot write to nst0: the medium holds a set of a "));
+        assert_eq!(text.matches("this one knows").count(), 1, "{text}");
     }
 
     #[test]

@@ -15,7 +15,6 @@ mod outcome;
 mod output_file;
 mod quantity;
 mod recording;
-mod small_file;
 mod standard_output;
 mod tape_source;
 mod terminal;
@@ -42,7 +41,7 @@ fn main() -> ExitCode {
         .and_then(|matches| TakeupArgs::from_arg_matches(&matches));
     match parsed {
         Ok(arguments) => commands::run(arguments),
-        Err(error) => failure::usage(&error),
+        Err(error) => failure::usage(error),
     }
 }
 

@@ -202,7 +202,15 @@ fn check_printers(path: &str, code: &str) -> Vec<Finding> {
 fn product<'a>(path: &str, code: &'a str) -> Option<&'a str> {
     let (krate, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
     let is_test = file.ends_with("tests.rs") || file.contains("tests/");
-    let end = code.find("#[cfg(test)]").unwrap_or(code.len());
+    // Behind a module of tests in the file itself there is nothing; one that is a file of its own,
+    // or an import, may stand anywhere.
+    let is_module = |at: &usize| {
+        let item = code[*at..].trim_start_matches("#[cfg(test)]").trim_start();
+        item.starts_with("mod ")
+            && item.find(['{', ';']).is_some_and(|at| item[at..].starts_with('{'))
+    };
+    let tests = code.match_indices("#[cfg(test)]").map(|(at, _)| at).find(is_module);
+    let end = tests.unwrap_or(code.len());
     (!NOT_SHIPPED.contains(&krate) && !is_test).then_some(&code[..end])
 }
 
@@ -351,6 +359,9 @@ mod tests {
         assert!(!found("crates/peers/src/lib.rs", "fn f() { Command::new(cargo); }"));
         let test = "#[cfg(test)] mod tests { fn f() { Command::new(\"true\"); } }";
         assert!(!found(product, test));
+        // Tests in a file of their own end nothing.
+        let elsewhere = "#[cfg(test)] mod tests; fn f() { Command::new(\"getent\"); }";
+        assert!(found(product, elsewhere));
     }
 
     #[test]

@@ -41,6 +41,7 @@ fn label() -> impl Strategy<Value = Label> {
             compression,
             previous,
             time_seconds: ids.3,
+            host: HostName::new(&vec![b'h'; (ids.3 % 70) as usize]),
         }
     })
 }
@@ -59,6 +60,7 @@ fn plain(block_bytes: u32) -> Label {
         compression: Compression::None,
         previous: None,
         time_seconds: 1_700_000_000,
+        host: None,
     }
 }
 
@@ -114,6 +116,19 @@ fn run(command: &str, input: &[u8]) -> (String, bool) {
     feeder.join().expect("the feeder ends");
     let text = [output.stdout, output.stderr].concat();
     (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}
+
+#[test]
+fn a_host_has_a_name_of_printable_letters() {
+    let name = |bytes: &[u8]| HostName::new(bytes).map(|name| name.as_str().to_owned());
+    assert_eq!(name(b"db1.example.org").as_deref(), Some("db1.example.org"));
+    assert_eq!(name(&[b'x'; 64]), Some("x".repeat(64)));
+    for wrong in [&b""[..], b"two words", b"\x1b[2J", "\u{e9}".as_bytes(), &[b'x'; 65]] {
+        assert_eq!(name(wrong), None, "{wrong:?}");
+    }
+    // A set of before has none.
+    let bytes = plain(1024).encode(Continuation::None).expect("encodable");
+    assert!(matches!(find(&bytes), Ok(Found::Label(Label { host: None, .. }))));
 }
 
 proptest! {

@@ -8,7 +8,7 @@ use finding::{Certainty, Finding, Unit};
 use model::tape::generation::Generation;
 
 use super::words::told_ratio;
-use super::{CellSummary, Judgement, Options, Sentence, Subject, Verdict, rules};
+use super::{CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules};
 use crate::model::PhysicalLimit;
 use crate::record::{Cell, Factor, Level, RunRecord, Value, shown_cell};
 use crate::statistics::mean;
@@ -99,6 +99,7 @@ pub fn findings(
     options: &Options,
 ) -> Vec<Sentence> {
     let mut found: Vec<Sentence> = in_buffer(runs).into_iter().chain(filemarks(runs)).collect();
+    found.extend(filling(runs, judgement, options));
     found.extend(compression(judgement, options));
     let drive = Drive::of(runs);
     for recommendation in &judgement.recommended {
@@ -197,6 +198,54 @@ fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
         Unit::Bytes,
     );
     Some(Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled))
+}
+
+/// Block sizes that are no slower than what filling the drive's buffer takes of runs this short:
+/// the tape moves once there is something for it, and until then a run goes at the host's rate. A
+/// host that is faster than the tape fills the buffer in less time than the tape would take for as
+/// much, so that this is at most the buffer's share of the run.
+fn filling(runs: &[RunRecord], judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+    let buffers = runs.iter().filter_map(|run| run.environment.get("drive buffer bytes"));
+    let buffer = buffers.filter_map(|text| text.parse::<f64>().ok()).fold(0.0, f64::max);
+    let shortest = |cell: &CellSummary| {
+        let own = runs.iter().filter(|run| run.error.is_none() && run.cell == cell.cell);
+        let files = |run: &RunRecord| run.measures.get("filemarks").copied().unwrap_or(1.0);
+        own.map(|run| run.bytes as f64 / files(run).max(1.0)).reduce(f64::min)
+    };
+    let one = |sweep: &Sweep| {
+        let recommended = judgement.recommended.iter().map(|one| one.cell);
+        let chosen = recommended.filter_map(|cell| sweep.cells.iter().position(|it| *it == cell));
+        let chosen = chosen.min()?;
+        let best = &judgement.cells[sweep.cells[chosen]];
+        let held_bytes = buffer * ratio(best).unwrap_or(1.0).max(1.0);
+        let run_bytes = shortest(best)?;
+        let share = held_bytes / run_bytes;
+        let as_fast = sweep.cells[..chosen].iter().map(|&index| &judgement.cells[index]);
+        let slower = |cell: &CellSummary| best.bytes_per_second / cell.bytes_per_second - 1.0;
+        let may_be: Vec<&CellSummary> = as_fast
+            .filter(|cell| (options.band..=share).contains(&slower(cell)))
+            .filter(|cell| level(cell, "data") != Some("zeros"))
+            .filter(|cell| level(cell, "operation") != Some("read"))
+            .collect();
+        let least = may_be.iter().map(|cell| slower(cell)).reduce(f64::min)?;
+        let level = |cell: &&CellSummary| Some(cell.cell.get(&sweep.factor)?.shown(&sweep.factor));
+        let names = may_be.iter().filter_map(level).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "block size: {names} may be as fast in a long backup: the drive's buffer ({}) is \
+             filled before its tape moves, which takes up to {:.0} % of runs of {}; runs of {} and \
+             more (--length) would tell",
+            report::format::size(held_bytes.round() as u64),
+            100.0 * share,
+            report::format::size(run_bytes.round() as u64),
+            report::format::size((2.0 * held_bytes / least).round() as u64),
+        );
+        let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text)
+            .with_number("buffer", held_bytes, Unit::Bytes)
+            .with_number("share", share, Unit::Ratio);
+        Some(Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled))
+    };
+    let told = judgement.sweeps.iter().filter(|it| it.is_told && it.factor == "block_bytes");
+    if all_in_buffer(runs).is_some() { Vec::new() } else { told.filter_map(one).collect() }
 }
 
 /// What the filemark that ends each run costs it.
@@ -316,9 +365,13 @@ mod tests {
 
     /// Runs of two block sizes on a drive with a buffer of 100 MB.
     fn judged(bytes: u64) -> Vec<Sentence> {
+        judged_at(40e6, bytes)
+    }
+
+    fn judged_at(first_rate: f64, bytes: u64) -> Vec<Sentence> {
         let mut runs = Vec::new();
         for repeat in 1..=5 {
-            for (block, rate) in [(64u64 << 10, 40e6), (1 << 20, 90e6)] {
+            for (block, rate) in [(64u64 << 10, first_rate), (1 << 20, 90e6)] {
                 let jitter = 1.0 + 0.002 * ((repeat + block) % 3) as f64;
                 let mut run = RunRecord {
                     cell: [("block_bytes".to_owned(), Level::Number(block))].into(),
@@ -337,6 +390,23 @@ mod tests {
         let levels = vec![Level::Number(64 << 10), Level::Number(1 << 20)];
         let factors = [Factor::new("block_bytes", levels)];
         super::super::judge(&factors, &runs, &Options::default()).sentences
+    }
+
+    #[test]
+    fn what_filling_the_buffer_takes_is_no_reason_for_larger_blocks() {
+        let told = |rate, bytes| {
+            let all = judged_at(rate, bytes);
+            let own = all.into_iter().find(|one| one.text.contains("may be as fast in a long"));
+            own.map(|one| one.text)
+        };
+        // A twentieth of each run, and 4 % slower.
+        let text = told(86.5e6, 2_000_000_000).unwrap();
+        assert!(text.starts_with("block size: 64 KiB may be as fast"), "{text}");
+        assert!(text.contains("up to 5 % of runs of 2.00 GB; runs of 4.9"), "{text}");
+        // In runs that are long enough, and where the difference is larger than that.
+        assert_eq!(told(86.5e6, 20_000_000_000), None);
+        assert_eq!(told(80e6, 2_000_000_000), None);
+        assert_eq!(told(40e6, 40_000_000), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::settled;
 use crate::compare::{Comparison, Pair};
 use crate::judgement::Options;
 use crate::record::{Experiment, Value, shown_cell};
+use report::escape::escape_controls;
 use report::figure::forest::{Forest, RATES, Row};
 use report::format::counted;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
@@ -46,11 +47,11 @@ pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
         shown.row(row, Emphasis::None);
     }
     let mut text = shown.render(colour);
-    for sentence in &comparison.sentences {
-        text.push_str(&format!("{sentence}\n"));
-    }
-    for (name, a, b) in &comparison.environment {
-        text.push_str(&format!("differs  {name}: {a} in A, {b} in B\n"));
+    let environment = comparison.environment.iter();
+    let differs = environment.map(|(name, a, b)| format!("differs  {name}: {a} in A, {b} in B"));
+    for line in comparison.sentences.iter().cloned().chain(differs) {
+        // What a record has of line ends makes no line of its own.
+        text.push_str(&format!("{}\n", escape_controls(&line)));
     }
     text
 }

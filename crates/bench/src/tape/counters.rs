@@ -2,7 +2,6 @@
 //! the status file of a virtual one. The log is asked for before the first block and behind the
 //! last filemark, when the drive stands.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use device::tape::scsi::log::SequentialAccess;
@@ -10,9 +9,6 @@ use host::counters::tape::Statistics;
 use serde_json::Value;
 
 use crate::observed::Measures;
-
-/// Longest status file that is read.
-const STATUS_BYTES_MAX: u64 = 64 << 10;
 
 /// The status file that a virtual drive has beside its tape files.
 #[derive(Clone, Debug)]
@@ -37,9 +33,7 @@ impl StatusFile {
 
     /// What it says now.
     pub(crate) fn read(&self) -> Option<Value> {
-        let file = std::fs::File::open(&self.path).ok()?;
-        let mut text = Vec::new();
-        file.take(STATUS_BYTES_MAX).read_to_end(&mut text).ok()?;
+        let text = host::small_file::regular(&self.path).ok()?;
         serde_json::from_slice(&text).ok()
     }
 }

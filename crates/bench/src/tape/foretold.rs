@@ -1,6 +1,8 @@
 //! What can be said of an experiment before its first run: how long it takes at the least, how many
 //! repeats the budget gives, and which runs say more of the drive's buffer than of its tape.
 
+use model::program::{self, Copy, Ratio};
+use model::tape::TapeModel;
 use report::format::{counted, duration, rate, size};
 
 use super::BUFFERS_MIN;
@@ -10,6 +12,10 @@ use crate::plan::Stop;
 
 /// Rounds that are gone through: the medium is full after few of them, and begun anew.
 const ROUNDS_MAX: u64 = 1000;
+/// Blocks of a file that are gone through; of a longer file several go as one.
+const BLOCKS_MAX: u64 = 1 << 16;
+/// How much longer than by the drive's rate blocks take, from which on it is told.
+const BY_BLOCKS: f64 = 1.02;
 /// Share of a round from which on winding is told for itself.
 const WINDING_WORTH_NAMING: f64 = 0.005;
 /// How sure the numbers of a virtual drive are.
@@ -52,7 +58,8 @@ pub(super) fn trees(jobs: &[TapeJob]) -> Vec<String> {
 fn time(jobs: &[TapeJob], rates: &Rates, clock_ratio: f64, stop: &Stop) -> Option<String> {
     let highest = rates.highest_bytes_per_second.filter(|&rate| rate > 0)? as f64;
     let wanted = stop.repeats_min.max(1);
-    let mut way = Way { rates, highest, head_bytes: 0 };
+    let moved = jobs.iter().map(|job| Moved::by(job, rates, highest)).collect();
+    let mut way = Way { rates, moved, head_bytes: 0 };
     let (mut all, mut within) = (Took::default(), 0);
     for _ in 0..wanted.min(ROUNDS_MAX) {
         all.add(way.round(jobs));
@@ -81,8 +88,15 @@ fn time(jobs: &[TapeJob], rates: &Rates, clock_ratio: f64, stop: &Stop) -> Optio
             parts.push_str(&format!(" and {} for winding", duration(ours(all.winding))));
         }
     }
-    if all.by_commands {
+    let slow = || way.moved.iter().filter(|moved| moved.by_commands);
+    if slow().next().is_some() {
+        let stops = slow().map(|moved| moved.stops).sum::<f64>().round() as u64;
         parts.push_str("; its small blocks take longer than that");
+        if stops > 0 {
+            let times = counted(stops, "time", "times");
+            let known = if rates.is_set { "" } else { " (assumed)" };
+            parts.push_str(&format!(", and the drive stops {times} to wait for them{known}"));
+        }
     }
     Some(format!("a round of {cells} takes {one} {parts}; {enough}"))
 }
@@ -98,8 +112,6 @@ struct Took {
     marking: f64,
     winding: f64,
     filemarks: u64,
-    /// Whether commands take longer than the bytes at the drive's rate.
-    by_commands: bool,
 }
 
 impl Took {
@@ -108,7 +120,6 @@ impl Took {
         self.marking += more.marking;
         self.winding += more.winding;
         self.filemarks += more.filemarks;
-        self.by_commands |= more.by_commands;
     }
 
     fn seconds(&self) -> f64 {
@@ -116,10 +127,55 @@ impl Took {
     }
 }
 
+/// A drive that gets the blocks of a run.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    seconds: f64,
+    /// How often it stops to wait for blocks.
+    stops: f64,
+    /// Whether the commands of the blocks take longer than the bytes at the drive's rate.
+    by_commands: bool,
+}
+
+impl Moved {
+    /// By the model of the drive, where it is known: each block has its command, and below the
+    /// lowest speed the tape stops and backs up. By its rate otherwise.
+    fn by(job: &TapeJob, rates: &Rates, highest: f64) -> Moved {
+        let bytes = job.bytes();
+        let by_rate = Moved { seconds: bytes as f64 / highest, stops: 0.0, by_commands: false };
+        let Some(known) = &rates.parameters else { return by_rate };
+        let mut known = known.clone();
+        let block_bytes = job.block_bytes.max(1) as u64;
+        let command_seconds = known.command_overhead_ns.value as f64 / 1e9
+            + block_bytes as f64 / known.host_bytes_per_second.value.max(1) as f64;
+        let commands_seconds = bytes as f64 / block_bytes as f64 * command_seconds;
+        known.fit_highest_speed(rates.highest_bytes_per_second.unwrap_or(0));
+        // After the filemark of each file the drive stands, so that they are alike.
+        let file_bytes = bytes.div_ceil(job.filemarks().max(1));
+        let together = file_bytes.div_ceil(block_bytes.saturating_mul(BLOCKS_MAX));
+        let (known, block_bytes) = program::coalesced(&known, block_bytes, together);
+        let mut tape = TapeModel::new(known);
+        let copy = Copy { block_bytes, source_bytes_per_second: u64::MAX, ratio: Ratio::NONE };
+        let run = program::copy(&mut tape, copy, file_bytes);
+        if run.host_bytes == 0 {
+            return by_rate;
+        }
+        let counters = tape.counters();
+        let times = bytes as f64 / run.host_bytes as f64;
+        let moving_ns = run.elapsed_ns.saturating_sub(counters.synchronise_ns);
+        Moved {
+            seconds: (times * moving_ns as f64 / 1e9).max(by_rate.seconds),
+            stops: times * counters.back_hitches as f64,
+            by_commands: commands_seconds > BY_BLOCKS * by_rate.seconds,
+        }
+    }
+}
+
 /// The head's way over the medium while runs follow each other.
 struct Way<'a> {
     rates: &'a Rates,
-    highest: f64,
+    /// Of each run of a round.
+    moved: Vec<Moved>,
     /// Behind the label, which is next to nothing.
     head_bytes: u64,
 }
@@ -128,13 +184,15 @@ impl Way<'_> {
     /// Every run once. The order of a round is drawn later, and changes little.
     fn round(&mut self, jobs: &[TapeJob]) -> Took {
         let mut all = Took::default();
-        jobs.iter().for_each(|job| all.add(self.run(job)));
+        for (number, job) in jobs.iter().enumerate() {
+            all.add(self.run(job, self.moved[number].seconds));
+        }
         all
     }
 
     /// As [`super::drive::MeasuredDrive`] goes: back to the start where the rest of the medium is
     /// too small, and for a run that reads to the front of what was written for it.
-    fn run(&mut self, job: &TapeJob) -> Took {
+    fn run(&mut self, job: &TapeJob, mut moving: f64) -> Took {
         let bytes = job.bytes();
         let end_bytes = self.head_bytes.saturating_add(bytes);
         let mut winding = 0.0;
@@ -142,29 +200,17 @@ impl Way<'_> {
             winding += self.wind(0);
         }
         let begun_bytes = self.head_bytes;
-        let by_commands = self.moving(job, bytes) > 1.01 * bytes as f64 / self.highest;
         self.head_bytes = begun_bytes.saturating_add(bytes);
         let filemarks = job.filemarks();
         let parameters = self.rates.parameters.as_ref();
         let mark_ns = parameters.map_or(0, |known| known.synchronise_ns.value);
-        let mut moving = self.moving(job, bytes);
         if job.operation == Operation::Read {
             winding += self.wind(begun_bytes);
             self.head_bytes = begun_bytes.saturating_add(bytes);
             moving *= 2.0;
         }
         let marking = filemarks as f64 * mark_ns as f64 / 1e9;
-        Took { moving, marking, winding, filemarks, by_commands }
-    }
-
-    /// Seconds of a drive that moves while it gets blocks: by its own rate, or by the commands that
-    /// the blocks take, whichever is longer.
-    fn moving(&self, job: &TapeJob, bytes: u64) -> f64 {
-        let by_rate = bytes as f64 / self.highest;
-        let Some(known) = &self.rates.parameters else { return by_rate };
-        let blocks = bytes as f64 / job.block_bytes.max(1) as f64;
-        let commands = blocks * known.command_overhead_ns.value as f64 / 1e9;
-        by_rate.max(commands + bytes as f64 / known.host_bytes_per_second.value.max(1) as f64)
+        Took { moving, marking, winding, filemarks }
     }
 
     /// Seconds to another place.
@@ -261,7 +307,7 @@ mod tests {
         let generation = Generation::all().iter().find(|known| known.name == "LTO-3").unwrap();
         let mut parameters = TapeParameters::of(generation);
         assert!(parameters.set("command_overhead_ns", 1_000_000));
-        assert!(parameters.set("synchronise_ns", 0));
+        assert!(parameters.set("synchronise_ns", 0) && parameters.set("buffer_bytes", 4 << 20));
         let rates = Rates {
             highest_bytes_per_second: Some(80 << 20),
             parameters: Some(parameters),
@@ -272,7 +318,39 @@ mod tests {
         let said = |block| time(&[job(block)], &rates, 1.0, &stop).unwrap();
         assert!(said("1024").contains("takes 1 min 0"), "{}", said("1024"));
         assert!(said("1024").contains("small blocks take longer"), "{}", said("1024"));
-        assert!(said("1048576").contains("takes 800 ms"), "{}", said("1048576"));
+        assert!(said("1048576").contains("takes 8"), "{}", said("1048576"));
+        assert!(!said("1048576").contains("small blocks"), "{}", said("1048576"));
+    }
+
+    /// Below the lowest speed the tape stops again and again: with a small buffer and slow back
+    /// hitches that takes longer than the commands do.
+    #[test]
+    fn back_hitches_are_part_of_a_round() {
+        let mut small = cell(&[]);
+        small.insert("block_bytes".to_owned(), crate::record::Level::Number(16_384));
+        let job = TapeJob::from_cell(&small, 256 << 20).unwrap();
+        let generation = Generation::all().iter().find(|known| known.name == "LTO-3").unwrap();
+        let mut parameters = TapeParameters::of(generation);
+        let set = [
+            ("command_overhead_ns", 1_000_000),
+            ("buffer_bytes", 4 << 20),
+            ("back_hitch_ns", 4_000_000_000),
+        ];
+        assert!(set.into_iter().all(|(name, value)| parameters.set(name, value)));
+        let rates = Rates {
+            highest_bytes_per_second: Some(parameters.highest_bytes_per_second()),
+            parameters: Some(parameters),
+            is_set: true,
+            ..Rates::default()
+        };
+        let moved = Moved::by(&job, &rates, 80e6);
+        // 16384 commands of 1 ms bring 16 MB/s. While the tape stops the buffer is full after a
+        // quarter of a second and waits for the rest of the four.
+        let commands_seconds = 16.384;
+        assert!(moved.stops > 10.0, "{moved:?}");
+        assert!(moved.seconds > commands_seconds + 3.0 * moved.stops, "{moved:?}");
+        let said = time(&[job], &rates, 1.0, &Stop { repeats_min: 1, ..Stop::default() }).unwrap();
+        assert!(said.contains(", and the drive stops "), "{said}");
     }
 
     /// A virtual LTO-3 with a small cartridge: filemarks and the way back are most of a round.
@@ -286,6 +364,7 @@ mod tests {
             ("capacity_bytes", 1_000_000_000),
             ("wraps", 1),
             ("synchronise_ns", 2_000_000_000),
+            ("buffer_bytes", 1 << 20),
             ("wind_ns", 100_000_000_000),
             ("settle_ns", 1_000_000_000),
         ];

@@ -15,18 +15,28 @@ use rustix::io::Errno;
 /// As many as the kernel follows (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 
-/// The path behind all links at its end. A name that is not there yet is one.
-pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
+/// Where the links at the end of a path lead.
+#[derive(Debug)]
+pub(super) struct Followed {
+    /// The path behind them. A name that is not there yet is one.
+    pub(super) path: PathBuf,
+    /// What is there: device and number of the file. `None` where nothing is, or where the kernel
+    /// alone knows the way, as behind `/proc/self/fd/1`.
+    pub(super) object: Option<(u64, u64)>,
+}
+
+/// Follows them.
+pub(super) fn followed(path: &Path) -> io::Result<Followed> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = match interruptible::open(&path, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(path),
+            Err(Errno::NOENT) => return Ok(Followed { path, object: None }),
             opened => opened?,
         };
         let status = rustix::fs::fstat(&opened)?;
         if FileType::from_raw_mode(status.st_mode) != FileType::Symlink {
-            return Ok(path);
+            return Ok(Followed { path, object: Some((status.st_dev, status.st_ino)) });
         }
         if ![0, rustix::process::geteuid().as_raw()].contains(&status.st_uid) {
             let why = format!("{} is a symbolic link of user {}", path.display(), status.st_uid);
@@ -43,6 +53,7 @@ pub(super) fn followed(path: &Path) -> io::Result<PathBuf> {
 mod tests {
     use std::os::unix::fs::{lchown, symlink};
 
+    use super::super::{Existing, FileMode, Target, TargetError};
     use super::*;
 
     #[test]
@@ -56,7 +67,7 @@ mod tests {
         symlink("loop", at("loop")).unwrap();
         symlink("nowhere", at("dangling")).unwrap();
         let check = |name: &str, expected: &str| {
-            assert_eq!(followed(&at(name)).unwrap(), at(expected), "{name}");
+            assert_eq!(followed(&at(name)).unwrap().path, at(expected), "{name}");
         };
         check("inner/file", "inner/file");
         check("relative", "inner/file");
@@ -73,5 +84,19 @@ mod tests {
             let error = followed(&at(name)).unwrap_err().to_string();
             assert!(error.contains("is a symbolic link of user 54321"), "{name}: {error}");
         }
+        // Nor does it lead to a pipe or a device.
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("pipe"),
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        symlink("pipe", at("to a pipe")).unwrap();
+        lchown(at("to a pipe"), Some(54_321), None).unwrap();
+        let opened = Target::open(at("to a pipe").as_ref(), Existing::Replace, FileMode::Usual);
+        let TargetError::Open { source, .. } = opened.map(drop).unwrap_err() else { panic!() };
+        assert!(source.to_string().contains("is a symbolic link of user 54321"), "{source}");
     }
 }

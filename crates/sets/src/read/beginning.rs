@@ -134,7 +134,7 @@ fn second_file(blocks: &mut BlockReader, cancel: &Cancel) -> Result<Met, TapeRea
     match read_opening(blocks, &mut bytes, cancel) {
         Ok(Opening::Label(label)) => Ok(Met::Label(LabelledFile { spot, label })),
         Ok(Opening::EndOfData) => Ok(Met::Nothing),
-        Err(error @ TapeReadFailure::Stopped(_)) => Err(error),
+        Err(error @ (TapeReadFailure::Stopped(_) | TapeReadFailure::Label { .. })) => Err(error),
         _ => Ok(index_at_front(&bytes, 1)),
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use archive::label::hex;
+use archive::label::{LabelError, hex};
 use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
 use failures::lock;
@@ -198,6 +198,9 @@ impl LoadedDrive {
                     refused = Some(Refused::NoMedium);
                 }
                 Err(TapeReadFailure::Stopped(stopped)) => return Err(stopped.into()),
+                Err(TapeReadFailure::Label { source: LabelError::Later { version }, .. }) => {
+                    refused = Some(Refused::LaterVersion { version });
+                }
                 Err(error) => {
                     let text = failures::with_causes(&error);
                     refused = Some(Refused::Unreadable { text });

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use archive::label::LabelError;
 use device::tape::TapeError;
 use device::tape::drive::OpenError;
 use flow::cancel::Stopped;
@@ -28,6 +29,16 @@ pub enum TapeReadFailure {
     AtEndOfData {
         /// The drive.
         device: String,
+    },
+    /// A label that this version cannot read.
+    #[error("cannot read {place} of the tape in {device}")]
+    Label {
+        /// The drive.
+        device: String,
+        /// Where the label is.
+        place: String,
+        /// Why.
+        source: LabelError,
     },
     /// There are fewer files on the tape.
     #[error("the tape in {device} has no file {number}")]

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use archive::label::{Found, Label};
+use archive::label::{Found, Label, LabelError};
 use archive::stream::StoredOffset;
 
 use super::blocks::Met;
@@ -80,10 +80,11 @@ impl TapeFile {
         TapeFile { sign, ..self }
     }
 
-    /// Whether it opens with a label of ours.
+    /// Whether it opens with a label of ours, be it of a later version.
     pub fn opens_with_label(&self) -> bool {
         let bytes = self.block_bytes();
-        matches!(Label::find(&self.buffer[..bytes]), Ok(Found::Label(_)))
+        let found = Label::find(&self.buffer[..bytes]);
+        matches!(found, Ok(Found::Label(_)) | Err(LabelError::Later { .. }))
     }
 
     /// Bytes of its first block, as those of the others.

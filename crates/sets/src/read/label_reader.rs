@@ -1,6 +1,6 @@
 //! What a file of the tape begins with: a label of ours, something else, or nothing.
 
-use archive::label::{Found, LABEL_BYTES_MAX, Label, hex};
+use archive::label::{Found, LABEL_BYTES_MAX, Label, LabelError, hex};
 use device::tape::{Tape, TapeRead};
 use flow::cancel::Cancel;
 
@@ -27,7 +27,8 @@ pub(super) enum Opening {
     },
 }
 
-/// Reads blocks until it is decided what they open. The bytes are in `bytes`: whole blocks.
+/// Reads blocks until it is decided what they open. The bytes are in `bytes`: whole blocks. Fails
+/// where it is a label of a later version: what follows may be anything.
 pub(super) fn read_opening(
     blocks: &mut BlockReader,
     bytes: &mut Vec<u8>,
@@ -61,6 +62,11 @@ pub(super) fn read_opening(
                 needed_bytes = prefix_bytes;
             }
             Ok(_) => return Ok(Opening::Foreign),
+            Err(source @ LabelError::Later { .. }) => {
+                let file = blocks.here().map(|spot| format!("file {}", spot.file));
+                let place = file.unwrap_or_else(|| "a file".to_owned());
+                return Err(TapeReadFailure::Label { device: blocks.device(), place, source });
+            }
             Err(error) => return Ok(Opening::Unreadable { why: error.to_string() }),
         }
     }

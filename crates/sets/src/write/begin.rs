@@ -12,7 +12,7 @@
 
 use std::time::Instant;
 
-use archive::label::{Found, LABEL_BYTES_MAX, Label};
+use archive::label::{Found, LABEL_BYTES_MAX, Label, LabelError};
 use device::tape::test_area;
 use device::tape::{Access, BlockMode, DriveCompression, OpenError, Tape, TapeError, TapeRead};
 use device::target::Existing;
@@ -56,7 +56,21 @@ pub(super) enum First {
     Ours(Label),
     /// The test area of an experiment.
     TestArea,
+    /// A label of a later version, which it says.
+    Later(u32),
     Foreign,
+}
+
+impl First {
+    /// Why a medium that begins so is not written to, unless it is to be replaced.
+    fn why_kept(&self) -> Option<Refused> {
+        match self {
+            First::Foreign => Some(Refused::Foreign),
+            First::Later(version) => Some(Refused::LaterVersion { version: *version }),
+            First::TestArea => Some(Refused::TestArea),
+            First::Blank | First::Ours(_) => None,
+        }
+    }
 }
 
 /// Where the tape stands after a look.
@@ -158,14 +172,15 @@ fn make_ready(
             None => Refused::Full,
         }));
     }
+    if let (Some(why), Existing::Keep) = (first.why_kept(), existing) {
+        return Err(Unfit::Refused(why));
+    }
     let mut volume = match (first, existing) {
-        (First::Foreign, Existing::Keep) => return Err(Unfit::Refused(Refused::Foreign)),
-        (First::TestArea, Existing::Keep) => return Err(Unfit::Refused(Refused::TestArea)),
         (First::Ours(label), Existing::Keep) => {
             let medium = Medium { numbers, first: label, block_bytes_max };
             behind_the_last_set(tape, &medium, number)?
         }
-        (First::Blank, _) | (_, Existing::Replace) => {
+        _ => {
             tape.rewind()?;
             let medium = super::random_id().map_err(Unfit::Failed)?;
             Volume::at_beginning(tape, medium, number, numbers)
@@ -210,6 +225,9 @@ pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Be
         match Label::find(&start) {
             Ok(Found::Label(label)) => return Ok((First::Ours(label), Behind::InFile)),
             Ok(Found::NeedMore { prefix_bytes }) if prefix_bytes <= LABEL_BYTES_MAX => {}
+            Err(LabelError::Later { version }) => {
+                return Ok((First::Later(version), Behind::InFile));
+            }
             // A label that does not hold together is not ours to write behind.
             Ok(Found::NeedMore { .. } | Found::Foreign) | Err(_) => {
                 let is_test = test_area::begins(&start);

@@ -11,6 +11,7 @@ use super::begin::{Behind, First, Numbers, Unfit, look};
 use super::error::TapeSetError;
 use super::volume::Volume;
 use crate::block::FIRST_BUFFER_BYTES;
+use crate::change::Refused;
 
 /// Files that are looked at from the end on for a label; the first of the medium has one anyway.
 const FILES_LOOKED_AT_MAX: usize = 16;
@@ -68,6 +69,7 @@ pub(super) fn behind_the_last_set(
                 last_label = Some(files);
             }
             (First::Ours(_), _) => return Err(exchanged(&tape)),
+            (First::Later(version), _) => return Err(later(version)),
             (First::Foreign | First::TestArea, _) => {}
         }
     }
@@ -79,21 +81,28 @@ pub(super) fn behind_the_last_set(
     Ok(Volume::behind(tape, id, number, files, last_label, numbers)?)
 }
 
+/// Behind a set that cannot be read nothing is written: it would not be found from there.
+fn later(version: u32) -> Unfit {
+    Unfit::Refused(Refused::LaterVersion { version })
+}
+
 fn exchanged(tape: &Tape) -> Unfit {
     Unfit::Failed(TapeSetError::Exchanged { device: tape.name().to_owned() })
 }
 
 /// Looks for a label of this medium, from the last file on. `None` when there is not even the one
 /// at its beginning.
-fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Landmark>, TapeError> {
+fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Landmark>, Unfit> {
     let last = files.saturating_sub(1);
     let near = (0..=last).rev().take(FILES_LOOKED_AT_MAX).map(|file| (file, true));
     for (file, is_last) in near.chain([(0, false)]) {
         to_file(tape, medium.numbers, file, files)?;
-        if let (First::Ours(label), _) = look(tape, medium.block_bytes_max)?
-            && label.medium == medium.first.medium
-        {
-            return Ok(Some(Landmark { file, is_last }));
+        match look(tape, medium.block_bytes_max)? {
+            (First::Ours(label), _) if label.medium == medium.first.medium => {
+                return Ok(Some(Landmark { file, is_last }));
+            }
+            (First::Later(version), _) => return Err(later(version)),
+            _ => {}
         }
         if file > 0 {
             tape.to_end_of_data()?;

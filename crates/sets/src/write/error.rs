@@ -30,6 +30,7 @@ pub enum TapeSetError {
         /// The drive.
         device: String,
         /// Why.
+        #[source]
         refused: Refused,
     },
     /// A stream without a byte, in front of data that its filemark would cost.

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use archive::chunk::Compression;
 use archive::index::ExtentRecord;
-use archive::label::{Continuation, Label, LabelKind};
+use archive::label::{Continuation, HostName, Label, LabelKind};
 use archive::stream::StoredOffset;
 use device::tape::{DriveCompression, Filemark, TapeWrite};
 use device::target::Existing;
@@ -41,6 +41,7 @@ pub struct TapeSink<'a> {
     segments: Arc<Segments>,
     set: [u8; 16],
     time_seconds: u64,
+    host: Option<HostName>,
     /// When the first label was on its way.
     started: Option<Instant>,
     volume: Option<Volume>,
@@ -210,6 +211,7 @@ impl<'a> TapeSink<'a> {
             segments: Arc::new(segments),
             set,
             time_seconds: time.as_secs(),
+            host: HostName::new(rustix::system::uname().nodename().to_bytes()),
             started: None,
             used: Vec::new(),
             volume: Some(volume),
@@ -265,6 +267,7 @@ impl<'a> TapeSink<'a> {
             compression: self.plan.compression,
             previous: volume.previous,
             time_seconds: self.time_seconds,
+            host: self.host,
         };
         let continuation = match &self.stream.members {
             Some(members) if self.parts > 0 => members.continuation(),

@@ -20,6 +20,7 @@ use bench::run::{Ended, Executor, Parts, header, is_same, not_run};
 use clap::{Args, Subcommand};
 use flow::cancel::Cancel;
 use host::settings::GuardError;
+use report::escape::escape_path;
 use report::format::counted;
 use serde_json::json;
 
@@ -215,7 +216,7 @@ fn begun(plan: &mut Plan, path: &Path) -> Result<Option<(RunFile, Experiment)>, 
         ));
     }
     let runs = experiment.runs.len();
-    to_standard_error(&format!("takeup: {} holds {runs} runs: going on\n", path.display()));
+    to_standard_error(&format!("takeup: {} holds {runs} runs: going on\n", escape_path(path)));
     Ok(Some((file, experiment)))
 }
 

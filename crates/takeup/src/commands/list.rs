@@ -206,7 +206,7 @@ fn list_sets(arguments: &ListArgs, from: &Origin, cancel: &Cancel) -> Result<Out
     }
 }
 
-/// `  1 0123456789ab 2026-11-20 08:33:01 zstd:3  segments 1-4, complete: 40 files, 1.20 GB: home`.
+/// `  1 0123456789ab 2026-11-20 08:33:01 zstd:3   of db1, segments 1-4, complete: 4 files, 1 B: x`
 fn set_line(set: &SetOnVolume) -> String {
     let seconds = i64::try_from(set.time_seconds).unwrap_or(i64::MAX);
     let time = time_text(seconds);
@@ -225,8 +225,9 @@ fn set_line(set: &SetOnVolume) -> String {
         (None, true) => "; its index cannot be read".to_owned(),
         (None, false) => String::new(),
     };
+    let host = set.host.as_ref().map_or(String::new(), |host| format!("of {host}, "));
     format!(
-        "{:>3} {} {time} {:<8} segments {first}-{last}{volume}, {state}{contents}",
+        "{:>3} {} {time} {:<8} {host}segments {first}-{last}{volume}, {state}{contents}",
         set.number,
         &set.id[..12],
         set.compression
@@ -249,6 +250,7 @@ fn set_document(set: &SetOnVolume) -> serde_json::Value {
         "number": set.number,
         "set": set.id,
         "time_seconds": set.time_seconds,
+        "host": set.host,
         "volume": set.volume,
         "first_segment": set.segments.0,
         "last_segment": set.segments.1,

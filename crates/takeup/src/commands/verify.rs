@@ -1,7 +1,6 @@
 //! `takeup verify`: reads everything back, and compares it with the live files.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +9,7 @@ use backup::verify::{
 };
 use clap::Args;
 use flow::cancel::Cancel;
-use report::escape::escape;
+use report::escape::{escape, escape_path};
 use report::format::{count, counted};
 use report::verdict::{State, Verdict, no_file};
 use serde_json::{Value, json};
@@ -213,7 +212,7 @@ fn elsewhere(against: Option<&Path>, report: &VerifyReport) -> String {
     let Some((against, found)) = against.zip(report.elsewhere.as_ref()) else {
         return String::new();
     };
-    let named = |path: &Path| escape(path.as_os_str().as_bytes());
+    let named = |path: &Path| escape_path(path);
     let meant = match &found.probably {
         Some(folder) => format!("probably --against {} was meant", named(folder)),
         None => "paths are those that `takeup list` shows, below it".to_owned(),

@@ -30,7 +30,7 @@ use screen::lines::Lines;
 use crate::failure::{Failure, with_causes};
 use crate::outcome::to_standard_output;
 use crate::terminal::{colour, to_standard_error};
-use report::escape::{Printable, escape};
+use report::escape::{Printable, escape, escape_path};
 use report::format::counted;
 use report::table::Colour;
 
@@ -246,7 +246,7 @@ fn keep(reading: &mut Reading, wanted: &BTreeSet<String>, seen: &mut BTreeSet<St
 
 /// Tells of a record that ends in the middle of a line.
 pub(super) fn say_cut(path: &Path) {
-    let shown = path.display();
+    let shown = escape_path(path);
     to_standard_error(&format!("takeup: the last line of {shown} is cut off, and left out\n"));
 }
 
@@ -255,7 +255,7 @@ const LEFT_OUT_TOLD: usize = 5;
 
 /// Tells of readings in a record that cannot have been.
 pub(super) fn say_left_out(path: &Path, left_out: &[LeftOut], count: u64) {
-    let shown = path.display();
+    let shown = escape_path(path);
     for LeftOut { line, why } in left_out.iter().take(LEFT_OUT_TOLD) {
         let why = escape(why.as_bytes());
         to_standard_error(&format!("takeup: line {line} of {shown} is left out: {why}\n"));

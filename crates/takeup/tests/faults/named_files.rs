@@ -40,6 +40,13 @@ fn the_status_of_a_drive_is_a_file() {
     let target = folder.path().join("tape");
     let done = limited(&["backup", path, "--to", target.to_str().unwrap(), "-q"]);
     assert_eq!(done.code, Some(0), "{}", done.errors);
+    // And beside each path that an experiment watches.
+    let (file, runs) = (folder.path().join("file"), folder.path().join("runs.ndjson"));
+    std::fs::write(&file, "content").unwrap();
+    let [file, runs] = [&file, &runs].map(|path| path.to_str().unwrap());
+    let watched = ["bench", "run", "--watch", file, "--command", "a=:", "--command", "b=:"];
+    let done = limited(&[&watched[..], &["--repeats", "2", "-q", "-o", runs]].concat());
+    assert_eq!(done.code, Some(0), "{}", done.errors);
     std::fs::remove_file(&status).unwrap();
     std::os::unix::fs::symlink(Path::new("/dev/zero"), &status).unwrap();
     refused("a device");

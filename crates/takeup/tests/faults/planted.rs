@@ -113,6 +113,25 @@ fn an_experiment_starts_none() {
 }
 
 #[test]
+fn the_run_that_validates_a_job_starts_none() {
+    needs::require!(Tracefs, Fio);
+    let planted = Planted::new();
+    let write = |number: u32| {
+        let (milliseconds, offset) = (number + 1, number * 4096);
+        let call = format!("pwrite64(3</srv/x>, \"\"..., 4096, {offset}) = 4096 <0.00001>");
+        format!("1 0.{milliseconds:03}001 {call}\n")
+    };
+    let trace = planted.folder.path().join("trace");
+    fs::write(&trace, (0..200).map(write).collect::<String>()).unwrap();
+    let validate = || {
+        let mut command = with(&["capture", "--validate", "--import"]);
+        command.arg(&trace).arg("--folder").arg(planted.folder.path());
+        command
+    };
+    planted.check(validate, is_done);
+}
+
+#[test]
 fn the_shell_of_a_line_is_found_elsewhere() {
     let planted = Planted::new();
     for shell in ["sh", "bash"] {

@@ -167,6 +167,9 @@ fn every_set_of_a_volume_is_found() {
     let sets = sets::sets_on_volume(&origin, &harness.cancel).unwrap();
     assert_eq!(sets.iter().map(|set| set.number).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(sets.iter().all(|set| set.has_index && set.volume == 1), "{sets:?}");
+    let here = archive::label::HostName::new(rustix::system::uname().nodename().to_bytes());
+    let here = here.map(|name| name.as_str().to_owned());
+    assert!(sets.iter().all(|set| set.host == here), "{sets:?}");
     for (set, files) in sets.iter().zip(&expected) {
         let choices = [SetChoice::Number(set.number), SetChoice::Id(set.id[..10].to_owned())];
         for (number, choice) in choices.into_iter().enumerate() {

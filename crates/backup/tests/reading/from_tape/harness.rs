@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
-use backup::backup::{BackupOptions, backup};
+use backup::backup::{BackupError, BackupOptions, backup};
 use backup::destination::Destination;
 use backup::list::{ListError, ListOptions, ListReport, list};
 use backup::origin::Origin;
@@ -137,6 +137,16 @@ impl TapeHarness {
         segment_bytes: u64,
         block_bytes: usize,
     ) -> BackupReport {
+        self.try_write(tree, compression, segment_bytes, block_bytes).unwrap()
+    }
+
+    pub fn try_write(
+        &self,
+        tree: &Path,
+        compression: &str,
+        segment_bytes: u64,
+        block_bytes: usize,
+    ) -> Result<BackupReport, BackupError> {
         let changer = Asked {
             library: self.library.clone(),
             clerk: Clerk::HasNone,
@@ -155,7 +165,7 @@ impl TapeHarness {
             ring_bytes: 64 << 20,
             ..Default::default()
         };
-        backup(&options, &Kept::default(), &Cancel::new()).unwrap()
+        backup(&options, &Kept::default(), &Cancel::new())
     }
 
     pub fn restore(&self, into: &str) -> (RestoreReport, Kept) {

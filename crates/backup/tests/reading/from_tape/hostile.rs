@@ -5,12 +5,13 @@ use archive::index::{
     ExtentRecord, IndexLayout, IndexReader, IndexWriter, Section, Trailer, encode_index_header,
     encode_section_header, encode_trailer, find_trailer, padding_bytes,
 };
-use archive::label::{Continuation, Found, Label};
+use archive::label::{Continuation, Found, Label, LabelError};
 use archive::stream::StoredOffset;
+use backup::backup::BackupError;
 use backup::read::ReadFailure;
 use backup::restore::RestoreError;
 use device::tape::{Access, BlockMode, Filemark, TapeDrive, TapeWrite};
-use sets::TapeReadFailure;
+use sets::{Refused, TapeReadFailure, TapeSetError};
 use sim::tape::{Cartridge, Library, Object, VirtualDrive};
 
 use super::harness::{BLOCK_BYTES, TapeHarness};
@@ -91,6 +92,56 @@ fn with_extents(file: &[u8], change: impl FnOnce(&mut Vec<ExtentRecord>)) -> Vec
     changed.extend_from_slice(&encode_trailer(&trailer).unwrap());
     changed.resize(changed.len().next_multiple_of(BLOCK_BYTES), 0);
     changed
+}
+
+/// The file with the label of a later version in front: its text, and a checksum that holds.
+fn of_a_later_version(file: &[u8]) -> Vec<u8> {
+    let mut changed = file.to_vec();
+    let find = |wanted: &[u8]| file.windows(wanted.len()).position(|it| it == wanted).unwrap();
+    let (text, check) = (find(b"takeup 1 "), find(b"check="));
+    changed[text + b"takeup ".len()] = b'2';
+    let sum = twox_hash::XxHash3_64::oneshot(&changed[text..check]);
+    changed[check + b"check=".len()..][..16].copy_from_slice(format!("{sum:016x}").as_bytes());
+    changed
+}
+
+/// The tape of somebody with a newer program is not damaged, and not foreign: neither is an older
+/// set brought back in the place of the last one, nor is anything written behind it.
+#[test]
+fn a_set_of_a_later_version_is_told_as_such() {
+    let (harness, _, files) = written();
+    for first in [0, files.len() - 1] {
+        let mut files = files.clone();
+        for file in &mut files[first..] {
+            *file = of_a_later_version(file);
+        }
+        harness.library.drive().insert(cartridge(&files));
+        let into = format!("from {first}");
+        let error = harness.try_restore(&into, &[]).0.map(drop).unwrap_err();
+        let RestoreError::Read(ReadFailure::Tape(TapeReadFailure::Label { source, .. })) = &error
+        else {
+            panic!("{error:?}");
+        };
+        assert!(matches!(source, LabelError::Later { version: 2 }), "{source}");
+        let tree = harness.plain.path("t");
+        let error = harness.try_write(&tree, "none", 16 << 10, BLOCK_BYTES).unwrap_err();
+        let BackupError::Tape(TapeSetError::Refused { refused, .. }) = &error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(*refused, Refused::LaterVersion { version: 2 });
+    }
+}
+
+/// A digit that is wrong, in a label of ours, is damage.
+#[test]
+fn a_wrong_digit_is_no_later_version() {
+    let (harness, expected, files) = written();
+    let mut files = files.clone();
+    let text = files[1].windows(9).position(|it| it == b"takeup 1 ").unwrap();
+    files[1][text + 7] = b'3';
+    harness.library.drive().insert(cartridge(&files));
+    harness.restore("digit");
+    assert!(harness.restored("digit") == expected);
 }
 
 fn written() -> (TapeHarness, std::collections::BTreeMap<String, Vec<u8>>, Vec<Vec<u8>>) {

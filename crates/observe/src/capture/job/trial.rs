@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bench::disk::process;
-use bench::disk::{OwnFolder, Room, check_room};
+use bench::disk::{DiskError, OwnFolder, Room, check_room};
 use bench::read::Pages;
 use flow::cancel::Cancel;
 
@@ -20,6 +20,9 @@ use super::{Job, JobError, Limits, Target, Validation, check_folder, compare};
 pub struct Trial {
     folder: OwnFolder,
     job: Job,
+    /// Where fio is. By its name a shell would look it up in the user's PATH, which may lead to the
+    /// working directory.
+    fio: PathBuf,
 }
 
 impl Trial {
@@ -43,7 +46,8 @@ impl Trial {
         check_folder(&job, folder.path(), captured)?;
         let room = Room { bytes: job.file_bytes(), files: job.files().len() as u64 };
         check_room(folder.path(), room)?;
-        let trial = Trial { folder, job };
+        let fio = host::programs::path("fio").map_err(DiskError::Start)?;
+        let trial = Trial { folder, job, fio };
         let (path, text) = (trial.job_file(), trial.job.text());
         fs::write(&path, &text).map_err(|source| JobError::Write { path, source })?;
         let arguments = ["--create_only=1", "-"].map(OsString::from);
@@ -58,7 +62,12 @@ impl Trial {
     pub fn command(&self) -> Vec<OsString> {
         let mut output = OsString::from("--output=");
         output.push(self.output());
-        vec!["fio".into(), "--output-format=json+".into(), output, self.job_file().into()]
+        vec![
+            self.fio.clone().into(),
+            "--output-format=json+".into(),
+            output,
+            self.job_file().into(),
+        ]
     }
 
     /// Where fio writes what it did.

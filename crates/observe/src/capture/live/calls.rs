@@ -48,7 +48,7 @@ pub(super) enum Call {
     CloseRange,
     /// fd; the other is what it returns.
     Duplicate,
-    /// oldfd, newfd.
+    /// oldfd, newfd, and flags of one of them.
     DuplicateTo,
     /// fd, cmd, arg.
     Control,
@@ -136,7 +136,7 @@ pub(super) const CALLS: &[Row] = &[
     row!(Call::CloseRange, "close_range", "fd", "max_fd", "flags"),
     row!(Call::Duplicate, "dup", "fildes"),
     row!(Call::DuplicateTo, "dup2", "oldfd", "newfd"),
-    row!(Call::DuplicateTo, "dup3", "oldfd", "newfd"),
+    row!(Call::DuplicateTo, "dup3", "oldfd", "newfd", "flags"),
     row!(Call::Control, "fcntl", "fd", "cmd", "arg"),
     row!(Call::Seek, "lseek", "fd"),
     row!(Call::Splice, "splice", "fd_in", "fd_out", "len", "off_in", "off_out"),

@@ -1,9 +1,9 @@
 //! Open files of processes, kept true by what is seen of them: several descriptors may stand for
 //! one open file, which has the position (open(2), "open file descriptions").
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use super::files::{Files, Looked};
+use super::files::{Files, Looked, OnExec};
 use crate::capture::operation::{FileNumber, Known, Recording, Unknown};
 
 /// More descriptors of one process are looked at again each time.
@@ -25,10 +25,17 @@ pub(super) struct Open {
     references: usize,
 }
 
+/// A descriptor of a process.
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+    open: OpenNumber,
+    on_exec: OnExec,
+}
+
 /// All open files.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
-    processes: HashMap<u32, BTreeMap<u32, OpenNumber>>,
+    processes: HashMap<u32, BTreeMap<u32, Descriptor>>,
     open: Vec<Open>,
     free: Vec<OpenNumber>,
 }
@@ -48,25 +55,31 @@ impl Descriptors {
         }
         let looked = Looked::at(process, descriptor)?;
         let file = files.number(&looked, to);
-        Ok(self.put(process, descriptor, file, looked.position, looked.at_ns))
+        let open = self.open(file, looked.position, looked.at_ns);
+        self.set(process, descriptor, Descriptor { open, on_exec: looked.on_exec });
+        Ok(open)
     }
 
     /// What a descriptor stands for, if it was met.
     pub(super) fn known(&self, process: u32, descriptor: u32) -> Option<OpenNumber> {
-        self.processes.get(&process)?.get(&descriptor).copied()
+        Some(self.processes.get(&process)?.get(&descriptor)?.open)
     }
 
-    /// A descriptor stands for an open file of its own from now on.
+    /// A descriptor stands for an open file of its own from now on, which was opened then.
     pub(super) fn put(
         &mut self,
-        process: u32,
-        descriptor: u32,
+        (process, descriptor): (u32, u32),
         file: FileNumber,
-        position: Known<u64>,
-        since_ns: u64,
-    ) -> OpenNumber {
+        on_exec: OnExec,
+        opened_ns: u64,
+    ) {
+        let open = self.open(file, Ok(0), opened_ns);
+        self.set(process, descriptor, Descriptor { open, on_exec });
+    }
+
+    fn open(&mut self, file: FileNumber, position: Known<u64>, since_ns: u64) -> OpenNumber {
         let open = Open { file, position, since_ns, looks: 1, references: 0 };
-        let number = match self.free.pop() {
+        match self.free.pop() {
             Some(number) => {
                 self.open[number] = open;
                 number
@@ -75,21 +88,19 @@ impl Descriptors {
                 self.open.push(open);
                 self.open.len() - 1
             }
-        };
-        self.set(process, descriptor, number);
-        number
+        }
     }
 
-    fn set(&mut self, process: u32, descriptor: u32, number: OpenNumber) {
-        self.open[number].references += 1;
+    fn set(&mut self, process: u32, number: u32, descriptor: Descriptor) {
+        self.open[descriptor.open].references += 1;
         let table = self.processes.entry(process).or_default();
-        let before = table.insert(descriptor, number);
+        let before = table.insert(number, descriptor);
         let is_full = table.len() > DESCRIPTORS_MAX;
         if let Some(before) = before {
-            self.release(before);
+            self.release(before.open);
         }
         if is_full {
-            self.close(process, descriptor);
+            self.close(process, number);
         }
     }
 
@@ -104,8 +115,8 @@ impl Descriptors {
     /// A descriptor is closed.
     pub(super) fn close(&mut self, process: u32, descriptor: u32) {
         let table = self.processes.get_mut(&process);
-        if let Some(number) = table.and_then(|table| table.remove(&descriptor)) {
-            self.release(number);
+        if let Some(gone) = table.and_then(|table| table.remove(&descriptor)) {
+            self.release(gone.open);
         }
     }
 
@@ -119,10 +130,9 @@ impl Descriptors {
     }
 
     /// Another descriptor stands for the same open file.
-    pub(super) fn duplicate(&mut self, process: u32, from: u32, to: u32) {
-        let number = self.processes.get(&process).and_then(|table| table.get(&from)).copied();
-        match number {
-            Some(number) if from != to => self.set(process, to, number),
+    pub(super) fn duplicate(&mut self, process: u32, from: u32, to: u32, on_exec: OnExec) {
+        match self.known(process, from) {
+            Some(open) if from != to => self.set(process, to, Descriptor { open, on_exec }),
             Some(_) => {}
             // What it stood for before, it does no more.
             None => self.close(process, to),
@@ -132,23 +142,32 @@ impl Descriptors {
     /// A process has all that another one has.
     pub(super) fn fork(&mut self, from: u32, to: u32) {
         let Some(table) = self.processes.get(&from).cloned() else { return };
-        for (descriptor, number) in table {
-            self.set(to, descriptor, number);
+        for (number, descriptor) in table {
+            self.set(to, number, descriptor);
         }
     }
 
-    /// A process has ended, or runs another program, whose open files are looked up again: some
-    /// were closed on the way.
+    /// A process has ended.
     pub(super) fn forget(&mut self, process: u32) {
-        for number in self.processes.remove(&process).unwrap_or_default().into_values() {
-            self.release(number);
+        for gone in self.processes.remove(&process).unwrap_or_default().into_values() {
+            self.release(gone.open);
         }
     }
 
-    /// Only these descriptors are left of a process that runs another program.
-    pub(super) fn keep(&mut self, process: u32, left: &HashSet<u32>) {
+    /// These descriptors are closed in the next program, or are not.
+    pub(super) fn set_on_exec(&mut self, process: u32, first: u32, last: u32, on_exec: OnExec) {
+        let Some(table) = self.processes.get_mut(&process) else { return };
+        for (_, descriptor) in table.range_mut(first..=last.max(first)) {
+            descriptor.on_exec = on_exec;
+        }
+    }
+
+    /// A process runs another program. What `/proc` shows of it may be later by a while, when that
+    /// program has closed what it had written to, or has ended.
+    pub(super) fn exec(&mut self, process: u32) {
         let Some(table) = self.processes.get(&process) else { return };
-        let gone: Vec<u32> = table.keys().copied().filter(|it| !left.contains(it)).collect();
+        let closed = table.iter().filter(|(_, it)| it.on_exec == OnExec::Closes);
+        let gone: Vec<u32> = closed.map(|(number, _)| *number).collect();
         for descriptor in gone {
             self.close(process, descriptor);
         }
@@ -167,7 +186,7 @@ impl Descriptors {
     /// The files that a process has open.
     pub(super) fn files_of(&self, process: u32) -> impl Iterator<Item = FileNumber> + '_ {
         let table = self.processes.get(&process).into_iter().flatten();
-        table.map(|(_, number)| self.open[*number].file)
+        table.map(|(_, descriptor)| self.open[descriptor.open].file)
     }
 
     /// A call that began and ended at these times moved the position on; where it began.
@@ -212,8 +231,11 @@ impl Descriptors {
         }
     }
 
-    /// Nothing is known of positions any more: events were lost.
-    pub(super) fn lose_positions(&mut self) {
+    /// Nothing is known of positions any more: events were lost. Nor is what was closed or is to
+    /// be: in the next program each is looked at anew.
+    pub(super) fn lose(&mut self) {
+        let all = self.processes.values_mut().flat_map(BTreeMap::values_mut);
+        all.for_each(|descriptor| descriptor.on_exec = OnExec::Closes);
         for open in &mut self.open {
             open.position = Err(Unknown::Position);
             open.looks = 0;

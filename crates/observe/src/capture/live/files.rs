@@ -22,6 +22,8 @@ pub(in crate::capture) struct Looked {
     pub(in crate::capture) position: Known<u64>,
     /// What it was opened for.
     pub(in crate::capture) access: Known<Access>,
+    /// What becomes of this descriptor in the next program.
+    pub(in crate::capture) on_exec: OnExec,
     /// When it was looked at.
     pub(in crate::capture) at_ns: u64,
 }
@@ -37,6 +39,22 @@ impl Access {
     fn of(flags: OFlags) -> Access {
         let way = flags & OFlags::ACCMODE;
         Access { reads: way != OFlags::WRONLY, writes: way != OFlags::RDONLY }
+    }
+}
+
+/// What becomes of a descriptor in the next program that its process runs (`FD_CLOEXEC`, fcntl(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::capture) enum OnExec {
+    /// It is closed; or what becomes of it is not known, and it is looked at again.
+    Closes,
+    /// It stays.
+    Stays,
+}
+
+impl OnExec {
+    /// By whether it has that flag.
+    pub(super) fn of(flags: OFlags) -> OnExec {
+        if flags.contains(OFlags::CLOEXEC) { OnExec::Closes } else { OnExec::Stays }
     }
 }
 
@@ -71,7 +89,10 @@ impl Looked {
         let device = if kind == FileKind::BlockDevice { data.rdev() } else { data.dev() };
         let position = position.ok_or(Unknown::NotRecorded);
         let access = flags.map(Access::of).ok_or(Unknown::NotRecorded);
-        Ok(Looked { file, device, inode: data.ino(), position, access, at_ns })
+        // Of the descriptor and not of the open file, but fdinfo has it among those (proc(5)).
+        let on_exec = flags.map_or(OnExec::Closes, OnExec::of);
+        let inode = data.ino();
+        Ok(Looked { file, device, inode, position, access, on_exec, at_ns })
     }
 }
 
@@ -93,7 +114,8 @@ impl Looked {
         file.size_bytes = Ok(data.len());
         let (device, inode) = (data.dev(), data.ino());
         let (position, access) = (Err(Unknown::NotRecorded), Err(Unknown::NotRecorded));
-        Ok(Looked { file, device, inode, position, access, at_ns })
+        let on_exec = OnExec::Closes;
+        Ok(Looked { file, device, inode, position, access, on_exec, at_ns })
     }
 }
 

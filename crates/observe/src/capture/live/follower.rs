@@ -7,7 +7,7 @@ use trace::Event;
 
 use super::calls::{CALLS, Call, Kind};
 use super::descriptors::{Descriptors, OpenNumber};
-use super::files::{Files, Looked, opened};
+use super::files::{Files, Looked, OnExec, opened};
 use super::lookups::{CLONE_THREAD, Lookups};
 use super::mapped::Mappings;
 use super::requests::{Block, Contexts, Rings};
@@ -106,7 +106,7 @@ impl Follower {
         self.contexts.drain();
         self.whole.clear();
         self.last_of_ring.clear();
-        self.descriptors.lose_positions();
+        self.descriptors.lose();
     }
 
     /// Hands out what is left; what has not ended is told as such.
@@ -181,14 +181,10 @@ impl Follower {
         self.ended.push(event.thread);
     }
 
-    /// Another program: what was to be closed on the way is not there any more.
     fn exec(&mut self, event: &Event) {
         let Some(process) = self.threads.process(event.thread) else { return };
         self.whole.insert(process);
-        let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return };
-        let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
-        let left: HashSet<u32> = entries.flatten().filter_map(number).collect();
-        self.descriptors.keep(process, &left);
+        self.descriptors.exec(process);
     }
 
     fn block(&mut self, event: &Event) {
@@ -295,12 +291,18 @@ impl Follower {
             Call::Create => Some(OFlags::CREATE | OFlags::WRONLY | OFlags::TRUNC),
             _ => None,
         };
-        let looked = self.lookups.take(end.event.thread, end.event.time_ns);
-        let file = match looked.ok().filter(|looked| is_same(flags, looked)) {
+        let looked = self.lookups.take(end.event.thread, end.event.time_ns).ok();
+        // Of what is not known, the next program is asked again.
+        let on_exec = match (flags, &looked) {
+            (Some(flags), _) => OnExec::of(flags),
+            (None, Some(looked)) => looked.on_exec,
+            (None, None) => OnExec::Closes,
+        };
+        let file = match looked.filter(|looked| is_same(flags, looked)) {
             Some(looked) => self.files.number(&looked, to),
             None => self.files.unnamed(opened(flags), to),
         };
-        self.descriptors.put(end.process, descriptor, file, Ok(0), end.event.time_ns);
+        self.descriptors.put((end.process, descriptor), file, on_exec, end.event.time_ns);
     }
 
     /// What changes descriptors and is no operation.
@@ -313,12 +315,24 @@ impl Follower {
             (Call::CloseRange, Some(_)) if third & CLOSE_RANGE_CLOEXEC == 0 => {
                 self.descriptors.close_range(end.process, first, second);
             }
+            (Call::CloseRange, Some(_)) => {
+                self.descriptors.set_on_exec(end.process, first, second, OnExec::Closes);
+            }
             (Call::Duplicate | Call::DuplicateTo, Some(new)) => {
-                self.descriptors.duplicate(end.process, first, new);
+                // dup(2) and dup2(2) have no third argument.
+                let on_exec = OnExec::of(OFlags::from_bits_retain(third));
+                self.descriptors.duplicate(end.process, first, new, on_exec);
                 self.name_again(end, new, to);
             }
             (Call::Control, Some(new)) if DUPLICATES.contains(&second) => {
-                self.descriptors.duplicate(end.process, first, new);
+                let is_closed = second == DUPLICATE_TO_BE_CLOSED;
+                let on_exec = if is_closed { OnExec::Closes } else { OnExec::Stays };
+                self.descriptors.duplicate(end.process, first, new, on_exec);
+            }
+            (Call::Control, Some(_)) if second == SET_DESCRIPTOR_FLAGS => {
+                let is_closed = third & CLOSES_ON_EXEC != 0;
+                let on_exec = if is_closed { OnExec::Closes } else { OnExec::Stays };
+                self.descriptors.set_on_exec(end.process, first, first, on_exec);
             }
             (Call::Control, Some(_)) if second == SET_FLAGS => {
                 self.changed_flags(end, third, to);
@@ -385,10 +399,13 @@ impl Follower {
     }
 }
 
-/// fcntl(2): `F_DUPFD` and `F_DUPFD_CLOEXEC`; `F_SETFL`.
-const DUPLICATES: [u32; 2] = [0, 1030];
+/// fcntl(2): `F_DUPFD` and `F_DUPFD_CLOEXEC`; `F_SETFD` and its `FD_CLOEXEC`; `F_SETFL`.
+const DUPLICATES: [u32; 2] = [0, DUPLICATE_TO_BE_CLOSED];
+const DUPLICATE_TO_BE_CLOSED: u32 = 1030;
+const SET_DESCRIPTOR_FLAGS: u32 = 2;
+const CLOSES_ON_EXEC: u32 = 1;
 const SET_FLAGS: u32 = 4;
-/// close_range(2): nothing is closed now.
+/// close_range(2): nothing is closed before the next program.
 const CLOSE_RANGE_CLOEXEC: u32 = 4;
 
 fn number(value: u64) -> u32 {

@@ -141,6 +141,33 @@ fn a_position_is_that_of_the_open_file() {
     assert_eq!(kept.operations[1].process, child);
 }
 
+/// Whoever runs another program keeps what was not to be closed then; that `/proc` does not show it
+/// any more when the event is read says nothing of what was written to it before. This process
+/// has none of these descriptors.
+#[test]
+fn a_program_has_what_was_not_to_be_closed() {
+    let process = std::process::id();
+    let close = u64::from(rustix::fs::OFlags::CLOEXEC.bits());
+    let mut story = Story::default();
+    for descriptor in [900, 903, 904, 905] {
+        story.call(process, "openat", &[0], descriptor);
+    }
+    story.call(process, "openat", &[close], 901);
+    story.call(process, "dup", &[901], 902);
+    story.call(process, "fcntl", &[903, 2, 1], 0);
+    story.call(process, "dup3", &[904, 906, close], 906);
+    story.call(process, "close_range", &[905, 905, 4], 0);
+    story.event(process, "sched_process_exec", &[process.into(), process.into()]);
+    let all = 900..=906;
+    for descriptor in all.clone() {
+        story.call(process, "write", &[descriptor, 10], 10);
+    }
+    let kept = story.told();
+    let written = all.zip(kept.operations.iter().map(|it| it.offset_bytes.is_ok()));
+    let left: Vec<u64> = written.filter(|it| it.1).map(|it| it.0).collect();
+    assert_eq!(left, [900, 902, 904]);
+}
+
 #[test]
 fn what_is_appended_goes_wherever_the_end_is() {
     let mut story = Story::of_a_process();

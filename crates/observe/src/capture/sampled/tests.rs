@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::members::{Member, Members};
 use super::*;
-use crate::capture::live::files::{Access, Looked};
+use crate::capture::live::files::{Access, Looked, OnExec};
 use crate::capture::operation::{OpenedFile, Unknown};
 use crate::capture::presentation;
 use crate::capture::profile::{Limits, Profiler};
@@ -66,6 +66,7 @@ fn looked(path: &str, position: u64, append: bool) -> Looked {
         inode: path.len() as u64,
         position: Ok(position),
         access: Ok(Access { reads: !append, writes: append }),
+        on_exec: OnExec::Closes,
         at_ns: 0,
     }
 }

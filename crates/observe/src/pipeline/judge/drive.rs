@@ -4,6 +4,7 @@ use finding::{Certainty, Finding, Unit};
 use report::format::{duration, rate};
 
 use super::{Case, Predicted, line, rules};
+use crate::pipeline::Drive;
 
 /// Waiting that is so many times what the drive needs, and this longer, is for its stops.
 const STOPS_RATIO: f64 = 1.5;
@@ -85,6 +86,19 @@ impl Case<'_> {
     pub(super) fn drive_stops(&self) -> bool {
         self.waited_and_needed()
             .is_some_and(|(waited, needed)| waited > STOPS_RATIO * needed + STOPS_SECONDS)
+    }
+
+    /// Whether a drive of which no more than its rate is known was waited for for much longer than
+    /// the data take at that: it may have stopped, or its commands take so long.
+    pub(super) fn may_have_stopped(&self) -> bool {
+        let of = |drive: &Drive| {
+            let last = self.look.stages.last().filter(|_| drive.command_seconds.is_none())?;
+            let waited = last.device_write_seconds - last.flush_seconds;
+            let bytes = last.bytes_out? as f64;
+            let medium = bytes / drive.highest_bytes_per_second.max(f64::MIN_POSITIVE);
+            Some(waited > STOPS_RATIO * medium + STOPS_SECONDS)
+        };
+        self.look.drive.as_ref().and_then(of).unwrap_or(false)
     }
 
     /// How long it takes where the drive is given all that it takes, by a last stage of that many

@@ -43,7 +43,7 @@ impl Case<'_> {
     pub(super) fn hides_its_pace(&self, at: usize) -> bool {
         self.sleeps_apart(at)
             || self.is_read_ahead(at)
-            || (at + 1 == self.look.stages.len() && self.drive_stops())
+            || (at + 1 == self.look.stages.len() && (self.drive_stops() || self.may_have_stopped()))
     }
 
     /// Whether a stage waits for the clock, and at other times for its neighbours.
@@ -162,6 +162,11 @@ impl Case<'_> {
     pub(super) fn hidden_because(&self, at: usize) -> String {
         if at + 1 == self.look.stages.len() && self.drive_stops() {
             return "how long the drive takes without its stops is not known".to_owned();
+        }
+        if at + 1 == self.look.stages.len() && self.may_have_stopped() {
+            return "the drive was waited for for longer than the data take at its rate: whether it \
+                    stopped for want of data is not known"
+                .to_owned();
         }
         let stage = &self.look.stages[at];
         let share = |seconds: f64| report::format::percent(self.share(seconds).min(1.0));

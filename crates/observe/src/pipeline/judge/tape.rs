@@ -161,7 +161,8 @@ impl Case<'_> {
         };
         let command = self.split.as_deref().and_then(|split| {
             let mut all = split.to_vec();
-            let changed = larger.or_else(|| line::blocks::collected(split.last()?))?;
+            let changed =
+                larger.or_else(|| line::blocks::collected(split.last()?, PROPOSED_BYTES))?;
             *all.last_mut()? = changed;
             Some(all.join(" | "))
         });

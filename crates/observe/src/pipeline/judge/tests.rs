@@ -423,6 +423,24 @@ fn no_buffer_is_faster_than_the_drive_behind_it() {
     assert_eq!(caveat, "/dev/nst0 takes 10.0 MB/s at most, 8.00 s for all of it");
 }
 
+/// Nobody publishes what a command costs a real drive: long waits may be its commands or its stops,
+/// and what it takes without stops is not known.
+#[test]
+fn a_real_drive_that_is_waited_for_for_long_may_have_stopped() {
+    let typed = "tar cf - /srv > /dev/nst0";
+    let of = |bytes: u64| {
+        let tar = Stage { device_write_seconds: 9.0, bytes_out: Some(bytes), ..in_turns() };
+        judge(&on_a_drive(true, vec![tar]), Some(typed))
+    };
+    let near_its_rate = of(80_000_000);
+    assert!(near_its_rate.longest_stage_seconds.is_some());
+    let far_below = of(20_000_000);
+    assert_eq!((far_below.longest_stage_seconds, far_below.predicted), (None, None));
+    let texts = |it: &Finding| [it.sentence(), it.caveat.clone().unwrap_or_default()].concat();
+    let all: String = far_below.findings.iter().map(texts).collect();
+    assert!(all.contains("how fast what stage 1 (tar) waits for can be is not known"), "{all}");
+}
+
 #[test]
 fn what_the_drive_cannot_be_given_faster_is_not_proposed() {
     let tar = Stage { bytes_out: Some(96_000_000), ..in_turns() };

@@ -37,9 +37,9 @@ pub fn larger(stage: &str, bytes: u64) -> Option<String> {
 }
 
 /// The stage with a program behind it that collects larger blocks, where its output is redirected.
-pub fn collected(stage: &str) -> Option<String> {
+pub fn collected(stage: &str, bytes: u64) -> Option<String> {
     let (command, target) = redirection(stage)?;
-    Some(format!("{command} | takeup pipe --block-size 512k {target}"))
+    Some(format!("{command} | takeup pipe --block-size {}k {target}", bytes >> 10))
 }
 
 fn tar_words(words: &[&str], bytes: u64) -> Option<Vec<String>> {
@@ -152,15 +152,15 @@ mod tests {
         check("cpio -o -C 5120 -O d/nst0", Some("cpio -C 65536 -o -O d/nst0"));
         check("cpio -oB > d/nst0", None);
         check("gzip -c > d/nst0", None);
-        let expected = "gzip -c | takeup pipe --block-size 512k > d/nst0";
-        assert_eq!(collected("gzip -c > d/nst0").as_deref(), Some(expected));
+        let expected = "gzip -c | takeup pipe --block-size 64k > d/nst0";
+        assert_eq!(collected("gzip -c > d/nst0", 64 << 10).as_deref(), Some(expected));
         assert_eq!(option("gzip", 1), None);
     }
 
     proptest::proptest! {
         #[test]
         fn no_stage_panics(stage in r"(tar|dd|cpio) [a-zBC =0-9/>-]{0,40}") {
-            let _ = (larger(&stage, 1 << 16), collected(&stage));
+            let _ = (larger(&stage, 1 << 16), collected(&stage, 1 << 16));
         }
     }
 }

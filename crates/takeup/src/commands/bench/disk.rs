@@ -1,6 +1,5 @@
 //! `takeup bench disk`: random and mixed loads by fio.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -12,7 +11,7 @@ use bench::plan::Plan;
 use bench::record::{Factor, Level, Role};
 use clap::{Args, ValueEnum};
 use host::settings::{GuardError, Kind};
-use report::escape::escape;
+use report::escape::escape_path;
 use report::format::counted;
 
 use super::options::{ExperimentArgs, factor, finish, numbers};
@@ -278,7 +277,7 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
 
 /// Says what of a job is run in another way than the file has it.
 fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
-    let shown = |path: &Path| escape(path.as_os_str().as_bytes());
+    let shown = |path: &Path| escape_path(path);
     let say = |text: String| {
         crate::terminal::to_standard_error(&format!("takeup: job {}: {text}\n", shown(file)));
     };

@@ -7,12 +7,12 @@
 //! the capture ends as it should, all of that is gone, and so is the guard.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use host::processes::Process;
@@ -21,7 +21,9 @@ use trace::Tracefs;
 
 /// Between two tries: files of a process that was killed are open until all of it has ended.
 const STEP: Duration = Duration::from_millis(20);
-/// That many of them.
+/// What it says once it is on its own.
+const READY: u8 = b'r';
+/// That many tries.
 const TRIES_MAX: u32 = 500;
 
 /// The other end of a guard, which begins when this is closed.
@@ -39,8 +41,8 @@ impl Guard {
             let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
             command.arg("--tracefs").arg(folder);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-        Guard(command.spawn().ok().and_then(|mut child| child.stdin.take()))
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
+        Guard(command.spawn().ok().and_then(on_its_own))
     }
 
     /// A folder that is to go.
@@ -66,6 +68,13 @@ impl Guard {
             let _ = pipe.write_all(b"\n");
         }
     }
+}
+
+/// Waits until a guard has left the group of this process, whose end would be its own.
+fn on_its_own(mut child: Child) -> Option<ChildStdin> {
+    let mut said = [0];
+    child.stdout.take()?.read_exact(&mut said).ok()?;
+    child.stdin.take().filter(|_| said == [READY])
 }
 
 /// What a line names.
@@ -112,6 +121,9 @@ pub fn run(tracefs: Option<&Path>) -> ExitCode {
     let parent = std::os::unix::process::parent_id();
     // No signal of a terminal is for it.
     let _ = rustix::process::setsid();
+    if rustix::io::write(rustix::stdio::stdout(), &[READY]).is_err() {
+        return ExitCode::from(crate::failure::FAILED);
+    }
     let mut left = Vec::new();
     for line in BufReader::new(std::io::stdin()).split(b'\n') {
         let Ok(line) = line else { break };

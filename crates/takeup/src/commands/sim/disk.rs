@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use model::disk::{DiskChanges, DiskParameters, PRESETS};
+use report::escape::escape_path;
 use report::table::Colour;
 use serde_json::json;
 use sim::mount::MountError;
@@ -210,10 +211,10 @@ fn tell(
     }
     let name = &played.name;
     let over = match mount.loop_path() {
-        Some(path) => format!(" and {}", path.display()),
+        Some(path) => format!(" and {}", escape_path(path)),
         None => String::new(),
     };
-    let disk = disk.display();
+    let disk = escape_path(&disk);
     to_standard_error(&format!("takeup: {name} disk at {disk}{over} until it is unmounted\n"));
     if let Some(from) = &played.from {
         to_standard_error(&from.text(Colour::Plain));

@@ -190,7 +190,7 @@ fn what_has_no_option_for_its_blocks_goes_on_while_another_writes() {
     seen.stages = vec![stage("cat x", [0.2, 0.0, 9.8, 0.0]), gzip];
     let found = judge(&seen, Some("cat x | gzip -1 >/dev/nst0"));
     let predicted = found.predicted.clone().unwrap();
-    assert!(predicted.command.unwrap().contains("gzip -1 | takeup pipe --block-size 512k"));
+    assert!(predicted.command.unwrap().contains("gzip -1 | takeup pipe --block-size 64k"));
     // It works for 4 s, and the filemark takes one.
     assert!((predicted.seconds - 5.0).abs() < 1e-9, "{found:?}");
 }

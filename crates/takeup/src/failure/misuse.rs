@@ -1,0 +1,74 @@
+//! What clap has to say of what was typed, in our own form.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use report::escape::escape_controls;
+
+use super::{FAILED, Failure, with_causes};
+
+/// Prints what clap has to say: help to standard output, misuse in our own form.
+pub fn usage(mut error: clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        return match printed {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                let why = format!("write standard output: {}", with_causes(&error));
+                crate::terminal::to_standard_error(&Failure::of(why, None).to_text());
+                ExitCode::from(FAILED)
+            }
+            // A reader that has seen enough is no reason to fail a request for help.
+            _ => ExitCode::SUCCESS,
+        };
+    }
+    if let Some(failure) = below_zero(&error, std::env::args().skip(1)) {
+        crate::terminal::to_standard_error(&failure.to_text());
+        return ExitCode::from(FAILED);
+    }
+    let named = escaped_context(&error);
+    named.into_iter().for_each(|(kind, value)| drop(error.insert(kind, value)));
+    let text = error.render().to_string();
+    let text = match text.strip_prefix("error: ") {
+        Some(misuse) => format!("takeup: {misuse}"),
+        // No arguments at all: the help.
+        None => text,
+    };
+    crate::terminal::to_standard_error(&text);
+    ExitCode::from(FAILED)
+}
+
+/// What was typed, with line ends escaped: a name with one makes no line of its own.
+fn escaped_context(error: &clap::Error) -> Vec<(ContextKind, ContextValue)> {
+    let escaped = |name: &String| escape_controls(name);
+    let of = |value: &ContextValue| match value {
+        ContextValue::String(name) => Some(ContextValue::String(escaped(name))),
+        ContextValue::Strings(names) => {
+            Some(ContextValue::Strings(names.iter().map(escaped).collect()))
+        }
+        _ => None,
+    };
+    error.context().filter_map(|(kind, value)| Some((kind, of(value)?))).collect()
+}
+
+/// A number below zero, which clap takes for an option and wants behind a `--`: nothing here takes
+/// one, so that no place for it would do.
+fn below_zero(error: &clap::Error, typed: impl Iterator<Item = String>) -> Option<Failure> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let number =
+        unknown.strip_prefix('-').filter(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
+    if error.kind() != ErrorKind::UnknownArgument || number.is_none() {
+        return None;
+    }
+    let mut before = None;
+    for word in typed {
+        if word.starts_with(unknown.as_str()) {
+            let place = before.map_or(String::new(), |before| format!(" behind {before}"));
+            return Some(Failure::of(format!("{word}{place}: no number here is below zero"), None));
+        }
+        before = Some(word);
+    }
+    None
+}
