@@ -211,6 +211,24 @@ fn records_of_watches() {
 }
 
 #[test]
+fn records_of_runs() {
+    let folder = tempdir().unwrap();
+    let [tree, archive, record] =
+        ["tree", "archive.tar", "run.ndjson"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&tree).unwrap();
+    std::fs::write(tree.join("file"), vec![1; 1 << 20]).unwrap();
+    let [tree, archive, path] = [&tree, &archive, &record].map(|path| path.to_str().unwrap());
+    let done = with(&["backup", tree, "--to", archive, "--record", path, "-q"]);
+    assert_eq!(done.code, Some(0), "{}", done.errors);
+    each_replaced(&record, |hostile, pointer| {
+        let hostile = hostile.to_str().unwrap();
+        for arguments in [&["report", hostile][..], &["report", hostile, "--json"]] {
+            harmless(&with(arguments), &format!("{pointer}: {arguments:?}"));
+        }
+    });
+}
+
+#[test]
 fn records_of_captures() {
     let folder = tempdir().unwrap();
     let record = folder.path().join("shop.ndjson");
