@@ -120,12 +120,14 @@ fn turns_advice(analysis: &Analysis, run: &RunReport) -> Option<String> {
         ));
     }
     let share = |seconds: f64| seconds / run.seconds.max(f64::MIN_POSITIVE);
-    // The last one waits for a rate limit, and for no room.
+    // The last one waits for a rate limit, and for no room; names of files go past the ring.
     let front = run.stages.len().saturating_sub(1);
-    let waits = run.stages[..front].iter().map(|it| share(it.blocked_seconds));
+    let fills = run.stages[..front].iter().filter(|it| it.kind != StageKind::Scan);
+    let waits = fills.map(|it| share(it.blocked_seconds));
     let blocked = waits.fold(0.0, f64::max);
     let starved = run.stages.last().map_or(0.0, |it| share(it.starved_seconds));
-    if run.command == Command::Pipe || blocked.min(starved) < RING_WAITS_SHARE {
+    let holds_all = run.archive_bytes <= run.ring_bytes;
+    if run.command == Command::Pipe || holds_all || blocked.min(starved) < RING_WAITS_SHARE {
         return None;
     }
     Some(format!(

@@ -176,6 +176,26 @@ fn what_works_on_a_core_is_not_told_to_get_a_faster_disk() {
     }
 }
 
+/// A scan waits for room among the names that it has found, which no ring holds; and a ring that
+/// holds all of it is large enough.
+#[test]
+fn a_larger_ring_is_for_stages_that_it_keeps_waiting() {
+    let told = |scan, read, archive_bytes| {
+        let stages = [
+            stage(StageKind::Scan, scan, 0.3),
+            stage(StageKind::Read, read, 1.0),
+            stage(StageKind::Write, [4.0, 6.0, 0.0], 0.5),
+        ];
+        words(&stages, &RunReport { archive_bytes, ..backup("none", SMALL) })
+    };
+    let (works, waits) = ([4.0, 0.0, 0.0], [4.0, 0.0, 4.0]);
+    let all = 2_000_000_000;
+    let text = told(works, waits, all);
+    assert!(text.contains("a larger --ring may help"), "{text}");
+    assert!(!told(waits, works, all).contains("--ring"), "{}", told(waits, works, all));
+    assert!(!told(works, waits, 1 << 20).contains("--ring"));
+}
+
 /// What fits into the ring may still be most of the work of stages that take turns.
 #[test]
 fn opening_takes_the_time_only_where_no_stage_does() {
