@@ -8,7 +8,9 @@ use finding::{Certainty, Finding, Unit};
 use model::tape::generation::Generation;
 
 use super::words::told_ratio;
-use super::{CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules};
+use super::{
+    CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict, rules,
+};
 use crate::model::PhysicalLimit;
 use crate::record::{Cell, Factor, Level, RunRecord, Value, shown_cell};
 use crate::statistics::mean;
@@ -99,7 +101,7 @@ pub fn findings(
     options: &Options,
 ) -> Vec<Sentence> {
     let mut found: Vec<Sentence> = in_buffer(runs).into_iter().chain(filemarks(runs)).collect();
-    found.extend(filling(runs, judgement, options));
+    found.extend(filling(factors, runs, judgement, options));
     found.extend(compression(judgement, options));
     let drive = Drive::of(runs);
     for recommendation in &judgement.recommended {
@@ -204,7 +206,12 @@ fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
 /// the tape moves once there is something for it, and until then a run goes at the host's rate. A
 /// host that is faster than the tape fills the buffer in less time than the tape would take for as
 /// much, so that this is at most the buffer's share of the run.
-fn filling(runs: &[RunRecord], judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+fn filling(
+    factors: &[Factor],
+    runs: &[RunRecord],
+    judgement: &Judgement,
+    options: &Options,
+) -> Vec<Sentence> {
     let buffers = runs.iter().filter_map(|run| run.environment.get("drive buffer bytes"));
     let buffer = buffers.filter_map(|text| text.parse::<f64>().ok()).fold(0.0, f64::max);
     let shortest = |cell: &CellSummary| {
@@ -213,9 +220,13 @@ fn filling(runs: &[RunRecord], judgement: &Judgement, options: &Options) -> Vec<
         own.map(|run| run.bytes as f64 / files(run).max(1.0)).reduce(f64::min)
     };
     let one = |sweep: &Sweep| {
-        let recommended = judgement.recommended.iter().map(|one| one.cell);
-        let chosen = recommended.filter_map(|cell| sweep.cells.iter().position(|it| *it == cell));
-        let chosen = chosen.min()?;
+        let place = |one: &Recommendation| sweep.cells.iter().position(|it| *it == one.cell);
+        let recommended = &judgement.recommended;
+        let (chosen, load) = recommended.iter().find_map(|one| Some((place(one)?, &one.load)))?;
+        let load = match recommended.len() {
+            1 => String::new(),
+            _ => format!("{}: ", shown_cell(load, factors)),
+        };
         let best = &judgement.cells[sweep.cells[chosen]];
         let held_bytes = buffer * ratio(best).unwrap_or(1.0).max(1.0);
         let run_bytes = shortest(best)?;
@@ -231,7 +242,7 @@ fn filling(runs: &[RunRecord], judgement: &Judgement, options: &Options) -> Vec<
         let level = |cell: &&CellSummary| Some(cell.cell.get(&sweep.factor)?.shown(&sweep.factor));
         let names = may_be.iter().filter_map(level).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "block size: {names} may be as fast in a long backup: the drive's buffer ({}) is \
+            "{load}block size: {names} may be as fast in a long backup: the drive's buffer ({}) is \
              filled before its tape moves, which takes up to {:.0} % of runs of {}; runs of {} and \
              more (--length) would tell",
             report::format::size(held_bytes.round() as u64),
