@@ -230,3 +230,47 @@ fn decode_content(content: &[u8; TRAILER_CONTENT_BYTES]) -> Result<Trailer, &'st
     };
     trailer.check().map(|()| trailer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: Trailer = Trailer {
+        set_id: [7; 32],
+        compression: Compression::None,
+        chunk_bytes: 0,
+        block_bytes: 512,
+        archive_bytes: 0,
+        index_compressed_offset_bytes: StoredOffset::START,
+        sections: [SectionPlace {
+            offset_bytes: 0,
+            summary: SectionSummary { length_bytes: 0, records: 0 },
+        }; SECTIONS],
+        index_hash: None,
+    };
+
+    /// What a later version puts there is not to be passed over, wherever it is.
+    #[test]
+    fn each_reserved_byte_has_to_be_zero() {
+        let member = encode_trailer(&LEAST).unwrap();
+        let content: [u8; TRAILER_CONTENT_BYTES] =
+            member[UNIT_BYTES..2 * UNIT_BYTES].try_into().unwrap();
+        let with = |at: usize| {
+            let mut content = content;
+            content[at] ^= 1;
+            let checksum = XxHash3_64::oneshot(&content[..CHECKSUM_AT]);
+            content[CHECKSUM_AT..CHECKSUM_AT + 8].copy_from_slice(&checksum.to_le_bytes());
+            decode_content(&content)
+        };
+        assert_eq!(decode_content(&content), Ok(LEAST));
+        for at in [36, 39, HASH_AT, HASH_END, CHECKSUM_AT - 1] {
+            assert_eq!(with(at), Err("reserved bytes are set"), "{at}");
+        }
+    }
+
+    #[test]
+    fn an_archive_ends_where_its_index_starts() {
+        let trailer = Trailer { archive_bytes: 4096, ..LEAST };
+        assert_eq!(trailer.archive_end_bytes(), ArchiveOffset::new(4096));
+    }
+}

@@ -118,6 +118,20 @@ fn run(command: &str, input: &[u8]) -> (String, bool) {
     (String::from_utf8_lossy(&text).into_owned(), output.status.success())
 }
 
+/// The digits of the length of a record may leave a byte over, which depends on the room.
+#[test]
+fn a_label_of_every_length_is_filled() {
+    for name in 1..600 {
+        let mut label =
+            Label { stream_bytes: StoredOffset::new(1024), part: 2, volume: 2, ..plain(1024) };
+        let member = member(&"n".repeat(name), 9000);
+        let rest = Continuation::Inside { member: &member, rest_bytes: 4000 };
+        let bytes = label.encode(rest).expect("encodable");
+        assert_eq!(bytes.len(), label.length_bytes as usize, "{name}");
+        assert!(matches!(find(&bytes), Ok(Found::Label(found)) if found == label), "{name}");
+    }
+}
+
 #[test]
 fn a_host_has_a_name_of_printable_letters() {
     let name = |bytes: &[u8]| HostName::new(bytes).map(|name| name.as_str().to_owned());
@@ -126,6 +140,8 @@ fn a_host_has_a_name_of_printable_letters() {
     for wrong in [&b""[..], b"two words", b"\x1b[2J", "\u{e9}".as_bytes(), &[b'x'; 65]] {
         assert_eq!(name(wrong), None, "{wrong:?}");
     }
+    let shown = format!("{:?}", HostName::new(b"db1"));
+    assert_eq!(shown, "Some(HostName(\"db1\"))");
     // A set of before has none.
     let bytes = plain(1024).encode(Continuation::None).expect("encodable");
     assert!(matches!(find(&bytes), Ok(Found::Label(Label { host: None, .. }))));

@@ -319,3 +319,34 @@ fn the_hash_of_content_is_defined() {
     assert_ne!(sparse(8192, &runs), sparse(8192, &moved));
     assert_ne!(sparse(8192, &runs), sparse(8193, &runs));
 }
+
+/// Parts of sets count from 1, in each of their numbers; and where one ends is where the next one
+/// begins.
+#[test]
+fn an_extent_counts_from_one() {
+    let good = ExtentRecord {
+        set: [1; 16],
+        segment: 1,
+        part: 1,
+        volume: 1,
+        medium: [2; 16],
+        stream_offset_bytes: StoredOffset::new(1000),
+        stream_bytes: 24,
+        label_block: None,
+        label_bytes: 512,
+        file_number: 0,
+    };
+    assert_eq!(good.stream_end_bytes(), StoredOffset::new(1024));
+    let is_written = |extent| IndexWriter::new().push(&extent, &mut Vec::new()).is_ok();
+    assert!(is_written(good));
+    assert!(!is_written(ExtentRecord { segment: 0, ..good }));
+    assert!(!is_written(ExtentRecord { part: 0, ..good }));
+    assert!(!is_written(ExtentRecord { volume: 0, ..good }));
+}
+
+#[test]
+fn a_warning_may_have_the_longest_path_that_there_is() {
+    let of = |path_bytes| WarningRecord { path: vec![b'p'; path_bytes], text: "gone".to_owned() };
+    let is_written = |bytes| IndexWriter::new().push(&of(bytes), &mut Vec::new()).is_ok();
+    assert!(is_written(1 << 20) && !is_written((1 << 20) + 1));
+}

@@ -8,7 +8,7 @@ use archive::index::{
     BlockChecksum, ChunkRecord, ExtentRecord, FileRecord, INDEX_COMMENT, INDEX_HEADER_BYTES,
     IndexLayout, Section, SectionPlace, SectionSummary, SetIdHasher, TRAILER_MEMBER_BYTES, Trailer,
     WarningRecord, block_checksum, encode_index_header, encode_section_header, encode_trailer,
-    find_trailer, index_version, is_index_header, padding_bytes,
+    find_trailer, index_version, is_index_header, names_index, padding_bytes,
 };
 use archive::stream::StoredOffset;
 use proptest::prelude::*;
@@ -223,6 +223,8 @@ fn the_header_marks_an_index() {
         assert_eq!(index_version(other), None);
     }
     assert!(encode_section_header(Section::Files, 1 << 33).is_err());
+    assert!(names_index(b"x takeup-index/files"));
+    assert!(!names_index(b"x takeup-index") && !names_index(b""));
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 mod damage;
 mod global_limit;
 mod header_fixtures;
+mod limits;
 mod others_read_by_us;
 mod ours_read_by_others;
 mod read_all;
