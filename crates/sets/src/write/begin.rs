@@ -62,13 +62,12 @@ pub(super) enum First {
 }
 
 impl First {
-    /// Why a medium that begins so is not written to, unless it is to be replaced.
-    fn why_kept(&self) -> Option<Refused> {
+    /// Why a medium that begins so, and is not to be replaced, is kept as it is.
+    fn why_kept(&self) -> Refused {
         match self {
-            First::Foreign => Some(Refused::Foreign),
-            First::Later(version) => Some(Refused::LaterVersion { version: *version }),
-            First::TestArea => Some(Refused::TestArea),
-            First::Blank | First::Ours(_) => None,
+            First::Later(version) => Refused::LaterVersion { version: *version },
+            First::TestArea => Refused::TestArea,
+            First::Blank | First::Ours(_) | First::Foreign => Refused::Foreign,
         }
     }
 }
@@ -172,19 +171,18 @@ fn make_ready(
             None => Refused::Full,
         }));
     }
-    if let (Some(why), Existing::Keep) = (first.why_kept(), existing) {
-        return Err(Unfit::Refused(why));
-    }
     let mut volume = match (first, existing) {
         (First::Ours(label), Existing::Keep) => {
             let medium = Medium { numbers, first: label, block_bytes_max };
             behind_the_last_set(tape, &medium, number)?
         }
-        _ => {
+        (First::Blank, _) | (_, Existing::Replace) => {
             tape.rewind()?;
             let medium = super::random_id().map_err(Unfit::Failed)?;
             Volume::at_beginning(tape, medium, number, numbers)
         }
+        // What is not known to be free stays.
+        (kept, Existing::Keep) => return Err(Unfit::Refused(kept.why_kept())),
     };
     volume.tape.set_block_mode(block_mode)?;
     volume.label_seconds = label_seconds;
