@@ -34,7 +34,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use failures::lock;
-use fuser::{MountOption, SessionUnmounter};
+use fuser::{MountOption, Session, SessionUnmounter};
 use host::settings::fuse;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -44,6 +44,7 @@ pub use self::backing::{Access, Backing, BackingError};
 pub use self::loop_device::{LoopDevice, LoopError};
 pub use self::queue::Clock;
 pub use self::status::parameters;
+use super::folder::Folder;
 use super::{MountAs, MountError};
 use files::DiskFiles;
 use model::disk::DiskParameters;
@@ -121,6 +122,8 @@ pub struct DiskUnmounter {
 const WHAT: &str = "disk";
 /// Calls from which is told how long one takes by itself.
 const ROUND_TRIPS: usize = 64;
+/// How often it is mounted until its descriptors are in order.
+const MOUNTS_MAX: usize = 16;
 /// The largest call that is one request, if the kernel can be told so.
 const REQUEST_BYTES_MAX: u64 = 8 << 20;
 
@@ -146,23 +149,23 @@ impl DiskMount {
         let queue = Queue::new(settings.parameters, settings.clock).map_err(DiskError::Thread)?;
         let queue = Arc::new(queue);
         let backing_path = settings.backing.path().to_owned();
-        let files = DiskFiles::new(
-            settings.name,
-            Arc::new(settings.backing),
-            Arc::clone(&queue),
-            u32::try_from(request_bytes).unwrap_or(u32::MAX),
-        );
-        let reserved = match settings.loop_device {
+        let backing = Arc::new(settings.backing);
+        let mut reserved = match settings.loop_device {
             LoopChoice::Attach => Some(LoopDevice::reserve(access)?),
             LoopChoice::None => None,
         };
-        let mount_as = MountAs { what: WHAT, subtype: "disk", options };
-        let mut session = mount_as.mount(files, &path)?;
+        let mount = || {
+            let files = DiskFiles::new(
+                settings.name.clone(),
+                Arc::clone(&backing),
+                Arc::clone(&queue),
+                u32::try_from(request_bytes).unwrap_or(u32::MAX),
+            );
+            let options = options.clone();
+            MountAs { what: WHAT, subtype: "disk", options }.mount(files, &path)
+        };
+        let mut session = behind(&mut reserved, mount)?;
         drop(limit);
-        debug_assert!(
-            reserved.as_ref().is_none_or(|one| one.number() < session.as_fd().as_raw_fd()),
-            "the end of a killed process would hang"
-        );
         let unmounter = DiskUnmounter {
             inner: Arc::new(Mutex::new(session.unmount_callable())),
             path: path.clone(),
@@ -290,6 +293,27 @@ impl DiskUnmounter {
     }
 }
 
+/// Mounts with a descriptor whose number is above that of the loop device. The end of a process
+/// closes its files by their numbers, and once nobody serves the folder the loop device cannot
+/// write what it still has: that end would hang. Another thread that closes a file meanwhile leaves
+/// a lower number to the folder, and then it is mounted again.
+fn behind(
+    reserved: &mut Option<LoopDevice>,
+    mount: impl Fn() -> Result<Session<Folder<DiskFiles>>, MountError>,
+) -> Result<Session<Folder<DiskFiles>>, DiskError> {
+    let mut session = mount()?;
+    let Some(device) = reserved else { return Ok(session) };
+    for _ in 1..MOUNTS_MAX {
+        if device.number() < session.as_fd().as_raw_fd() {
+            break;
+        }
+        drop(session);
+        device.take_lowest_number()?;
+        session = mount()?;
+    }
+    Ok(session)
+}
+
 /// Waits until no mount has this device. The kernel tells changes (proc(5)); a look now and then
 /// does no harm.
 fn wait_until_gone(number: &str) -> io::Result<()> {
@@ -319,4 +343,51 @@ fn be_a_device() {
     // They write what the kernel gets rid of when it is short of memory (prctl(2),
     // PR_SET_IO_FLUSHER). A tape is not mounted.
     let _ = rustix::process::configure_io_flusher_behavior(true);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::speed_up::SpeedUp;
+
+    use super::*;
+
+    /// Without it the end of a killed process hangs.
+    #[test]
+    fn a_loop_device_is_closed_before_its_disk_whatever_other_threads_close() {
+        needs::require!(Fuse, LoopDevices);
+        let (place, inside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let backing =
+            Backing::open(&inside.path().join("backing"), Some(1 << 20), Access::ReadWrite);
+        let (backing, is_done) = (Arc::new(backing.unwrap()), AtomicBool::new(false));
+        let queue = Queue::new(DiskParameters::sas15k(), Clock::Times(SpeedUp::ONE)).unwrap();
+        let queue = Arc::new(queue);
+        let mount = || {
+            let name = "disk".to_owned();
+            let files = DiskFiles::new(name, Arc::clone(&backing), Arc::clone(&queue), 1 << 20);
+            MountAs { what: WHAT, subtype: "disk", options: Vec::new() }.mount(files, place.path())
+        };
+        let mut orders = Vec::new();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let files: Vec<_> = (0..4).map(|_| File::open("/dev/null").unwrap()).collect();
+                    thread::sleep(Duration::from_micros(200));
+                    drop(files);
+                    thread::sleep(Duration::from_micros(200));
+                }
+            });
+            let all = (0..100).try_for_each(|_| {
+                let mut reserved = Some(LoopDevice::reserve(Access::ReadWrite)?);
+                let session = behind(&mut reserved, mount)?;
+                let numbers = (reserved.map(|it| it.number()), session.as_fd().as_raw_fd());
+                orders.push(numbers.0 < Some(numbers.1));
+                Ok::<_, DiskError>(())
+            });
+            is_done.store(true, Ordering::Relaxed);
+            all.unwrap();
+        });
+        assert_eq!(orders, [true; 100]);
+    }
 }

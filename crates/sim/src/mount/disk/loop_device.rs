@@ -189,6 +189,20 @@ impl LoopDevice {
         &self.path
     }
 
+    /// Gives the descriptor the lowest number that is free, if that is lower than its own.
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub(super) fn take_lowest_number(&mut self) -> Result<(), LoopError> {
+        let path = &self.path;
+        let opened = self.device.try_clone();
+        let other = opened.map_err(|source| LoopError::Open { path: path.clone(), source })?;
+        if other.as_raw_fd() < self.number() {
+            self.device = other;
+        }
+        Ok(())
+    }
+
     /// Number of the descriptor.
     pub(super) fn number(&self) -> RawFd {
         self.device.as_raw_fd()
