@@ -36,6 +36,15 @@ struct Tests {
     folder: PathBuf,
 }
 
+/// How long a program of tests runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// To its end.
+    End,
+    /// Until a test has failed.
+    Failure,
+}
+
 /// How a program of tests ended.
 enum Ended {
     Passed,
@@ -74,10 +83,10 @@ impl<'a> Trial<'a> {
         let Some(all) = trial.build()? else { bail!("{subject} does not compile") };
         for tests in all {
             let start = Instant::now();
-            let mut ended = trial.run(&tests, &[], WITHOUT_MUTANT_MAX)?;
+            let mut ended = trial.run(&tests, &[], Until::End, WITHOUT_MUTANT_MAX)?;
             if let Ended::Failed(names) = &ended {
                 println!("run again, failed without a mutant: {}", names.join(", "));
-                ended = trial.run(&tests, &[], WITHOUT_MUTANT_MAX)?;
+                ended = trial.run(&tests, &[], Until::End, WITHOUT_MUTANT_MAX)?;
             }
             match ended {
                 Ended::Passed => {}
@@ -126,29 +135,39 @@ impl<'a> Trial<'a> {
         all.sort_by(|a, b| usual(a).total_cmp(&usual(b)));
         for tests in all {
             let limit = Duration::from_secs_f64(usual(&tests) * SLOWER).max(TESTS_MIN);
-            match self.run(&tests, &[], limit)? {
-                Ended::Passed => continue,
-                Ended::OutOfTime => {
-                    outcome.fate = Fate::Timeout;
-                    outcome.by = Some(tests.name);
-                }
-                Ended::Failed(names) if names.is_empty() => {
-                    outcome.fate = Fate::Caught;
-                    outcome.by = Some(tests.name);
-                }
-                Ended::Failed(names) => {
-                    // Another program on the machine can make a test fail, too.
-                    if let Ended::Passed = self.run(&tests, &names, limit)? {
-                        outcome.unsteady.extend(names);
-                        continue;
-                    }
-                    outcome.fate = Fate::Caught;
-                    outcome.by = Some(format!("{}: {}", tests.name, names[0]));
-                }
+            if let Some((fate, by)) = self.seen_by(&tests, limit, outcome)? {
+                outcome.fate = fate;
+                outcome.by = Some(by);
+                break;
             }
-            break;
         }
         Ok(())
+    }
+
+    /// What one program of tests says of the mutant; none where it passes.
+    fn seen_by(
+        &self,
+        tests: &Tests,
+        limit: Duration,
+        outcome: &mut Outcome,
+    ) -> anyhow::Result<Option<(Fate, String)>> {
+        for until in [Until::Failure, Until::End] {
+            let names = match self.run(tests, &[], until, limit)? {
+                Ended::Passed => return Ok(None),
+                Ended::OutOfTime => return Ok(Some((Fate::Timeout, tests.name.clone()))),
+                Ended::Failed(names) => names,
+            };
+            let Some(first) = names.first() else {
+                return Ok(Some((Fate::Caught, tests.name.clone())));
+            };
+            let by = format!("{}: {first}", tests.name);
+            // Another program on the machine can make a test fail, too.
+            if !matches!(self.run(tests, &names, Until::End, limit)?, Ended::Passed) {
+                return Ok(Some((Fate::Caught, by)));
+            }
+            outcome.unsteady.extend(names);
+        }
+        Ok(None)
     }
 
     /// Builds the tests; none where the copy does not compile.
@@ -166,7 +185,7 @@ impl<'a> Trial<'a> {
             .env("CARGO_INCREMENTAL", "1")
             .stdout(create(&messages)?)
             .stderr(create(&said)?);
-        match wait(command, BUILD_MAX).context("start cargo")? {
+        match wait(command, BUILD_MAX, || false).context("start cargo")? {
             Some(status) if status.success() => {}
             Some(_) => return Ok(None),
             None => bail!("the build did not end; see {}", said.display()),
@@ -177,7 +196,13 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs a program of tests: all of them, or those that are named.
-    fn run(&self, tests: &Tests, names: &[String], limit: Duration) -> anyhow::Result<Ended> {
+    fn run(
+        &self,
+        tests: &Tests,
+        names: &[String],
+        until: Until,
+        limit: Duration,
+    ) -> anyhow::Result<Ended> {
         let scratch = self.folder.join("scratch");
         let output = self.folder.join("tests.txt");
         std::fs::create_dir_all(&scratch)
@@ -197,14 +222,20 @@ impl<'a> Trial<'a> {
             .stdin(Stdio::null())
             .stderr(file.try_clone().context("clone a file")?)
             .stdout(file);
-        let status = wait(command, limit).with_context(|| format!("start {}", tests.name))?;
+        let failed = || {
+            let said = || std::fs::read(&output).unwrap_or_default();
+            until == Until::Failure && !failures(&String::from_utf8_lossy(&said())).is_empty()
+        };
+        let ended = wait(command, limit, failed);
+        let status = ended.with_context(|| format!("start {}", tests.name))?;
         // What tests that were ended have left behind; what cannot be removed is in no one's way.
         let _ = std::fs::remove_dir_all(&scratch);
         let text = std::fs::read(&output).with_context(|| format!("read {}", output.display()))?;
+        let names = failures(&String::from_utf8_lossy(&text));
         Ok(match status {
-            None => Ended::OutOfTime,
+            None if names.is_empty() => Ended::OutOfTime,
             Some(status) if status.success() => Ended::Passed,
-            Some(_) => Ended::Failed(failures(&String::from_utf8_lossy(&text))),
+            _ => Ended::Failed(names),
         })
     }
 }
@@ -221,13 +252,21 @@ fn confined(program: &Path) -> Command {
     command
 }
 
-/// Waits for a program of its own process group; none where it had to be ended.
-fn wait(mut command: Command, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+/// Waits for a program of its own process group, or until enough is known; none where it had to be
+/// ended.
+fn wait(
+    mut command: Command,
+    limit: Duration,
+    is_enough: impl Fn() -> bool,
+) -> std::io::Result<Option<ExitStatus>> {
     let mut child = command.process_group(0).spawn()?;
     let start = Instant::now();
     while start.elapsed() < limit {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
+        }
+        if is_enough() {
+            break;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -331,7 +370,7 @@ mod tests {
         let file = folder.path().join("pid");
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & echo $! > \"$0\"; wait"]).arg(&file);
-        assert!(wait(command, Duration::from_millis(500)).unwrap().is_none());
+        assert!(wait(command, Duration::from_millis(500), || false).unwrap().is_none());
         let pid: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
         // A signal takes a moment; the test does not end where the process goes on.
         let is_alive = || {
@@ -343,6 +382,10 @@ mod tests {
         }
         let mut command = Command::new("false");
         command.stdin(Stdio::null());
-        assert_eq!(wait(command, Duration::from_secs(60)).unwrap().unwrap().code(), Some(1));
+        let status = wait(command, Duration::from_secs(60), || false).unwrap();
+        assert_eq!(status.unwrap().code(), Some(1));
+        let mut command = Command::new("sleep");
+        command.arg("600").stdin(Stdio::null());
+        assert!(wait(command, Duration::MAX, || true).unwrap().is_none());
     }
 }
