@@ -139,3 +139,22 @@ pub(crate) fn timestamp(seconds: i64, nanoseconds: i64) -> Timestamp {
     // The kernel keeps nanoseconds below 10^9; a broken FUSE server may not.
     Timestamp { seconds, nanoseconds: nanoseconds.clamp(0, 999_999_999) as u32 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What came back under the number of a file that is gone is another one by its generation.
+    #[test]
+    fn a_generation_depends_on_all_that_it_is_made_of() {
+        let numbers = [4096, 0x1234_5678, 1_700_000_000, 1_700_000_000, 0, 999_999_999];
+        let mut all = std::collections::BTreeSet::from([mixed(numbers)]);
+        for place in 0..numbers.len() {
+            for change in [1, 1 << 32, u64::MAX] {
+                let mut changed = numbers;
+                changed[place] ^= change;
+                assert!(all.insert(mixed(changed)), "number {place} with {change:x}");
+            }
+        }
+    }
+}

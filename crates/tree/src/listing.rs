@@ -558,3 +558,30 @@ fn quietly(open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, E
         result => result,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limit of a path is held against its length, which is added up over continued ones.
+    #[test]
+    fn the_length_of_a_path_is_that_of_its_bytes() {
+        let nothing = Identity { device: 0, inode: 0 };
+        let name = std::ffi::CString::new([b'n'; 200]).unwrap();
+        let source = (SourceStart::Elsewhere, c"srv", EntryKind::Directory);
+        let names = Names::of_source(0, b"srv".to_vec(), source.0, source.1, source.2);
+        let mut parent = Arc::new(names);
+        let mut continued = 0;
+        for _ in 0..100 {
+            let mut child = Names::of_child(&parent, 0, nothing);
+            let mut path = Vec::new();
+            child.append_path(&mut path);
+            assert_eq!(child.path_bytes(), path.len());
+            continued += usize::from(child.base.is_some());
+            child.offsets.push(0);
+            child.append(&name, EntryKind::Directory);
+            parent = Arc::new(child);
+        }
+        assert!((1..100).contains(&continued), "{continued}");
+    }
+}

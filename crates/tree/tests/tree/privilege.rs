@@ -7,7 +7,7 @@ use std::path::Path;
 use archive::member::Kind;
 use tree::*;
 
-use crate::fixture::{Archived, destination, file, hard_link, other, restore_one};
+use crate::fixture::{Archived, destination, file, hard_link, link, other, restore_one};
 use crate::round_trip::exact;
 
 /// CAP_NET_RAW, permitted and effective.
@@ -143,6 +143,79 @@ fn a_link_leads_to_what_was_put_there() {
     assert!(matches!(error, RestoreError::LinkChanged { .. }), "{error:?}");
     assert_eq!(fs::read(home.path().join("good")).unwrap(), b"archived");
     assert!(!home.path().join("bad").exists());
+}
+
+/// In a folder where others can change names, a link to a symbolic link is one to the link, not to
+/// what it leads to; and what is made there has no name of its own before it is whole.
+#[test]
+fn a_link_to_a_symbolic_link_in_a_folder_of_others() {
+    needs::require!(Root);
+    let home = tempfile::tempdir().unwrap();
+    let user = home.path().join("user");
+    fs::create_dir(&user).unwrap();
+    chown(&user, Some(USER), Some(USER)).unwrap();
+    let destination = destination(home.path(), exact(ResolveMethod::Auto));
+    let mut worker = destination.worker();
+    restore_one(&mut worker, &link("user/x", "nowhere")).unwrap();
+    restore_one(&mut worker, &hard_link("user/y", "user/x")).unwrap();
+    let inode = |name: &str| fs::symlink_metadata(user.join(name)).unwrap().ino();
+    assert_eq!(inode("x"), inode("y"));
+    assert_eq!(fs::read_link(user.join("y")).unwrap(), Path::new("nowhere"));
+    let closed = || {
+        let all = fs::read_dir(&user).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+        all.filter(|it| it.is_dir() && (it.uid(), it.mode() & 0o777) == (0, 0o700)).count()
+    };
+    assert_eq!(closed(), 1, "the folder that only root can enter");
+    drop(worker);
+    destination.finish(|problem| panic!("{problem}: {}", problem.source));
+    assert_eq!(closed(), 0);
+}
+
+/// Nothing is said of a folder that stays as it is and is as the archive has it.
+#[test]
+fn a_folder_that_is_as_archived_is_not_told_of() {
+    needs::require!(Root);
+    let numbers = DestinationOptions { owners: Owners::Numbers, ..exact(ResolveMethod::Auto) };
+    let ignore = DestinationOptions { owners: Owners::Ignore, ..numbers };
+    let cases = [
+        (numbers, 0, 0o700, 0),
+        (numbers, USER, 0o700, 1),
+        (ignore, USER, 0o700, 0),
+        (ignore, 0, 0o700, 0),
+        (numbers, 0, 0o755, 1),
+        (ignore, 0, 0o755, 1),
+    ];
+    for (options, uid, mode, told) in cases {
+        let home = tempfile::tempdir().unwrap();
+        for (name, mode) in [("user", 0o755), ("user/roots", 0o700)] {
+            fs::create_dir(home.path().join(name)).unwrap();
+            fs::set_permissions(home.path().join(name), PermissionsExt::from_mode(mode)).unwrap();
+        }
+        chown(home.path().join("user"), Some(USER), Some(USER)).unwrap();
+        let mut archived = other("user/roots", Kind::Directory);
+        (archived.member.uid, archived.member.mode) = (uid.into(), mode);
+        let destination = destination(home.path(), options);
+        let problems = destination.worker().create_directory(&archived.member).unwrap();
+        assert_eq!(problems.len(), told, "{options:?} {uid} {mode:o}: {problems:?}");
+    }
+}
+
+/// A folder that was removed while a file of it was being written comes back with the file.
+#[test]
+fn a_folder_that_is_removed_meanwhile() {
+    let home = tempfile::tempdir().unwrap();
+    let destination = destination(home.path(), exact(ResolveMethod::Auto));
+    let mut worker = destination.worker();
+    restore_one(&mut worker, &other("folder", Kind::Directory)).unwrap();
+    let archived = file("folder/x", b"");
+    let Created::File(made) = worker.create_file(&archived.member).unwrap() else { panic!() };
+    // With a name it is in the folder, which cannot be removed then.
+    let is_unnamed = fs::read_dir(home.path().join("folder")).unwrap().count() == 0;
+    if is_unnamed {
+        fs::remove_dir(home.path().join("folder")).unwrap();
+    }
+    made.finish(b"folder/x").unwrap();
+    assert!(home.path().join("folder/x").is_file());
 }
 
 /// The kernel takes the nearest time that a file system can hold and says nothing.
