@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use backup::origin::Origin;
 use backup::selection::{NotFound, Selection};
 use clap::Args;
+use device::source::SourceError;
 use flow::cancel::Cancel;
 use report::escape::escape;
 use report::format::{count, counted, duration, size};
@@ -52,8 +53,7 @@ impl TapeSourceArgs {
                 _ if !self.without_volume.is_empty() => "--without-volume",
                 _ => return Ok(from.into()),
             };
-            let message = format!("{option}: {} is no tape", from.display());
-            return Err(Failure::of(message, Some("/dev/nst0 is the first drive")));
+            return Err(no_tape(option, Path::new(from), "/dev/nst0 is the first drive"));
         };
         Ok(Origin::Tape(TapeOrigin {
             drive: Arc::new(drive),
@@ -62,6 +62,16 @@ impl TapeSourceArgs {
             without_volumes: self.without_volume.clone(),
             changer: Arc::new(Mutex::new(Changer::new(&self.change, cancel))),
         }))
+    }
+}
+
+/// An option for tapes beside what is none, or is not there at all.
+pub fn no_tape(option: &str, from: &Path, hint: &str) -> Failure {
+    match std::fs::metadata(from) {
+        Err(source) if from != Path::new("-") => {
+            Failure::new(&SourceError::Open { path: from.to_owned(), source }, None)
+        }
+        _ => Failure::of(format!("{option}: {} is no tape", from.display()), Some(hint)),
     }
 }
 

@@ -101,7 +101,7 @@ pub fn findings(
     options: &Options,
 ) -> Vec<Sentence> {
     let mut found: Vec<Sentence> = in_buffer(runs).into_iter().chain(filemarks(runs)).collect();
-    found.extend(filling(factors, runs, judgement, options));
+    found.extend(filling(factors, runs, judgement));
     found.extend(compression(judgement, options));
     let drive = Drive::of(runs);
     for recommendation in &judgement.recommended {
@@ -206,12 +206,7 @@ fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
 /// the tape moves once there is something for it, and until then a run goes at the host's rate. A
 /// host that is faster than the tape fills the buffer in less time than the tape would take for as
 /// much, so that this is at most the buffer's share of the run.
-fn filling(
-    factors: &[Factor],
-    runs: &[RunRecord],
-    judgement: &Judgement,
-    options: &Options,
-) -> Vec<Sentence> {
+fn filling(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec<Sentence> {
     let buffers = runs.iter().filter_map(|run| run.environment.get("drive buffer bytes"));
     let buffer = buffers.filter_map(|text| text.parse::<f64>().ok()).fold(0.0, f64::max);
     let shortest = |cell: &CellSummary| {
@@ -231,10 +226,13 @@ fn filling(
         let held_bytes = buffer * ratio(best).unwrap_or(1.0).max(1.0);
         let run_bytes = shortest(best)?;
         let share = held_bytes / run_bytes;
-        let as_fast = sweep.cells[..chosen].iter().map(|&index| &judgement.cells[index]);
+        let smaller = sweep.cells[..chosen].iter().zip(&sweep.verdicts);
+        let ruled_out = smaller
+            .filter(|(_, verdict)| **verdict == Verdict::Differs)
+            .map(|(&index, _)| &judgement.cells[index]);
         let slower = |cell: &CellSummary| best.bytes_per_second / cell.bytes_per_second - 1.0;
-        let may_be: Vec<&CellSummary> = as_fast
-            .filter(|cell| (options.band..=share).contains(&slower(cell)))
+        let may_be: Vec<&CellSummary> = ruled_out
+            .filter(|cell| (0.0..=share).contains(&slower(cell)))
             .filter(|cell| level(cell, "data") != Some("zeros"))
             .filter(|cell| level(cell, "operation") != Some("read"))
             .collect();

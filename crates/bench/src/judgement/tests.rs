@@ -2,6 +2,7 @@
 //! of 120 MB/s, a way to it of 320 MB/s and 150 us for each command, 0.4 s for a filemark.
 
 mod every_rule;
+mod short_runs;
 
 use super::*;
 use crate::random::Random;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{BufWriter, StdoutLock, Write};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use archive::member::{Kind, Member};
@@ -188,8 +189,8 @@ fn worth(way: ListWay) -> String {
 /// Lists the sets of the volume in a drive.
 fn list_sets(arguments: &ListArgs, from: &Origin, cancel: &Cancel) -> Result<Outcome, Failure> {
     let Origin::Tape(tape) = from else {
-        let message = format!("--sets: {} is no tape", arguments.from.display());
-        return Err(Failure::of(message, Some("only tapes hold more than one set")));
+        let from = Path::new(&arguments.from);
+        return Err(tape_source::no_tape("--sets", from, "only tapes hold more than one set"));
     };
     let sets = sets_on_volume(tape, cancel).map_err(ReadFailure::from).map_err(ListError::from)?;
     let text: String = if arguments.common.json {

@@ -32,6 +32,15 @@ fn misuse() {
     check("ring_too_small", &["backup", "tree", "--to", "x", "--ring", "1M"]);
 }
 
+/// What is not there is not called no tape.
+#[test]
+fn options_of_tapes() {
+    check("sets_of_what_is_not_there", &["list", "missing", "--sets"]);
+    check("sets_of_a_file", &["list", "garbage", "--sets"]);
+    check("a_set_of_what_is_not_there", &["verify", "missing", "--set", "2"]);
+    check("a_set_of_a_file", &["verify", "garbage", "--set", "2"]);
+}
+
 /// What was typed wrong is told as what was meant, by what there is.
 #[test]
 fn what_was_meant() {
