@@ -12,6 +12,7 @@ const BLOCKS: [u64; 4] = [64 << 10, 128 << 10, 256 << 10, 1 << 20];
 
 /// What leaves a size open.
 const OPEN: &str = " may be as fast in a long backup";
+const UNSETTLED: &str = "; may be as fast: ";
 const SAME: &str = "the same within 2 %: ";
 
 /// A drive: what differs between those that are met.
@@ -33,7 +34,7 @@ impl Met {
         let command = (BLOCKS[0] as f64 * (1.0 / small - 1.0 / host)).max(1e-6);
         Met {
             native: native as u64,
-            buffer_bytes: (8 << 20) + (random.unit() * f64::from(120 << 20)) as u64,
+            buffer_bytes: (4 << 20) + (random.unit() * f64::from(60 << 20)) as u64,
             host: host as u64,
             command_ns: (command * 1e9) as u64,
         }
@@ -60,22 +61,23 @@ impl Met {
     fn slower(&self, block_bytes: u64) -> f64 {
         // The second of two parts, so that the beginning and the end of a run are in neither.
         let of = |block| {
-            self.seconds(block, 400 * self.buffer_bytes)
-                - self.seconds(block, 200 * self.buffer_bytes)
+            self.seconds(block, 60 * self.buffer_bytes)
+                - self.seconds(block, 30 * self.buffer_bytes)
         };
         of(block_bytes) / of(BLOCKS[3]) - 1.0
     }
 
     fn judged(&self, bytes: u64, random: &mut Random) -> Judgement {
         let mut runs = Vec::new();
+        let seconds = BLOCKS.map(|block| self.seconds(block, bytes));
         for repeat in 1..=5 {
-            for block in BLOCKS {
+            for (block, seconds) in BLOCKS.into_iter().zip(seconds) {
                 let scatter = (0.003 * random.normal()).exp();
                 let mut run = RunRecord {
                     cell: [("block_bytes".to_owned(), Level::Number(block))].into(),
                     repeat,
                     bytes,
-                    seconds: self.seconds(block, bytes) * scatter,
+                    seconds: seconds * scatter,
                     ..RunRecord::default()
                 };
                 let buffer = self.buffer_bytes.to_string();
@@ -93,9 +95,9 @@ impl Met {
 fn a_block_size_that_is_as_fast_in_a_long_backup_is_not_ruled_out() {
     let mut random = Random::new(7);
     let (mut open, mut settled) = (0, 0);
-    for _ in 0..200 {
+    for _ in 0..100 {
         let drive = Met::drawn(&mut random);
-        let bytes = drive.buffer_bytes * (3 + (40.0 * random.unit().powi(2)) as u64);
+        let bytes = drive.buffer_bytes * (3 + (30.0 * random.unit().powi(2)) as u64);
         let judgement = drive.judged(bytes, &mut random);
         let chosen = &judgement.cells[judgement.recommended[0].cell];
         let chosen = BLOCKS.into_iter().find(|it| chosen.cell["block_bytes"] == Level::Number(*it));
@@ -107,11 +109,13 @@ fn a_block_size_that_is_as_fast_in_a_long_backup_is_not_ruled_out() {
             let is_smaller = block < chosen.unwrap();
             // Within the half of what counts as the same, whose other half is the scatter's.
             if is_smaller && drive.slower(block) < 0.01 {
-                let mut said = all.iter().filter(|text| text.contains(OPEN) || text.contains(SAME));
+                let leave_it_open = [OPEN, UNSETTLED, SAME];
+                let mut said =
+                    all.iter().filter(|text| leave_it_open.iter().any(|it| text.contains(it)));
                 assert!(said.any(|text| text.contains(name)), "{name}: {drive:?} {bytes} {all:#?}");
             }
         }
     }
     // Both are met.
-    assert!(open > 10 && settled > 50, "{open} {settled}");
+    assert!(open > 10 && settled > 20, "{open} {settled}");
 }
