@@ -70,6 +70,20 @@ impl Subject {
             Subject::Judgement => &["--package", "bench", "--tests"],
         }
     }
+
+    /// Of a program of those tests, as in `bench lib bench`, the ones that are about this subject,
+    /// as libtest's filters; all of them where there is none. What others notice of it besides would
+    /// only take its time.
+    pub fn filters(self, program: &str) -> &'static [&'static str] {
+        match (self, program) {
+            (Subject::Sets, "backup lib backup" | "backup test backup" | "backup test reading") => {
+                &["tape", "sets"]
+            }
+            (Subject::Settings, "host lib host") => &["settings"],
+            (Subject::Judgement, "bench lib bench") => &["judgement", "presentation"],
+            _ => &[],
+        }
+    }
 }
 
 impl fmt::Display for Subject {

@@ -208,7 +208,9 @@ impl<'a> Trial<'a> {
         std::fs::create_dir_all(&scratch)
             .with_context(|| format!("create {}", scratch.display()))?;
         let mut command = confined(&tests.program);
-        if !names.is_empty() {
+        if names.is_empty() {
+            command.args(self.subject.filters(&tests.name));
+        } else {
             command.arg("--exact").args(names);
         }
         let file = create(&output)?;
