@@ -190,6 +190,15 @@ mod tests {
         assert_eq!(gaps.remembered(), [1024..1536, 4096..5120].map(Offset::range));
     }
 
+    #[test]
+    fn a_clone_is_of_the_same_gaps() {
+        let gaps = Gaps::default();
+        let reader = gaps.clone();
+        gaps.enter(gap(512, 512));
+        assert_eq!(reader.take_before(Offset::MAX), Some(gap(512, 512)));
+        assert_eq!(gaps.take_before(Offset::MAX), None);
+    }
+
     /// A frame of one byte and one that cannot be decompressed, in turns, as a ring has room for.
     #[test]
     fn seams_are_no_more_than_can_be_kept() {

@@ -333,3 +333,15 @@ impl fmt::Display for StageKind {
         formatter.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_of_the_content() {
+        let run = RunReport { source_bytes: 300, seconds: 1.5, ..RunReport::default() };
+        assert_eq!(run.bytes_per_second(), 200.0);
+        assert_eq!(RunReport { seconds: 0.0, ..run }.bytes_per_second(), 0.0);
+    }
+}

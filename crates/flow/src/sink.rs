@@ -303,3 +303,30 @@ impl Sink for FileSink {
         self.settle()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Choice, Engine};
+    use crate::ring::{RingOptions, ring};
+
+    /// Each time that it is pushed out what is under way is waited for.
+    #[test]
+    fn a_file_is_pushed_out_by_the_window_and_not_by_the_block() {
+        const BLOCK: usize = 1 << 20;
+        let options = RingOptions { block_bytes: BLOCK, blocks: 4, consumers: 1 };
+        let (producer, consumers) = ring(options, Cancel::new()).unwrap();
+        let file = Arc::new(OwnedFd::from(tempfile::tempfile().unwrap()));
+        let in_flight = Choice::new(Engine::Threads).unwrap().open_for(4, &file).unwrap();
+        let mut sink = FileSink::new(file, in_flight);
+        let mut account = crate::account::Stage::new(crate::run::StageKind::Write).open();
+        for number in 1..=20 {
+            producer.try_reserve(BLOCK).unwrap().commit();
+            let block = consumers[0].next(&mut account).unwrap().unwrap();
+            sink.write(block, &mut account).unwrap();
+            sink.settle().unwrap();
+            let pushed = if number < 16 { 0 } else { 16 };
+            assert_eq!(sink.flushed_bytes, pushed << 20, "block {number}");
+        }
+    }
+}

@@ -167,3 +167,64 @@ pub(super) fn target_floor_seconds(run: &RunReport) -> Option<f64> {
 pub(super) fn is_program_or_drive(end: Endpoint) -> bool {
     matches!(end, Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    /// A run of which the first half was kept: 128 blocks, 64 of them with what they cost.
+    fn half_kept(read: Vec<Step>, mut write: Vec<Step>, target: Endpoint) -> RunReport {
+        let steps = |write: &[Step]| StreamSteps {
+            read: read.clone(),
+            write: write.to_vec(),
+            ring_blocks: 8,
+            block_bytes: MIB,
+        };
+        let played_seconds = steps(&write).seconds_with(8);
+        write[0].waited_seconds =
+            played_seconds - write.iter().map(|it| it.cost_seconds).sum::<f64>();
+        RunReport {
+            seconds: 2.0 * played_seconds,
+            archive_bytes: 128 * MIB as u64,
+            source: Endpoint::File,
+            target,
+            steps: Some(steps(&write)),
+            ..RunReport::default()
+        }
+    }
+
+    fn cost(cost_seconds: f64) -> Step {
+        Step { cost_seconds, ..Step::default() }
+    }
+
+    #[test]
+    fn an_end_alone_takes_its_own_pace_for_all_blocks() {
+        let run = half_kept(vec![cost(0.001); 64], vec![cost(0.02); 64], Endpoint::Pipe);
+        let stream = Stream::new(&run).unwrap();
+        let [without_read, without_write] =
+            [0, 1].map(|free| stream.seconds_without(free).unwrap());
+        assert!((without_read - 128.0 * 0.02).abs() < 1e-9, "{without_read}");
+        assert!((without_write - 128.0 * 0.001).abs() < 1e-9, "{without_write}");
+        // It was waited for before each block, so that nobody knows its pace.
+        let waits =
+            vec![Step { cost_seconds: 0.001, waited_seconds: 0.02, hidden_seconds: 0.0 }; 64];
+        let mut run = half_kept(vec![cost(0.021); 64], waits.clone(), Endpoint::Pipe);
+        run.steps.as_mut().unwrap().write = waits;
+        assert_eq!(Stream::new(&run).unwrap().seconds_without(0), None);
+    }
+
+    /// Sixteen blocks and a pause of 0.2 s, in which a ring of eight runs empty.
+    #[test]
+    fn what_a_larger_ring_saves_it_saves_of_all_blocks() {
+        let is_behind = |number: usize| number > 0 && number.is_multiple_of(16);
+        let read =
+            (0..64).map(|number| cost(if is_behind(number) { 0.2 } else { 0.0001 })).collect();
+        let run = half_kept(read, vec![cost(0.0125); 64], Endpoint::File);
+        let ring = Stream::new(&run).unwrap().larger_ring().unwrap();
+        let with = run.steps.as_ref().unwrap().seconds_with(ring.bytes as usize / MIB);
+        assert!(ring.bytes > 8 * MIB as u64 && with < 0.9 * run.seconds / 2.0, "{ring:?}");
+        assert!((ring.seconds - 2.0 * with).abs() < 1e-9, "{ring:?} {with}");
+    }
+}

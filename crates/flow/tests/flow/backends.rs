@@ -22,6 +22,16 @@ pub fn choices() -> Vec<Choice> {
     engines.into_iter().map(|engine| Choice::new(engine).unwrap()).collect()
 }
 
+#[test]
+fn what_is_used_is_what_is_shown() {
+    let file = tempfile::tempfile().unwrap();
+    for choice in choices() {
+        let opened = choice.open_for(4, &file).unwrap();
+        assert_eq!(opened.backend_name(), choice.name_for(&file));
+        assert_eq!(opened.backend_name(), choice.name());
+    }
+}
+
 fn new_ring(block_bytes: usize) -> (Producer, Consumer) {
     let options = RingOptions { block_bytes, blocks: 16, consumers: 1 };
     let (producer, mut consumers) = ring(options, Cancel::new()).unwrap();

@@ -204,6 +204,25 @@ proptest! {
     }
 }
 
+/// The last reservation begins and ends inside of a block.
+#[test]
+fn what_is_cut_inside_of_a_block_is_padded() {
+    for (before, reserved, filled) in [(128, 256, 128), (1, 510, 3), (256, 256, 0), (0, 8, 8)] {
+        let (mut producer, consumers) = new_ring(8, 1);
+        producer.set_last_block(LastBlock::Padded);
+        let mut first = producer.try_reserve(before).unwrap();
+        first.filler().put(&bytes_at(0, before));
+        first.commit();
+        let mut last = producer.try_reserve(reserved).unwrap();
+        last.filler().put(&bytes_at(before as u64, reserved));
+        producer.finish_with(last, filled);
+        let seen = consumers[0].next(&mut account()).unwrap().unwrap().to_vec();
+        let mut expected = bytes_at(0, before + filled);
+        expected.resize(BLOCK, 0);
+        assert_eq!(seen, expected, "{before} {reserved} {filled}");
+    }
+}
+
 /// How many places in memory 64 blocks take that are freed before the next one begins.
 fn places_used(blocks: usize, reuse: Reuse) -> usize {
     let (producer, consumers) = new_ring(blocks, 1);
@@ -297,6 +316,27 @@ fn a_writer_that_ran_empty_starts_again_at_the_start_fill() {
         let rest = 64 - block as usize;
         assert!(fill >= START.min(rest), "started at block {block} with a fill of {fill}");
     }
+}
+
+/// It is the writer, at the end, that stops a drive.
+#[test]
+fn only_the_last_consumer_is_told_to_have_run_empty() {
+    let (producer, consumers) = new_ring(8, 2);
+    std::thread::scope(|scope| {
+        let hasher = scope.spawn(|| drain(&consumers[0], 1));
+        for number in 0..6 {
+            let mut reservation = producer.try_reserve(BLOCK).unwrap();
+            reservation.filler().put(&bytes_at(number * BLOCK as u64, BLOCK));
+            reservation.commit();
+            while consumers[0].fill_blocks() > 0 && !hasher.is_finished() {
+                std::thread::yield_now();
+            }
+        }
+        producer.finish();
+        assert_eq!(hasher.join().unwrap(), 6 * BLOCK as u64);
+    });
+    assert_eq!(drain(&consumers[1], 1), 6 * BLOCK as u64);
+    assert_eq!(consumers[1].times_ran_empty(), 0);
 }
 
 #[test]

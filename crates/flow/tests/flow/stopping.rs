@@ -63,6 +63,26 @@ fn queues_and_turnstiles_notice_a_cancel() {
     cancelled(&cancel, |account| turnstile.enter(1, account, State::Blocked).unwrap_err());
 }
 
+/// One that is not woken waits for [`flow::cancel::POLL`]: then this takes minutes.
+#[test]
+fn a_turn_wakes_the_next_one() {
+    const TICKETS: u64 = 8000;
+    let turnstile = Turnstile::new(Cancel::new());
+    let passed = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for first in [0, 1] {
+            let (turnstile, passed) = (&turnstile, &passed);
+            scope.spawn(move || {
+                for ticket in (first..TICKETS).step_by(2) {
+                    let _turn = turnstile.enter(ticket, &mut account(), State::Starved).unwrap();
+                    passed.lock().unwrap().push(ticket);
+                }
+            });
+        }
+    });
+    assert!(passed.into_inner().unwrap().into_iter().eq(0..TICKETS));
+}
+
 #[test]
 fn a_lost_piece_stops_the_run() {
     let cancel = Cancel::new();
