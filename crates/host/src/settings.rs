@@ -317,4 +317,9 @@ mod tests {
         let setting = Setting::of_queue(Kind::MaxSectors, Path::new("/sys/block/sda/queue"));
         assert_eq!(setting.path, Path::new("/sys/block/sda/queue/max_sectors_kb"));
     }
+
+    #[test]
+    fn read_ahead_is_written_in_kibibytes() {
+        assert_eq!([0, 128 << 10, 4 << 20].map(read_ahead_value), ["0", "128", "4096"]);
+    }
 }

@@ -6,6 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
+/// Is beside the copy as long as there is a mutant in it.
+pub const UNFINISHED: &str = "unfinished";
+
 /// A copy of the tree with a target directory of its own.
 pub struct Copy {
     /// The copy.
@@ -24,6 +27,18 @@ impl Copy {
     /// When git cannot list the files, or one cannot be copied.
     pub fn make(root: &Path, folder: &Path) -> anyhow::Result<Copy> {
         let (tree, build) = (folder.join("tree"), folder.join("build"));
+        // A compiler that was ended in the middle can leave a cache that gives the mutant again,
+        // whatever the source is now.
+        if folder.join(UNFINISHED).exists() {
+            let cache = build.join("debug/incremental");
+            match std::fs::remove_dir_all(&cache) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("remove {}", cache.display()));
+                }
+                _ => {}
+            }
+            std::fs::remove_file(folder.join(UNFINISHED)).context("remove a mark")?;
+        }
         let files = files(root)?;
         let mut is_new = false;
         for file in &files {
@@ -115,6 +130,15 @@ mod tests {
         assert!(!copy.tree.join("target").exists());
         let written = std::fs::metadata(copy.tree.join("src/a.rs")).unwrap().modified().unwrap();
         assert!(!Copy::make(&root, &copies).unwrap().is_new);
+
+        // Of what was being compiled when a campaign was stopped nothing is believed.
+        let cache = copies.join("build/debug/incremental/a");
+        std::fs::create_dir_all(&cache).unwrap();
+        Copy::make(&root, &copies).unwrap();
+        assert!(cache.exists());
+        std::fs::write(copies.join(UNFINISHED), "").unwrap();
+        Copy::make(&root, &copies).unwrap();
+        assert!(!cache.exists() && !copies.join(UNFINISHED).exists());
 
         // A mutant that a stopped campaign left behind, and a file that is no longer there.
         std::fs::write(copy.tree.join("src/b.rs"), "mutant").unwrap();

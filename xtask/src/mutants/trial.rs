@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal};
 use serde::Deserialize;
 
-use super::copy::Copy;
+use super::copy::{Copy, UNFINISHED};
 use super::mutant::Mutant;
 use super::outcome::{Fate, Outcome};
 use super::subject::Subject;
@@ -112,6 +112,8 @@ impl<'a> Trial<'a> {
         let source =
             std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         let mutated = mutant.apply(&source).with_context(|| format!("no place for {mutant}"))?;
+        let mark = self.folder.join(UNFINISHED);
+        create(&mark)?;
         std::fs::write(&path, mutated).with_context(|| format!("write {}", path.display()))?;
         let start = Instant::now();
         let mut outcome = Outcome {
@@ -123,6 +125,7 @@ impl<'a> Trial<'a> {
         };
         let result = self.look(&mut outcome);
         std::fs::write(&path, source).with_context(|| format!("write {}", path.display()))?;
+        std::fs::remove_file(&mark).with_context(|| format!("remove {}", mark.display()))?;
         outcome.seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         result.map(|()| outcome)
     }

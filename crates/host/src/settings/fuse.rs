@@ -69,3 +69,30 @@ fn in_force() -> Option<u64> {
 fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody raises it while this is looked at.
+    fn locked() -> Option<u64> {
+        let lock = File::open("/dev/fuse").unwrap();
+        interruptible::flock(&lock, FlockOperation::LockExclusive).unwrap();
+        in_force()
+    }
+
+    #[test]
+    fn the_limit_is_raised_for_a_moment_only() {
+        needs::require!(Root, Fuse);
+        let before = locked();
+        for block_bytes in [4096, 8 << 20] {
+            let raised = raise(block_bytes);
+            let passes = raised.block_bytes() >= block_bytes;
+            // Kernels before 6.13 have no limit that could be raised.
+            assert!(passes || before.is_none(), "{raised:?}");
+            assert_eq!(in_force().unwrap_or(DEFAULT_PAGES) * page_bytes(), raised.block_bytes());
+            drop(raised);
+            assert_eq!(locked(), before);
+        }
+    }
+}

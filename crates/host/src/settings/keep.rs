@@ -495,4 +495,35 @@ mod tests {
         assert_eq!(told(&keeps)[0], format!("0:50 read_ahead_kb {line}"));
         assert!(told(&keeps)[1].contains("0:51 read_ahead_kb nothing: a file system of FUSE"));
     }
+
+    #[test]
+    fn what_would_end_a_rule_stands_for_any_character() {
+        assert_eq!(literal("WDC [a]*\"b\\\u{7}\n\u{9f}|c"), "WDC ?a???b?????c");
+    }
+
+    #[test]
+    fn the_name_of_a_disk_that_stays_is_the_surest_link_to_it() {
+        needs::require!(Root);
+        use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let by_id = folder.path().join("by-id");
+        std::fs::create_dir(&by_id).unwrap();
+        for name in ["sda", "sdb"] {
+            // Never opened.
+            let mode = Mode::from_raw_mode(0o600);
+            let path = folder.path().join(name);
+            mknodat(CWD, &path, FileType::BlockDevice, mode, makedev(1, 0)).unwrap();
+        }
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        for (link, to) in
+            [("ata-WDC", "sda"), ("wwn-0x5", "sda"), ("wwn-0x4", "sdb"), ("f", "file")]
+        {
+            std::os::unix::fs::symlink(folder.path().join(to), by_id.join(link)).unwrap();
+        }
+        let name = |of: &str| lasting_name(&by_id, &folder.path().join(of));
+        assert_eq!(name("sda"), Some(by_id.join("wwn-0x5")));
+        assert_eq!(name("by-id/ata-WDC"), Some(by_id.join("wwn-0x5")));
+        assert_eq!(name("sdb"), Some(by_id.join("wwn-0x4")));
+        assert_eq!((name("file"), name("missing")), (None, None));
+    }
 }

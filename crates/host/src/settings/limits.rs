@@ -136,6 +136,10 @@ mod tests {
             check(kind, value, None);
         }
         check(Kind::NoMerges, "3", Some("nomerges 3 is not what the device offers: 0, 1, 2"));
+        let sideways = "write cache write sideways is not what the device offers: \
+                        'write back', 'write through'";
+        check(Kind::WriteCache, "write sideways", Some(sideways));
+        check(Kind::WriteCache, "write through", None);
         check(
             Kind::Requests,
             "many",
