@@ -144,6 +144,14 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
+    fn a_ring_is_larger_with_a_tape_and_has_a_limit() {
+        let usual = 4 * MIB;
+        // No machine that this runs on has less than 32 MiB.
+        assert!((2 * usual..=1024 * MIB).contains(&ring_bytes(usual)), "{}", ring_bytes(usual));
+        assert_eq!(ring_bytes(3 << 30), 3 << 30);
+    }
+
+    #[test]
     fn waiting_is_for_rings_that_are_worth_it() {
         // LTO-7.
         let generation = Generation::of_density(0x5c);

@@ -171,6 +171,12 @@ fn every_set_of_a_volume_is_found() {
     let here = here.map(|name| name.as_str().to_owned());
     assert!(sets.iter().all(|set| set.host == here), "{sets:?}");
     for (set, files) in sets.iter().zip(&expected) {
+        let contents = set.contents.as_ref().unwrap();
+        let bytes: usize = files.values().map(Vec::len).sum();
+        assert_eq!((contents.files, contents.source_bytes), (files.len() as u64, bytes as u64));
+        assert!(contents.members > contents.files && contents.archive_bytes > bytes as u64);
+        let roots: Vec<_> = contents.roots.iter().map(|it| String::from_utf8_lossy(it)).collect();
+        assert_eq!(roots, [harness.in_archive("t")]);
         let choices = [SetChoice::Number(set.number), SetChoice::Id(set.id[..10].to_owned())];
         for (number, choice) in choices.into_iter().enumerate() {
             harness.set = choice;

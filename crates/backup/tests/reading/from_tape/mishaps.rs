@@ -249,7 +249,13 @@ fn a_mishap_before_every_command_of_a_reading_run() {
     let runs: [(&str, Run); 3] = [("restore", restore), ("list", list), ("verify", verify)];
     let (mut count, mut commands, mut failed, mut warned, mut broken) = (0, 0, 0, 0, 0);
     for mut situation in situations() {
-        let (kinds, others) = (kinds(&situation.own), situation.others.clone());
+        let (mut kinds, others) = (kinds(&situation.own), situation.others.clone());
+        if let [_, second, ..] = situation.harness.library.cartridges() {
+            // Every label on it is one of the set.
+            let cartridge = second.duplicate().unwrap();
+            let mishap = Mishap::Exchanged(cartridge);
+            kinds.push(Kind { name: "another volume", mishap, words: CHANGED });
+        }
         for (run_name, run) in runs {
             situation.reset();
             situation.harness.library.drive().count_commands();

@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use backup::list::ListWay;
-use backup::restore::Checksums;
+use backup::origin::Origin;
+use backup::restore::{Checksums, RestoreOptions};
 
-use super::harness::TapeHarness;
-use crate::harness::{Times, assert_same_tree};
+use sim::tape::Object;
+
+use super::harness::{BLOCK_BYTES, TapeHarness};
+use crate::harness::{Kept, Times, assert_same_tree};
 
 const COMPRESSIONS: [&str; 3] = ["none", "zstd:3", "gzip:1"];
 
@@ -21,8 +24,28 @@ fn there_and_back() {
         assert!(matches!(report.checksums, Checksums::Hold { blocks: 1.. }), "{report:?}");
         let tape = report.tape.unwrap();
         assert_eq!((tape.volumes, tape.lost_blocks), (vec![1], 0));
+        assert_eq!((&*tape.device, tape.changes, tape.change_seconds), ("/dev/nst0", 0, 0.0));
         let restored = harness.plain.path("out").join(tree.strip_prefix("/").unwrap());
         assert_same_tree(&tree, &restored, Times::Exact);
+    }
+}
+
+/// A plain set needs one ring, another one two.
+#[test]
+fn rings_take_what_they_may() {
+    const RING_BYTES: u64 = 32 << 20;
+    for compression in COMPRESSIONS {
+        let harness = TapeHarness::new(1, 64 << 20);
+        harness.small_tree(3, 9000);
+        harness.write(&harness.plain.path("t"), compression, 100 << 10);
+        let options = RestoreOptions {
+            from: Origin::Tape(harness.origin()),
+            ring_bytes: RING_BYTES as usize,
+            ..Default::default()
+        };
+        let report = harness.plain.try_restore(options, "out", &Kept::default()).unwrap();
+        let taken = report.run.ring_bytes;
+        assert!((RING_BYTES * 3 / 4..=RING_BYTES).contains(&taken), "{compression}: {taken}");
     }
 }
 
@@ -36,6 +59,31 @@ fn a_set_is_listed_from_its_index() {
         assert_eq!(kept.warnings(), Vec::<String>::new());
         assert_eq!(report.way, ListWay::Index { headers_checked: 0 });
         assert!(expected.keys().all(|path| paths.contains(path)), "{paths:?}");
+    }
+}
+
+/// The index says at its end where it begins, and something else is there.
+#[test]
+fn an_index_without_its_beginning_is_none() {
+    for compression in COMPRESSIONS {
+        let harness = TapeHarness::new(1, 64 << 20);
+        let expected = harness.small_tree(60, 9000);
+        harness.write(&harness.plain.path("t"), compression, 100 << 10);
+        let cartridge = &harness.library.cartridges()[0];
+        let mut objects = cartridge.objects().unwrap();
+        let marks = (0..objects.len()).filter(|number| objects[*number] == Object::Filemark);
+        let marks: Vec<usize> = marks.collect();
+        // Behind its label.
+        let first = marks[marks.len() - 2] + 2;
+        assert!(first + 2 < objects.len() - 1, "an index of several blocks");
+        objects[first] = Object::Block(vec![0; BLOCK_BYTES]);
+        cartridge.record(&objects).unwrap();
+        harness.library.load(0);
+        let (paths, report, _) = harness.list();
+        assert_eq!(report.way, ListWay::Headers, "{compression}");
+        assert!(expected.keys().all(|path| paths.contains(path)), "{paths:?}");
+        let sets = sets::sets_on_volume(&harness.origin(), &harness.cancel).unwrap();
+        assert_eq!(sets[0].contents, None);
     }
 }
 
