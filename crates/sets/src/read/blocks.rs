@@ -338,3 +338,42 @@ impl BlockReader {
         Ok(Met::Lost { why: failures::with_causes(&error) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use archive::chunk::Compression;
+    use archive::label::LabelKind;
+    use archive::stream::StoredOffset;
+    use device::tape::{Access, TapeDrive};
+    use sim::tape::{Cartridge, VirtualDrive};
+
+    use super::*;
+
+    #[test]
+    fn a_label_of_another_medium_is_told() {
+        let drive = VirtualDrive::loaded(Cartridge::of_capacity(1 << 20));
+        let mut blocks = BlockReader::new(drive.open(Access::Read).unwrap());
+        let label = |medium| Label {
+            set: [1; 16],
+            kind: LabelKind::Data,
+            segment: 1,
+            part: 1,
+            volume: 1,
+            medium: [medium; 16],
+            stream_bytes: StoredOffset::START,
+            block_bytes: 4096,
+            length_bytes: 4096,
+            compression: Compression::None,
+            previous: None,
+            time_seconds: 0,
+            host: None,
+        };
+        assert!(blocks.check_identity(&label(2)).is_ok(), "nobody has said which one it is");
+        blocks.identify(Identity { label: Spot::start_of(0, None), medium: [3; 16] });
+        assert!(blocks.check_identity(&label(3)).is_ok());
+        let error = blocks.check_identity(&label(2)).unwrap_err();
+        assert!(
+            matches!(&error, TapeReadFailure::Exchanged { found, .. } if found.contains("0202"))
+        );
+    }
+}
