@@ -44,6 +44,20 @@ pub struct Verdict {
     pub text: String,
 }
 
+impl Verdict {
+    /// The same of a run that met `blocks` blocks of a tape that cannot be read: they are damage,
+    /// also beside a volume that was left out.
+    #[must_use]
+    pub fn with_unreadable_blocks(self, blocks: u64) -> Verdict {
+        if self.state != State::Incomplete || blocks == 0 {
+            return self;
+        }
+        let rest = self.text.strip_prefix("INCOMPLETE: ").unwrap_or(&self.text);
+        let blocks = counted(blocks, "block of the tape", "blocks of the tape");
+        Verdict { state: State::Damaged, text: format!("DAMAGED: {blocks} cannot be read; {rest}") }
+    }
+}
+
 /// Objects that are told apart when they are counted; more are counted as often as they come.
 const TOLD_APART_MAX: usize = 1 << 20;
 
@@ -264,7 +278,14 @@ mod tests {
         assert_eq!(tally.verdict(&run(Command::Restore)).state, State::Damaged);
         // A volume that the user left out is no damage of the others.
         tally.count(Harm::Unseen, "", "volume 2 was left out: what is on it is missing");
-        assert_eq!(tally.verdict(&run(Command::Restore)).state, State::Incomplete);
+        let incomplete = tally.verdict(&run(Command::Restore));
+        assert_eq!(incomplete.state, State::Incomplete);
+        assert_eq!(incomplete.clone().with_unreadable_blocks(0), incomplete);
+        // Those of a volume that was there are.
+        let damaged = incomplete.clone().with_unreadable_blocks(2);
+        let rest = incomplete.text.strip_prefix("INCOMPLETE: ").unwrap();
+        let text = format!("DAMAGED: 2 blocks of the tape cannot be read; {rest}");
+        assert_eq!((damaged.state, damaged.text), (State::Damaged, text));
     }
 
     #[test]
