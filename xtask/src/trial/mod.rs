@@ -108,6 +108,13 @@ pub struct Ground {
     pub loud: bool,
 }
 
+/// `takeup sim`, which unmounts what it serves when this program ends, however it does.
+pub fn sim(takeup: &Path) -> std::process::Command {
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM"]).arg(takeup).arg("sim");
+    command
+}
+
 impl Ground {
     /// Random numbers of the case: the same for a seed and a number.
     #[must_use]

@@ -220,8 +220,8 @@ impl Drive {
             1 => "off".to_owned(),
             ratio => ratio.to_string(),
         };
-        let mut command = Command::new(takeup);
-        command.args(["sim", "tape"]).arg(&place).args(["--drive", case.generation]);
+        let mut command = crate::trial::sim(takeup);
+        command.arg("tape").arg(&place).args(["--drive", case.generation]);
         command.args(["--compression", &compression, "--capacity", "2G"]);
         let set = [
             ("command_overhead_ns", (1e9 * case.command_seconds) as u64),

@@ -70,8 +70,8 @@ impl Place {
     fn mount(&self, kind: &str, name: &str, options: &[String]) -> anyhow::Result<Mounted> {
         let folder = self.folder.join(name);
         fs::create_dir(&folder)?;
-        let mut command = Command::new(&self.takeup);
-        command.args(["sim", kind]).arg(&folder).args(options).current_dir(&self.folder);
+        let mut command = crate::trial::sim(&self.takeup);
+        command.arg(kind).arg(&folder).args(options).current_dir(&self.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut mounted = Mounted { child: command.spawn()?, folder };
         let end = Instant::now() + PATIENCE;

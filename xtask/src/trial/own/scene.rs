@@ -314,8 +314,8 @@ impl Place {
         let point = self.folder.join("disk");
         fs::create_dir(&point).context("create a folder")?;
         fs::create_dir(self.mounted()).context("create a folder")?;
-        let mut child = Command::new(&self.takeup)
-            .args(["sim", "disk", "--size", "160M", "--loop", "--parallel", "4"])
+        let mut child = crate::trial::sim(&self.takeup)
+            .args(["disk", "--size", "160M", "--loop", "--parallel", "4"])
             .args(["--service-time", &format!("{service_us}us")])
             .args(["--bandwidth", &format!("{megabytes_per_second}MB"), "--backing"])
             .arg(self.folder.join("backing"))
