@@ -92,3 +92,21 @@ impl Hit {
         self.blocks += elsewhere as u64;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_counted_that_touch_no_member_that_was_hit() {
+        const BLOCK_BYTES: u64 = 4096;
+        let mut hit = Hit::default();
+        hit.blocks(&[0, 7], BLOCK_BYTES);
+        assert_eq!(hit.blocks, 2);
+        let mut hit = Hit::default();
+        let [start, end] = [3 * BLOCK_BYTES + 512, 5 * BLOCK_BYTES].map(ArchiveOffset::new);
+        hit.ranges.push(start..end);
+        hit.blocks(&[2, 3, 4, 5], BLOCK_BYTES);
+        assert_eq!(hit.blocks, 2);
+    }
+}

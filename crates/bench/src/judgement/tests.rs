@@ -1,6 +1,7 @@
 //! The design of `btape speed` with compression on and off, on a drive whose truth is known: a tape
 //! of 120 MB/s, a way to it of 320 MB/s and 150 us for each command, 0.4 s for a filemark.
 
+mod edges;
 mod every_rule;
 mod short_runs;
 
