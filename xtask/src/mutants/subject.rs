@@ -72,8 +72,8 @@ impl Subject {
     }
 
     /// Of a program of those tests, as in `bench lib bench`, the ones that are about this subject,
-    /// as libtest's filters; all of them where there is none. What others notice of it besides would
-    /// only take its time.
+    /// as libtest's filters; all of them where there is none. What others notice of it besides
+    /// would only take its time.
     pub fn filters(self, program: &str) -> &'static [&'static str] {
         match (self, program) {
             (Subject::Sets, "backup lib backup" | "backup test backup" | "backup test reading") => {

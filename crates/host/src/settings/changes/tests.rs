@@ -1,6 +1,8 @@
 //! Changes on kernels that can be chosen: one that resets read-ahead with every limit, one that
 //! clips, one that refuses; a process that dies at any write; a restart; devices that go.
 
+mod restarts;
+
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io;
@@ -376,42 +378,6 @@ fn after_a_restart_only_what_is_still_set_is_put_back() {
     assert_eq!(names(&scene.open().revert().unwrap().put_back), ["sdc"]);
     assert_eq!(read_ahead("sdz").unwrap(), "64");
     assert!(!scene.path().exists());
-}
-
-impl Scene {
-    /// A restart with a disk that has these values behind it.
-    fn restart(&self, disk: &str, values: &[(Kind, &str)]) {
-        self.kernel.unplug(disk);
-        self.kernel.boot.borrow_mut().push_str(" and another");
-        self.kernel.plug(disk, disk, "1");
-        for (kind, value) in values {
-            self.kernel.put(&self.kernel.setting(disk, *kind), value);
-        }
-    }
-}
-
-/// The limit that was set is made to stay, and is put back; the read-ahead that a kernel sets anew
-/// with it was never set, and stays what it is since the restart.
-#[test]
-fn what_was_never_set_stays_as_it_is_after_a_restart() {
-    let scene = Scene::new(&["sda"]);
-    scene.apply(&[("sda", Kind::MaxSectors, "512")]).unwrap();
-    scene.restart("sda", &[(Kind::MaxSectors, "512"), (Kind::ReadAhead, "256")]);
-    let reverted = scene.open().revert().unwrap();
-    assert_eq!((reverted.put_back.len(), reverted.forgotten.len()), (1, 0), "{reverted:?}");
-    let limit = scene.kernel.value(&scene.kernel.setting("sda", Kind::MaxSectors)).unwrap();
-    assert_eq!((limit, scene.read_ahead("sda")), ("1280".to_owned(), "256".to_owned()));
-}
-
-/// What was there before a restart is of no use to a change behind it.
-#[test]
-fn a_change_after_a_restart_goes_back_to_what_was_before_it() {
-    let scene = Scene::new(&["sda"]);
-    scene.apply(&[("sda", Kind::ReadAhead, "1024")]).unwrap();
-    scene.restart("sda", &[(Kind::ReadAhead, "128")]);
-    scene.apply(&[("sda", Kind::ReadAhead, "2048")]).unwrap();
-    scene.open().revert().unwrap();
-    assert_eq!(scene.read_ahead("sda"), "128");
 }
 
 /// Only write-back latency has a value that asks for another one.
