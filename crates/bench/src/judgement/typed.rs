@@ -331,6 +331,19 @@ mod tests {
         }
     }
 
+    /// Paths of several devices stand in one line; a comma in the name of one is its own.
+    #[test]
+    fn the_paths_of_several_devices_are_told_apart() {
+        let of = |device: &str, path: &str| {
+            let kept = [("device", device), ("path", path)];
+            let kept = kept.map(|(name, text)| (name.to_owned(), text.to_owned()));
+            Place::of(&[RunRecord { environment: kept.into(), ..RunRecord::default() }]).set
+        };
+        assert_eq!(of("sda", "/srv/a, b"), ["/srv/a, b"]);
+        assert_eq!(of("sda, sdb", "/dev/sda, /dev/sdb"), ["/dev/sda", "/dev/sdb"]);
+        assert_eq!(of("sda", ""), ["PATH"]);
+    }
+
     #[test]
     fn each_line_has_its_undo() {
         let check = |found: Vec<(String, String)>, expected: &[(&str, &str)]| {

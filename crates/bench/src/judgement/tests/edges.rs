@@ -66,6 +66,9 @@ fn short_runs_are_told_where_they_were_timed() {
     assert!(!said(&factors, &runs).contains("a typical run took"));
     runs.iter_mut().for_each(|run| run.started_unix_seconds = 1_700_000_000);
     assert!(said(&factors, &runs).contains("a typical run took 100 ms only"));
+    // A second is none.
+    runs.iter_mut().for_each(|run| run.seconds = 1.0);
+    assert!(!said(&factors, &runs).contains("a typical run took"));
 }
 
 /// A fixed time for each file is told where the times of files lie on a line.
@@ -95,8 +98,9 @@ fn a_fixed_time_of_files_is_told_of_a_line() {
 fn a_course_is_told_of_runs_that_are_long_enough() {
     let levels = [Level::Number(1), Level::Number(2)].map(|level| (level, 100e6));
     let (factors, mut runs) = runs_at("depth", &levels, 3);
-    let mut at = |seconds: f64| {
+    let mut at = |seconds: f64, filemarks: f64| {
         for run in &mut runs {
+            run.measures.insert("filemarks".to_owned(), filemarks);
             run.seconds = seconds * (1.0 + 0.001 * (run.repeat % 3) as f64);
             let bytes = (0..101).map(|step| 1000 + step % 3 + if step > 50 { 1000 } else { 0 });
             let series = Series { step_seconds: run.seconds / 100.0, bytes: bytes.collect() };
@@ -105,8 +109,10 @@ fn a_course_is_told_of_runs_that_are_long_enough() {
         said(&factors, &runs)
     };
     let course = "the rate changes within the run";
-    assert!(at(2.0).contains(course), "{}", at(2.0));
-    assert!(!at(0.5).contains(course), "{}", at(0.5));
+    assert!(at(2.0, 1.0).contains(course), "{}", at(2.0, 1.0));
+    assert!(!at(0.5, 1.0).contains(course), "{}", at(0.5, 1.0));
+    // At each filemark no data pass, which is told as what it is.
+    assert!(!at(2.0, 2.0).contains(course), "{}", at(2.0, 2.0));
 }
 
 /// What the kernel cuts is told by the settings of the cell that it is told of.
@@ -127,4 +133,41 @@ fn requests_are_judged_by_the_settings_of_their_own_runs() {
     };
     assert!(with("64").contains("max_sectors_kb"), "{}", with("64"));
     assert_eq!(with("1280"), with("64"));
+}
+
+/// What large requests come to is told below what holds them, and not where nothing can pass so
+/// fast.
+#[test]
+fn a_curve_ends_at_what_is_possible() {
+    let rates =
+        BLOCKS.map(|bytes| (Level::Number(bytes), 1.0 / (1.0 / 200e6 + 200e-6 / bytes as f64)));
+    let (factors, runs) = runs_at("block_bytes", &rates, 5);
+    let with = |limits: &[f64]| {
+        let limit = |&bytes_per_second: &f64| crate::model::PhysicalLimit {
+            name: "the cable".to_owned(),
+            bytes_per_second,
+        };
+        let limits = limits.iter().map(limit).collect();
+        let judgement = judge(&factors, &runs, &Options { limits, ..Options::default() });
+        judgement.sentences.iter().any(|one| one.text.contains("the data alone pass at"))
+    };
+    assert!(with(&[]) && with(&[1e9]) && !with(&[50e6]));
+}
+
+/// Few repeats do not show whether runs are of two kinds.
+#[test]
+fn two_kinds_of_runs_need_repeats() {
+    let levels = [Level::Number(1), Level::Number(2)].map(|level| (level, 100e6));
+    let said = |repeats| {
+        let (factors, runs) = runs_at("depth", &levels, repeats);
+        said(&factors, &runs).contains("whether there are two speeds rather than one")
+    };
+    assert!(said(2) && said(3) && !said(40));
+}
+
+#[test]
+fn subjects_have_their_words() {
+    use Subject::{Cost, Doubt, Finding, Gain, Seen, Set};
+    let words = ["set", "gain", "cost", "finding", "seen once", "not known"];
+    assert_eq!([Set, Gain, Cost, Finding, Seen, Doubt].map(Subject::name), words);
 }
