@@ -417,3 +417,32 @@ impl<'a> Problems<'a> {
         self.found.push(MetadataProblem { path: self.path.to_vec(), what, source });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While its content is written nobody else can do more with a file than in the end.
+    #[test]
+    fn a_file_is_made_with_no_more_than_its_permissions() {
+        let policy = MetadataPolicy {
+            owners: Owners::Ignore,
+            modes: Modes::Exact,
+            privileges: Privileges::WithOwner,
+            attributes: Attributes::Read,
+            umask: 0,
+        };
+        for (mode, has_extra, made) in
+            [(0o600, false, 0o600), (0o4755, false, 0o755), (0o444, true, 0o644), (0, false, 0)]
+        {
+            let metadata = Metadata {
+                archived_owner: ArchivedOwner { uid: None, gid: None },
+                mode,
+                lost_bits: false,
+                modified: Timestamp::default(),
+                extra: has_extra.then(Box::default),
+            };
+            assert_eq!(policy.creation_mode(&metadata), made, "{mode:o}");
+        }
+    }
+}

@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
-use archive::member::Kind;
+use archive::member::{Kind, Timestamp};
 use tree::*;
 
 use crate::fixture::{Archived, destination, file, hard_link, link, other, restore_one};
@@ -151,4 +152,33 @@ fn owners_and_devices_are_compared() {
         },
         &[Difference::Device { live_major: 1, live_minor: 5 }],
     );
+}
+
+/// Archives that keep whole seconds are compared to the second, others to the nanosecond.
+#[test]
+fn times_are_compared_as_they_were_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("file");
+    std::fs::write(&path, "").unwrap();
+    let at = |seconds, nanoseconds| {
+        let time = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    };
+    let options = CompareOptions { attributes: Attributes::Ignore, owners: CompareOwners::Ignore };
+    let mut live = LiveTree::open(home.path(), options, Arc::new(Accounts::load())).unwrap();
+    let cases = [
+        ((1000, 0), (1000, 500), true),
+        ((1000, 7), (1000, 500), false),
+        ((1000, 7), (1000, 7), true),
+        ((1000, 500), (1000, 0), false),
+        ((1000, 0), (1001, 0), false),
+    ];
+    for (was, is, same) in cases {
+        at(is.0, is.1);
+        let mut archived = file("file", b"").member;
+        archived.mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+        archived.modified = Timestamp { seconds: was.0 as i64, nanoseconds: was.1 };
+        let differences = live.compare(&archived).unwrap().differences;
+        assert_eq!(differences.is_empty(), same, "{was:?} {is:?}: {differences:?}");
+    }
 }

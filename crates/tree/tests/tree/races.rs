@@ -138,6 +138,13 @@ fn a_directory_swapped_for_a_link_is_not_entered() {
 /// was still to come of it is told to be missing, and the walk goes on above.
 #[test]
 fn a_level_that_moved_away_is_told() {
+    check_moved_away(5, false);
+    check_moved_away(5, true);
+}
+
+/// Level `five` moves away; `is_done` says that nothing was still to come of it: then nothing is
+/// missing.
+fn check_moved_away(five: usize, is_done: bool) {
     let home = tempfile::tempdir().unwrap();
     let source = home.path().join("source");
     let down = |levels: usize| -> PathBuf {
@@ -147,22 +154,27 @@ fn a_level_that_moved_away_is_told() {
     let levels = OPEN_LEVELS_MAX + 20;
     fs::create_dir_all(down(levels)).unwrap();
     for level in 1..levels {
-        fs::write(down(level).join("e-after"), "").unwrap();
+        if !(is_done && level == five) {
+            fs::write(down(level).join("e-after"), "").unwrap();
+        }
     }
     let mut scan = Scan::start(std::slice::from_ref(&source), no_look_ahead()).unwrap();
     let mut entries = Vec::new();
     let bottom = down(levels).to_str().unwrap()[1..].to_string();
     draw_until(&mut scan, &bottom, &mut entries);
-    // Level 6 is put elsewhere, so the way up from it leads to another level 5, which is level 5
-    // by name but another directory.
-    fs::rename(down(6), home.path().join("moved")).unwrap();
-    fs::rename(down(5), home.path().join("old-five")).unwrap();
-    fs::create_dir(down(5)).unwrap();
+    // The level below is put elsewhere, so the way up from it leads to another level 5, which is
+    // level 5 by name but another directory.
+    fs::rename(down(five + 1), home.path().join("moved")).unwrap();
+    fs::rename(down(five), home.path().join("old-five")).unwrap();
+    fs::create_dir(down(five)).unwrap();
     let problems = draw_rest(&mut scan, &mut entries);
-    let moved: Vec<_> = problems.iter().map(|problem| problem.what).collect();
-    assert_eq!(moved, [ScanProblemKind::Moved]);
-    let five = down(5).to_str().unwrap()[1..].to_string();
-    assert_eq!(String::from_utf8_lossy(&problems[0].path), five);
+    let moved: Vec<_> = problems
+        .iter()
+        .map(|problem| (problem.what, String::from_utf8_lossy(&problem.path).into_owned()))
+        .collect();
+    let path = down(five).to_str().unwrap()[1..].to_string();
+    let expected = if is_done { vec![] } else { vec![(ScanProblemKind::Moved, path)] };
+    assert_eq!(moved, expected);
     let after = paths(&entries).iter().filter(|path| path.ends_with("e-after")).count();
     assert_eq!(after, levels - 1 - 1, "all but that of level 5");
 }
