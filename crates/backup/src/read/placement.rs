@@ -70,3 +70,51 @@ impl Placement {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    const RUNS: [(u64, u64); 4] = [(0, 3), (10, 0), (20, 4), (100, 5)];
+
+    /// Where each stored byte belongs.
+    fn places(is_sparse: bool) -> Vec<u64> {
+        if !is_sparse {
+            return (0..12).collect();
+        }
+        RUNS.iter().flat_map(|(offset, length)| *offset..offset + length).collect()
+    }
+
+    /// Stored bytes come in pieces, of which some are missing: the others lie where they would.
+    #[test]
+    fn what_is_missing_moves_nothing() {
+        for is_sparse in [false, true] {
+            let places = places(is_sparse);
+            for first in 0..=places.len() {
+                for second in first..=places.len() {
+                    let extent =
+                        |(offset_bytes, length_bytes)| Extent { offset_bytes, length_bytes };
+                    let runs = is_sparse.then(|| RUNS.map(extent).to_vec());
+                    let mut placement = Placement { runs, run: 0, filled_bytes: 0 };
+                    let stored: Vec<u8> = (0..places.len() as u8).collect();
+                    let mut found = Vec::new();
+                    let mut put = |offset: u64, bytes: &[u8]| {
+                        found.extend(bytes.iter().zip(offset..).map(|(byte, at)| (*byte, at)));
+                        Ok::<_, Infallible>(())
+                    };
+                    placement.place(&stored[..first], &mut put).unwrap();
+                    placement.skip((second - first) as u64);
+                    placement.place(&stored[second..], &mut put).unwrap();
+                    let expected = stored.iter().copied().zip(places.iter().copied());
+                    let missing = first..second;
+                    let expected: Vec<(u8, u64)> = expected
+                        .filter(|(byte, _)| !missing.contains(&usize::from(*byte)))
+                        .collect();
+                    assert_eq!(found, expected, "{is_sparse} {first}..{second}");
+                }
+            }
+        }
+    }
+}
