@@ -5,7 +5,7 @@ use std::fs;
 use std::num::NonZero;
 use std::path::Path;
 
-use backup::restore::{Checksums, RestoreOptions};
+use backup::restore::{Checksums, RestoreError, RestoreOptions};
 use backup::selection::{NotFound, Selection};
 use flow::backend::Engine;
 use flow::cancel::Cancel;
@@ -156,6 +156,22 @@ fn paths_are_selected_and_components_stripped() {
     assert_eq!(kept.warnings(), ["nothing/here: not found in the archive"]);
     assert_same_tree(&harness.path("tree/folder1"), &harness.path("out/folder1"), Times::Seconds);
     assert_eq!(fs::read_dir(harness.path("out")).unwrap().count(), 1);
+}
+
+/// What is left of no path is no restore that had nothing to do.
+#[test]
+fn more_components_than_paths_have() {
+    let harness = Harness::new();
+    harness.tree("tree");
+    shell("tar -cf a.tar tree", harness.folder.path());
+    let options = RestoreOptions {
+        from: harness.path("a.tar").into(),
+        strip_components: 99,
+        ..Default::default()
+    };
+    let error = harness.try_restore(options, "out", &Kept::default()).unwrap_err();
+    let is_told = matches!(error, RestoreError::NothingLeft { strip_components: 99 });
+    assert!(is_told, "{error:?}");
 }
 
 /// Restores `a.tar` to `out`, by so many threads, with nothing to warn of.
