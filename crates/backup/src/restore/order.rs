@@ -576,3 +576,18 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
         None => (b"", path),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_its_directory_and_its_name() {
+        let check = |path: &str, directory: &str, name: &str| {
+            assert_eq!(split(path.as_bytes()), (directory.as_bytes(), name.as_bytes()), "{path}");
+        };
+        check("a/b/c", "a/b", "c");
+        check("c", "", "c");
+        check("", "", "");
+    }
+}
