@@ -205,6 +205,9 @@ pub struct RunReport {
     /// What each block cost, of a run with one thread at each end of one ring.
     #[serde(skip)]
     pub steps: Option<StreamSteps>,
+    /// Blocks of the source that cannot be read, where that is a tape.
+    #[serde(skip)]
+    pub unreadable_blocks: u64,
     /// Pieces that were compressed, each by one thread, where that is done in pieces.
     #[serde(skip)]
     pub compressed_pieces: Option<u64>,

@@ -44,20 +44,6 @@ pub struct Verdict {
     pub text: String,
 }
 
-impl Verdict {
-    /// The same of a run that met `blocks` blocks of a tape that cannot be read: they are damage,
-    /// also beside a volume that was left out.
-    #[must_use]
-    pub fn with_unreadable_blocks(self, blocks: u64) -> Verdict {
-        if self.state != State::Incomplete || blocks == 0 {
-            return self;
-        }
-        let rest = self.text.strip_prefix("INCOMPLETE: ").unwrap_or(&self.text);
-        let blocks = counted(blocks, "block of the tape", "blocks of the tape");
-        Verdict { state: State::Damaged, text: format!("DAMAGED: {blocks} cannot be read; {rest}") }
-    }
-}
-
 /// Objects that are told apart when they are counted; more are counted as often as they come.
 const TOLD_APART_MAX: usize = 1 << 20;
 
@@ -106,7 +92,7 @@ impl Tally {
 
     /// The verdict on a run.
     pub fn verdict(&self, run: &RunReport) -> Verdict {
-        let (state, word) = match self.worst(run.command) {
+        let (state, word) = match self.worst(run) {
             None => return nothing(run),
             Some(state @ State::Damaged) => (state, "DAMAGED"),
             Some(state @ State::Later) => (state, "LATER VERSION"),
@@ -125,10 +111,12 @@ impl Tally {
         Verdict { state, text: format!("{word}: {}", clauses.join("; ")) }
     }
 
-    fn worst(&self, command: Command) -> Option<State> {
-        // What is on a volume that was left out is lost to this run, and no damage.
-        let left_out = matches!(command, Command::Restore | Command::List)
-            && self.kinds.contains_key(&Harm::Unseen);
+    fn worst(&self, run: &RunReport) -> Option<State> {
+        // What is on a volume that was left out is lost to this run, and no damage. Blocks of one
+        // that was there are.
+        let left_out = matches!(run.command, Command::Restore | Command::List)
+            && self.kinds.contains_key(&Harm::Unseen)
+            && run.unreadable_blocks == 0;
         let state = |harm: &Harm| match harm {
             Harm::Damage | Harm::Blocks | Harm::CutOff if left_out => State::Incomplete,
             Harm::Damage | Harm::Blocks | Harm::CutOff => State::Damaged,
@@ -278,14 +266,11 @@ mod tests {
         assert_eq!(tally.verdict(&run(Command::Restore)).state, State::Damaged);
         // A volume that the user left out is no damage of the others.
         tally.count(Harm::Unseen, "", "volume 2 was left out: what is on it is missing");
-        let incomplete = tally.verdict(&run(Command::Restore));
-        assert_eq!(incomplete.state, State::Incomplete);
-        assert_eq!(incomplete.clone().with_unreadable_blocks(0), incomplete);
-        // Those of a volume that was there are.
-        let damaged = incomplete.clone().with_unreadable_blocks(2);
-        let rest = incomplete.text.strip_prefix("INCOMPLETE: ").unwrap();
-        let text = format!("DAMAGED: 2 blocks of the tape cannot be read; {rest}");
-        assert_eq!((damaged.state, damaged.text), (State::Damaged, text));
+        for command in [Command::Restore, Command::List] {
+            assert_eq!(tally.verdict(&run(command)).state, State::Incomplete);
+            let beside = RunReport { unreadable_blocks: 1, ..run(command) };
+            assert_eq!(tally.verdict(&beside).state, State::Damaged);
+        }
     }
 
     #[test]

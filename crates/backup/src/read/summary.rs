@@ -63,6 +63,7 @@ impl ReadSummary {
         run.label_seconds = tape.report.label_seconds;
         run.winding_seconds = tape.report.winding_seconds;
         run.change_seconds = tape.report.change_seconds;
+        run.unreadable_blocks = tape.report.lost_blocks;
         for text in tape.notes {
             warnings.note(b"", text);
         }

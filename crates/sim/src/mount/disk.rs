@@ -296,7 +296,8 @@ impl DiskUnmounter {
 /// Mounts with a descriptor whose number is above that of the loop device. The end of a process
 /// closes its files by their numbers, and once nobody serves the folder the loop device cannot
 /// write what it still has: that end would hang. Another thread that closes a file meanwhile leaves
-/// a lower number to the folder, and then it is mounted again.
+/// a lower number to the folder, and then it is mounted again; after [`MOUNTS_MAX`] times it stays
+/// as it is, since a disk is worth more than a clean end of a process that is killed.
 fn behind(
     reserved: &mut Option<LoopDevice>,
     mount: impl Fn() -> Result<Session<Folder<DiskFiles>>, MountError>,

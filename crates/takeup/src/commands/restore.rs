@@ -16,7 +16,7 @@ use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
 use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, print_with, summarise_with};
+use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, print_with, summarise};
 use crate::recording::RecordArgs;
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::{Terminal, to_standard_error};
@@ -137,11 +137,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
         to_standard_error(EXISTING_HINT);
     }
     to_standard_error(&near_hints(&report.not_found));
-    let lost_blocks = report.tape.as_ref().map_or(0, |tape| tape.lost_blocks);
-    let summary = summarise_with(report.run.clone(), &mut terminal, |summary| {
-        let verdict = std::mem::take(&mut summary.verdict);
-        summary.verdict = verdict.with_unreadable_blocks(lost_blocks);
-    });
+    let summary = summarise(report.run.clone(), &mut terminal);
     let (checksums, mut text) = match report.checksums {
         Checksums::Unknown => (json!(null), String::new()),
         Checksums::Hold { blocks } => (

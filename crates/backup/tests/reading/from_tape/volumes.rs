@@ -7,6 +7,7 @@ use backup::read::ReadFailure;
 use backup::restore::RestoreError;
 use sets::TapeReadFailure;
 use sets::{Refused, VolumePurpose};
+use sim::tape::Faults;
 
 use super::harness::{Clerk, TapeHarness};
 
@@ -186,6 +187,28 @@ fn what_is_behind_a_first_volume_that_is_missing_is_held_against_the_index_where
             let path = String::from_utf8_lossy(&problem.path).into_owned();
             assert!(!whole.contains_key(&path), "{compression}: {path}: {}", problem.what);
             assert!(!problem.what.contains("checksum of the"), "{compression}: {}", problem.what);
+        }
+    }
+}
+
+/// What is left out is not unreadable, and what is unreadable beside it is not left out.
+#[test]
+fn unreadable_blocks_are_those_of_volumes_that_are_there() {
+    for compression in COMPRESSIONS {
+        let (harness, volumes) = over_volumes(compression, 4096);
+        let mut harness = TapeHarness { clerk: Clerk::Has(volumes), ..harness };
+        harness.without_volumes = vec![2];
+        for (number, faults) in [Faults::default(), Faults::unreadable([9])].into_iter().enumerate()
+        {
+            let unreadable = number as u64;
+            harness.library.cartridges()[0].set_faults(faults);
+            harness.library.load(0);
+            let (report, kept) = harness.restore(&format!("out{number}"));
+            kept.expect_warning("volume 2 was left out");
+            assert_eq!(report.run.unreadable_blocks, unreadable, "{compression}");
+            harness.library.load(0);
+            let report = harness.verify(None).0.unwrap();
+            assert_eq!(report.run.unreadable_blocks, unreadable, "{compression}");
         }
     }
 }

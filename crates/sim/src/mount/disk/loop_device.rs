@@ -12,9 +12,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
+use rustix::io::{DupFlags, dup3};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Setter};
 
 use super::backing::Access;
@@ -149,15 +150,23 @@ impl LoopDevice {
         for _ in 1..TRIES_MAX {
             match self.configure(file, name) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    let Self { device, access, .. } = self;
-                    drop(device);
-                    self = LoopDevice::reserve(access)?;
+                    self = self.replaced()?;
                 }
                 configured => return self.checked(configured),
             }
         }
         let configured = self.configure(file, name);
         self.checked(configured)
+    }
+
+    /// Another device that is free, with the descriptor of this one: whoever has ordered the two by
+    /// their numbers need not look again.
+    fn replaced(self) -> Result<LoopDevice, LoopError> {
+        let LoopDevice { device, path, access } = LoopDevice::reserve(self.access)?;
+        let mut descriptor = OwnedFd::from(self.device);
+        dup3(&device, &mut descriptor, DupFlags::CLOEXEC)
+            .map_err(|error| LoopError::Open { path: path.clone(), source: error.into() })?;
+        Ok(LoopDevice { device: File::from(descriptor), path, access })
     }
 
     /// Puts the settings of its queue back that decide in which order and how large requests arrive
@@ -251,5 +260,24 @@ impl LoopDevice {
                 Ok(self)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files that are closed meanwhile leave lower numbers, and others higher ones.
+    #[test]
+    fn a_device_that_was_taken_is_replaced_under_its_number() {
+        needs::require!(LoopDevices);
+        let lower = File::open("/dev/null").unwrap();
+        let device = LoopDevice::reserve(Access::ReadWrite).unwrap();
+        let number = device.number();
+        drop(lower);
+        let replaced = device.replaced().unwrap();
+        assert_eq!(replaced.number(), number);
+        let open = fs::read_link(format!("/proc/self/fd/{number}")).unwrap();
+        assert_eq!(open, replaced.path());
     }
 }
