@@ -71,8 +71,9 @@ fn job_file(all: &[Told]) -> String {
         let _ = writeln!(
             text,
             "[{name}]\nstonewall\nfilename={name}\nfilesize={}\nioengine={engine}\n\
-             bs={block_bytes}\nrw={rw}\nrwmixread={:.0}\ndirect={}\niodepth={depth}\nnumber_ios={OPERATIONS}\nio_size=1g\n\
-             norandommap=1\nthinktime=40ms\nthinktime_blocks=50",
+             bs={block_bytes}\nrw={rw}\nrwmixread={:.0}\ndirect={}\niodepth={depth}\n\
+             number_ios={OPERATIONS}\nio_size=1g\nnorandommap=1\n\
+             thinktime=40ms\nthinktime_blocks=50",
             (2 << 20).max(16 * block_bytes),
             read_share * 100.0,
             u8::from(*direct),
