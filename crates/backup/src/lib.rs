@@ -17,3 +17,6 @@ pub mod selection;
 mod spool;
 pub mod verify;
 mod warnings;
+
+#[cfg(test)]
+mod echoes;

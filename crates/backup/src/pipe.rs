@@ -314,7 +314,7 @@ fn read_source(
 
 /// Why one of the stages ended early.
 #[derive(Debug, thiserror::Error)]
-enum Ended {
+pub(crate) enum Ended {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]

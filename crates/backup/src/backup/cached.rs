@@ -244,6 +244,7 @@ fn is_cached(file: &OwnedFd, range: Range<u64>) -> bool {
 #[cfg(test)]
 mod tests {
     use std::thread::{scope, yield_now};
+    use std::time::Duration;
 
     use archive::index::ContentTree;
     use archive::member::Extent;
@@ -318,6 +319,23 @@ mod tests {
 
     fn account() -> Account {
         Stage::new(StageKind::Read).open()
+    }
+
+    #[test]
+    fn the_last_one_at_a_block_wakes_who_waits_for_it() {
+        let case = Case::new();
+        let mut progress = lock(&case.cached.progress);
+        (progress.is_over, progress.copying) = (true, 1);
+        scope(|scope| {
+            // It can be missed only once this one waits, and gives up the lock.
+            scope.spawn(|| drop(Copying(&case.cached)));
+            let long = Duration::from_secs(30);
+            while progress.copying > 0 {
+                let waited = case.cached.idle.wait_timeout(progress, long).unwrap();
+                assert!(!waited.1.timed_out(), "nobody woke it");
+                progress = waited.0;
+            }
+        });
     }
 
     #[test]

@@ -151,6 +151,24 @@ mod tests {
     }
 
     #[test]
+    fn what_costs_most_speed_is_given_up_last() {
+        let parts = |it: InHand| {
+            let directories = it.look_ahead.directories;
+            [it.batches_waiting, it.placed_waiting, it.batch_items, directories, it.read_threads]
+        };
+        let enough = [8, 8, 16, 16, 8];
+        let all = parts(WANTED);
+        for limit in 48..10_000 {
+            let left = parts(WANTED.fit(limit));
+            assert!(left.iter().all(|&part| part > 0), "{limit}: {left:?}");
+            let last = (0..5).rfind(|&part| left[part] < all[part]).unwrap_or(0);
+            for part in 0..last {
+                assert!(left[part] <= enough[part], "{limit}: {left:?}");
+            }
+        }
+    }
+
+    #[test]
     fn files_that_wait_at_their_places_count() {
         let fewer = InHand { placed_waiting: 1, placed_threads: 1, ..WANTED };
         let more = PLACED_WAITING + PLACED_THREADS - 2;

@@ -230,3 +230,71 @@ fn fill_slice(file: &OwnedFd, offset_bytes: u64, slice: &mut [u8], problem: &mut
     }
     slice[filled..].fill(0);
 }
+
+#[cfg(test)]
+mod tests {
+    use archive::member::{Member, Timestamp};
+    use flow::cancel::Cancel;
+    use flow::ring::{RingOptions, ring};
+    use tree::{Identity, Version};
+
+    use super::*;
+
+    /// A file that had so many bytes when it was looked at.
+    fn draft(content_bytes: u64) -> Draft {
+        let member = Member {
+            path: b"file".to_vec(),
+            kind: Kind::File,
+            mode: 0o644,
+            uid: 0,
+            gid: 0,
+            user: Vec::new(),
+            group: Vec::new(),
+            modified: Timestamp::default(),
+            size_bytes: content_bytes,
+            sparse: None,
+            xattrs: Vec::new(),
+            acl_access: None,
+            acl_default: None,
+        };
+        let time = Timestamp::default();
+        let captured = Captured {
+            member,
+            file: None,
+            identity: Identity { device: 1, inode: 1 },
+            links: 1,
+            generation: None,
+            version: Version { size_bytes: content_bytes, modified: time, changed: time },
+            allocated_units: content_bytes / UNIT_BYTES,
+            turned_from: None,
+            attributes_problem: None,
+        };
+        Draft { captured, header: 0..0, content_bytes, warnings: Vec::new() }
+    }
+
+    /// The end of a file lies where units of direct reads end, or elsewhere; it has the size that
+    /// it was seen with, or less.
+    #[test]
+    fn a_file_that_is_read_past_the_page_cache_may_have_become_shorter() {
+        let folder = tempfile::tempdir().unwrap();
+        for (now, before) in [(3000, 3000), (2048, 2048), (2048, 3000), (2047, 3000), (0, 3000)] {
+            let path = folder.path().join("file");
+            let mut expected = samples::noise(1, now);
+            std::fs::write(&path, &expected).unwrap();
+            expected.resize(before, 0);
+            let file = OwnedFd::from(std::fs::File::open(&path).unwrap());
+            let options = RingOptions { block_bytes: 4096, blocks: 2, consumers: 1 };
+            let (producer, consumers) = ring(options, Cancel::new()).unwrap();
+            let mut reservation = producer.try_reserve(4096).unwrap();
+            let mut draft = draft(before as u64);
+            let hash = fill_direct(&file, &mut draft, &mut reservation.filler());
+            assert_eq!(hash, ContentHasher::hash_whole(&expected), "{now} of {before}");
+            let warning = format!("ended at byte {now}, the rest is zeros");
+            assert_eq!(draft.warnings, if now < before { vec![warning] } else { Vec::new() });
+            reservation.commit();
+            expected.resize(padded(before as u64) as usize, 0);
+            let block = consumers[0].try_next().unwrap().unwrap();
+            assert!(block[..expected.len()] == expected[..], "{now} of {before}");
+        }
+    }
+}

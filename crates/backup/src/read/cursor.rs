@@ -377,3 +377,34 @@ impl<'a> Cursor<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flow::account::Stage;
+    use flow::cancel::Cancel;
+    use flow::ring::{RingOptions, ring};
+    use flow::run::StageKind;
+
+    use super::*;
+
+    #[test]
+    fn a_ring_says_when_the_next_block_is_not_there_yet() {
+        let options = RingOptions { block_bytes: 512, blocks: 4, consumers: 1 };
+        let (producer, mut consumers) = ring(options, Cancel::new()).unwrap();
+        let mut supply = RingSupply { first: None, consumer: consumers.remove(0) };
+        let mut account = Stage::new(StageKind::Parse).open();
+        assert!(supply.would_wait());
+        for byte in [1, 2] {
+            let mut reservation = producer.try_reserve(512).unwrap();
+            reservation.filler().put(&[byte; 512]);
+            reservation.commit();
+        }
+        assert!(!supply.would_wait());
+        supply.first = supply.next_block(&mut account).unwrap();
+        assert!(!supply.would_wait());
+        for byte in [1, 2] {
+            assert_eq!(supply.next_block(&mut account).unwrap().unwrap()[0], byte);
+        }
+        assert!(supply.would_wait());
+    }
+}

@@ -183,3 +183,27 @@ impl fmt::Display for Damage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_said_where_it_is_known() {
+        let shown = |kind: DamageKind, length_bytes: u64| {
+            let at = ArchiveOffset::new(512);
+            let damage = Damage { path: Vec::new(), kind, offset_bytes: at, length_bytes };
+            damage.to_string()
+        };
+        let lost = || DamageKind::Lost { why: "no sector".to_owned() };
+        let of_block = || DamageKind::Checksum { what: "checksum" };
+        for (kind, length_bytes, said) in [
+            (lost(), 0, "an unknown number of bytes is missing at byte 512: no sector"),
+            (lost(), 7, "7 bytes are missing at byte 512: no sector"),
+            (of_block(), 0, "the checksum of the content does not hold"),
+            (of_block(), 7, "the checksum of the 7 bytes at byte 512 does not hold"),
+        ] {
+            assert_eq!(shown(kind, length_bytes), said);
+        }
+    }
+}

@@ -114,7 +114,8 @@ impl Decompress {
 
     /// What the frames or members were like that went by.
     pub fn outside(&self) -> Outside {
-        Outside { table: self.table().state(), headers: lock(&self.frames).headers() }
+        let table = self.table().state();
+        Outside { table, headers: lock(&self.frames).headers(table) }
     }
 
     fn watch_frame(&self, bytes: &[u8], offset_bytes: StoredOffset) {

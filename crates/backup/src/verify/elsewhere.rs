@@ -85,5 +85,23 @@ mod tests {
         let outside = [b"../home/srv".to_vec(), b"/".to_vec(), Vec::new()];
         assert_eq!(probably_meant(&root.join("other"), &outside), None);
         assert_eq!(probably_meant(&root.join("none"), &names), None);
+        assert_eq!(probably_meant(&root, &[]), None);
+    }
+
+    #[test]
+    fn a_folder_is_another_one_only_where_next_to_nothing_is_there() {
+        let tree = tempfile::tempdir().unwrap();
+        let of = |compared: u64, missing: u64| {
+            let mut report = VerifyReport::default();
+            report.checked.compared = compared;
+            report.missing.total = missing;
+            look(tree.path(), &report)
+        };
+        let elsewhere = Some(Elsewhere { probably: None });
+        assert_eq!(of(0, 0), None);
+        assert_eq!(of(100, 0), None);
+        assert_eq!(of(100, 89), None);
+        assert_eq!(of(100, 90), elsewhere);
+        assert_eq!(of(1, 1), elsewhere);
     }
 }

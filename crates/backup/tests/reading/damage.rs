@@ -285,3 +285,27 @@ fn archives_cut_up_at_random_are_read_to_an_end() {
         }
     }
 }
+
+/// The end mark begins a block of the ring, or lies within one, and nobody can tell how long the
+/// last member was.
+#[test]
+fn behind_a_lost_header_the_end_mark_is_seen_wherever_blocks_are_cut() {
+    for end_bytes in [1 << 20, (1 << 20) - 512, (1 << 20) + 512, 2000 * 512] {
+        let harness = Harness::new();
+        let folder = harness.folder.path();
+        fs::write(folder.join("first"), [b'f'; 512]).unwrap();
+        fs::write(folder.join("last"), vec![b'l'; end_bytes - 3 * 512]).unwrap();
+        shell("tar --format=ustar -b 1 -cf a.tar first last", folder);
+        let mut bytes = fs::read(harness.path("a.tar")).unwrap();
+        assert_eq!(bytes.len(), end_bytes + 1024);
+        bytes[1024..1536].fill(0x55);
+        let (report, kept) = verify_archive(&write(&harness.path("a.tar"), &bytes), None);
+        assert!(!report.is_sound());
+        let told = kept.warnings();
+        let of_end = told.iter().filter(|line| line.contains("end-of-archive mark"));
+        assert_eq!(of_end.count(), 0, "{end_bytes}: {told:?}");
+        let cut = write(&harness.path("cut.tar"), &bytes[..end_bytes]);
+        let (_, kept) = verify_archive(&cut, None);
+        kept.expect_warning("without an end-of-archive mark");
+    }
+}

@@ -177,6 +177,25 @@ fn damage_inside_is_named_and_damage_outside_is_not_met() {
     }
 }
 
+/// What was not asked for is in the same block, and damaged as well.
+#[test]
+fn damage_is_named_of_what_is_restored_alone() {
+    let harness = Harness::new();
+    let tree = big_tree(&harness, 0);
+    let archive = archive_of(&harness, &tree, "none");
+    let mut bytes = fs::read(&archive).unwrap();
+    for path in ["f3/small20", "f3/small21"] {
+        let content = fs::read(tree.join(path)).unwrap();
+        let at = bytes.windows(content.len()).position(|window| window == content).unwrap();
+        bytes[at] ^= 1;
+    }
+    fs::write(&archive, &bytes).unwrap();
+    let (_, kept) = restore(&harness, &archive, &["f3/small20"], "one");
+    kept.expect_warning("small20");
+    let named = |path: &str| kept.warnings().iter().filter(|it| it.contains(path)).count();
+    assert_eq!((named("small20"), named("small21")), (1, 0), "{:?}", kept.warnings());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

@@ -3,7 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::harness::{Harness, run, shell, verify_archive};
+use backup::verify::{PageCache, ReadFrom, VerifyOptions};
+use flow::cancel::Cancel;
+
+use crate::harness::{Harness, Kept, run, shell, verify_archive};
 
 #[test]
 fn a_foreign_archive_is_sound_and_has_no_hashes() {
@@ -73,4 +76,25 @@ fn data_in_the_hole_of_a_sparse_file_differs() {
     let (report, _) = verify_archive(&harness.path("a.tar"), Some(folder));
     assert_eq!(report.differs.total, 1, "{report:?}");
     assert_eq!(report.differs.items[0].content_differs_at_bytes, Some(6 << 20));
+}
+
+/// Of a file the page cache is asked to let go, unless it shall be used; of a stream there is none.
+#[test]
+fn where_an_archive_was_read_from_is_said() {
+    let harness = Harness::new();
+    let tree = harness.tree("tree");
+    shell("tar --format=posix -cf a.tar tree", tree.parent().unwrap());
+    let verify = |from: &str, cache: PageCache| {
+        let options =
+            VerifyOptions { from: harness.path(from).into(), cache, ..Default::default() };
+        backup::verify::verify(options, &Kept::default(), &Cancel::new()).unwrap().read_from
+    };
+    assert_eq!(verify("a.tar", PageCache::Used), ReadFrom::Cache);
+    let dropped = verify("a.tar", PageCache::Dropped);
+    assert!(!matches!(dropped, ReadFrom::Stream | ReadFrom::Cache), "{dropped:?}");
+    shell("mkfifo fifo", harness.folder.path());
+    std::thread::scope(|scope| {
+        scope.spawn(|| shell("cat a.tar >fifo", harness.folder.path()));
+        assert_eq!(verify("fifo", PageCache::Used), ReadFrom::Stream);
+    });
 }
