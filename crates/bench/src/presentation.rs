@@ -17,8 +17,8 @@ use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence
 use crate::quantities::{self, Unit, title};
 use crate::record::{Cell, Experiment, Factor, Header, RunRecord, Value};
 use crate::statistics::interval::Interval;
-use report::format::{counted, duration};
-use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use report::format::{count, counted, duration};
+use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section, csv_line};
 use report::rounding::Rounding;
 use report::table::{Align, Colour, Emphasis, Table};
 
@@ -29,7 +29,7 @@ pub use times::document;
 
 /// Cells as a table for the terminal, then the sentences.
 pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
-    let table = cell_table(experiment, judgement);
+    let table = cell_table(experiment, judgement, usize::MAX);
     let recommended: Vec<usize> = (judgement.recommended.iter())
         .filter(|found| found.is(found.cell))
         .map(|found| found.cell)
@@ -83,8 +83,21 @@ fn conclusion(one: &Sentence) -> Conclusion {
     }
 }
 
-/// One row for each cell: its levels and its numbers.
-pub fn cell_table(experiment: &Experiment, judgement: &Judgement) -> PageTable {
+/// Rows of a table on a page. With more of them nobody finds one, and a browser takes seconds to
+/// open the page; the files that [`left_out`] names have all.
+const PAGE_ROWS_MAX: usize = 10_000;
+
+/// What stands above a table of some `things`, of which it shows the first `shown`.
+fn left_out(things: &str, shown: usize, all: usize, option: &str) -> String {
+    if shown == all {
+        return format!("All {things}");
+    }
+    let (shown, all) = (count(shown as u64), count(all as u64));
+    format!("The first {shown} of {all} {things}; takeup report {option} FILE writes all")
+}
+
+/// One row for each cell, up to `rows_max` of them: its levels and its numbers.
+fn cell_table(experiment: &Experiment, judgement: &Judgement, rows_max: usize) -> PageTable {
     let Header { factors, value, .. } = &experiment.header;
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
     let measured: Vec<(&str, &str)> = quantities::columns()
@@ -120,8 +133,9 @@ pub fn cell_table(experiment: &Experiment, judgement: &Judgement) -> PageTable {
         }));
         row
     };
-    let rows = judgement.cells.iter().map(row).collect();
-    PageTable { caption: "All combinations".to_owned(), columns, rows }
+    let rows: Vec<_> = judgement.cells.iter().take(rows_max).map(row).collect();
+    let caption = left_out("combinations", rows.len(), judgement.cells.len(), "--ndjson");
+    PageTable { caption, columns, rows }
 }
 
 fn runs_text(cell: &CellSummary) -> String {
@@ -147,43 +161,75 @@ fn interval_text(cell: &CellSummary, value: Value) -> String {
     }
 }
 
+/// The table of runs, with everything that was measured, row by row.
+struct RunTable<'a> {
+    experiment: &'a Experiment,
+    /// Of the measures, those that any run has.
+    measures: Vec<&'a str>,
+}
+
+impl<'a> RunTable<'a> {
+    fn new(experiment: &'a Experiment) -> RunTable<'a> {
+        let names = experiment.runs.iter().flat_map(|run| run.measures.keys());
+        let names: BTreeSet<&str> = names.map(String::as_str).collect();
+        RunTable { experiment, measures: names.into_iter().collect() }
+    }
+
+    fn columns(&self) -> Vec<(String, Cells)> {
+        let mut columns: Vec<(String, Cells)> =
+            vec![("order".into(), Cells::Numbers), ("repeat".into(), Cells::Numbers)];
+        let factors = self.experiment.header.factors.iter();
+        columns.extend(factors.map(|factor| (factor.name.clone(), Cells::Words)));
+        let numbers = ["bytes", "seconds", "bytes_per_second", "latency_p50_ns", "latency_p99_ns"];
+        let numbers = numbers.iter().chain(&self.measures);
+        columns.extend(numbers.map(|&name| (name.to_owned(), Cells::Numbers)));
+        columns.push(("error".into(), Cells::Words));
+        columns
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        self.experiment.runs.iter().map(|run| self.row(run))
+    }
+
+    fn row(&self, run: &RunRecord) -> Vec<String> {
+        let plain = |factor: &Factor| match run.cell.get(&factor.name) {
+            Some(crate::record::Level::Number(number)) => number.to_string(),
+            Some(crate::record::Level::Text(text)) => text.clone(),
+            None => String::new(),
+        };
+        let mut row = vec![run.order.to_string(), run.repeat.to_string()];
+        row.extend(self.experiment.header.factors.iter().map(plain));
+        row.push(run.bytes.to_string());
+        row.push(format!("{:.6}", run.seconds));
+        row.push(run.bytes_per_second().map_or(String::new(), |rate| format!("{rate:.0}")));
+        for share in [0.5, 0.99] {
+            let latency = run.latency.as_ref().and_then(|latency| latency.quantile_ns(share));
+            row.push(latency.map_or(String::new(), |ns| ns.to_string()));
+        }
+        row.extend(
+            self.measures.iter().map(|&name| {
+                run.measures.get(name).map_or(String::new(), |value| format!("{value}"))
+            }),
+        );
+        row.push(run.error.clone().unwrap_or_default());
+        row
+    }
+
+    /// The table, up to `rows_max` rows of it.
+    fn page_table(&self, rows_max: usize) -> PageTable {
+        let rows: Vec<_> = self.rows().take(rows_max).collect();
+        let caption = left_out("runs", rows.len(), self.experiment.runs.len(), "--csv");
+        PageTable { caption, columns: self.columns(), rows }
+    }
+}
+
 /// Every run with everything that was measured, for tables of one's own.
-pub fn run_table(experiment: &Experiment) -> PageTable {
-    let factors = &experiment.header.factors;
-    let mut names: Vec<&String> =
-        experiment.runs.iter().flat_map(|run| run.measures.keys()).collect();
-    names.sort();
-    names.dedup();
-    let mut columns: Vec<(String, Cells)> =
-        vec![("order".into(), Cells::Numbers), ("repeat".into(), Cells::Numbers)];
-    columns.extend(factors.iter().map(|factor| (factor.name.clone(), Cells::Words)));
-    let numbers = ["bytes", "seconds", "bytes_per_second", "latency_p50_ns", "latency_p99_ns"];
-    columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
-    columns.extend(names.iter().map(|name| ((*name).clone(), Cells::Numbers)));
-    columns.push(("error".into(), Cells::Words));
-    let plain = |cell: &Cell, factor: &Factor| match cell.get(&factor.name) {
-        Some(crate::record::Level::Number(number)) => number.to_string(),
-        Some(crate::record::Level::Text(text)) => text.clone(),
-        None => String::new(),
-    };
-    let rows =
-        experiment.runs.iter().map(|run| {
-            let mut row = vec![run.order.to_string(), run.repeat.to_string()];
-            row.extend(factors.iter().map(|factor| plain(&run.cell, factor)));
-            row.push(run.bytes.to_string());
-            row.push(format!("{:.6}", run.seconds));
-            row.push(run.bytes_per_second().map_or(String::new(), |rate| format!("{rate:.0}")));
-            for share in [0.5, 0.99] {
-                let latency = run.latency.as_ref().and_then(|latency| latency.quantile_ns(share));
-                row.push(latency.map_or(String::new(), |ns| ns.to_string()));
-            }
-            row.extend(names.iter().map(|name| {
-                run.measures.get(*name).map_or(String::new(), |value| format!("{value}"))
-            }));
-            row.push(run.error.clone().unwrap_or_default());
-            row
-        });
-    PageTable { caption: "All runs".to_owned(), rows: rows.collect(), columns }
+pub fn runs_as_csv(experiment: &Experiment) -> String {
+    let table = RunTable::new(experiment);
+    let mut text = csv_line(table.columns().iter().map(|(name, _)| name));
+    // A row at a time: all of them as cells take several times the room of the text.
+    table.rows().for_each(|row| text.push_str(&csv_line(&row)));
+    text
 }
 
 /// The page of an experiment.
@@ -227,8 +273,8 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
             .flatten()
             .map(|table| (table, Folding::Open))
             .chain([
-                (cell_table(experiment, judgement), Folding::Open),
-                (run_table(experiment), Folding::Folded),
+                (cell_table(experiment, judgement, PAGE_ROWS_MAX), Folding::Open),
+                (RunTable::new(experiment).page_table(PAGE_ROWS_MAX), Folding::Folded),
                 (environment_table(experiment), Folding::Folded),
             ])
             .collect(),
@@ -343,7 +389,7 @@ mod tests {
         };
         let judgement = judge(&factors, &runs, &Options::default());
         let experiment = Experiment { header, runs, torn_bytes: 0 };
-        let table = cell_table(&experiment, &judgement);
+        let table = cell_table(&experiment, &judgement, usize::MAX);
         let mean = table.columns.iter().position(|(name, _)| name == "mean").unwrap();
         let rates: Vec<&str> = table.rows.iter().map(|row| &row[mean][..]).collect();
         assert_eq!(rates, ["100 MB/s", "133 MB/s"]);
@@ -397,6 +443,9 @@ mod tests {
             tables.map(|(table, _)| table).find(|table| table.caption == name).unwrap().rows.len()
         };
         assert_eq!((rows("All combinations"), rows("All runs")), (144, 432));
+        let (few, all) = (RunTable::new(&experiment).page_table(2), runs_as_csv(&experiment));
+        assert_eq!(few.caption, "The first 2 of 432 runs; takeup report --csv FILE writes all");
+        assert_eq!((few.rows.len(), all.lines().count()), (2, 433));
         // Five factors, and what depends on what: data, compression and block size.
         assert!((7..=9).contains(&rows("Effects")), "{}", rows("Effects"));
     }

@@ -266,27 +266,25 @@ impl PageTable {
         }
         self
     }
+}
 
-    /// The table as CSV (RFC 4180), with `\n` at the end of lines. A field that a spreadsheet would
-    /// take for a formula has an apostrophe in front, which makes it text there.
-    pub fn to_csv(&self) -> String {
-        let field = |text: &String| {
-            let may_be_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-            let is_formula = may_be_formula && text.parse::<f64>().is_err();
-            let text = &if is_formula { format!("'{text}") } else { text.clone() };
-            if text.contains([',', '"', '\n', '\r']) {
-                format!("\"{}\"", text.replace('"', "\"\""))
-            } else {
-                text.clone()
-            }
-        };
-        let line = |cells: &mut dyn Iterator<Item = String>| cells.collect::<Vec<_>>().join(",");
-        let mut text = line(&mut self.columns.iter().map(|(name, _)| field(name))) + "\n";
-        for row in &self.rows {
-            text.push_str(&(line(&mut row.iter().map(field)) + "\n"));
+/// A line of CSV (RFC 4180), with `\n` at its end. A field that a spreadsheet would take for a
+/// formula has an apostrophe in front, which makes it text there.
+pub fn csv_line<'a>(fields: impl IntoIterator<Item = &'a String>) -> String {
+    let mut line = String::new();
+    for (field, number) in fields.into_iter().zip(0..) {
+        let may_be_formula = field.starts_with(['=', '+', '-', '@', '\t', '\r']);
+        let apostrophe = if may_be_formula && field.parse::<f64>().is_err() { "'" } else { "" };
+        let comma = if number > 0 { "," } else { "" };
+        if field.contains([',', '"', '\n', '\r']) {
+            let field = field.replace('"', "\"\"");
+            let _ = write!(line, "{comma}\"{apostrophe}{field}\"");
+        } else {
+            let _ = write!(line, "{comma}{apostrophe}{field}");
         }
-        text
     }
+    line.push('\n');
+    line
 }
 
 #[cfg(test)]
@@ -337,17 +335,16 @@ mod tests {
 
     #[test]
     fn csv_keeps_what_is_in_a_field() {
-        let table = PageTable {
-            caption: String::new(),
-            columns: vec![("a,b".into(), Cells::Words), ("c".into(), Cells::Numbers)],
-            rows: vec![vec!["say \"x\"".into(), "1\n2".into()]],
+        let line = |fields: &[&str]| {
+            let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
+            csv_line(&fields)
         };
+        assert_eq!(line(&["a,b", "c"]), "\"a,b\",c\n");
+        assert_eq!(line(&["", ""]), ",\n");
+        assert_eq!(line(&["say \"x\"", "1\n2"]), "\"say \"\"x\"\"\",\"1\n2\"\n");
         let formulas = ["=cmd|' /C calc'!A0", "+1+2", "-1.5e3", "@sum", "--fast", "-"];
-        let rows = formulas.map(|text| vec![text.to_owned()]).to_vec();
-        let columns = vec![("=a".into(), Cells::Words)];
-        let harmless = PageTable { caption: String::new(), columns, rows }.to_csv();
-        let expected = "'=a\n'=cmd|' /C calc'!A0\n'+1+2\n-1.5e3\n'@sum\n'--fast\n'-\n";
-        assert_eq!(harmless, expected);
-        assert_eq!(table.to_csv(), "\"a,b\",c\n\"say \"\"x\"\"\",\"1\n2\"\n");
+        let expected = "'=cmd|' /C calc'!A0,'+1+2,-1.5e3,'@sum,'--fast,'-\n";
+        assert_eq!(line(&formulas), expected);
+        assert_eq!(line(&["=a,b"]), "\"'=a,b\"\n");
     }
 }

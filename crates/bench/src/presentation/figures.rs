@@ -16,6 +16,9 @@ use report::page::Section;
 /// Small multiples under one heading; the rest is in the tables.
 const PANELS_MAX: usize = 12;
 
+/// Points of a line; a figure is not wide enough to tell more of them apart.
+const POINTS_MAX: usize = 1_000;
+
 /// Combinations whose runs are shown.
 const TOLD_MAX: usize = 8;
 
@@ -127,6 +130,10 @@ impl Sweeps<'_> {
         if panels.len() > 1 {
             text.push_str(" All panels have one scale.");
         }
+        match panels.iter().flat_map(|(_, sweeps)| sweeps).map(|one| step(one)).max() {
+            None | Some(1) => {}
+            Some(step) => text.push_str(&format!(" One point in {step} is drawn.")),
+        }
         match panels.len().saturating_sub(PANELS_MAX) {
             0 => {}
             more => text.push_str(&format!(" {more} more are in the tables.")),
@@ -216,7 +223,7 @@ fn sweep_group(
             label: label(factor, level, cell, compared),
         })
     };
-    let values: Vec<Value> = sweep.cells.iter().filter_map(value).collect();
+    let values: Vec<Value> = sweep.cells.iter().step_by(step(sweep)).filter_map(value).collect();
     let model = sweep.model.as_ref().filter(|model| model.holds());
     let curve = match (model, matches!(axis, Axis::Words(_))) {
         (Some(model), false) => {
@@ -226,6 +233,11 @@ fn sweep_group(
         _ => Vec::new(),
     };
     Group { name, values, curve, marks: Marks::Each }
+}
+
+/// One of how many points is drawn.
+fn step(sweep: &Sweep) -> usize {
+    sweep.cells.len().div_ceil(POINTS_MAX).max(1)
 }
 
 /// Of a point: millions of bytes a second, or seconds.

@@ -294,7 +294,7 @@ fn write_files(
         texts.push((path.clone(), presentation::page(experiment, judgement).to_html()));
     }
     if let Some(path) = &arguments.csv {
-        let text = presentation::run_table(experiment).to_csv();
+        let text = presentation::runs_as_csv(experiment);
         if is_output(path) { printed = Some(text) } else { texts.push((path.clone(), text)) }
     }
     if let Some(path) = &arguments.ndjson {
