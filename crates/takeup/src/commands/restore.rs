@@ -39,7 +39,7 @@ pub struct RestoreArgs {
     #[arg(value_name = "FROM")]
     from: OsString,
     /// Directory to restore into; made when missing
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, alias = "to", value_name = "DIR")]
     into: PathBuf,
     /// Only these members and what is below them
     #[arg(value_name = "PATH")]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use report::escape::escape_controls;
+use report::names::meant;
 
 use super::{FAILED, Failure, with_causes};
 
@@ -26,6 +27,7 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
         crate::terminal::to_standard_error(&failure.to_text());
         return ExitCode::from(FAILED);
     }
+    take_back_far_fetched(&mut error);
     let named = escaped_context(&error);
     named.into_iter().for_each(|(kind, value)| drop(error.insert(kind, value)));
     let text = error.render().to_string();
@@ -36,6 +38,20 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
     };
     crate::terminal::to_standard_error(&text);
     ExitCode::from(FAILED)
+}
+
+/// Removes an option that clap proposes where it has little in common with what was typed, and the
+/// usage that clap makes of it.
+fn take_back_far_fetched(error: &mut clap::Error) {
+    let option = |kind| match error.get(kind) {
+        Some(ContextValue::String(name)) => Some(name.trim_start_matches('-').to_owned()),
+        _ => None,
+    };
+    let both = option(ContextKind::InvalidArg).zip(option(ContextKind::SuggestedArg));
+    if both.is_some_and(|(typed, proposed)| meant(&typed, [&*proposed]).is_none()) {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+    }
 }
 
 /// What was typed, with line ends escaped: a name with one makes no line of its own.

@@ -24,6 +24,8 @@ fn misuse() {
     check("no_arguments", &[]);
     check("no_target", &["backup", "tree"]);
     check("unknown_option", &["pipe", "--bogus"]);
+    check("an_option_like_none", &["bench", "read", "tree/a", "--tree"]);
+    check("a_misspelt_option", &["backup", "tree", "--to", "x", "--exlude", "a"]);
     check("unknown_suffix", &["pipe", "--block-size", "12x"]);
     check("size_of_zero", &["pipe", "--rate-limit", "0"]);
     check("odd_block_size", &["pipe", "--from", "tree/a", "--to", "x", "--block-size", "1000"]);

@@ -16,7 +16,8 @@ fn documents() {
     insta::assert_snapshot!("backup_json", redacted(document(path, &back_up)));
     let verify = ["verify", "x.tar.zst", "--against", ".", "--json"];
     insta::assert_snapshot!("verify_json", redacted(document(path, &verify)));
-    let restore = ["restore", "x.tar.zst", "--into", "restored", "--json"];
+    // `--to` is `--into`, as it is for a backup.
+    let restore = ["restore", "x.tar.zst", "--to", "restored", "--json"];
     insta::assert_snapshot!("restore_json", redacted(document(path, &restore)));
     let pipe = ["pipe", "--from", "tree/b/c", "--to", "copy", "--json"];
     insta::assert_snapshot!("pipe_json", redacted(document(path, &pipe)));
