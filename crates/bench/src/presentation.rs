@@ -93,7 +93,7 @@ fn left_out(things: &str, shown: usize, all: usize, option: &str) -> String {
         return format!("All {things}");
     }
     let (shown, all) = (count(shown as u64), count(all as u64));
-    format!("The first {shown} of {all} {things}; takeup report {option} FILE writes all")
+    format!("The first {shown} of {all} {things}; takeup report RUNS {option} FILE writes all")
 }
 
 /// One row for each cell, up to `rows_max` of them: its levels and its numbers.
@@ -444,7 +444,10 @@ mod tests {
         };
         assert_eq!((rows("All combinations"), rows("All runs")), (144, 432));
         let (few, all) = (RunTable::new(&experiment).page_table(2), runs_as_csv(&experiment));
-        assert_eq!(few.caption, "The first 2 of 432 runs; takeup report --csv FILE writes all");
+        assert_eq!(
+            few.caption,
+            "The first 2 of 432 runs; takeup report RUNS --csv FILE writes all"
+        );
         assert_eq!((few.rows.len(), all.lines().count()), (2, 433));
         // Five factors, and what depends on what: data, compression and block size.
         assert!((7..=9).contains(&rows("Effects")), "{}", rows("Effects"));
