@@ -62,6 +62,8 @@ pub struct Drive {
     pub lowest_bytes_per_second: Option<f64>,
     /// What it takes to go back behind a stop and to start again, in seconds.
     pub stop_seconds: Option<f64>,
+    /// What its buffer holds when it starts, in bytes; `None` where not known.
+    pub start_bytes: Option<f64>,
     /// Whether it compresses what it is given, by what is known of it.
     pub compresses: bool,
     /// What a write costs beside its bytes, in seconds; `None` where that is not known.

@@ -31,6 +31,8 @@ pub struct VirtualDrive {
     pub synchronise_seconds: Option<f64>,
     /// What going back behind a stop and starting again takes, in seconds.
     pub stop_seconds: Option<f64>,
+    /// What its buffer holds when it starts.
+    pub start_bytes: Option<f64>,
 }
 
 impl VirtualDrive {
@@ -47,10 +49,12 @@ impl VirtualDrive {
             rows.iter().find(|row| row["name"] == name)?["value"].as_f64()
         };
         let seconds = |name: &str| Some(parameter(name)? / 1e9 / speed_up);
+        let buffer_bytes = number("buffer_bytes")?;
+        let restart_percent = parameter("restart_fill_percent");
         Some(VirtualDrive {
             lowest_bytes_per_second: speed("lowest_bytes_per_second")?,
             highest_bytes_per_second: speed("highest_bytes_per_second")?,
-            buffer_bytes: number("buffer_bytes")?,
+            buffer_bytes,
             speed_up,
             // Unless it says that it does not.
             compresses: status.get("compression").and_then(Value::as_bool).unwrap_or(true),
@@ -59,6 +63,7 @@ impl VirtualDrive {
                 .map(|rate| rate * speed_up),
             synchronise_seconds: seconds("synchronise_ns"),
             stop_seconds: seconds("back_hitch_ns"),
+            start_bytes: restart_percent.map(|percent| buffer_bytes as f64 * percent / 100.0),
         })
     }
 

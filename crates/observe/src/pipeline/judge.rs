@@ -19,9 +19,12 @@ pub use words::{PROPOSED, SHELLS};
 const LIMIT_SHARE: f64 = 0.85;
 /// Stages whose busy times differ by less are not told apart by looks.
 const ALIKE: f64 = 0.03;
-/// One that is busy for this share of it is that, too, where its neighbours wait for it so long.
+/// One that is busy for this share of it is that, too, where it waits for a device so long, or its
+/// neighbours wait for it for the next share.
 const NEARLY_SHARE: f64 = 0.65;
 const NEIGHBOURS_SHARE: f64 = 0.75;
+/// Of the run, from which on a drive at its highest rate is the limit.
+const DRIVE_SHARE: f64 = 0.85;
 /// Of the busy time of a stage, from which on it is about what it waits for.
 const MOSTLY: f64 = 0.5;
 /// Of the run, from which on a quota is its limit.
@@ -89,9 +92,8 @@ pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
     if let Some(outside) = case.outside() {
         judgement.findings.push(outside);
     } else {
-        if case.limit().stage.is_none()
-            && let Some(stage) = case.shared_stage()
-        {
+        let is_open = case.limit().stage.is_none() || case.is_device_in_turn();
+        if let Some(stage) = is_open.then(|| case.shared_stage()).flatten() {
             (case.longest, case.is_shared) = (stage, true);
         }
         case.judge_limit(&mut judgement);
@@ -166,12 +168,15 @@ impl Case<'_> {
         predicted.extend(self.with_buffer());
         if is_turns {
             judgement.findings.extend(self.lone_blocker());
+        }
+        if is_turns || rule == &rules::DEVICE {
             let least = predicted.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
             if let Some((finding, change)) = self.shared_change(least) {
                 judgement.findings.push(finding);
                 predicted.push(change);
             }
-        } else if !judgement.findings.iter().any(|it| it.rule == &rules::SMALL_TAPE_WRITES) {
+        }
+        if !is_turns && !judgement.findings.iter().any(|it| it.rule == &rules::SMALL_TAPE_WRITES) {
             judgement.findings.extend(self.small_calls());
         }
         if let Some((finding, change)) = self.stops() {
@@ -309,12 +314,7 @@ impl Case<'_> {
         if !is_quota && used_cores >= CORES_SHARE * cores && waited >= CORE_WAIT_SHARE {
             return self.cores_are_it(used_cores);
         }
-        // While another stage is kept from the cores this one starves for what is nobody's limit.
-        let kept = self.kept_from_cores().min(MOSTLY * self.seconds());
-        // What others do once this one has ended it does not keep waiting.
-        let behind = self.tails_behind(self.longest).min(MOSTLY * self.seconds() - kept);
-        let of_the_rest = self.seen_seconds(self.longest) / (self.seconds() - kept - behind);
-        if of_the_rest < LIMIT_SHARE && !(of_the_rest >= NEARLY_SHARE && self.neighbours_wait()) {
+        if self.takes_turns() && !self.is_device_in_turn() {
             return Limit { stage: None, finding: self.turns(busy_share) };
         }
         let who = self.named(self.longest);
@@ -345,12 +345,33 @@ impl Case<'_> {
             self.works(busy_share)
         };
         let mut finding = finding.with_number("busy", busy_share, Unit::Share);
+        let kept = self.kept_from_cores();
         if self.share(kept) >= CORE_WAIT_SHARE {
             let share = percent(self.share(kept));
             finding.caveat =
                 Some(format!("another stage waited for a core for {share} of the run"));
         }
         Limit { stage: Some(self.longest), finding }
+    }
+
+    /// Whether the longest stage is busy for too little to be what the others wait for.
+    fn takes_turns(&self) -> bool {
+        // While another stage is kept from the cores this one starves for what is nobody's limit.
+        let kept = self.kept_from_cores();
+        // What others do once this one has ended it does not keep waiting.
+        let behind = self.tails_behind(self.longest).min(MOSTLY * self.seconds() - kept);
+        let of_the_rest = self.seen_seconds(self.longest) / (self.seconds() - kept - behind);
+        of_the_rest < LIMIT_SHARE && !(of_the_rest >= NEARLY_SHARE && self.neighbours_wait())
+    }
+
+    /// Whether it takes turns, and waits for a device for so long that no other change takes away
+    /// as much as what changes that; or for a drive that writes for nearly all of the run.
+    fn is_device_in_turn(&self) -> bool {
+        let device_seconds = self.stage().device_seconds;
+        let is_last = self.longest + 1 == self.look.stages.len();
+        let is_drive = is_last && self.share(self.drive_seconds_to_end()) >= DRIVE_SHARE;
+        let is_mostly = device_seconds >= MOSTLY * self.stage().busy_seconds();
+        self.takes_turns() && (self.share(device_seconds) >= NEARLY_SHARE || is_drive && is_mostly)
     }
 
     /// A stage that was told to hold a rate, and does.
@@ -379,11 +400,11 @@ impl Case<'_> {
         !waits.is_empty() && waits.iter().all(|&it| self.share(it) >= NEIGHBOURS_SHARE)
     }
 
-    /// How long another stage waited for a core at most.
+    /// How long another stage waited for a core at most, up to half of the run.
     fn kept_from_cores(&self) -> f64 {
         let others = self.look.stages.iter().enumerate().filter(|(at, _)| *at != self.longest);
         let wait = |stage: &Stage| (stage.core_wait_seconds - stage.throttled_seconds).max(0.0);
-        others.map(|(_, stage)| wait(stage)).fold(0.0, f64::max)
+        others.map(|(_, stage)| wait(stage)).fold(0.0, f64::max).min(MOSTLY * self.seconds())
     }
 
     /// What a stage waits for, each for how long.

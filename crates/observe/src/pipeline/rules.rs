@@ -17,7 +17,9 @@ finding::rules! {
     DEVICE {
         id: "pipeline.device",
         looks_at: "the same",
-        speaks_when: "the longest waited for a file or a device for half of that or more",
+        speaks_when: "the longest waited for a file or a device for half of that or more, or, \
+                      while stages take turns, for 65 % of the run, or for a drive that writes \
+                      for 85 % of it",
         source: "/proc/PID/task/TID/syscall, and where its file leads",
     }
     IN_TURN {

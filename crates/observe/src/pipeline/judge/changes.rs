@@ -8,7 +8,7 @@ use report::format::{duration, percent, rate};
 
 use super::super::{Stage, line, pace, rules};
 use super::words::{Parallel, does_not_share, faster_level, is_word_of, parallel};
-use super::{Case, Judgement, Predicted, SIDE_SHARE};
+use super::{Case, DRIVE_SHARE, Judgement, Predicted, SIDE_SHARE};
 
 /// With fewer cores free another thread brings nothing.
 const FREE_CORES_MIN: f64 = 0.5;
@@ -17,8 +17,6 @@ const RING_BYTES_MAX: u64 = 1 << 30;
 const RING_BYTES_MIN: u64 = 64 << 20;
 /// Pieces of this size are many.
 const SMALL_PIECE_BYTES: u64 = 1 << 20;
-/// Of the run, from which on a drive at its highest rate is the limit.
-const DRIVE_SHARE: f64 = 0.85;
 
 impl Case<'_> {
     /// The longest stage writes while it does nothing else. With a buffer behind it, it would write

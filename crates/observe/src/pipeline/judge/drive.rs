@@ -51,6 +51,26 @@ impl Case<'_> {
         }
     }
 
+    /// The same from the first byte on, where the pipeline gives the drive its data within so many
+    /// seconds.
+    pub(super) fn drive_seconds_fed(&self, source_seconds: f64) -> f64 {
+        match self.drive_seconds_to_end() {
+            seconds if seconds > 0.0 => self.start_seconds(source_seconds) + seconds,
+            _ => 0.0,
+        }
+    }
+
+    /// How long the drive collects data before it starts, where it is given all within so many
+    /// seconds; 0 where that is not known.
+    fn start_seconds(&self, source_seconds: f64) -> f64 {
+        let start = || {
+            let bytes = self.look.stages.last()?.bytes_out.filter(|&bytes| bytes > 0)? as f64;
+            let start_bytes = self.look.drive.as_ref()?.start_bytes?;
+            Some(source_seconds * (start_bytes / bytes).min(1.0))
+        };
+        start().unwrap_or(0.0)
+    }
+
     /// How long the drive takes to be given all data by so many writes, each of which costs that
     /// much beside its command and its bytes; `None` where a command's cost is not known.
     fn given_seconds(&self, writes: f64, call_seconds: f64) -> Option<f64> {
@@ -113,9 +133,10 @@ impl Case<'_> {
         for at in 0..before {
             source = source.max(self.fed_seconds(at)?);
         }
+        let fed = self.start_seconds(source) + medium + mark;
         Some(match self.end_behind(source)? {
-            end if source > medium => source + end,
-            _ => medium + mark,
+            end if source > medium => fed.max(source + end),
+            _ => fed,
         })
     }
 

@@ -149,7 +149,7 @@ impl Case<'_> {
         let cores = (used_seconds - works_alone).max(0.0) / self.left_cores();
         let source = longest.max(cores);
         let end = self.stop_at_end_seconds(source).max(self.end_seconds());
-        Some((source + tails - self.end_seconds() + end).max(self.drive_seconds_to_end()))
+        Some((source + tails - self.end_seconds() + end).max(self.drive_seconds_fed(source)))
     }
 
     /// The same as it is.

@@ -394,6 +394,7 @@ fn on_a_drive(compresses: bool, stages: Vec<Stage>) -> Look {
         highest_bytes_per_second: 10e6,
         lowest_bytes_per_second: None,
         stop_seconds: None,
+        start_bytes: None,
         compresses,
         command_seconds: None,
         interface_bytes_per_second: None,

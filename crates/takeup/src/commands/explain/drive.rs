@@ -21,6 +21,7 @@ fn drive(name: &str) -> Option<Drive> {
             highest_bytes_per_second: played.highest_bytes_per_second as f64,
             lowest_bytes_per_second: Some(played.lowest_bytes_per_second as f64),
             stop_seconds: played.stop_seconds,
+            start_bytes: played.start_bytes,
             compresses: played.compresses,
             command_seconds: played.command_seconds,
             interface_bytes_per_second: played.interface_bytes_per_second,
@@ -34,6 +35,7 @@ fn drive(name: &str) -> Option<Drive> {
         highest_bytes_per_second: Generation::of_product(&product)?.highest_speed() as f64,
         lowest_bytes_per_second: None,
         stop_seconds: None,
+        start_bytes: None,
         // It may, and only a question would tell.
         compresses: true,
         // No maker publishes what a command costs or a filemark takes.
