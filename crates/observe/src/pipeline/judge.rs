@@ -169,6 +169,10 @@ impl Case<'_> {
         if is_turns {
             judgement.findings.extend(self.lone_blocker());
         }
+        if let Some((finding, change)) = self.stops() {
+            judgement.findings.push(finding);
+            predicted.extend(change);
+        }
         if is_turns || rule == &rules::DEVICE {
             let least = predicted.iter().map(|it| it.seconds).fold(f64::INFINITY, f64::min);
             if let Some((finding, change)) = self.shared_change(least) {
@@ -178,10 +182,6 @@ impl Case<'_> {
         }
         if !is_turns && !judgement.findings.iter().any(|it| it.rule == &rules::SMALL_TAPE_WRITES) {
             judgement.findings.extend(self.small_calls());
-        }
-        if let Some((finding, change)) = self.stops() {
-            judgement.findings.push(finding);
-            predicted.extend(change);
         }
         if rule == &rules::PACE {
             predicted.extend(self.without_rate());

@@ -175,7 +175,9 @@ impl Case<'_> {
         let own = work / at_once.max(1.0) + rest.max(0.0);
         let used = self.used_seconds() - (1.0 - part) * stage.processor_seconds;
         let saved = self.seen_seconds(self.longest) - own;
-        Some(self.no_less(self.overlapped_with(Some((self.longest, own)), used)?, saved))
+        let changed = (self.longest, own);
+        let at_once = self.overlapped_with(Some(changed), used);
+        Some(self.no_less(at_once.or_else(|| self.kept_going(changed, used))?, saved))
     }
 
     /// A stage that becomes so much faster makes no more of the run shorter than that: whoever

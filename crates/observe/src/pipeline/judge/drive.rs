@@ -9,6 +9,9 @@ use crate::pipeline::Drive;
 /// Waiting that is so many times what the drive needs, and this longer, is for its stops.
 const STOPS_RATIO: f64 = 1.5;
 const STOPS_SECONDS: f64 = 0.3;
+/// A source that takes less than this share of what the drive writes for never lets it run empty,
+/// with what its model may be off by.
+const GOES_ON_SHARE: f64 = 0.9;
 /// What the kernel and its caller take for a write as a rule.
 const CALL_SECONDS: f64 = 60e-6;
 /// The same at most.
@@ -138,6 +141,24 @@ impl Case<'_> {
             end if source > medium => fed.max(source + end),
             _ => fed,
         })
+    }
+
+    /// How long it takes where a drive that stops gets its data faster than it writes them, since
+    /// one of the stages in front takes so long and all together that much processor time: it then
+    /// goes on from its start to its end. `None` where it would stop still.
+    pub(super) fn kept_going(&self, changed: (usize, f64), used_seconds: f64) -> Option<f64> {
+        let mark = self.look.drive.as_ref()?.synchronise_seconds?;
+        let medium = Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
+        let (last, before) = self.look.stages.split_last()?;
+        let given = self.given_seconds(last.write_calls as f64, CALL_SECONDS)?;
+        let own = self.seen_seconds(before.len()) - last.device_write_seconds + given;
+        let mut source = own.max(used_seconds / self.left_cores());
+        for at in 0..before.len() {
+            let seconds = if at == changed.0 { changed.1 } else { self.fed_seconds(at)? };
+            source = source.max(seconds);
+        }
+        let goes_on = changed.0 < before.len() && source < GOES_ON_SHARE * medium;
+        goes_on.then(|| self.start_seconds(source) + medium + mark)
     }
 
     /// What a drive takes behind the end of a source that takes so long: the filemark, and where

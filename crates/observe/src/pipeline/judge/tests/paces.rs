@@ -351,6 +351,34 @@ fn a_drive_with_a_buffer_in_front_takes_what_its_commands_take() {
     assert!((floor - expected).abs() < 1e-9, "{floor} {expected}");
 }
 
+/// A drive that stops for want of data goes on where it gets them faster than it writes them: pigz
+/// brings more than a buffer, behind which gzip is still too slow.
+#[test]
+fn what_feeds_a_drive_that_stops_may_keep_it_going() {
+    let mut dd = writes("/dev/nst0", stage("dd obs=256k of=/dev/nst0", [0.1, 1.6, 0.0, 11.4]));
+    (dd.bytes_out, dd.write_bytes_mean, dd.write_calls) = (Some(92_000_000), Some(262e3), 351);
+    (dd.device_write_seconds, dd.flush_seconds) = (11.4, 0.4);
+    let gzip = stage("gzip -1", [2.1, 0.1, 10.9, 0.0]);
+    let mut seen = look(vec![stage("cat x", [0.1, 0.0, 13.0, 0.0]), gzip, dd]);
+    seen.drive = small_writes(1.0).drive;
+    let drive = seen.drive.as_mut().unwrap();
+    (drive.highest_bytes_per_second, drive.interface_bytes_per_second) = (64e6, Some(256e6));
+    (drive.lowest_bytes_per_second, drive.stop_seconds) = (Some(64e6), Some(0.366));
+    (drive.command_seconds, drive.synchronise_seconds) = (Some(84e-6), Some(0.366));
+    let typed = "cat x | gzip -1 | dd obs=256k of=/dev/nst0";
+    let found = judge(&seen, Some(typed));
+    let expected = ["pipeline.device", "pipeline.drive-stops", "pipeline.one-core"];
+    assert_eq!(rules_of(&found)[..3], expected, "{found:?}");
+    let predicted = found.predicted.unwrap();
+    assert_eq!(predicted.command.unwrap(), typed.replace("gzip", "pigz"));
+    // 92 MB at 64 MB/s and a filemark.
+    assert!((predicted.seconds - 1.8035).abs() < 1e-9, "{}", predicted.seconds);
+    // Where the drive writes them in 1.15 s, pigz is hardly faster than it, and the buffer is left.
+    seen.drive.as_mut().unwrap().highest_bytes_per_second = 80e6;
+    let predicted = judge(&seen, Some(typed)).predicted.unwrap();
+    assert!(predicted.command.unwrap().contains("takeup pipe"));
+}
+
 /// A drive that stops and starts makes its writer wait much longer than it takes: what is left of
 /// that with a buffer is not known.
 #[test]
