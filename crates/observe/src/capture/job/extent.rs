@@ -72,9 +72,11 @@ pub fn size_of(group: &Group, share: f64) -> (u64, String, Before) {
             (padded(asked), origin, before)
         }
         Some(size) => (padded(size), format!("{} in the capture", bytes(size)), before),
-        None => {
-            (padded(block * 1024), "size unknown: 1024 blocks are an assumption".into(), before)
-        }
+        None => (
+            padded(block.saturating_mul(1024)),
+            "size unknown: 1024 blocks are an assumption".into(),
+            before,
+        ),
     }
 }
 

@@ -507,8 +507,13 @@ fn numbers_at_the_end_of_all_make_a_job() {
             ..log()
         };
         for size_bytes in [None, Some(bytes)] {
-            for kind in [FileKind::Regular, FileKind::BlockDevice] {
-                let file = FileProfile { size_bytes, kind, ..huge.clone() };
+            for (kind, written_bytes) in [
+                (FileKind::Regular, huge.written_bytes),
+                (FileKind::BlockDevice, huge.written_bytes),
+                // They were asked for, and failed.
+                (FileKind::Regular, Some(0)),
+            ] {
+                let file = FileProfile { size_bytes, kind, written_bytes, ..huge.clone() };
                 assert!(job(vec![file.clone()]).text().contains("filesize="));
                 let limits = Limits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };
                 let target = Target { folder: None, limits: Some(limits) };
