@@ -398,6 +398,40 @@ mod tests {
         assert!(gain.text.ends_with(": 133 MB/s against 100 MB/s"), "{}", gain.text);
     }
 
+    /// More levels than a figure is wide.
+    #[test]
+    fn of_many_points_one_in_some_is_drawn_and_that_is_said() {
+        let levels: Vec<u64> = (1..=2500).map(|level| 4096 * level).collect();
+        let level = |&bytes: &u64| crate::record::Level::Number(bytes);
+        let factors = vec![Factor::new("block_bytes", levels.iter().map(level).collect())];
+        let run = |(bytes, order): (&u64, u64)| RunRecord {
+            cell: Cell::from([("block_bytes".to_owned(), level(bytes))]),
+            repeat: 1,
+            order,
+            bytes: 1_000_000_000,
+            seconds: 10.0,
+            ..RunRecord::default()
+        };
+        let runs: Vec<RunRecord> = levels.iter().zip(0..).map(run).collect();
+        let header = Header {
+            format: 1,
+            kind: "tape".into(),
+            title: String::new(),
+            value: Value::Rate,
+            factors,
+            plan: serde_json::Value::Null,
+            seed: 1,
+            started_unix_seconds: 1,
+        };
+        let judgement = judge(&header.factors, &runs, &Options::default());
+        let experiment = Experiment { header, runs, torn_bytes: 0 };
+        let page = page(&experiment, &judgement);
+        let sections = page.sections.iter();
+        let drawn = sections.clone().find(|it| it.text.contains("One point in 3 is drawn."));
+        let group = &drawn.unwrap().figures[0].groups[0];
+        assert_eq!(group.values.len(), 2500_usize.div_ceil(3));
+    }
+
     /// 144 combinations: an overview, eight panels on one scale, and tables with all the rest.
     #[test]
     fn a_design_with_many_factors_is_drawn_so_that_it_can_be_read() {

@@ -69,7 +69,8 @@ impl FrameWatch {
     /// What is known once all have gone by. A seek table that is that of all frames in front of it
     /// shows that they are of one archive, the last one too, which no other comes behind.
     pub fn headers(&self, table: TableState) -> ChunkHeaders {
-        match if table == TableState::Holds { self.unlike } else { self.changed } {
+        let changed = if table == TableState::Holds { self.unlike } else { self.changed };
+        match changed {
             _ if !self.any_as_written => ChunkHeaders::Foreign,
             Some(at) => ChunkHeaders::Changed(at),
             None => ChunkHeaders::AsWritten,

@@ -364,8 +364,8 @@ impl Case<'_> {
         of_the_rest < LIMIT_SHARE && !(of_the_rest >= NEARLY_SHARE && self.neighbours_wait())
     }
 
-    /// Whether it takes turns, and waits for a device for so long that no other change takes away
-    /// as much as what changes that; or for a drive that writes for nearly all of the run.
+    /// Whether it takes turns, and waits for a device for most of the run, or for a drive that
+    /// writes for nearly all of it. What feeds a drive that stops may still be what to change.
     fn is_device_in_turn(&self) -> bool {
         let device_seconds = self.stage().device_seconds;
         let is_last = self.longest + 1 == self.look.stages.len();

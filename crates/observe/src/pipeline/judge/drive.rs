@@ -131,16 +131,29 @@ impl Case<'_> {
         let drive = self.look.drive.as_ref()?;
         let medium = Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
         let mark = drive.synchronise_seconds?;
-        let before = self.look.stages.len().checked_sub(1)?;
-        let mut source = own_seconds.max(self.used_seconds() / self.left_cores());
-        for at in 0..before {
-            source = source.max(self.fed_seconds(at)?);
-        }
+        let source = self.source_seconds(own_seconds, self.used_seconds(), None)?;
         let fed = self.start_seconds(source) + medium + mark;
         Some(match self.end_behind(source)? {
             end if source > medium => fed.max(source + end),
             _ => fed,
         })
+    }
+
+    /// How long a drive's data take to be there, by a last stage of that many seconds without its
+    /// end, the stages in front, of which `changed` takes that many seconds, and the cores.
+    fn source_seconds(
+        &self,
+        own_seconds: f64,
+        used_seconds: f64,
+        changed: Option<(usize, f64)>,
+    ) -> Option<f64> {
+        let before = self.look.stages.len().checked_sub(1)?;
+        let least = own_seconds.max(used_seconds / self.left_cores());
+        let seconds = |at: usize| match changed {
+            Some((stage, seconds)) if stage == at => Some(seconds),
+            _ => self.fed_seconds(at),
+        };
+        (0..before).try_fold(least, |most, at| Some(most.max(seconds(at)?)))
     }
 
     /// How long it takes where a drive that stops gets its data faster than it writes them, since
@@ -152,11 +165,7 @@ impl Case<'_> {
         let (last, before) = self.look.stages.split_last()?;
         let given = self.given_seconds(last.write_calls as f64, CALL_SECONDS)?;
         let own = self.seen_seconds(before.len()) - last.device_write_seconds + given;
-        let mut source = own.max(used_seconds / self.left_cores());
-        for at in 0..before.len() {
-            let seconds = if at == changed.0 { changed.1 } else { self.fed_seconds(at)? };
-            source = source.max(seconds);
-        }
+        let source = self.source_seconds(own, used_seconds, Some(changed))?;
         let goes_on = changed.0 < before.len() && source < GOES_ON_SHARE * medium;
         goes_on.then(|| self.start_seconds(source) + medium + mark)
     }

@@ -321,7 +321,7 @@ fn a_drive_with_a_buffer_in_front_takes_what_its_commands_take() {
     drive.synchronise_seconds = Some(0.29);
     let typed = "cat x | gzip -1 | dd obs=64k of=/dev/nst0";
     let found = judge(&seen, Some(typed));
-    // It is waited for for 70 % of the run: no other change takes away as much as a faster drive.
+    // It is waited for for 70 % of the run.
     assert_eq!(found.limit, Some(2), "{found:?}");
     // 48.2 MB at 39 MB/s and a filemark.
     assert!((found.predicted.clone().unwrap().seconds - 1.527).abs() < 1e-2, "{found:?}");
