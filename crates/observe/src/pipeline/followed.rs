@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::time::Instant;
 
-use host::processes::{Process, ProcessBytes, ProcessTimes, children, name};
+use host::processes::{Ending, Process, ProcessBytes, ProcessTimes, children, name};
 use host::threads::{self, Call, Schedule};
 
 use super::doing::{Doing, Opened, doing, moves_uncounted};
@@ -64,6 +64,8 @@ struct Counted {
 /// A stage that is followed.
 pub(super) struct Followed {
     pub(super) process: Process,
+    /// `None` where its end is only seen by looking.
+    ending: Option<Ending>,
     pub(super) is_shell: bool,
     pub(super) is_gone: bool,
     pub(super) processes: Vec<u32>,
@@ -88,6 +90,8 @@ pub(super) struct Followed {
     waits: BTreeMap<String, f64>,
     /// Most threads of it that worked at the same time.
     working_at_once: usize,
+    /// How long it went on behind the last look, where its input was over by then.
+    end_seconds: f64,
 }
 
 impl Followed {
@@ -96,6 +100,7 @@ impl Followed {
         let is_new = found != Found::Running;
         Followed {
             process,
+            ending: Ending::of(process),
             is_shell: found == Found::Shell,
             is_gone: false,
             processes: vec![top],
@@ -112,15 +117,28 @@ impl Followed {
             calls: (0, 0),
             waits: BTreeMap::new(),
             working_at_once: 0,
+            end_seconds: 0.0,
         }
     }
 
+    /// Whether it has ended since it was last asked, at next to no cost.
+    pub(super) fn has_just_ended(&self) -> bool {
+        !self.is_gone && self.ending.as_ref().is_some_and(Ending::has_come)
+    }
+
     /// Whether it has ended; what the kernel counted of it stays readable until its parent asks.
-    pub(super) fn notice_end(&mut self) {
+    /// Its pipes were like that for so long before.
+    pub(super) fn notice_end(&mut self, seconds: f64, pipes: AtPipes) {
         if self.is_gone || self.process.runs() {
             return;
         }
         self.is_gone = true;
+        if self.ending.is_some() {
+            self.stage.lifetime_seconds = self.since.elapsed().as_secs_f64();
+            if pipes.is_input_over {
+                self.end_seconds = seconds;
+            }
+        }
         let times = ProcessTimes::of(self.process.pid);
         if times.is_some_and(|times| times.start_ticks == self.process.start_ticks) {
             self.count();
@@ -129,10 +147,6 @@ impl Followed {
 
     /// What it has started, but for what is a stage of its own.
     pub(super) fn search(&mut self, tops: &BTreeSet<u32>) {
-        self.notice_end();
-        if self.is_gone {
-            return;
-        }
         self.find_processes(tops);
         let now = self.processes.iter().filter_map(|&it| threads::throttled_seconds(it));
         if let Some(now) = now.reduce(f64::max) {
@@ -362,7 +376,7 @@ impl Followed {
             stage.works_for(ran.max(stage.processor_seconds) + waited);
         }
         stage.core_wait_seconds = waited.min(stage.working_seconds);
-        stage.tail_seconds = stage.tail_seconds.min(stage.busy_seconds());
+        stage.tail_seconds = (stage.tail_seconds + self.end_seconds).min(stage.busy_seconds());
         if let Some(why) = self.uncounted_because {
             stage.does_not_count(why);
         }

@@ -105,16 +105,18 @@ impl Sampler {
     /// attached to.
     pub fn look(&mut self, shell: u32) {
         let now = Instant::now();
-        if now < self.next {
+        // The next look may be far off, and what a stage does behind the end of another is as long
+        // as it is: each end is a moment to look.
+        if now < self.next && !self.followed.iter().any(Followed::has_just_ended) {
             return;
         }
         let used_ns = thread_ns();
+        let seconds = now.duration_since(self.last).as_secs_f64();
+        self.notice_ends(seconds);
         if self.looks < SEARCHES_AT_FIRST || self.looks.is_multiple_of(SEARCH_EVERY) {
             self.search(shell);
         }
-        let seconds = now.duration_since(self.last).as_secs_f64();
         self.look_at_pipes(seconds);
-        self.followed.iter_mut().for_each(Followed::notice_end);
         let at_pipes = self.at_pipes();
         for (followed, pipes) in self.followed.iter_mut().zip(at_pipes) {
             if !followed.is_gone {
@@ -126,6 +128,14 @@ impl Sampler {
         self.cost_seconds += thread_ns().saturating_sub(used_ns) as f64 / 1e9;
         let affordable_at = ((self.cost_seconds - COST_SECONDS) / COST_SHARE).max(0.0);
         self.next = (now + STEP).max(self.start + Duration::from_secs_f64(affordable_at));
+    }
+
+    /// Finds who has ended in the time since the last look, which was so long ago.
+    fn notice_ends(&mut self, seconds: f64) {
+        let at_pipes = self.at_pipes();
+        for (followed, pipes) in self.followed.iter_mut().zip(at_pipes) {
+            followed.notice_end(seconds, pipes);
+        }
     }
 
     /// How the pipes of each stage are.
@@ -163,7 +173,7 @@ impl Sampler {
         if threads::arguments(shell) == self.shell { tops(shell) } else { vec![shell] }
     }
 
-    /// Finds stages that have begun, and who has ended.
+    /// Finds stages that have begun, and what belongs to them.
     fn search(&mut self, shell: u32) {
         let tops = self.attached.clone().unwrap_or_else(|| self.tops(shell));
         self.tops = tops.iter().copied().collect();
@@ -243,8 +253,18 @@ impl Sampler {
         }
     }
 
+    /// The last stage as a rule ends between two looks: nobody asks again once the shell has ended.
+    fn notice_last_end(&mut self) {
+        let now = Instant::now();
+        if self.followed.iter().any(Followed::has_just_ended) {
+            self.notice_ends(now.duration_since(self.last).as_secs_f64());
+            self.last = now;
+        }
+    }
+
     /// What was seen.
     pub fn finish(mut self) -> Look {
+        self.notice_last_end();
         let seconds = self.last.duration_since(self.start).as_secs_f64();
         // The shell is a stage where it became the only program, and only there.
         let has_others = self.followed.iter().any(|followed| !followed.is_shell);
@@ -390,4 +410,34 @@ fn below(process: u32) -> Vec<u32> {
         next += 1;
     }
     below
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn what_a_stage_does_behind_its_input_is_seen_however_rare_looks_are() {
+        let arguments = ["/bin/sh", "-c", "sleep 0.3 | (cat; exec sleep 0.4)"];
+        let mut shell = Command::new(arguments[0]);
+        shell.args(&arguments[1..]).stdout(Stdio::null());
+        let arguments: Vec<String> = arguments.map(str::to_owned).into();
+        let mut child = shell.spawn().unwrap();
+        let mut sampler = Sampler::of_shell(&arguments);
+        while child.try_wait().unwrap().is_none() {
+            sampler.look(child.id());
+            if sampler.looks == 5 {
+                // As if five looks had taken a core for days.
+                sampler.cost_seconds = 1e6;
+            }
+            std::thread::sleep(STEP);
+        }
+        let look = sampler.finish();
+        assert_eq!(look.stages.len(), 2, "{look:?}");
+        let tail = look.stages[1].tail_seconds;
+        assert!((0.3..0.6).contains(&tail), "{look:?}");
+        assert!(look.piped_seconds > 0.6, "{look:?}");
+    }
 }
