@@ -3,7 +3,7 @@
 //! Without compression they are the same bytes, which is why their offsets are types of their own:
 //! what is right with one and wrong with the other shows only where something is compressed.
 
-use offset::Offset;
+use base::offset::Offset;
 
 /// The archive: members, end mark, and behind that the index, before compression. Where a reader
 /// meets several archives one behind the other they are one such stream, and the index of each

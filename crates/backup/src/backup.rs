@@ -210,7 +210,7 @@ pub enum BackupError {
     Unfinished(Box<Unfinished>),
     /// Files were left out because this process could not open any more.
     #[error(transparent)]
-    Shortage(#[from] interruptible::Shortage),
+    Shortage(#[from] base::interruptible::Shortage),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),

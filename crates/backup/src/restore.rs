@@ -191,7 +191,7 @@ pub enum RestoreError {
     Stage(#[from] StageFailure),
     /// Files were left out because this process could not open any more.
     #[error(transparent)]
-    Shortage(#[from] interruptible::Shortage),
+    Shortage(#[from] base::interruptible::Shortage),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -221,7 +221,7 @@ pub fn restore(
 ) -> Result<RestoreReport, RestoreError> {
     let destination = open_destination(&options)?;
     let result = restore_into(&destination, options, monitor, cancel)
-        .and_then(|report| Ok(interruptible::check_shortage().map(|()| report)?));
+        .and_then(|report| Ok(base::interruptible::check_shortage().map(|()| report)?));
     if result.is_err() {
         destination.take_back();
     }

@@ -307,7 +307,7 @@ pub enum VerifyError {
     Stage(#[from] StageFailure),
     /// Files were left out because this process could not open any more.
     #[error(transparent)]
-    Shortage(#[from] interruptible::Shortage),
+    Shortage(#[from] base::interruptible::Shortage),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -391,7 +391,7 @@ pub fn verify(
     }
     report.run.seconds = start.elapsed().as_secs_f64();
     report.warnings = warnings.count();
-    Ok(interruptible::check_shortage().map(|()| report)?)
+    Ok(base::interruptible::check_shortage().map(|()| report)?)
 }
 
 /// What the workers do.

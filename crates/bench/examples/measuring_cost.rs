@@ -137,7 +137,7 @@ fn run(path: &Path, reading: &Reading, watched: Watched, device: &Storage) -> To
     if reading.cache == Cache::Direct {
         flags |= OFlags::DIRECT;
     }
-    let files: Vec<OwnedFd> = vec![interruptible::open(path, flags, Mode::empty()).unwrap()];
+    let files: Vec<OwnedFd> = vec![base::interruptible::open(path, flags, Mode::empty()).unwrap()];
     let length = File::open(path).unwrap().metadata().unwrap().len().min(LENGTH_BYTES);
     let (start, processor) = (Instant::now(), processor_seconds());
     let before = (watched == Watched::InFull).then(|| Before::look(device));

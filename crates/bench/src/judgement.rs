@@ -27,7 +27,7 @@ mod worth;
 
 use std::collections::BTreeMap;
 
-use finding::Finding;
+use base::finding::Finding;
 use report::rounding::Rounding;
 use serde::Serialize;
 

@@ -292,7 +292,7 @@ mod tests {
         let check = |from: &str, to: &str, expected: &str| {
             let text = TEXT.replace(from, to);
             assert_ne!(text, TEXT);
-            let error = failures::with_causes(&Plan::from_toml(&text, size).unwrap_err());
+            let error = base::failures::with_causes(&Plan::from_toml(&text, size).unwrap_err());
             assert!(error.contains(expected), "{error}");
         };
         check("64k", "64q", "level \"64q\" of block_bytes: invalid digit");

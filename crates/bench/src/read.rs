@@ -231,7 +231,7 @@ fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, ReadError>
         }
     }
     let one = |_| {
-        let opened = interruptible::open(&subject.path, flags, Mode::empty());
+        let opened = base::interruptible::open(&subject.path, flags, Mode::empty());
         let path = || subject.path.clone();
         opened.map_err(|error| ReadError::Open { path: path(), source: error.into() })
     };
@@ -252,7 +252,7 @@ fn shorter(subject: &Subject, length_bytes: u64) -> Option<String> {
 /// Drops the pages of a file from the cache. Returns what should be known when that did not help.
 fn make_cold(file: &OwnedFd, length_bytes: u64) -> Option<String> {
     // Dirty pages cannot be dropped, and would be read from memory.
-    let _ = interruptible::fdatasync(file);
+    let _ = base::interruptible::fdatasync(file);
     drop_cached(file, 0, length_bytes);
     let cached = cached_bytes(file.as_fd(), 0..length_bytes)?;
     let share = cached as f64 / length_bytes.max(1) as f64;

@@ -521,7 +521,7 @@ fn late_run(seconds: f64, measured_seconds: f64, value: Value) -> RunRecord {
 
 /// An error and its causes in one line, without the numbers of system errors.
 fn in_words(error: &(dyn Error + 'static)) -> String {
-    failures::with_causes_as(error, |error| {
+    base::failures::with_causes_as(error, |error| {
         let text = error.to_string();
         text.split(" (os error ").next().unwrap_or_default().to_owned()
     })

@@ -144,7 +144,7 @@ pub enum StillCached {
 /// Drops what the page cache holds of a file of `length_bytes`. What is not on the disk yet is
 /// written there first, since it cannot be dropped before; an error of that shows in what is read.
 pub fn drop_all_cached(file: impl AsFd, length_bytes: u64) -> StillCached {
-    let _ = interruptible::fdatasync(&file);
+    let _ = base::interruptible::fdatasync(&file);
     drop_cached(&file, 0, length_bytes);
     match cached_bytes(file.as_fd(), 0..length_bytes) {
         None => StillCached::Unknown,

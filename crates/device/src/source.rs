@@ -58,7 +58,7 @@ impl Source {
             (file, "standard input".to_owned())
         } else {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-            let file = interruptible::open(path, flags, Mode::empty())
+            let file = base::interruptible::open(path, flags, Mode::empty())
                 .map_err(|error| open_error(error.into()))?;
             (file, shown.display().to_string())
         };
@@ -88,6 +88,6 @@ impl Source {
     pub fn reopen(&self) -> io::Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-        Ok(interruptible::open(&*path, flags, Mode::empty())?)
+        Ok(base::interruptible::open(&*path, flags, Mode::empty())?)
     }
 }

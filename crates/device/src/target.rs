@@ -287,7 +287,7 @@ impl Target {
             None => None,
         };
         // Interrupted is not failed: what the kernel has to tell of lost writes is told still.
-        match interruptible::fsync(&self.file) {
+        match base::interruptible::fsync(&self.file) {
             Ok(()) => {}
             // Pipes, sockets and most character devices have nothing to synchronise.
             Err(Errno::INVAL | Errno::ROFS | Errno::NOTSUP) if self.pending.is_none() => {}
@@ -314,7 +314,7 @@ impl Target {
             }
             Err(error) => return Err(fail("rename", error)),
         }
-        match interruptible::fsync(directory) {
+        match base::interruptible::fsync(directory) {
             // File systems that know no fsync of a folder write names through.
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => {}
             Err(error) => return Err(fail("synchronise the folder of", error)),
@@ -346,7 +346,7 @@ impl Target {
 
     fn open_special(path: &Path, kind: TargetKind) -> Result<Target, TargetError> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = interruptible::open(path, flags, Mode::empty())
+        let file = base::interruptible::open(path, flags, Mode::empty())
             .map_err(|error| TargetError::Open { path: path.into(), source: error.into() })?;
         crate::pipe::enlarge(file.as_fd());
         Ok(Target::of(file, kind, path, None))
@@ -358,7 +358,7 @@ impl Target {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let open_error =
             |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
-        let file = match interruptible::open(path, flags, Mode::empty()) {
+        let file = match base::interruptible::open(path, flags, Mode::empty()) {
             Err(Errno::NXIO) => return Err(TargetError::NoReader { path: path.into() }),
             other => other.map_err(open_error)?,
         };
@@ -378,10 +378,10 @@ impl Target {
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
         let open_error =
             |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
-        let file = interruptible::open(path, flags, Mode::empty()).map_err(open_error)?;
+        let file = base::interruptible::open(path, flags, Mode::empty()).map_err(open_error)?;
         if existing == Existing::Keep {
             let mut start = vec![0u8; 1 << 20];
-            let read = interruptible::read_at(&file, &mut start, 0).map_err(open_error)?;
+            let read = base::interruptible::read_at(&file, &mut start, 0).map_err(open_error)?;
             if start[..read].iter().any(|&byte| byte != 0) {
                 return Err(TargetError::HoldsData { path: path.into() });
             }
@@ -407,7 +407,8 @@ impl Target {
             None => Path::new("/"),
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = interruptible::open(parent, flags, Mode::empty()).map_err(open_error)?;
+        let directory =
+            base::interruptible::open(parent, flags, Mode::empty()).map_err(open_error)?;
         let mut partial = OsString::from(".");
         partial.push(&name);
         partial.push(".takeup-partial");
@@ -504,7 +505,7 @@ fn try_lock_partial(
 ) -> Result<Option<OwnedFd>, TargetError> {
     let open_error = |error: Errno| TargetError::Open { path: path.into(), source: error.into() };
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let make = || interruptible::openat(directory, partial, flags, Mode::from_raw_mode(mode));
+    let make = || base::interruptible::openat(directory, partial, flags, Mode::from_raw_mode(mode));
     let file = match make() {
         Err(Errno::EXIST) if remove_left_over(directory, partial, path)? => make(),
         made => made,
@@ -544,7 +545,7 @@ fn remove_left_over(
         source: error.into(),
     };
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match interruptible::openat(directory, partial, flags, Mode::empty()) {
+    match base::interruptible::openat(directory, partial, flags, Mode::empty()) {
         Ok(file) => {
             match lock(&file) {
                 Ok(()) => {}
@@ -574,7 +575,7 @@ fn unlink(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
 }
 
 fn lock(file: &OwnedFd) -> rustix::io::Result<()> {
-    interruptible::flock(file, FlockOperation::NonBlockingLockExclusive)
+    base::interruptible::flock(file, FlockOperation::NonBlockingLockExclusive)
 }
 
 fn knows_no_locks(error: Errno) -> bool {

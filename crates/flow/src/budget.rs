@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use failures::lock;
+use base::failures::lock;
 
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};

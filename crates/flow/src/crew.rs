@@ -42,7 +42,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use failures::lock;
+use base::failures::lock;
 
 use crate::account::{Account, Stage};
 use crate::cancel::{Cancel, Stopped};

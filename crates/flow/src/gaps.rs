@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use failures::lock;
-use offset::Offset;
+use base::failures::lock;
+use base::offset::Offset;
 
 use crate::ring::Marks;
 

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use failures::lock;
+use base::failures::lock;
 
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};

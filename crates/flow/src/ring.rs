@@ -22,8 +22,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use failures::lock;
-use offset::Offset;
+use base::failures::lock;
+use base::offset::Offset;
 
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};

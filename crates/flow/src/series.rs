@@ -10,7 +10,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use failures::lock;
+use base::failures::lock;
 use serde::{Deserialize, Serialize};
 
 use crate::account::State;

@@ -13,7 +13,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use failures::lock;
+use base::failures::lock;
 
 /// Most blocks that are kept; of a longer run it is the first ones.
 pub const STEPS_MAX: usize = 1 << 16;

@@ -9,7 +9,7 @@ mod armed {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use failures::lock;
+    use base::failures::lock;
 
     use crate::run::StageKind;
 

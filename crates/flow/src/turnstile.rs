@@ -7,7 +7,7 @@
 
 use std::sync::{Condvar, Mutex};
 
-use failures::lock;
+use base::failures::lock;
 
 use crate::account::{Account, State};
 use crate::cancel::{Cancel, Stopped};

@@ -152,7 +152,7 @@ impl Pipe {
     pub fn of(process: u32, end: End) -> io::Result<Pipe> {
         let path = format!("/proc/{process}/fd/{}", end.file);
         let handle =
-            interruptible::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            base::interruptible::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let handle = File::from(handle);
         let found = handle.metadata()?;
         let is_on_device = end.pipe.device.is_none_or(|device| device == found.dev());
@@ -169,7 +169,7 @@ impl Pipe {
     pub fn look(&self) -> io::Result<Fill> {
         let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let reader = interruptible::openat(CWD, path, flags, Mode::empty())?;
+        let reader = base::interruptible::openat(CWD, path, flags, Mode::empty())?;
         Ok(Fill {
             bytes: rustix::io::ioctl_fionread(&reader)?,
             capacity_bytes: rustix::pipe::fcntl_getpipe_size(&reader)? as u64,
@@ -213,7 +213,7 @@ mod tests {
         rustix::fs::mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
         // Neither waits for the other side.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let reader = File::from(interruptible::open(&path, flags, Mode::empty()).unwrap());
+        let reader = File::from(base::interruptible::open(&path, flags, Mode::empty()).unwrap());
         let mut writer = fs::OpenOptions::new().write(true).open(&path).unwrap();
         let inode = reader.metadata().unwrap().ino();
         let own = ends(std::process::id());

@@ -259,7 +259,7 @@ impl Setting {
         let what = if access == OFlags::RDONLY { "read" } else { "write" };
         let failed = |error: Errno| self.failed(what, error.into());
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = interruptible::open(path, flags, Mode::empty()).map_err(failed)?;
+        let file = base::interruptible::open(path, flags, Mode::empty()).map_err(failed)?;
         // Its width and sign are the architecture's.
         let kind = rustix::fs::fstatfs(&file).map_err(failed)?.f_type as u64 & 0xffff_ffff;
         if kind == SYSFS_MAGIC { Ok(file.into()) } else { Err(no_setting()) }

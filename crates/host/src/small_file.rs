@@ -26,7 +26,7 @@ pub fn text(path: &Path) -> io::Result<String> {
 /// When there is none, or it has more than 16 MiB.
 pub fn regular(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = interruptible::open(path, flags, Mode::empty())?;
+    let file = base::interruptible::open(path, flags, Mode::empty())?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     if kind != FileType::RegularFile {
         return Err(io::Error::other("it is no regular file"));

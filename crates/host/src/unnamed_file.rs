@@ -18,7 +18,7 @@ pub fn unnamed_file() -> io::Result<File> {
         std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
     let mode = Mode::RUSR | Mode::WUSR;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match interruptible::open(&folder, flags | OFlags::TMPFILE, mode) {
+    match base::interruptible::open(&folder, flags | OFlags::TMPFILE, mode) {
         Ok(file) => Ok(file.into()),
         // Not every file system can make files without a name.
         Err(_) => {
@@ -26,7 +26,8 @@ pub fn unnamed_file() -> io::Result<File> {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let process = std::process::id();
             let name = folder.join(format!(".takeup-{process}-{number}"));
-            let file = interruptible::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+            let file =
+                base::interruptible::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
             rustix::fs::unlink(&name)?;
             Ok(file.into())
         }

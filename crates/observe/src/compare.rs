@@ -6,11 +6,11 @@
 //! Where blocks still resemble the one before, intervals are widened by as much
 //! ([`bench::statistics::sample::widening`]). Verdicts are those of experiments.
 
+use base::finding::Rule;
 use bench::judgement::{Options, Verdict, settle};
 use bench::statistics::interval::Interval;
 use bench::statistics::ratio::{Ratio, independent};
 use bench::statistics::{median, quantile, sample};
-use finding::Rule;
 use serde::Serialize;
 
 use crate::columns::{COLUMNS, Column, Columns, Group};

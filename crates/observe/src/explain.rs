@@ -8,7 +8,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use finding::{Certainty, Finding, Severity, Unit};
+use base::finding::{Certainty, Finding, Severity, Unit};
 use host::queue::Queue;
 
 use crate::rules;

@@ -10,7 +10,7 @@ mod spells;
 use std::path::Path;
 use std::time::Duration;
 
-use finding::Rule;
+use base::finding::Rule;
 use host::queue::Queue;
 
 use crate::Reading;

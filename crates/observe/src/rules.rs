@@ -1,6 +1,6 @@
 //! By what the numbers of a block device are explained.
 
-finding::rules! {
+base::rules! {
     /// What a busy device does, and what that means.
     pub DEVICE = "A busy block device", told by "takeup watch";
 
@@ -129,7 +129,7 @@ finding::rules! {
     }
 }
 
-finding::rules! {
+base::rules! {
     /// What a busy tape drive does, and what that means.
     pub TAPE = "A busy tape drive", told by "takeup watch";
 

@@ -9,7 +9,7 @@ mod state;
 mod tests;
 mod windows;
 
-use finding::{Certainty, Finding, Rule, Severity, Unit};
+use base::finding::{Certainty, Finding, Rule, Severity, Unit};
 use host::stack::{Kind, Layer, Stack};
 
 /// All that stands out, the worst first. `request_bytes` is how much the program reads at once,

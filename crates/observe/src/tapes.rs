@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use finding::Finding;
+use base::finding::Finding;
 use host::counters::tape::Statistics;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use finding::Finding;
+use base::finding::Finding;
 use host::counters::disk::{DiskCounters, DiskRow};
 use host::queue::Queue;
 

@@ -326,7 +326,7 @@ fn write_tree(path: &Path, plan: &[PlannedFile]) -> anyhow::Result<(u64, u64)> {
 
 fn write_one_file(path: &Path, bytes: u64) -> anyhow::Result<(u64, u64)> {
     let file = File::create(path).with_context(|| format!("create {}", path.display()))?;
-    match interruptible::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+    match base::interruptible::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
         Err(error) => return Err(error).with_context(|| format!("reserve {}", path.display())),
     }

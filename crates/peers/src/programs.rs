@@ -193,7 +193,8 @@ fn read_some(paths: &[&str], next: &AtomicUsize) -> io::Result<u64> {
     let mut buffer = vec![0; 256 << 10];
     let mut total_bytes = 0;
     while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-        let file = interruptible::open(*path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let file =
+            base::interruptible::open(*path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         loop {
             let bytes = rustix::io::read(&file, &mut buffer)?;
             total_bytes += bytes as u64;

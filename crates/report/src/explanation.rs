@@ -6,7 +6,7 @@
 
 mod advice;
 
-use finding::{Certainty, Finding, Rule, Unit};
+use base::finding::{Certainty, Finding, Rule, Unit};
 use flow::bottleneck::{Analysis, Cause, LargerRing, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 

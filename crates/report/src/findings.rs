@@ -1,6 +1,6 @@
 //! Findings as text: one way to write them, whoever found them.
 
-use finding::{Finding, Severity};
+use base::finding::{Finding, Severity};
 
 use crate::escape::escape_controls;
 

@@ -1,6 +1,6 @@
 //! By what a run is explained: its limit, and whether a drive could stream.
 
-finding::rules! {
+base::rules! {
     /// What held a run back: one of these speaks at the end of each run.
     pub LIMIT = "The limit of a run", told by "takeup backup, restore, list, verify, pipe";
 
@@ -56,7 +56,7 @@ finding::rules! {
     }
 }
 
-finding::rules! {
+base::rules! {
     /// Whether the drive could stream: one of these speaks at the end of a backup to tape.
     pub STREAMING = "A backup to tape", told by "takeup backup";
 

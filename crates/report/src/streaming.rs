@@ -5,7 +5,7 @@
 //! empties its buffer, stops, goes back and starts again, and does so unseen: its buffer takes the
 //! writes all the while, so that they never seem slow.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use serde::Serialize;
 
 use crate::findings::line;

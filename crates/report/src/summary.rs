@@ -1,6 +1,6 @@
 //! The end of a run as one document: what `--json` prints, and the table for people.
 
-use finding::Finding;
+use base::finding::Finding;
 use flow::bottleneck::{Cause, analyse};
 use flow::run::{Endpoint, RunReport, StageKind};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The page of one device: all columns, what they mean and what to do, how its queue is set, and
 //! what it did before.
 
-use finding::Finding;
+use base::finding::Finding;
 use host::queue::Queue;
 use observe::watch::{DeviceInterval, Interval};
 use ratatui::layout::Rect;

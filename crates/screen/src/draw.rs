@@ -3,7 +3,7 @@
 //! It is drawn whole each time; only what has changed goes to the terminal, which is `ratatui`'s
 //! doing.
 
-use finding::Severity;
+use base::finding::Severity;
 use observe::tapes::TapeInterval;
 use observe::watch::{DeviceInterval, Interval, State};
 use ratatui::Frame;
@@ -259,7 +259,7 @@ fn sentences(
     let trunk = view.glyphs.trunks()[usize::from(!row.has_children)];
     let front = format!(" {}{trunk}", row.below);
     let room = width.min(WIDEST).saturating_sub(front.chars().count());
-    let of_finding = |finding: &finding::Finding| {
+    let of_finding = |finding: &base::finding::Finding| {
         let style = look.sentence(finding.severity);
         let text = wrapped(&escape(finding.sentence().as_bytes()), room + 2);
         let line = |line: &str| {

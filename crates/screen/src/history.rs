@@ -169,9 +169,9 @@ pub(crate) fn number(value: f64) -> String {
 pub(crate) fn numbers(ranges: &[NumberRange]) -> String {
     let one = |range: &NumberRange| {
         let shown = |value: f64| match range.unit {
-            finding::Unit::Seconds => duration_of(value),
-            finding::Unit::Share => format!("{:.0} %", value * 100.0),
-            finding::Unit::Bytes => format!("{} KiB", number(value / 1024.0)),
+            base::finding::Unit::Seconds => duration_of(value),
+            base::finding::Unit::Share => format!("{:.0} %", value * 100.0),
+            base::finding::Unit::Bytes => format!("{} KiB", number(value / 1024.0)),
             _ => number(value),
         };
         let (least, most) = (shown(range.least), shown(range.most));

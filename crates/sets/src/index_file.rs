@@ -282,7 +282,7 @@ fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {
 /// What the system says; `UnexpectedEof` where the file ends before.
 pub fn read_at(file: &OwnedFd, offset_bytes: StoredOffset, bytes: usize) -> io::Result<Vec<u8>> {
     let mut out = vec![0; bytes];
-    interruptible::read_exact_at(file, &mut out, offset_bytes.bytes())?;
+    base::interruptible::read_exact_at(file, &mut out, offset_bytes.bytes())?;
     Ok(out)
 }
 
@@ -294,7 +294,7 @@ struct FileAt {
 
 impl Read for FileAt {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let bytes = interruptible::read_at(&self.file, out, self.offset_bytes.bytes())?;
+        let bytes = base::interruptible::read_at(&self.file, out, self.offset_bytes.bytes())?;
         self.offset_bytes += bytes as u64;
         Ok(bytes)
     }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use archive::chunk::{Coding, Compression, encode_padding, padding_to_block};
 use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
-use failures::lock;
+use base::failures::lock;
 use flow::account::Account;
 use flow::cancel::Stopped;
 use flow::ring::{Marks, Producer};

@@ -29,10 +29,10 @@ mod watched;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use base::failures::lock;
 use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
 use device::tape::sense::Sense;
 use device::tape::{Access, OpenError, Tape, TapeDrive, TapeStatus};
-use failures::lock;
 use rustix::io::Errno;
 
 pub use drive::DriveSettings;

@@ -19,13 +19,13 @@ use backup::read::ReadFailure;
 use backup::restore::RestoreError;
 use backup::selection::NotFound;
 use backup::verify::VerifyError;
+use base::interruptible::Shortage;
 use bench::record::RecordError;
 use bench::tape::TapeBenchError;
 use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
 use flow::crew::StageFailure;
-use interruptible::Shortage;
 use observe::capture::record::CaptureRecordError;
 use report::escape::escape;
 use report::run_record::RunRecordError;
@@ -489,7 +489,7 @@ const NO_RECORD: &str = "the runs of an experiment are wanted, as takeup bench k
 
 /// The error and its causes, joined by colons, without what is said twice.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
-    failures::with_causes_as(error, |error| match error.downcast_ref::<io::Error>() {
+    base::failures::with_causes_as(error, |error| match error.downcast_ref::<io::Error>() {
         Some(error) => system_text(error),
         None => error.to_string(),
     })

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use backup::selection::NotFound;
-use finding::Certainty;
+use base::finding::Certainty;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use base::failures::lock;
 use clap::Args;
-use failures::lock;
 use flow::account::Stage;
 use report::run_record::RunRecord;
 use report::summary::RunSummary;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use failures::lock;
+use base::failures::lock;
 use flow::account::Stage;
 use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
 use flow::run::RunReport;

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
 
-use failures::lock;
+use base::failures::lock;
 use rustix::fs::{Mode, OFlags};
 
 /// Questions to `getent` per table and run.
@@ -156,7 +156,7 @@ fn ask(database: &str, key: &str) -> Option<(Box<[u8]>, u32)> {
     let asked = host::programs::command("getent").and_then(|mut getent| {
         getent.args([database, "--", key]).stdin(Stdio::null()).stderr(Stdio::null()).output()
     });
-    let output = asked.inspect_err(interruptible::remember_shortage).ok()?;
+    let output = asked.inspect_err(base::interruptible::remember_shortage).ok()?;
     let line = output.stdout.split(|&byte| byte == b'\n').next()?;
     parse_line(line).map(|(name, id)| (name.into(), id))
 }
@@ -164,7 +164,7 @@ fn ask(database: &str, key: &str) -> Option<(Box<[u8]>, u32)> {
 fn read(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    if let Ok(file) = interruptible::open(path, flags, Mode::empty()).map(File::from) {
+    if let Ok(file) = base::interruptible::open(path, flags, Mode::empty()).map(File::from) {
         // What could be read counts: names are a convenience, the numbers are archived anyway.
         let _ = file.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
     }

@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use archive::member::{Kind, Member, Timestamp};
-use interruptible::openat;
+use base::interruptible::openat;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor, readlinkat};
 use rustix::io::Errno;
 

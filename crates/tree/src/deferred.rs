@@ -12,8 +12,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
+use base::interruptible::openat;
 use host::unnamed_file;
-use interruptible::openat;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, chmodat, fstat, statx};
 use rustix::io::Errno;
 

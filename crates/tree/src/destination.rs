@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use failures::lock;
-use interruptible::openat;
+use base::failures::lock;
+use base::interruptible::openat;
 use rustix::fs::{Mode, OFlags};
 
 use crate::accounts::Accounts;

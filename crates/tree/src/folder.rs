@@ -15,8 +15,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use failures::lock;
-use interruptible::openat;
+use base::failures::lock;
+use base::interruptible::openat;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, getxattr, mkdirat, unlinkat,
 };

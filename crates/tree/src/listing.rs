@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use interruptible::{openat, openat_ahead};
+use base::interruptible::{openat, openat_ahead};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, fstat, statat};
 use rustix::io::Errno;
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use failures::lock;
+use base::failures::lock;
 
 use crate::listing::{Job, ListRules, Listed, NamesBudget};
 

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use interruptible::{openat, openat2};
+use base::interruptible::{openat, openat2};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat};
 use rustix::io::Errno;
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use interruptible::{fsync, ftruncate};
+use base::interruptible::{fsync, ftruncate};
 use rustix::fs::fstat;
 use rustix::io::{Errno, pwrite};
 

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use interruptible::openat;
+use base::interruptible::openat;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, statat};
 use rustix::io::{Errno, retry_on_intr};
 

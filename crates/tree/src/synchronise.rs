@@ -9,8 +9,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
 
-use failures::lock;
-use interruptible::openat;
+use base::failures::lock;
+use base::interruptible::openat;
 use rustix::fs::{Mode, OFlags, fstat, syncfs};
 use rustix::io::Errno;
 

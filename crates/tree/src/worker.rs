@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive::member::{Kind, Member};
-use interruptible::openat;
+use base::interruptible::openat;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, fstat, linkat, makedev, mkdirat, mknodat, statat,
     symlinkat, unlinkat,

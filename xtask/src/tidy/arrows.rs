@@ -2,8 +2,8 @@
 
 /// The floors of the product, the ground first. A crate names those on floors below its own.
 const FLOORS: &[&[&str]] = &[
-    &["interruptible", "failures", "offset"],
-    &["archive", "finding", "host", "model"],
+    &["base"],
+    &["archive", "host", "model"],
     &["device", "trace"],
     &["tree", "flow", "sim"],
     &["report", "sets"],

@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use archive::stream::ArchiveOffset;
-use failures::lock;
+use base::failures::lock;
 use flow::account::{Account, State};
 use flow::cancel::{POLL, Stopped};
 use flow::crew::cores;
@@ -222,7 +222,7 @@ fn fill(file: &OwnedFd, offset_bytes: u64, slice: &mut [u8]) -> bool {
             Err(Errno::INTR) => {}
             // At the page where read-ahead is to go on the kernel says so as well.
             Err(Errno::AGAIN) if is_cached(file, offset..end) => {
-                match interruptible::read_at(file, rest, offset) {
+                match base::interruptible::read_at(file, rest, offset) {
                     Ok(bytes) if bytes > 0 => filled += bytes,
                     _ => return false,
                 }
@@ -248,6 +248,7 @@ mod tests {
 
     use archive::index::ContentTree;
     use archive::member::Extent;
+    use base::offset::Offset;
     use flow::account::Stage;
     use flow::backend::{Choice, Engine};
     use flow::cancel::Cancel;
@@ -256,7 +257,6 @@ mod tests {
     use flow::ring::{Consumer, Producer, RingOptions, ring};
     use flow::run::StageKind;
     use flow::turnstile::Turnstile;
-    use offset::Offset;
 
     use super::super::groups::Groups;
     use super::super::hasher::Hasher;

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use archive::chunk::{ChunkCompressor, Compression};
-use failures::lock;
+use base::failures::lock;
 use flow::account::{Account, State};
 use flow::ring::{Consumer, Producer};
 use flow::turnstile::Turnstile;

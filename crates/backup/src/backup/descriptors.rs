@@ -6,8 +6,8 @@
 
 use std::mem::MaybeUninit;
 
+use base::interruptible::openat;
 use flow::monitor::{Level, Monitor, Notice};
-use interruptible::openat;
 use rustix::fs::{CWD, Mode, OFlags, RawDir};
 use tree::{BATCH_ITEMS_MAX, LookAheadLimits};
 

@@ -219,7 +219,7 @@ fn fill_slice(file: &OwnedFd, offset_bytes: u64, slice: &mut [u8], problem: &mut
     let mut filled = 0;
     while filled < slice.len() && problem.is_none() {
         let offset = offset_bytes + filled as u64;
-        match interruptible::read_at(file, &mut slice[filled..], offset) {
+        match base::interruptible::read_at(file, &mut slice[filled..], offset) {
             Ok(0) => *problem = Some(format!("ended at byte {offset}, the rest is zeros")),
             Ok(bytes) => filled += bytes,
             Err(error) => {

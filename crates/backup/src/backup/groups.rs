@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use archive::index::{ContentTree, FileRecord, JoinedContent, Stretch, WarningRecord};
 use archive::stream::ArchiveOffset;
-use failures::lock;
+use base::failures::lock;
 use flow::ring::{Marks, RingOffset};
 
 /// What is found out about the members of a stretch, in archive order.

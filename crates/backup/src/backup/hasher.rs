@@ -17,7 +17,7 @@ use archive::index::{
     SetIdHasher, Stretch, WarningRecord,
 };
 use archive::stream::ArchiveOffset;
-use failures::lock;
+use base::failures::lock;
 use flow::account::{Account, State};
 use flow::cancel::Cancel;
 use flow::ring::{Block, Consumer};

@@ -13,7 +13,7 @@ use flow::account::{Account, State};
 use flow::cancel::{Cancel, Stopped};
 use host::counters::processor::{ThreadSchedule, thread_ns};
 
-use failures::lock;
+use base::failures::lock;
 
 /// Share of the time, in percent, that a reader must have slept for the limit to rise. A little it
 /// does in any case, by contention for locks in the kernel.

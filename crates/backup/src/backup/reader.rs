@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use archive::index::{ContentBatch, WarningRecord};
 use archive::member::{Kind, Member};
-use failures::{lock, with_causes};
+use base::failures::{lock, with_causes};
 use flow::account::{Account, State};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         let mut spent = self.meter.spent();
         self.wait_for_leases(leased, &mut rest)?;
         // What could not be opened then is no warning about a file: the run ends.
-        interruptible::check_shortage()?;
+        base::interruptible::check_shortage()?;
         drop(batch.items);
         let shared = self.shared;
         let turn = shared.turnstile.enter(batch.ticket, self.account, State::Blocked)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use archive::index::ExtentRecord;
 use archive::member::Timestamp;
-use failures::lock;
+use base::failures::lock;
 use flow::account::{Account, Stage, State};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
@@ -118,7 +118,7 @@ impl Run<'_> {
         let own = Mutex::default();
         let chunks = self.segments.as_deref().map_or(&own, |segments| &segments.chunks);
         let (gathered, written, times_ran_empty) = self.data_segments(scan, output, chunks)?;
-        interruptible::check_shortage()?;
+        base::interruptible::check_shortage()?;
         let chunks = std::mem::take(&mut *lock(chunks));
         let extents = output.begin_index();
         let mut done = Done {
@@ -411,7 +411,7 @@ fn scan_all(
     let mut ticket = 0;
     loop {
         cancel.check()?;
-        interruptible::check_shortage()?;
+        base::interruptible::check_shortage()?;
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
         let progress = scan.next_batch(&mut items);
         // Where readers wait for the disk, smaller batches keep more of them busy.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use archive::header::UNIT_BYTES;
 use archive::member::{Extent, Kind};
 use archive::stream::ArchiveOffset;
-use failures::lock;
+use base::failures::lock;
 use flow::backend::{Memory, Operation};
 use flow::cancel::Stopped;
 use flow::in_flight::{Failure, InFlight, Transfer};
@@ -291,5 +291,5 @@ impl Stream<'_, '_> {
 
 /// Bytes read before the first error, or the end of the file.
 fn read_as_far_as_possible(file: &OwnedFd, slice: &mut [u8], offset_bytes: u64) -> usize {
-    interruptible::read_at(file, slice, offset_bytes).unwrap_or(0)
+    base::interruptible::read_at(file, slice, offset_bytes).unwrap_or(0)
 }

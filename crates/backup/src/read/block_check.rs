@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use archive::index::{BlockChecksum, BlockHasher, IndexReader, Section};
 use archive::mark::{MARK_BYTES, Mark};
 use archive::stream::ArchiveOffset;
-use failures::lock;
+use base::failures::lock;
 
 use super::cursor::Lease;
 use sets::IndexFile;

@@ -21,7 +21,7 @@ use archive::chunk::{
 };
 use archive::index::ChunkRecord;
 use archive::stream::{Archive, ArchiveOffset, StoredOffset};
-use failures::lock;
+use base::failures::lock;
 use flow::account::{Account, Stage, State};
 use flow::cancel::{Cancel, Stopped};
 use flow::queue::Queue;

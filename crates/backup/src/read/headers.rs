@@ -55,7 +55,7 @@ impl Supply for HeaderSupply<'_> {
         if window.is_empty() {
             return Ok(None);
         }
-        let read = interruptible::read_at(&self.file, &mut window, self.offset_bytes);
+        let read = base::interruptible::read_at(&self.file, &mut window, self.offset_bytes);
         let why = match read {
             Ok(bytes) if bytes > 0 => {
                 window.truncate(bytes);

@@ -130,6 +130,6 @@ impl Input {
 pub(super) fn is_plain_file(source: &Source) -> bool {
     let mut prefix = [0; Format::PREFIX_BYTES];
     source.length_bytes.is_some_and(|length| length > 0)
-        && interruptible::read_at(&source.file, &mut prefix, 0)
+        && base::interruptible::read_at(&source.file, &mut prefix, 0)
             .is_ok_and(|bytes| Format::detect(&prefix[..bytes]) == Format::Plain)
 }

@@ -19,8 +19,8 @@ use flow::in_flight::{InFlight, Transfer};
 use flow::ring::{Piece, Producer, Reuse};
 use flow::source::ReadError;
 
+use base::interruptible::read_exact_at;
 use flow::gaps::{Gap, Gaps};
-use interruptible::read_exact_at;
 
 use crate::past_cache::PastCache;
 

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex};
 
 use archive::stream::{Archive, ArchiveOffset};
-use failures::lock;
+use base::failures::lock;
 use flow::account::Account;
 use flow::cancel::Stopped;
 
@@ -72,7 +72,7 @@ impl Supply for ThenIndex<'_> {
         if piece.is_empty() {
             return Ok(None);
         }
-        match interruptible::read_at(&index.file, &mut piece, *taken_bytes) {
+        match base::interruptible::read_at(&index.file, &mut piece, *taken_bytes) {
             Ok(read @ 1..) => piece.truncate(read),
             // Zeros stand for what is lost, so that the end of the index keeps its place.
             failed => {

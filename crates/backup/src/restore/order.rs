@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use archive::index::{IndexReader, Section, Trailer};
 use archive::member::{Kind, Member};
-use failures::with_causes;
+use base::failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use archive::member::{Kind, Member};
-use failures::{lock, with_causes};
+use base::failures::{lock, with_causes};
 use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
 use flow::cancel::{POLL, Stopped};

@@ -5,7 +5,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use interruptible::{openat, openat2};
+use base::interruptible::{openat, openat2};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::{Elsewhere, VerifyReport};

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use archive::index::{ContentTree, JoinedContent, Stretch};
 use archive::member::Extent;
-use failures::lock;
+use base::failures::lock;
 
 /// What comes of a large file: the rest, and the hash where nothing is missing.
 pub(super) type Finished<T> = (T, Option<[u8; 32]>);

@@ -102,7 +102,7 @@ fn compare_at(
     while done < archived.len() {
         let wanted = (archived.len() - done).min(buffer.len());
         let at = offset + done as u64;
-        let read = match interruptible::read_at(file, &mut buffer[..wanted], at) {
+        let read = match base::interruptible::read_at(file, &mut buffer[..wanted], at) {
             Ok(0) => return Ok(Some(at)),
             Ok(read) => read,
             Err(error) => return Err(error.into()),
@@ -132,7 +132,7 @@ fn first_not_zero(file: &OwnedFd, hole: Extent, buffer: &mut [u8]) -> io::Result
             break;
         }
         let wanted = (end - at).min(buffer.len() as u64) as usize;
-        let read = match interruptible::read_at(file, &mut buffer[..wanted], at) {
+        let read = match base::interruptible::read_at(file, &mut buffer[..wanted], at) {
             Ok(0) => return Ok(None),
             Ok(read) => read,
             Err(error) => return Err(error.into()),

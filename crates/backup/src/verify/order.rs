@@ -9,7 +9,7 @@ use archive::chunk::Compression;
 use archive::index::{FileRecord, IndexReader, RecordKind, Section, SetIdHasher, Trailer};
 use archive::member::Kind;
 use archive::stream::ArchiveOffset;
-use failures::with_causes;
+use base::failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;

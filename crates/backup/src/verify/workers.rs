@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive::index::ContentHasher;
 use archive::member::{Kind, Member, Timestamp};
 use archive::stream::ArchiveOffset;
-use failures::{lock, with_causes};
+use base::failures::{lock, with_causes};
 use flow::account::{Account, Stage, State};
 use flow::budget::{Budget, Loan};
 use flow::cancel::Stopped;

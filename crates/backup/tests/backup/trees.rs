@@ -351,10 +351,11 @@ fn a_path_of_many_kilobytes() {
             let name = format!("{level:03}{}", "-".repeat(200));
             rustix::fs::mkdirat(&at, name.as_str(), Mode::from_raw_mode(0o755)).unwrap();
             let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY;
-            at = interruptible::openat(&at, name.as_str(), flags, Mode::empty()).unwrap();
+            at = base::interruptible::openat(&at, name.as_str(), flags, Mode::empty()).unwrap();
         }
         let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
-        let file = interruptible::openat(&at, "f", flags, Mode::from_raw_mode(0o644)).unwrap();
+        let file =
+            base::interruptible::openat(&at, "f", flags, Mode::from_raw_mode(0o644)).unwrap();
         rustix::io::write(&file, b"far away").unwrap();
     });
     let finished = run_clean(&options(&[&case.tree], &case.folder.path().join("archive")));

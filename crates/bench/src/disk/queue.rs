@@ -321,7 +321,7 @@ impl Queues {
             if !alone.is_empty() {
                 return Err(QueueError::NotTaken { what: shown(&alone), source: error });
             }
-            self.left_out.push((cell, failures::with_causes(&error)));
+            self.left_out.push((cell, base::failures::with_causes(&error)));
         }
         Ok(())
     }
@@ -453,8 +453,8 @@ fn locks(device: &Storage) -> Vec<OwnedFd> {
         let name = queue.parent()?.file_name()?.to_string_lossy().replace('!', "/");
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let path = Path::new("/dev").join(name);
-        let disk = interruptible::open(&path, flags, Mode::empty()).ok()?;
-        interruptible::flock(&disk, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let disk = base::interruptible::open(&path, flags, Mode::empty()).ok()?;
+        base::interruptible::flock(&disk, FlockOperation::NonBlockingLockExclusive).ok()?;
         Some(disk)
     };
     acting_queues(device).iter().filter_map(lock).collect()

@@ -178,7 +178,7 @@ pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Perm
         // The kernel refuses an exclusive open of a device that a file system, an array or a volume
         // group has claimed, itself or one of its partitions (open(2), O_EXCL).
         let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
-        match interruptible::open(path, flags, Mode::empty()) {
+        match base::interruptible::open(path, flags, Mode::empty()) {
             Ok(claim) => permit._claim = Some(claim),
             Err(rustix::io::Errno::BUSY) => return Err(SafetyError::InUse { path: own() }),
             Err(error) => return Err(SafetyError::Open { path: own(), source: error.into() }),

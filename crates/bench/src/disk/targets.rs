@@ -72,7 +72,7 @@ impl Targets {
     pub fn drop_cached(&self, length_bytes: u64) {
         for target in &self.held {
             if let Ok(file) = File::open(&target.path) {
-                let _ = interruptible::fdatasync(&file);
+                let _ = base::interruptible::fdatasync(&file);
                 device::file::drop_cached(&file, 0, length_bytes);
             }
         }

@@ -1,6 +1,6 @@
 //! The real fio on small files; what is refused before it is started.
 
-use failures::with_causes;
+use base::failures::with_causes;
 
 use super::safety::SafetyError;
 use super::*;

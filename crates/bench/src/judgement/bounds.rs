@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use report::format::{duration, rate};
 
 use super::{Judgement, Recommendation, Sentence, Subject, Verdict, rules};

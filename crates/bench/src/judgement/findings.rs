@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 
 use super::sampling::{Machine, sampling};
 use super::{CellSummary, Judgement, Sentence, Subject, rules};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 
 use super::{Judgement, Sentence, Subject, rules};
 use crate::record::{Cell, Factor, RunRecord, shown_cell};

@@ -8,7 +8,7 @@
 //! by itself recognises a sequence by its requests coming in order; several at once, on several
 //! paths, hide it. Nobody sees that from the host but by a rate that falls.
 
-use finding::{Certainty, Finding, Rule, Unit};
+use base::finding::{Certainty, Finding, Rule, Unit};
 
 use super::comparer::Basis;
 use super::{CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules};

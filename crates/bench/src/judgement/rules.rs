@@ -1,7 +1,7 @@
 //! By what an experiment is judged. The methods, their limits and their sources stand in
 //! `docs/design/statistics.md`.
 
-finding::rules! {
+base::rules! {
     /// What runs come to.
     pub EXPERIMENT = "An experiment", told by "takeup bench, report";
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use serde::Serialize;
 
 use super::findings::named;

@@ -4,7 +4,7 @@
 //! Everything here goes by names of measures and of the environment, so that other experiments,
 //! which have none of them, pass through.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use model::tape::generation::Generation;
 
 use super::words::told_ratio;

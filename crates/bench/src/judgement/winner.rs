@@ -5,7 +5,7 @@
 //! two settings, with whatever the line has for the other. So the lines of one program are put
 //! together, and taken from the sentences of the factors.
 
-use finding::{Certainty, Finding};
+use base::finding::{Certainty, Finding};
 
 use super::typed::{Change, Place, Typed, typed};
 use super::{Basis, Judgement, Recommendation, Sentence, Subject, Verdict, rules};

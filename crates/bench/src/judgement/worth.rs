@@ -6,7 +6,7 @@ use super::words::told_ratio;
 use super::{Judgement, Options, Sentence, Subject, Verdict, rules, typed::Change};
 use crate::quantities::title;
 use crate::record::{Factor, Level, RunRecord};
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 
 impl Advice {
     /// What to set, which may be what is in force; none where that is not settled. What is in

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive::member::{Kind, Member, Timestamp};
+use base::failures::with_causes;
 use device::file::{cached_bytes, drop_cached};
-use failures::with_causes;
 use report::format::counted;
 use rustix::io::Errno;
 use tree::{

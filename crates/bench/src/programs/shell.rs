@@ -35,7 +35,7 @@ impl Shell {
             let start = Instant::now();
             let ended = match shell.run(&[], ":", Output::Discarded) {
                 Err(ProgramsError::Start { source, .. }) => {
-                    return Err(wrong(failures::with_causes(&source)));
+                    return Err(wrong(base::failures::with_causes(&source)));
                 }
                 ended => ended?,
             };

@@ -281,9 +281,9 @@ impl<'a> Reader<'a> {
             match way {
                 Way::Mapped(mapping) => mapping.copy(offset, bytes),
                 Way::Read => fill(offset, bytes, |bytes, _| rustix::io::read(&self.file, bytes))?,
-                _ => {
-                    fill(offset, bytes, |bytes, at| interruptible::read_at(&self.file, bytes, at))?
-                }
+                _ => fill(offset, bytes, |bytes, at| {
+                    base::interruptible::read_at(&self.file, bytes, at)
+                })?,
             }
             taken.add(begun, block);
             account.stage().add_bytes(block as u64);

@@ -22,7 +22,7 @@ pub fn measure(subject: &Subject, count: u64, length_bytes: u64) -> Result<Measu
         path: subject.path.clone(),
         source: error.into(),
     };
-    let file = interruptible::open(&subject.path, flags, Mode::empty()).map_err(failed)?;
+    let file = base::interruptible::open(&subject.path, flags, Mode::empty()).map_err(failed)?;
     device::file::drop_cached(&file, 0, length_bytes);
     let pages = usize::try_from(length_bytes / PAGE_BYTES as u64).unwrap_or(usize::MAX);
     let mut measures = Measures::new();
@@ -37,7 +37,7 @@ pub fn measure(subject: &Subject, count: u64, length_bytes: u64) -> Result<Measu
     for _ in 0..count {
         let offset = random.below(pages) as u64 * PAGE_BYTES as u64;
         let begun = Instant::now();
-        interruptible::read_at(&file, &mut page, offset).map_err(failed)?;
+        base::interruptible::read_at(&file, &mut page, offset).map_err(failed)?;
         latency.add(begun.elapsed().as_nanos() as u64);
     }
     let mut put = |name: &str, value: Option<f64>| {

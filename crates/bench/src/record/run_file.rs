@@ -40,7 +40,7 @@ impl RunFile {
     pub fn begun(path: &Path) -> Result<Option<(RunFile, Experiment)>, RecordError> {
         let error = |source| RecordError::File { what: "append to", path: path.to_owned(), source };
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let opened = interruptible::open(path, flags | OFlags::CLOEXEC, Mode::empty());
+        let opened = base::interruptible::open(path, flags | OFlags::CLOEXEC, Mode::empty());
         let file = match opened {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),

@@ -73,7 +73,7 @@ impl Plain {
 
     fn file(path: &Path, flags: OFlags) -> Result<Plain, TapeBenchError> {
         let mode = Mode::from_raw_mode(0o644);
-        let opened = interruptible::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags, mode);
+        let opened = base::interruptible::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags, mode);
         let file = opened.map_err(|error| failed("cannot use", path, error))?;
         Ok(Plain {
             file: Arc::new(file),
@@ -181,12 +181,12 @@ impl Plain {
     }
 
     fn empty(&self) -> Result<(), TapeBenchError> {
-        let emptied = interruptible::ftruncate(&self.file, 0);
+        let emptied = base::interruptible::ftruncate(&self.file, 0);
         emptied.map_err(|error| failed("empty", &self.path, error))
     }
 
     fn synchronise(&self) -> Result<(), TapeBenchError> {
-        let written = interruptible::fsync(&self.file);
+        let written = base::interruptible::fsync(&self.file);
         written.map_err(|error| failed("synchronise", &self.path, error))
     }
 

@@ -97,7 +97,7 @@ impl StDrive {
             Access::Read | Access::Look => OFlags::RDONLY,
         };
         let flags = mode | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = interruptible::open(&self.path, flags, Mode::empty())
+        let file = base::interruptible::open(&self.path, flags, Mode::empty())
             .map_err(|error| self.refusal(error))?;
         let raw = match ioctl::status(file.as_fd()) {
             Ok(raw) => raw,
@@ -294,7 +294,7 @@ impl StTape {
 /// Whether `path` answers `MTIOCGET`, or is in use as only a device can be.
 pub(super) fn answers_status(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    match interruptible::open(path, flags, Mode::empty()) {
+    match base::interruptible::open(path, flags, Mode::empty()) {
         Ok(file) => ioctl::status(file.as_fd()).is_ok(),
         Err(error) => error == Errno::BUSY,
     }
@@ -335,6 +335,6 @@ fn played_sister(path: &Path) -> Option<PathBuf> {
 
 fn open_generic(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = |mode| interruptible::open(path, mode | flags, Mode::empty());
+    let open = |mode| base::interruptible::open(path, mode | flags, Mode::empty());
     Ok(open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))?)
 }

@@ -30,7 +30,7 @@ pub(super) fn followed(path: &Path) -> io::Result<Followed> {
     let mut path = path.to_owned();
     for _ in 0..LINKS_MAX {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = match interruptible::open(&path, flags, Mode::empty()) {
+        let opened = match base::interruptible::open(&path, flags, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(Followed { path, object: None }),
             opened => opened?,
         };

@@ -32,7 +32,7 @@ impl Replaced {
     /// The regular file of this name, if there is one. Nothing needs to be allowed on it.
     pub(super) fn find(directory: &OwnedFd, name: &OsStr) -> Option<Replaced> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = interruptible::openat(directory, name, flags, Mode::empty()).ok()?;
+        let file = base::interruptible::openat(directory, name, flags, Mode::empty()).ok()?;
         let status = fstat(&file).ok()?;
         let is_file = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
         is_file.then_some(Replaced { file })

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use failures::lock;
+use base::failures::lock;
 
 use super::{Backend, Completion, Memory, Operation};
 use crate::crew::guarded;

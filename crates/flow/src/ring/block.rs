@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use failures::lock;
+use base::failures::lock;
 
 use super::region::Span;
 use super::{RingOffset, Shared};

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use failures::lock;
+use base::failures::lock;
 
 /// Marks of one kind, ascending by their places, which are offsets in one stream; shared by
 /// reference.

@@ -48,7 +48,7 @@ pub fn raise(block_bytes: u64) -> Raised {
     let lock = File::open("/dev/fuse").ok();
     if let Some(lock) = &lock {
         // Held for the moment of a mount. Where there is no lock the worst is a smaller limit.
-        let _ = interruptible::flock(lock, FlockOperation::LockExclusive);
+        let _ = base::interruptible::flock(lock, FlockOperation::LockExclusive);
     }
     let Some(present) = in_force() else {
         return Raised { pages: DEFAULT_PAGES, before: None, _lock: lock };
@@ -77,7 +77,7 @@ mod tests {
     /// Nobody raises it while this is looked at.
     fn locked() -> Option<u64> {
         let lock = File::open("/dev/fuse").unwrap();
-        interruptible::flock(&lock, FlockOperation::LockExclusive).unwrap();
+        base::interruptible::flock(&lock, FlockOperation::LockExclusive).unwrap();
         in_force()
     }
 

@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, GuardError> {
     let Some(folder) = folder(path)? else { return Ok(None) };
     remove_unfinished(&folder, path);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match interruptible::openat(&folder, name(path), flags, Mode::empty()) {
+    let file = match base::interruptible::openat(&folder, name(path), flags, Mode::empty()) {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(untrusted(path, "it is a symbolic link")),
@@ -66,7 +66,7 @@ fn put(path: &Path, text: &str, flags: RenameFlags) -> Result<(), GuardError> {
 /// Keeps all others who do the same from the journal until it is dropped.
 pub(super) fn lock(path: &Path) -> Result<OwnedFd, GuardError> {
     let folder = made_folder(path)?;
-    let locked = interruptible::flock(&folder, FlockOperation::LockExclusive);
+    let locked = base::interruptible::flock(&folder, FlockOperation::LockExclusive);
     locked.map_err(|error| failed("lock", path)(error.into()))?;
     Ok(folder)
 }
@@ -88,12 +88,12 @@ fn write_in(
     replacing: RenameFlags,
 ) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = interruptible::openat(folder, unfinished, flags, Mode::from_raw_mode(0o600))?;
+    let file = base::interruptible::openat(folder, unfinished, flags, Mode::from_raw_mode(0o600))?;
     let mut file = File::from(file);
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     rustix::fs::renameat_with(folder, unfinished, folder, name, replacing)?;
-    interruptible::fsync(folder)?;
+    base::interruptible::fsync(folder)?;
     Ok(())
 }
 
@@ -125,7 +125,7 @@ pub(super) fn remove(path: &Path) -> Result<(), GuardError> {
     let removed = rustix::fs::unlinkat(&folder, name(path), AtFlags::empty());
     removed.map_err(|error| failed("remove", path)(error.into()))?;
     // So that the journal does not come back with the next crash.
-    let _ = interruptible::fsync(&folder);
+    let _ = base::interruptible::fsync(&folder);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ pub(super) fn remove_if_there(path: &Path) -> Result<(), GuardError> {
 fn folder(path: &Path) -> Result<Option<OwnedFd>, GuardError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match interruptible::open(folder, flags, Mode::empty()) {
+    match base::interruptible::open(folder, flags, Mode::empty()) {
         Ok(opened) => {
             trust(&opened, path, FileType::Directory, "its folder")?;
             Ok(Some(opened))

@@ -1,6 +1,6 @@
 //! A profile as text and as a document of JSON: whoever recorded or imported it, it is shown alike.
 
-use finding::Finding;
+use base::finding::Finding;
 use report::escape::escape_controls;
 use report::findings::list;
 use report::format::{binary_size, count, counted, duration, percent, size};

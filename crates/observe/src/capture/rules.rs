@@ -1,6 +1,6 @@
 //! By what it is said how a program uses its files.
 
-finding::rules! {
+base::rules! {
     /// What a program does to its files.
     pub CAPTURE = "What a program does to its files", told by "takeup capture";
 

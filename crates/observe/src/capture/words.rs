@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use finding::{Certainty, Finding, Rule, Severity, Unit};
+use base::finding::{Certainty, Finding, Rule, Severity, Unit};
 use report::format::{binary_size, count, counted, duration, percent};
 
 use super::operation::{Engine, FileKind};

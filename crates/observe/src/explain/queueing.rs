@@ -1,6 +1,6 @@
 //! Where the requests of a device wait: in the host, in the device's queue, or for the device.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 
 use super::{REQUESTS_MIN, milliseconds, requests};
 use crate::rules;

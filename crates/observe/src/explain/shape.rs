@@ -1,6 +1,6 @@
 //! What the requests of a device look like: joined, cut, as large as a window, or as made.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use host::counters::disk::Direction;
 use host::queue::Queue;
 

@@ -1,7 +1,7 @@
 //! From when to when a sentence was said: what a rule says in one interval and the next ones is one
 //! spell, and so is what it says again soon.
 
-use finding::{Finding, Rule, Unit};
+use base::finding::{Finding, Rule, Unit};
 
 /// A rule that has been silent for longer than so many intervals begins anew.
 const SILENT_INTERVALS: f64 = 5.0;
@@ -97,7 +97,7 @@ impl Spells {
 
 impl Spell {
     fn new(finding: &Finding, began_seconds: f64, ended_seconds: f64, moved: f64) -> Spell {
-        let range = |number: &finding::Number| NumberRange {
+        let range = |number: &base::finding::Number| NumberRange {
             name: number.name,
             unit: number.unit,
             least: number.value,
@@ -154,7 +154,7 @@ impl Spell {
 
 #[cfg(test)]
 mod tests {
-    use finding::Certainty;
+    use base::finding::Certainty;
 
     use super::*;
     use crate::rules;

@@ -7,7 +7,7 @@ mod own;
 mod tape;
 mod words;
 
-use finding::{Certainty, Finding, Severity, Unit};
+use base::finding::{Certainty, Finding, Severity, Unit};
 use report::format::{duration, percent, rate, size};
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! By what the limit of a pipeline is named.
 
-finding::rules! {
+base::rules! {
     /// Which stage of a pipeline of other programs is the limit, and what would help.
     pub PIPELINE = "A pipeline of other programs", told by "takeup explain";
 

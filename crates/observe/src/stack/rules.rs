@@ -1,6 +1,6 @@
 //! By what something about the layers below a path stands out.
 
-finding::rules! {
+base::rules! {
     /// What stands out in the storage below a path.
     pub STACK = "The storage below a path", told by "takeup probe";
 

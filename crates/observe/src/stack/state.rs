@@ -1,6 +1,6 @@
 //! What does not work, or is about to end.
 
-use finding::{Finding, Severity, Unit};
+use base::finding::{Finding, Severity, Unit};
 use host::stack::{Kind, Layer, Stack};
 
 use super::{rules, told, warning};

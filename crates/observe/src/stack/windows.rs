@@ -1,6 +1,6 @@
 //! Read-ahead: set where it does nothing, too small for what is read, or very large.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use host::stack::{Kind, Layer, Stack, VxfsReadAhead};
 use report::format::binary_size as size;
 

@@ -3,7 +3,7 @@
 //! The kernel counts calls and their times, and nothing of the medium: that a drive stops and
 //! starts is concluded from how slow it is while it has a command.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 
 use super::{TapeDirection, TapeInterval};
 use crate::rules;

@@ -1,6 +1,6 @@
 //! A capture as one page of HTML: calls above, devices below.
 
-use finding::Finding;
+use base::finding::Finding;
 use observe::capture::presentation::{COLUMNS, cells, class_name, gaps};
 use observe::capture::profile::FileProfile;
 use observe::capture::words::{findings, is_place};

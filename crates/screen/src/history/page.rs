@@ -158,7 +158,7 @@ pub(crate) fn lanes(
     let mut lanes: Vec<Lane> = Vec::new();
     for spell in &device.spells {
         let name = name(spell.finding.rule.id);
-        let is_warning = spell.finding.severity != finding::Severity::Information;
+        let is_warning = spell.finding.severity != base::finding::Severity::Information;
         let label =
             format!("{}: {} ({})", device.name, spell.finding.what, spell_time(frame, spell));
         let (from, until) = (frame.at(spell.began_seconds), frame.at(spell.ended_seconds));

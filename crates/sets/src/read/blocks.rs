@@ -335,7 +335,7 @@ impl BlockReader {
             self.return_to(here.plus(1), &error)?;
             self.here = Some(here.plus(1));
         }
-        Ok(Met::Lost { why: failures::with_causes(&error) })
+        Ok(Met::Lost { why: base::failures::with_causes(&error) })
     }
 }
 

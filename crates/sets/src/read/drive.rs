@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use archive::label::{LabelError, hex};
+use base::failures::lock;
 use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
-use failures::lock;
 use flow::cancel::Cancel;
 
 use super::TapeOrigin;
@@ -202,7 +202,7 @@ impl LoadedDrive {
                     refused = Some(Refused::LaterVersion { version });
                 }
                 Err(error) => {
-                    let text = failures::with_causes(&error);
+                    let text = base::failures::with_causes(&error);
                     refused = Some(Refused::Unreadable { text });
                 }
             }

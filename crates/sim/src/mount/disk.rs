@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use failures::lock;
+use base::failures::lock;
 use fuser::{MountOption, Session, SessionUnmounter};
 use host::settings::fuse;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -246,7 +246,8 @@ impl DiskMount {
             Access::ReadWrite => OFlags::RDWR,
             Access::ReadOnly => OFlags::RDONLY,
         };
-        let opened = interruptible::openat(&tree, DISK_NAME, mode | OFlags::CLOEXEC, Mode::empty());
+        let opened =
+            base::interruptible::openat(&tree, DISK_NAME, mode | OFlags::CLOEXEC, Mode::empty());
         let file = File::from(opened.map_err(|error| through(error.into()))?);
         let device_number = file.metadata().map_err(through)?.st_dev();
         let device = device.attach(file.as_fd(), backing_path)?;

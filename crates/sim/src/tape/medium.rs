@@ -9,7 +9,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use failures::lock;
+use base::failures::lock;
 
 use super::faults::Faults;
 

@@ -128,7 +128,8 @@ pub fn media_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
 fn is_medium(path: &Path) -> bool {
     let mut head = [0; HEAD_BYTES];
     let Ok(file) = File::open(path) else { return false };
-    interruptible::read_at(&file, &mut head, 0) == Ok(HEAD_BYTES) && decode_head(&head).is_ok()
+    base::interruptible::read_at(&file, &mut head, 0) == Ok(HEAD_BYTES)
+        && decode_head(&head).is_ok()
 }
 
 impl Cartridge {
@@ -351,7 +352,7 @@ fn open(path: &Path) -> Result<(File, Protection), MediumFileError> {
 
 fn lock(path: &Path, file: &File) -> Result<(), MediumFileError> {
     let path = path.to_owned();
-    match interruptible::flock(file, FlockOperation::NonBlockingLockExclusive) {
+    match base::interruptible::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => Err(MediumFileError::InUse { path }),
         Err(error) => Err(MediumFileError::Open { path, source: error.into() }),

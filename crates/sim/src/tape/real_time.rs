@@ -13,7 +13,7 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use failures::lock;
+use base::failures::lock;
 
 use super::pace::{Act, Compression, Pace};
 use crate::speed_up::SpeedUp;

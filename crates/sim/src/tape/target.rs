@@ -8,7 +8,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use failures::lock;
+use base::failures::lock;
 
 use super::drive::{
     BLANK_CHECK, Check, Drive, DriveSettings, HARDWARE_ERROR, ILLEGAL_REQUEST, MEDIUM_ERROR,

@@ -112,7 +112,7 @@ struct SpellDocument<'a> {
     ranges: &'a [NumberRange],
     /// In the words of the interval in which the device moved the most.
     #[serde(flatten)]
-    finding: &'a finding::Finding,
+    finding: &'a base::finding::Finding,
 }
 
 impl ReportDocument<'_> {

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use base::finding::{Room, Rule};
 use clap::Args;
-use finding::{Room, Rule};
 use serde_json::json;
 
 use crate::outcome::to_standard_output;

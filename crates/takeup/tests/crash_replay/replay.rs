@@ -180,7 +180,7 @@ pub fn record(
     let mounted = Mounted::new(&recorder.path(), &system).unwrap();
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let neighbour =
-        interruptible::open(mounted.path().join(NEIGHBOUR), flags, Mode::empty()).unwrap();
+        base::interruptible::open(mounted.path().join(NEIGHBOUR), flags, Mode::empty()).unwrap();
     rustix::fs::syncfs(&neighbour).unwrap();
     let command = command(mounted.path());
     let base = recorder.begin();

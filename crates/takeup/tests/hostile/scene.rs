@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
-use interruptible::openat;
+use base::interruptible::openat;
 use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, Uid, XattrFlags, makedev, mknodat};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 

@@ -151,7 +151,7 @@ fn random_operations(file: &File, size: usize, aligned: usize, seed: u64) -> Vec
             }
             4 => {
                 let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                interruptible::fallocate(file, punch, from as u64, length as u64).unwrap();
+                base::interruptible::fallocate(file, punch, from as u64, length as u64).unwrap();
                 model[range].fill(0);
             }
             5 => file.sync_data().unwrap(),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use interruptible::openat;
+use base::interruptible::openat;
 use rustix::fs::{Mode, OFlags, mkdirat};
 use tree::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use report::format::{counted, rate};
 use report::rounding::Rounding;
 
@@ -265,7 +265,7 @@ impl Curve<'_> {
 }
 
 fn say_all(
-    say: &mut impl FnMut(&'static finding::Rule, Told),
+    say: &mut impl FnMut(&'static base::finding::Rule, Told),
     limit: Option<String>,
     off: Vec<String>,
 ) {

@@ -1,7 +1,7 @@
 //! What a setting does at each level of a load, where that differs, and what conditions do that
 //! nobody chooses.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 
 use super::super::effects::At;
 use super::super::verdict::the_same;

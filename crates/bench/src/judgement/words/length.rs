@@ -4,7 +4,7 @@
 //! Every file has a fixed time, a filemark or a start of the drive, and a rate behind it. Lengths
 //! are those of runs of one file each, or of one run that is cut into more and more files.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use report::format::duration;
 use report::rounding::Rounding;
 

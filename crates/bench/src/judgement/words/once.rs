@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use finding::{Certainty, Finding};
+use base::finding::{Certainty, Finding};
 
 use super::super::{Basis, CellSummary, Judgement, Sentence, Subject, rules};
 use crate::record::{Factor, shown_cell};

@@ -4,7 +4,7 @@
 //! each has an effect of its own, on average over the other. The sentence is said where both
 //! effects are settled: one that may be anything is no reason to acquit the other.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 
 use super::super::verdict::the_same;
 use super::super::{Effect, Judgement, Options, Sentence, Subject, Verdict, rules};

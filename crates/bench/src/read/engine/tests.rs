@@ -27,7 +27,7 @@ fn file(bytes: usize) -> tempfile::NamedTempFile {
 
 fn measured(reading: &Reading, file: &tempfile::NamedTempFile) -> Result<Measured, StreamError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let open = |_| interruptible::open(file.path(), flags, Mode::empty()).unwrap();
+    let open = |_| base::interruptible::open(file.path(), flags, Mode::empty()).unwrap();
     let files: Vec<OwnedFd> = (0..reading.readers).map(open).collect();
     let length = file.as_file().metadata().unwrap().len();
     read(reading, &files, length, Watched::InFull, &Cancel::new())
@@ -62,7 +62,8 @@ fn a_file_that_ends_early_is_an_error() {
     for engine in [Engine::Sync, Engine::Psync, Engine::IoUring] {
         for depth in [1, 4] {
             let reading = Reading { engine, depth, ..PLAIN };
-            let open = interruptible::open(file.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+            let open =
+                base::interruptible::open(file.path(), OFlags::RDONLY, Mode::empty()).unwrap();
             let found = read(&reading, &[open], 200_000, Watched::InFull, &Cancel::new());
             let told = matches!(
                 found,
@@ -77,7 +78,7 @@ fn a_file_that_ends_early_is_an_error() {
 #[test]
 fn a_cancel_ends_it() {
     let file = file(100_000);
-    let open = interruptible::open(file.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+    let open = base::interruptible::open(file.path(), OFlags::RDONLY, Mode::empty()).unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
     assert!(read(&PLAIN, &[open], 100_000, Watched::InFull, &cancel).is_err());

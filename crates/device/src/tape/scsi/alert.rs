@@ -3,7 +3,7 @@
 //! The drive clears the flags when they are read, so whoever reads them has to tell them. Numbers,
 //! severities and meanings: SSC-4, annex A.
 
-pub use finding::Severity;
+pub use base::finding::Severity;
 
 use super::AnswerError;
 use super::log::{ALERT_PAGE, parameters};

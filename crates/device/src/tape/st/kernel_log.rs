@@ -33,7 +33,7 @@ impl KernelLog {
         let name = folder.node()?.trim_start_matches('n').trim_end_matches(['l', 'm', 'a']);
         let prefix = format!("st {}: [{name}] ", folder.address()?);
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = interruptible::open("/dev/kmsg", flags, Mode::empty()).ok()?;
+        let file = base::interruptible::open("/dev/kmsg", flags, Mode::empty()).ok()?;
         Some(KernelLog { file, prefix })
     }
 

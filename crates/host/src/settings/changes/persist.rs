@@ -137,7 +137,7 @@ fn write(path: &Path, text: &str, is_there: bool) -> io::Result<()> {
 }
 
 fn synchronise_folder(path: &Path) -> io::Result<()> {
-    interruptible::fsync(File::open(path.parent().unwrap_or(Path::new("/")))?)?;
+    base::interruptible::fsync(File::open(path.parent().unwrap_or(Path::new("/")))?)?;
     Ok(())
 }
 

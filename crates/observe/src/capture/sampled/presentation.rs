@@ -1,6 +1,6 @@
 //! What was seen as text and as a document of JSON, which has the fields of a recording's.
 
-use finding::{Certainty, Finding, Severity, Unit};
+use base::finding::{Certainty, Finding, Severity, Unit};
 use report::escape::escape_controls;
 use report::findings::list;
 use report::format::{binary_size, count, counted, duration, percent, size};

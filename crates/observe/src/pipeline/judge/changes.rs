@@ -3,7 +3,7 @@
 //! A forecast does not stop at the limit that is removed: the longest of all that remains binds
 //! next. Where that is not known, nothing is forecast.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use report::format::{duration, percent, rate};
 
 use super::super::{Stage, line, pace, rules};
@@ -262,7 +262,7 @@ impl Case<'_> {
     }
 
     /// The lower level of a compressor that works, where nothing else helps.
-    fn faster_level(&self, limit: &'static finding::Rule) -> Option<String> {
+    fn faster_level(&self, limit: &'static base::finding::Rule) -> Option<String> {
         if limit != &rules::WORK && limit != &rules::CORES {
             return None;
         }

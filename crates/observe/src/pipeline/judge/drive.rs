@@ -1,6 +1,6 @@
 //! The drive behind a pipeline: what it needs for all that it is given, whoever hands it over.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use report::format::{duration, rate};
 
 use super::{Case, Predicted, line, rules};

@@ -1,7 +1,7 @@
 //! What else is seen of a pipeline: small calls, small pipes, a `dd` that is no buffer, what
 //! was too short or may not be looked at.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use report::format::{binary_size, duration, percent};
 
 use super::super::{Look, Pipe, Stage, rules};

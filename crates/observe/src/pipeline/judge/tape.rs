@@ -1,6 +1,6 @@
 //! Writes to a tape that are small: each costs the drive and the kernel a fixed time.
 
-use finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Unit};
 use report::format::{binary_size, duration};
 
 use super::drive::KERNEL_SECONDS;

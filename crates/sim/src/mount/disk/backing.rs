@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use failures::lock;
+use base::failures::lock;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
 /// Whether the disk can be written.
@@ -136,7 +136,7 @@ impl Backing {
             Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
             Access::ReadOnly => FlockOperation::NonBlockingLockShared,
         };
-        if interruptible::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
+        if base::interruptible::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
             return Err(BackingError::InUse { path: owned() });
         }
         Ok(Backing { file, path: owned(), bytes, access, trouble: Mutex::new(None) })
@@ -209,7 +209,7 @@ impl Backing {
     /// When the file can do neither.
     pub fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        interruptible::fallocate(&self.file, punch, offset, bytes)
+        base::interruptible::fallocate(&self.file, punch, offset, bytes)
             .map_err(|error| self.keep("discard", offset, error.into()))
     }
 
@@ -218,7 +218,7 @@ impl Backing {
     /// # Errors
     /// When there is none.
     pub fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        interruptible::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, bytes)
+        base::interruptible::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, bytes)
             .map_err(|error| self.keep("allocate", offset, error.into()))
     }
 

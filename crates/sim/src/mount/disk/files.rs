@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use failures::lock;
+use base::failures::lock;
 use fuser::{
     Errno, FopenFlags, InitFlags, KernelConfig, OpenAccMode, OpenFlags, ReplyData, ReplyEmpty,
     ReplyWrite,

@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use failures::lock;
+use base::failures::lock;
 use model::disk::{DiskCounters, DiskModel, DiskParameters};
 
 use crate::speed_up::SpeedUp;

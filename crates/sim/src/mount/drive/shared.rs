@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use base::failures::{lock, with_causes};
 use device::tape::played::{self, PLAYED_REQUEST};
 use device::tape::raw::RawTape;
-use failures::{lock, with_causes};
 use fuser::{Errno, OpenAccMode, OpenFlags, ReplyData};
 use model::tape::generation::Generation;
 use rustix::fs::OFlags;

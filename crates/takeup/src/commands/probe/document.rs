@@ -1,9 +1,9 @@
 //! A survey as a JSON document. What is not known is null.
 
+use base::finding::Finding;
 use device::tape::limits::{Found, LimitedBy};
 use device::tape::survey::{Answers, KernelView, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
-use finding::Finding;
 use model::tape::generation::{Generation, Steps};
 use serde_json::{Value, json};
 

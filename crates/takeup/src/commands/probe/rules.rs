@@ -1,6 +1,6 @@
 //! By what something about a tape drive stands out.
 
-finding::rules! {
+base::rules! {
     /// What a survey of a drive is looked at for.
     pub DRIVE = "A tape drive", told by "takeup probe";
 

@@ -1,9 +1,9 @@
 //! A survey as lines: a name, a value, and behind them what stands out.
 
+use base::finding::Finding;
 use device::tape::limits::{Found, LimitedBy, Way};
 use device::tape::survey::{Answers, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
-use finding::Finding;
 use model::tape::generation::{Generation, Steps};
 use report::escape::escape;
 use report::findings::list;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use finding::Finding;
+use base::finding::Finding;
 use host::stack::{Kind, Layer, Owner, Stack};
 use report::escape::escape;
 use report::findings::list;

@@ -154,7 +154,7 @@ fn not_settable(error: &SettingError) -> String {
     use std::io::ErrorKind;
     match error {
         SettingError::Setting { source, .. } if source.kind() != ErrorKind::PermissionDenied => {
-            failures::with_causes(error)
+            base::failures::with_causes(error)
         }
         _ => NOT_ROOT.to_owned(),
     }
@@ -169,7 +169,7 @@ fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftO
             Ok(None) => None,
             Ok(Some(Unfit::Clipped { becomes, why, .. })) => Some((Some(becomes.to_string()), why)),
             Ok(Some(unfit)) => Some((None, unfit.to_string())),
-            Err(error) => Some((None, failures::with_causes(&error))),
+            Err(error) => Some((None, base::failures::with_causes(&error))),
         });
         match refused {
             None => own.push(level),
@@ -184,7 +184,7 @@ fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftO
 
 /// Values that the kernel takes, which are tried for a moment and put back, and the others.
 fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<LeftOut>), String> {
-    let told = |error: GuardError| failures::with_causes(&error);
+    let told = |error: GuardError| base::failures::with_causes(&error);
     let journal = crate::commands::bench::journal();
     let mut guard = Guard::new(journal.as_deref(), settings).map_err(told)?;
     let (mut own, mut left_out) = (Vec::new(), Vec::new());
@@ -205,9 +205,9 @@ fn not_taken(kind: Kind, value: String, error: &SettingError) -> LeftOut {
             (Some(found.clone()), "that is what the kernel made of it".to_owned())
         }
         SettingError::Setting { source, .. } => {
-            (None, format!("the kernel refuses it: {}", failures::with_causes(source)))
+            (None, format!("the kernel refuses it: {}", base::failures::with_causes(source)))
         }
-        SettingError::NoSetting { .. } => (None, failures::with_causes(error)),
+        SettingError::NoSetting { .. } => (None, base::failures::with_causes(error)),
     };
     LeftOut { kind, value: Some(ValueLeftOut { value, becomes }), why }
 }

@@ -67,7 +67,7 @@ impl Subject {
 /// looked for.
 fn largest_below(folder: &Path) -> Result<Option<PathBuf>, rustix::io::Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let top = interruptible::open(folder, flags, Mode::empty())?;
+    let top = base::interruptible::open(folder, flags, Mode::empty())?;
     let device = rustix::fs::fstat(&top)?.st_dev;
     let mut waiting: Vec<(OwnedFd, PathBuf)> = vec![(top, folder.to_owned())];
     let mut largest: Option<(u64, PathBuf)> = None;
@@ -98,7 +98,7 @@ fn largest_below(folder: &Path) -> Result<Option<PathBuf>, rustix::io::Errno> {
                 }
                 FileType::Directory if waiting.len() < FOLDERS_MAX => {
                     let flags = flags | OFlags::NOFOLLOW;
-                    let opened = interruptible::openat(&folder, name, flags, Mode::empty());
+                    let opened = base::interruptible::openat(&folder, name, flags, Mode::empty());
                     waiting.extend(opened.ok().map(|opened| (opened, below())));
                 }
                 _ => {}

@@ -1,6 +1,6 @@
 //! An interval as a line of JSON.
 
-use finding::Finding;
+use base::finding::Finding;
 use host::queue::Queue;
 use observe::columns::IostatObject;
 use observe::tapes::TapeInterval;

@@ -6,7 +6,6 @@
 //! rule that is in no list. A [`Finding`] is what a rule says of this machine or this run.
 //!
 //! There are no words for the terminal here, those are `report`'s, and nothing that looks.
-#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -38,7 +37,7 @@ pub struct Room {
 /// Makes rules and the room that lists them.
 ///
 /// ```
-/// finding::rules! {
+/// base::rules! {
 ///     /// What a kettle shows.
 ///     pub KETTLE = "A kettle", told by "takeup tea";
 ///     BOILS {
@@ -48,7 +47,7 @@ pub struct Room {
 ///         source: "the thermometer",
 ///     }
 /// }
-/// let found = finding::Finding::new(&BOILS, finding::Certainty::Measured, "the water boils");
+/// let found = base::finding::Finding::new(&BOILS, base::finding::Certainty::Measured, "the water boils");
 /// assert_eq!(found.rule, KETTLE.rules[0]);
 /// ```
 #[macro_export]
@@ -65,7 +64,7 @@ macro_rules! rules {
     ) => {
         $(
             #[doc = concat!("Speaks when ", $speaks_when, ".")]
-            $visibility static $name: $crate::Rule = $crate::Rule {
+            $visibility static $name: $crate::finding::Rule = $crate::finding::Rule {
                 id: $id,
                 looks_at: $looks_at,
                 speaks_when: $speaks_when,
@@ -73,8 +72,8 @@ macro_rules! rules {
             };
         )*
         $(#[$about])*
-        $visibility static $room: $crate::Room =
-            $crate::Room { title: $title, told_by: $told_by, rules: &[$(&$name),*] };
+        $visibility static $room: $crate::finding::Room =
+            $crate::finding::Room { title: $title, told_by: $told_by, rules: &[$(&$name),*] };
     };
 }
 

@@ -6,7 +6,7 @@
 //! counts in as its type: two streams do not mix.
 //!
 //! ```
-//! use offset::Offset;
+//! use base::offset::Offset;
 //!
 //! enum Archive {}
 //! enum Stored {}
@@ -23,7 +23,7 @@
 //! What is an offset in one stream is none in another:
 //!
 //! ```compile_fail
-//! # use offset::Offset;
+//! # use base::offset::Offset;
 //! # enum Archive {}
 //! # enum Stored {}
 //! fn read_at(_: Offset<Stored>) {}
