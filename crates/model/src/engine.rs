@@ -91,7 +91,7 @@ pub fn stages(origin: Origin) -> [StageCost; 5] {
         parallel("describe", 0.0, describe_file_ns),
         // The content's and, behind it, that of the blocks.
         parallel("hash", hash_byte_ns, 0.0),
-        // `cargo run --release -p backup --example serial_rest`.
+        // `cargo run --release -p runs --example serial_rest`.
         serial("order", 0.0017, 55.0),
         // The walk: one thread draws what others have listed. Not measured by itself: a bound of
         // what the main thread used.

@@ -17,7 +17,7 @@ use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::{escape, escape_controls};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use sets::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
+use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
 use crate::failure::with_causes;
 use crate::terminal::Question;
@@ -247,7 +247,7 @@ mod tests {
         VolumeRequest {
             device: "/dev/nst0".into(),
             purpose: VolumePurpose::Read { set: [0xab; 16], volume: 2, medium: Some([1; 16]) },
-            refused: Some(sets::Refused::OtherVolume { found: 1, wanted: 2 }),
+            refused: Some(tapeset::Refused::OtherVolume { found: 1, wanted: 2 }),
             attempt: 3,
         }
     }
@@ -337,7 +337,8 @@ mod tests {
                         then press Enter (w goes on without it, q gives up): ";
         assert_eq!(question(&request()), expected);
         let text = "sense \u{1b}[2J\nput your key in".to_owned();
-        let said = VolumeRequest { refused: Some(sets::Refused::Unreadable { text }), ..request() };
+        let said =
+            VolumeRequest { refused: Some(tapeset::Refused::Unreadable { text }), ..request() };
         let shown = question(&said);
         assert!(shown.contains("takeup: sense \\033[2J\\nput your key in\n"), "{shown:?}");
     }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use archive::chunk::Compression;
-use backup::destination::Destination;
+use runs::destination::Destination;
 
 use crate::failure::Failure;
 

@@ -5,12 +5,12 @@ use std::num::NonZero;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use backup::destination::Destination;
-use backup::read::IndexNeed;
 use clap::{Args, ValueEnum};
 use device::target::{Existing, FileMode};
 use flow::backend::Engine;
-use sets::{TapeDestination, TapeOptions};
+use runs::destination::Destination;
+use runs::read::IndexNeed;
+use tapeset::{TapeDestination, TapeOptions};
 
 use crate::change::Changer;
 use crate::quantity::{Rate, Size, one_or_more};

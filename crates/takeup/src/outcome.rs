@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use backup::selection::NotFound;
 use base::finding::Certainty;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::RunReport;
@@ -11,6 +10,7 @@ use model::tape::generation;
 use report::escape::{Printable, escape};
 use report::summary::RunSummary;
 use report::verdict::{State, Verdict};
+use runs::selection::NotFound;
 use serde_json::Value;
 
 use crate::failure::{FAILED, Failure};

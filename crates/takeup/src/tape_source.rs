@@ -5,15 +5,15 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use backup::origin::Origin;
-use backup::selection::{NotFound, Selection};
 use clap::Args;
 use device::source::SourceError;
 use flow::cancel::Cancel;
 use report::escape::escape;
 use report::format::{count, counted, duration, size};
+use runs::origin::Origin;
+use runs::selection::{NotFound, Selection};
 use serde_json::{Value, json};
-use sets::{SetChoice, TapeOrigin, TapeReading};
+use tapeset::{SetChoice, TapeOrigin, TapeReading};
 
 use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
@@ -80,7 +80,7 @@ pub fn ring_bytes(archive: &ArchiveArgs, from: &Origin) -> usize {
     match (archive.ring, from) {
         (Some(size), _) => size.bytes(),
         (None, Origin::Path(_)) => ArchiveArgs::RING_BYTES,
-        (None, Origin::Tape(_)) => sets::ring_bytes(ArchiveArgs::RING_BYTES),
+        (None, Origin::Tape(_)) => tapeset::ring_bytes(ArchiveArgs::RING_BYTES),
     }
 }
 
@@ -159,7 +159,7 @@ pub fn in_another_set(tape: &TapeOrigin, missing: &[NotFound], cancel: &Cancel) 
             holds.push(set);
         }
     };
-    sets::look_through_sets(tape, cancel, &mut look).ok()?;
+    tapeset::look_through_sets(tape, cancel, &mut look).ok()?;
     holds.sort_unstable();
     let last = holds.last()?;
     let sets: Vec<String> = holds.iter().map(u32::to_string).collect();

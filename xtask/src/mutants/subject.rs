@@ -34,9 +34,9 @@ impl Subject {
         match self {
             Subject::Archive => "archive",
             Subject::Tree => "tree",
-            Subject::Sets => "sets",
+            Subject::Sets => "tapeset",
             Subject::Flow => "flow",
-            Subject::Backup => "backup",
+            Subject::Backup => "runs",
             Subject::Settings => "host",
             Subject::Judgement => "bench",
         }
@@ -57,15 +57,15 @@ impl Subject {
 
     /// The tests that must see a mutant, as arguments of `cargo test`.
     ///
-    /// `sets` has unit tests of its options and claims only: all else in it needs an archive to
-    /// write and a drive to write to, and the tests that have both are those of `backup`.
+    /// `tapeset` has unit tests of its options and claims only: all else in it needs an archive to
+    /// write and a drive to write to, and the tests that have both are those of `runs`.
     pub fn tests(self) -> &'static [&'static str] {
         match self {
             Subject::Archive => &["--package", "archive", "--tests"],
             Subject::Tree => &["--package", "tree", "--tests"],
-            Subject::Sets => &["--package", "sets", "--package", "backup", "--tests"],
+            Subject::Sets => &["--package", "tapeset", "--package", "runs", "--tests"],
             Subject::Flow => &["--package", "flow", "--tests"],
-            Subject::Backup => &["--package", "backup", "--tests"],
+            Subject::Backup => &["--package", "runs", "--tests"],
             Subject::Settings => &["--package", "host", "--tests"],
             Subject::Judgement => &["--package", "bench", "--tests"],
         }
@@ -76,7 +76,7 @@ impl Subject {
     /// would only take its time.
     pub fn filters(self, program: &str) -> &'static [&'static str] {
         match (self, program) {
-            (Subject::Sets, "backup lib backup" | "backup test backup" | "backup test reading") => {
+            (Subject::Sets, "runs lib runs" | "runs test backup" | "runs test reading") => {
                 &["tape", "sets"]
             }
             (Subject::Settings, "host lib host") => &["settings"],

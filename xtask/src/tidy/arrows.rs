@@ -6,8 +6,8 @@ const FLOORS: &[&[&str]] = &[
     &["archive", "host", "model"],
     &["device", "trace"],
     &["tree", "flow", "sim"],
-    &["report", "sets"],
-    &["backup", "bench"],
+    &["report", "tapeset"],
+    &["bench", "runs"],
     &["observe"],
     &["screen"],
     &["takeup", "peers"],
@@ -59,12 +59,12 @@ mod tests {
     #[test]
     fn arrows_go_down() {
         let product = |from, to| refusal(from, to, Use::Product).is_some();
-        assert!(!product("backup", "flow") && !product("takeup", "backup"));
-        assert!(product("flow", "backup") && product("tree", "flow") && product("backup", "bench"));
-        assert!(product("backup", "needs") && product("store", "flow") && product("flow", "store"));
+        assert!(!product("runs", "flow") && !product("takeup", "runs"));
+        assert!(product("flow", "runs") && product("tree", "flow") && product("runs", "bench"));
+        assert!(product("runs", "needs") && product("store", "flow") && product("flow", "store"));
         assert!(!product("xtask", "sim") && product("takeup", "xtask"));
         assert!(!product("sim", "model") && product("model", "sim") && product("host", "flow"));
-        assert!(refusal("backup", "sim", Use::Tests).is_none());
-        assert!(refusal("backup", "xtask", Use::Tests).is_some());
+        assert!(refusal("runs", "sim", Use::Tests).is_none());
+        assert!(refusal("runs", "xtask", Use::Tests).is_some());
     }
 }

@@ -265,7 +265,7 @@ impl MeasuredDrive {
     /// After an error of the drive.
     pub(super) fn lose(&mut self) {
         if let Some(tape) = &mut self.tape {
-            // No filemark where the drive may stand now (`sets::write`, `Volume::let_be`).
+            // No filemark where the drive may stand now (`tapeset::write`, `Volume::let_be`).
             let _ = tape.synchronise();
         }
         self.lost = true;

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use archive::chunk::Compression;
-use backup::backup::{BackupOptions, Refill, Shrinking, backup};
-use backup::destination::Destination;
 use base::finding::Certainty;
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
@@ -19,8 +17,10 @@ use model::tape::generation::Generation;
 use report::escape::escape;
 use report::streaming::TapeSummary;
 use report::verdict::{State, Verdict, no_file};
+use runs::backup::{BackupOptions, Refill, Shrinking, backup};
+use runs::destination::Destination;
 use serde_json::{Value, json};
-use sets::{BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, TapeReport};
+use tapeset::{BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, TapeReport};
 use tree::{Attributes, FileSystems};
 
 use crate::change::{ChangeArgs, Changer};
@@ -239,7 +239,7 @@ fn pace_of_virtual_drive(device: &str) -> Option<DrivePace> {
 
 /// A tape must not wait often: a large ring, and few long stops in the place of many short ones.
 fn pace_for_tape(options: &mut BackupOptions, target: &TargetArgs) {
-    let default = sets::ring_bytes(options.ring_bytes);
+    let default = tapeset::ring_bytes(options.ring_bytes);
     options.ring_bytes = target.ring.map_or(default, Size::bytes);
     options.start_fill_percent = target.start_fill.unwrap_or(START_FILL_PERCENT);
     if target.start_fill.is_none() {

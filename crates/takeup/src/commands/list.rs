@@ -7,20 +7,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use archive::member::{Kind, Member};
-use backup::list::{
-    Detail, HeaderCheck, ListError, ListOptions, ListReport, ListWay, Listed, list,
-};
-use backup::origin::Origin;
-use backup::read::ReadFailure;
-use backup::selection::{NotFound, Selection};
 use clap::Args;
 use flow::cancel::Cancel;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use report::calendar::time_text;
 use report::escape::{Printable, escape};
 use report::format::{counted, size};
+use runs::list::{Detail, HeaderCheck, ListError, ListOptions, ListReport, ListWay, Listed, list};
+use runs::origin::Origin;
+use runs::read::ReadFailure;
+use runs::selection::{NotFound, Selection};
 use serde_json::json;
-use sets::{SetContents, SetOnVolume, TapeOrigin, sets_on_volume};
+use tapeset::{SetContents, SetOnVolume, TapeOrigin, sets_on_volume};
 
 use crate::failure::{Failure, nothing_found_hint, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use backup::pipe::{PipeOptions, pipe};
 use clap::Args;
 use flow::cancel::Cancel;
 use flow::ring::LastBlock;
-use sets::TapeOptions;
+use runs::pipe::{PipeOptions, pipe};
+use tapeset::TapeOptions;
 
 use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;

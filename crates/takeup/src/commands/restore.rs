@@ -5,13 +5,13 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use backup::restore::{Checksums, RestoreError, RestoreOptions, Synchronise, restore};
-use backup::selection::Selection;
 use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
 use report::format::{count, duration};
+use runs::restore::{Checksums, RestoreError, RestoreOptions, Synchronise, restore};
+use runs::selection::Selection;
 use serde_json::json;
-use sets::TapeOrigin;
+use tapeset::TapeOrigin;
 use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
 use crate::failure::Failure;

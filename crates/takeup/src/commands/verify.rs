@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use backup::verify::{
-    Bounded, Differing, PageCache, Problem, ReadFrom, VerifyOptions, VerifyReport, verify,
-};
 use clap::Args;
 use flow::cancel::Cancel;
 use report::escape::{escape, escape_path};
 use report::format::{count, counted};
 use report::verdict::{State, Verdict, no_file};
+use runs::verify::{
+    Bounded, Differing, PageCache, Problem, ReadFrom, VerifyOptions, VerifyReport, verify,
+};
 use serde_json::{Value, json};
 use tree::{Attributes, CompareOwners, Difference};
 

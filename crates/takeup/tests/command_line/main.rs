@@ -11,7 +11,7 @@ mod exit_codes;
 mod explain;
 mod explanation;
 mod failures;
-#[path = "../../../backup/tests/backup/fuse.rs"]
+#[path = "../../../runs/tests/backup/fuse.rs"]
 #[allow(dead_code, clippy::print_stderr)]
 mod fuse;
 mod import;

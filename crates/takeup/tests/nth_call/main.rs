@@ -10,7 +10,7 @@
 //! The program is the real one under ptrace (`stepper`); only the one call is not the kernel's.
 //! Threads make the order of calls vary, so calls are counted by name, and each number up to the
 //! last one is tried. The engine is pread: what io_uring does is seen by nobody here, and its
-//! faults come from a file system that fails (`tests/faults`, `crates/backup/tests/backup`).
+//! faults come from a file system that fails (`tests/faults`, `crates/runs/tests/backup`).
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "a campaign prints its counts")]
 

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 
 use archive::chunk::{ChunkCompressor, Compression};
 use archive::member::Kind;
-use backup::backup::{BackupError, BackupOptions, backup};
 use base::failures::lock;
 use device::target::Existing;
 use flow::cancel::{Cancel, POLL, Stopped};
 use flow::crew::cores;
 use flow::monitor::{Counter, Monitor, Notice};
 use model::compressibility::Compressibility;
+use runs::backup::{BackupError, BackupOptions, backup};
 use tree::{
     Accounts, Attributes, Capture, CaptureOptions, Capturer, Item, Progress, Scan, ScanOptions,
 };

@@ -1,0 +1,453 @@
+//! The backup run: a tree goes into an archive.
+//!
+//! ```text
+//! scan -> read (many) -> RING -> hash -> [compress (many) -> RING] -> write -> target
+//! ```
+//!
+//! The scan gives entries in archive order, the readers put headers and contents into the ring at
+//! the place that belongs to them, the hash stage sees the archive go by and gathers the index, and
+//! the writer takes it to the target. Behind the end of the archive follows the index, an archive
+//! of its own, through the same writer. The target gets its name last, after it is synchronised.
+
+mod cached;
+mod compressor;
+mod descriptors;
+mod draft;
+mod groups;
+mod hasher;
+mod index;
+mod pace;
+mod parts;
+mod placed;
+mod reader;
+mod replaced;
+mod run;
+mod sizes;
+mod stream;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use archive::chunk::seek_table::SeekTableError;
+use archive::chunk::{ChunkError, Compression, CompressionError};
+use archive::index::IndexError;
+use device::target::{Existing, FileMode, Target, TargetError};
+use flow::backend::{Choice, Engine};
+use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, StageFailure, cores};
+use flow::monitor::{Harm, Level, Monitor, Notice};
+use flow::run::{Command, Endpoint, RunReport};
+use flow::sink::WriteError;
+use flow::steps::StreamSteps;
+use tapeset::{Safe, SetPlan, TapeSetError, TapeSink};
+use tree::{Attributes, FileSystems, Scan, ScanError};
+
+use crate::destination::{Completed, Destination, Output, open_target};
+use crate::report::BackupReport;
+use descriptors::InHand;
+use replaced::check_size;
+pub use replaced::{ArchiveSize, Shrinking};
+use run::{Done, Run, Stages};
+use sizes::{Layout, RingSizes};
+
+/// What to back up, where to, and how.
+#[derive(Clone, Debug)]
+pub struct BackupOptions {
+    /// Files and directories.
+    pub sources: Vec<PathBuf>,
+    /// Where the archive goes.
+    pub target: Destination,
+    /// What to do with a target that exists, or with what the first medium holds.
+    pub existing: Existing,
+    /// What to do when that is an archive in a file, and the new one has far less.
+    pub shrinking: Shrinking,
+    /// Permissions of a target that is a file.
+    pub mode: FileMode,
+    /// Compression of the archive.
+    pub compression: Compression,
+    /// Threads that compress; by default one for each core.
+    pub compress_threads: Option<usize>,
+    /// Threads that read small files; by default as many as keep a disk busy.
+    pub read_threads: Option<usize>,
+    /// Bytes of one write to the target; a multiple of 512.
+    pub block_bytes: usize,
+    /// Memory of the rings together.
+    pub ring_bytes: usize,
+    /// Share of the ring that must be full before the writer starts.
+    pub start_fill_percent: u8,
+    /// When the writer starts again after the ring ran empty.
+    pub refill: Refill,
+    /// Globs of what is left out.
+    pub excludes: Vec<String>,
+    /// Whether to enter other file systems.
+    pub file_systems: FileSystems,
+    /// Whether extended attributes and ACLs are archived.
+    pub attributes: Attributes,
+    /// Back end of bulk input and output.
+    pub engine: Engine,
+    /// Limit on the rate to the target.
+    pub rate_limit_bytes_per_second: Option<u64>,
+}
+
+/// When a writer that found the ring empty starts again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refill {
+    /// At the fill at which it started.
+    AsAtTheStart,
+    /// As suits the target: a tape drive with a source too slow for it gets a full ring, everything
+    /// else what there is.
+    AsTheTargetNeeds,
+}
+
+impl Default for BackupOptions {
+    fn default() -> BackupOptions {
+        BackupOptions {
+            sources: Vec::new(),
+            target: "-".into(),
+            existing: Existing::Keep,
+            shrinking: Shrinking::Refuse,
+            mode: FileMode::Usual,
+            compression: Compression::None,
+            compress_threads: None,
+            read_threads: None,
+            block_bytes: 1 << 20,
+            ring_bytes: 64 << 20,
+            start_fill_percent: 0,
+            refill: Refill::AsAtTheStart,
+            excludes: Vec::new(),
+            file_systems: FileSystems::All,
+            attributes: Attributes::Read,
+            engine: Engine::Auto,
+            rate_limit_bytes_per_second: None,
+        }
+    }
+}
+
+/// Why a backup did not come to its end. Nothing of it is under the target's name then.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// A source is not there, or a glob is none.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// The target cannot be opened or completed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The target would replace what is backed up.
+    #[error("{target} is also the source")]
+    TargetIsSource {
+        /// The target.
+        target: String,
+    },
+    /// The new archive has far less than the one that it would replace.
+    #[error(
+        "{target} has {} members in {} bytes, and the new archive only {} in {}",
+        before.members, before.bytes, now.members, now.bytes
+    )]
+    FarLess {
+        /// The target.
+        target: String,
+        /// What is there.
+        before: ArchiveSize,
+        /// What would take its place.
+        now: ArchiveSize,
+    },
+    /// The target does not take more data.
+    #[error("cannot write to {target}")]
+    Write {
+        /// The target.
+        target: String,
+        /// Why.
+        source: WriteError,
+    },
+    /// Sizes of block and ring do not fit each other.
+    #[error("a ring of {ring_bytes} bytes is too small for blocks of {block_bytes} bytes")]
+    RingTooSmall {
+        /// Asked for.
+        ring_bytes: usize,
+        /// Bytes of one block, or of one chunk of compression.
+        block_bytes: usize,
+    },
+    /// A block size that is no multiple of 512.
+    #[error("a block size of {block_bytes} bytes is not a multiple of 512")]
+    BlockSize {
+        /// Asked for.
+        block_bytes: usize,
+    },
+    /// The memory of a ring cannot be had.
+    #[error("cannot allocate the ring")]
+    Ring(#[source] io::Error),
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
+    /// The back end for bulk input and output fails.
+    #[error("bulk input fails")]
+    Engine(#[source] io::Error),
+    /// The temporary file of the index fails.
+    #[error("cannot keep the index in a temporary file")]
+    Spool(#[source] io::Error),
+    /// The index cannot be written.
+    #[error("cannot write the index")]
+    Index(#[source] IndexError),
+    /// The seek table cannot be written.
+    #[error("cannot write the seek table")]
+    SeekTable(#[source] SeekTableError),
+    /// The compression is not one we have.
+    #[error(transparent)]
+    Compression(CompressionError),
+    /// A chunk cannot be compressed.
+    #[error("cannot compress")]
+    Compress(#[source] ChunkError),
+    /// The set cannot be written to tape.
+    #[error(transparent)]
+    Tape(#[from] TapeSetError),
+    /// A set on tape did not come to its end. Part of it is there.
+    #[error(transparent)]
+    Unfinished(Box<Unfinished>),
+    /// Files were left out because this process could not open any more.
+    #[error(transparent)]
+    Shortage(#[from] base::interruptible::Shortage),
+    /// The run was stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl flow::crew::Failure for BackupError {
+    fn is_echo(&self) -> bool {
+        matches!(self, BackupError::Stopped(_))
+    }
+}
+
+/// A set on tape that did not come to its end.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// Why.
+    pub error: BackupError,
+    /// What is on the media.
+    pub safe: Safe,
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(formatter)
+    }
+}
+
+impl std::error::Error for Unfinished {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+/// Writes in flight to a file or block device.
+const WRITE_DEPTH: usize = 4;
+
+/// Backs up: to what a path leads to, or to a tape, on as many volumes as it takes. Returns what
+/// was done; warnings went to the monitor.
+///
+/// # Errors
+/// See [`BackupError`]; for a tape `Unfinished` once it is ready to take the set.
+pub fn backup(
+    options: &BackupOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<BackupReport, BackupError> {
+    let started = Instant::now();
+    let prepared = Prepared::new(options, monitor)?;
+    let (mut output, before) = open_output(options, &prepared.engine, monitor, cancel)?;
+    let (run, scan) = prepared.into_run(options, monitor, cancel, &output);
+    let result = run.archive(scan, &mut output);
+    let done = match run.outcome(result) {
+        Ok(done) => done,
+        Err(error) => {
+            return Err(match output.abandon() {
+                Some(safe) => BackupError::Unfinished(Box::new(Unfinished { error, safe })),
+                None => error,
+            });
+        }
+    };
+    if let Some(before) = before {
+        check_size(options.target.name(), before, done.size())?;
+    }
+    let target = output.endpoint();
+    let Completed { not_kept, synchronise_seconds, tape } = output.complete()?;
+    if let Some(text) = not_kept {
+        let object = options.target.name().as_encoded_bytes().to_vec();
+        monitor.notice(Notice { level: Level::Warning(Harm::Beside), object, text });
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let excluded = run.excludes.used().map(str::to_owned).collect();
+    let mut run = RunReport { seconds, synchronise_seconds, target, ..run.report(&done) };
+    if let Some(tape) = &tape {
+        run.change_seconds = tape.change_seconds;
+        run.ready_seconds = tape.ready_seconds;
+        run.label_seconds = tape.label_seconds;
+        run.target_bytes = tape.blocks * tape.block_bytes;
+    }
+    Ok(BackupReport { run, excluded, tape })
+}
+
+/// Opens the target, and tells what it would replace.
+fn open_output<'a>(
+    options: &'a BackupOptions,
+    engine: &Choice,
+    monitor: &'a dyn Monitor,
+    cancel: &Cancel,
+) -> Result<(Output<'a>, Option<ArchiveSize>), BackupError> {
+    let path = match &options.target {
+        Destination::Path(path) => path,
+        Destination::Tape(tape) => {
+            let BackupOptions { block_bytes, compression, existing, .. } = *options;
+            let plan = SetPlan { block_bytes, compression, existing };
+            return Ok((Output::Set(Box::new(TapeSink::begin(tape, monitor, plan)?)), None));
+        }
+    };
+    Target::check_storage(path)?;
+    check_target_is_no_source(path, options)?;
+    let before = match (options.existing, options.shrinking) {
+        (Existing::Replace, Shrinking::Refuse) => ArchiveSize::of_file(path),
+        _ => None,
+    };
+    let target = open_target(path, options.existing, options.mode, cancel)??;
+    let output = Output::to_target(target, engine, WRITE_DEPTH, cancel);
+    Ok((output.map_err(BackupError::Engine)?, before))
+}
+
+/// What is made before the target is touched.
+struct Prepared {
+    sizes: RingSizes,
+    engine: Choice,
+    in_hand: InHand,
+    scan: Scan,
+    excludes: tree::Excludes,
+    stop_scan: Arc<AtomicBool>,
+}
+
+impl Prepared {
+    fn new(options: &BackupOptions, monitor: &dyn Monitor) -> Result<Prepared, BackupError> {
+        let layout = if options.target.is_tape() { Layout::Segments } else { Layout::OneStream };
+        let sizes = RingSizes::new(options, layout)?;
+        let engine = Choice::new(options.engine).map_err(BackupError::Engine)?;
+        detail(monitor, format!("bulk input and output: {}", engine.reason));
+        let stop_scan = Arc::new(AtomicBool::new(false));
+        let in_hand = InHand::for_run(options.read_threads, monitor);
+        let excludes = tree::Excludes::new(&options.excludes)?;
+        let scan_options = tree::ScanOptions {
+            excludes: excludes.clone(),
+            file_systems: options.file_systems,
+            look_ahead: in_hand.look_ahead,
+            stop: Arc::clone(&stop_scan),
+        };
+        let scan = start_scan(options, scan_options, monitor)?;
+        Ok(Prepared { sizes, engine, in_hand, scan, excludes, stop_scan })
+    }
+
+    fn into_run<'a>(
+        self,
+        options: &'a BackupOptions,
+        monitor: &'a dyn Monitor,
+        cancel: &'a Cancel,
+        output: &Output<'_>,
+    ) -> (Run<'a>, Scan) {
+        let identity = |(device, inode)| tree::Identity { device, inode };
+        let stages = Stages::new();
+        stages.tell(monitor);
+        let target = output.target();
+        let run = Run {
+            options,
+            monitor,
+            cancel,
+            engine: self.engine,
+            sizes: self.sizes,
+            in_hand: self.in_hand,
+            stop_scan: self.stop_scan,
+            excludes: self.excludes,
+            crew: Crew::new(cancel),
+            stages,
+            replaced: target.and_then(Target::replaced).map(identity),
+            output: target.and_then(Target::identity).map(identity),
+            segments: output.segments(),
+        };
+        (run, self.scan)
+    }
+}
+
+impl Run<'_> {
+    /// The end of a run: its error, if one stopped it.
+    fn outcome(&self, result: Result<Done, BackupError>) -> Result<Done, BackupError> {
+        self.stop_scan.store(true, Ordering::Relaxed);
+        let done = self.crew.outcome(result)?;
+        for glob in self.excludes.unused() {
+            let (object, text) = (glob.as_bytes().to_vec(), "this glob left nothing out".into());
+            self.monitor.notice(Notice { level: Level::Note, object, text });
+        }
+        Ok(done)
+    }
+
+    /// What was done, without what only the target knows.
+    fn report(&self, done: &Done) -> RunReport {
+        RunReport {
+            command: Command::Backup,
+            source: Endpoint::Tree,
+            rate_limit_bytes_per_second: self.options.rate_limit_bytes_per_second,
+            members: done.members,
+            files: done.files,
+            source_bytes: done.source_bytes,
+            archive_bytes: done.archive_bytes,
+            target_bytes: done.target_bytes,
+            stages: self.stage_reports(),
+            steps: Some(StreamSteps {
+                read: Vec::new(),
+                write: self.stages.write_steps(),
+                ring_blocks: self.sizes.archive.blocks,
+                block_bytes: self.options.block_bytes,
+            }),
+            times_ran_empty: done.times_ran_empty,
+            ring_bytes: self.sizes.bytes(),
+            engine: self.engine.name(),
+            cores: cores(),
+            compression: self.options.compression.to_string(),
+            compressed_pieces: match self.options.compression {
+                Compression::None => None,
+                compression => Some(done.archive_bytes.div_ceil(compression.chunk_bytes() as u64)),
+            },
+            ..RunReport::default()
+        }
+    }
+}
+
+fn start_scan(
+    options: &BackupOptions,
+    scan_options: tree::ScanOptions,
+    monitor: &dyn Monitor,
+) -> Result<Scan, BackupError> {
+    let scan = Scan::start(&options.sources, scan_options)?;
+    for stripped in scan.stripped() {
+        let prefix = String::from_utf8_lossy(&stripped.prefix).into_owned();
+        let source = stripped.source.display();
+        detail(monitor, format!("{prefix:?} is left off the names of {source} in the archive"));
+    }
+    Ok(scan)
+}
+
+/// A target that is itself a source would be replaced by its own archive.
+fn check_target_is_no_source(path: &OsStr, options: &BackupOptions) -> Result<(), BackupError> {
+    if path == "-" {
+        return Ok(());
+    }
+    let Ok(existing) = tree::identity_of_path(path.as_ref()) else { return Ok(()) };
+    let same = |source: &PathBuf| tree::identity_of_path(source).is_ok_and(|it| it == existing);
+    if options.sources.iter().any(same) {
+        let target = options.target.shown();
+        return Err(BackupError::TargetIsSource { target });
+    }
+    Ok(())
+}
+
+fn detail(monitor: &dyn Monitor, text: String) {
+    monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
+}

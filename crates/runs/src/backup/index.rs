@@ -1,0 +1,215 @@
+//! The end of a backup: the index archive behind the archive, from the sections that the hash stage
+//! has gathered, chunk by chunk where the archive is compressed, and zstd's seek table last.
+
+use archive::chunk::seek_table::SeekTableBuilder;
+use archive::chunk::{ChunkCompressor, Compression};
+use archive::index::{
+    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexHasher, IndexLayout, IndexWriter, Section,
+    SectionSummary, Trailer, encode_index_header, encode_section_header, encode_trailer,
+    padding_bytes,
+};
+use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
+use flow::account::Account;
+use flow::ring::Producer;
+use tapeset::Chunks;
+
+use super::BackupError;
+use super::compressor::put;
+use super::hasher::Gathered;
+use crate::spool::Spool;
+
+/// Where an index goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Behind the archive, compressed as it is.
+    BehindArchive,
+    /// Into a segment of its own on tape, never compressed.
+    OwnSegment,
+}
+
+/// What the archive and its index look like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub(super) compression: Compression,
+    pub(super) block_bytes: usize,
+    pub(super) place: Place,
+}
+
+/// Writes the index to `producer` and ends its stream. Returns the bytes of the index before
+/// compression.
+pub(super) fn write(
+    gathered: Gathered,
+    chunks: Chunks,
+    extents: &[ExtentRecord],
+    form: Form,
+    producer: Producer,
+    account: &mut Account,
+) -> Result<u64, BackupError> {
+    let Form { compression, block_bytes, place } = form;
+    let (chunk_section, chunk_summary, stored_end) = chunk_section(&chunks)?;
+    let (extent_section, extent_summary) = extent_section(extents)?;
+    let summaries =
+        [gathered.files.1, gathered.blocks.1, chunk_summary, gathered.warnings.1, extent_summary];
+    let layout = IndexLayout::new(summaries).map_err(BackupError::Index)?;
+    let is_plain = compression == Compression::None;
+    let plain_end = stored_plain(ArchiveOffset::new(gathered.archive_bytes));
+    let mut trailer = Trailer {
+        set_id: gathered.set_id,
+        compression,
+        chunk_bytes: if is_plain { 0 } else { compression.chunk_bytes() as u32 },
+        block_bytes: block_bytes as u32,
+        archive_bytes: gathered.archive_bytes,
+        index_compressed_offset_bytes: if is_plain { plain_end } else { stored_end },
+        sections: layout.sections,
+        index_hash: None,
+    };
+    let coding = match place {
+        Place::BehindArchive => compression,
+        Place::OwnSegment => Compression::None,
+    };
+    let mut output = Output::new(coding, chunks, producer, account)?;
+    let header: [u8; INDEX_HEADER_BYTES] = encode_index_header();
+    output.append(&header)?;
+    let spools = [
+        &gathered.files.0,
+        &gathered.blocks.0,
+        &chunk_section,
+        &gathered.warnings.0,
+        &extent_section,
+    ];
+    for (section, spool) in Section::ALL.into_iter().zip(spools) {
+        let length_bytes = spool.length_bytes();
+        let header = encode_section_header(section, length_bytes).map_err(BackupError::Index)?;
+        output.append(&header)?;
+        spool.try_read_through(|bytes| output.append(bytes), BackupError::Spool)?;
+        output.append(&[0; 512][..padding_bytes(length_bytes)])?;
+    }
+    trailer.index_hash = Some(output.hasher.finish());
+    output.finish(&encode_trailer(&trailer).map_err(BackupError::Index)?)?;
+    Ok(layout.index_bytes)
+}
+
+/// The chunks section, and where the chunks end in the stored stream.
+fn chunk_section(chunks: &Chunks) -> Result<(Spool, SectionSummary, StoredOffset), BackupError> {
+    let mut section = Spool::default();
+    let mut writer = IndexWriter::new();
+    let mut ends = (StoredOffset::START, ArchiveOffset::START);
+    for &(compressed_bytes, content_bytes) in chunks {
+        let record = ChunkRecord {
+            compressed_offset_bytes: ends.0,
+            compressed_bytes,
+            content_offset_bytes: ends.1,
+            content_bytes,
+        };
+        writer.push(&record, section.buffer()).map_err(BackupError::Index)?;
+        section.settle().map_err(BackupError::Spool)?;
+        ends.0 += u64::from(compressed_bytes);
+        ends.1 += u64::from(content_bytes);
+    }
+    let summary = writer.finish(section.buffer());
+    Ok((section, summary, ends.0))
+}
+
+fn extent_section(extents: &[ExtentRecord]) -> Result<(Spool, SectionSummary), BackupError> {
+    let mut section = Spool::default();
+    let mut writer = IndexWriter::new();
+    for extent in extents {
+        writer.push(extent, section.buffer()).map_err(BackupError::Index)?;
+        section.settle().map_err(BackupError::Spool)?;
+    }
+    let summary = writer.finish(section.buffer());
+    Ok((section, summary))
+}
+
+/// Takes the bytes of the index and hands on blocks or chunks.
+struct Output<'a> {
+    compressor: Option<ChunkCompressor>,
+    /// Of all that was appended.
+    hasher: IndexHasher,
+    compression: Compression,
+    pending: Vec<u8>,
+    chunk: Vec<u8>,
+    chunks: Chunks,
+    producer: Producer,
+    account: &'a mut Account,
+}
+
+impl<'a> Output<'a> {
+    fn new(
+        compression: Compression,
+        chunks: Chunks,
+        producer: Producer,
+        account: &'a mut Account,
+    ) -> Result<Output<'a>, BackupError> {
+        let compressor = match compression {
+            Compression::None => None,
+            _ => Some(ChunkCompressor::new(compression).map_err(BackupError::Compression)?),
+        };
+        let (pending, chunk) = (Vec::new(), Vec::new());
+        let hasher = IndexHasher::default();
+        Ok(Output { compressor, hasher, compression, pending, chunk, chunks, producer, account })
+    }
+
+    fn append(&mut self, mut bytes: &[u8]) -> Result<(), BackupError> {
+        self.hasher.update(bytes);
+        let full = match self.compressor {
+            Some(_) => self.compression.chunk_bytes(),
+            None => self.producer.block_bytes(),
+        };
+        while !bytes.is_empty() {
+            let room = full - self.pending.len();
+            let (now, later) = bytes.split_at(bytes.len().min(room));
+            self.pending.extend_from_slice(now);
+            if self.pending.len() == full {
+                self.flush()?;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), BackupError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let Some(compressor) = &mut self.compressor else {
+            put(&self.producer, &self.pending, self.account)?;
+            self.pending.clear();
+            return Ok(());
+        };
+        compressor.compress(&self.pending, &mut self.chunk).map_err(BackupError::Compress)?;
+        self.put_chunk()
+    }
+
+    fn put_chunk(&mut self) -> Result<(), BackupError> {
+        self.chunks.push((self.chunk.len() as u32, self.pending.len() as u32));
+        self.pending.clear();
+        Ok(put(&self.producer, &self.chunk, self.account)?)
+    }
+
+    /// Writes the trailer as a chunk of its own, which is found from the end of a file.
+    fn finish(mut self, trailer: &[u8]) -> Result<(), BackupError> {
+        self.flush()?;
+        self.pending.extend_from_slice(trailer);
+        match &mut self.compressor {
+            Some(compressor) => {
+                compressor
+                    .compress_last(&self.pending, &mut self.chunk)
+                    .map_err(BackupError::Compress)?;
+                self.put_chunk()?;
+            }
+            None => self.flush()?,
+        }
+        if let Compression::Zstd { .. } = self.compression {
+            let mut table = SeekTableBuilder::new();
+            for &(compressed_bytes, content_bytes) in &self.chunks {
+                table
+                    .push(compressed_bytes.into(), content_bytes.into(), None)
+                    .map_err(BackupError::SeekTable)?;
+            }
+            put(&self.producer, &table.encode(), self.account)?;
+        }
+        self.producer.finish();
+        Ok(())
+    }
+}

@@ -1,0 +1,546 @@
+//! The read stage: many workers that turn entries of the scan into bytes of the archive.
+//!
+//! A worker takes a batch of entries and goes through it in two parts. First, in parallel with all
+//! others, it opens and describes the objects and encodes their headers, so that it knows how many
+//! bytes the batch will take. Then it waits for its turn, reserves these bytes in the ring, and
+//! passes the turn on: the place of everything is fixed now, and the contents are read straight
+//! into it, again in parallel. Order costs a few microseconds a batch, and no byte is copied twice.
+//!
+//! Hard links are told apart while the worker has its turn, since "seen before" means earlier in
+//! the archive. A file too large to be reserved at once is streamed while the turn is held.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use archive::index::{ContentBatch, WarningRecord};
+use archive::member::{Kind, Member};
+use base::failures::{lock, with_causes};
+use flow::account::{Account, State};
+use flow::backend::Choice;
+use flow::cancel::{Cancel, Stopped};
+use flow::in_flight::InFlight;
+use flow::monitor::{Counter, Harm, Level, Monitor, Notice};
+use flow::queue::Queue;
+use flow::ring::{Producer, Reservation};
+use flow::turnstile::Turnstile;
+use tree::{
+    Capture, CaptureError, Capturer, Entry, HardLinks, Item, LeaseWait, Link, Skip, SparseMap,
+};
+
+use super::BackupError;
+use super::draft::{Content, Draft, fill_content};
+use super::groups::{Finding, Findings, Group, Groups, in_archive};
+use super::hasher::Hasher;
+use super::pace::{Pace, SleepMeter, Spent};
+use super::placed::{self, Job, PLACED_BYTES_MIN, Placed};
+use crate::spool::Spool;
+use tapeset::Segments;
+
+/// Entries with their place in the order.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) ticket: u64,
+    pub(super) items: Vec<Item>,
+}
+
+/// What all read workers share.
+pub(super) struct Shared<'a> {
+    pub(super) batches: Queue<Batch>,
+    /// Files whose place is fixed and whose content is to be read, and blocks to be copied.
+    pub(super) placed: Queue<Job>,
+    pub(super) turnstile: Turnstile,
+    pub(super) producer: &'a Producer,
+    pub(super) groups: &'a Groups,
+    /// For blocks that are hashed by whoever fills them.
+    pub(super) hasher: &'a Hasher<'a>,
+    pub(super) links: Mutex<LinkTable>,
+    pub(super) monitor: &'a dyn Monitor,
+    pub(super) pace: Pace,
+    pub(super) engine: &'a Choice,
+    /// The file that the target replaces in the end; left out like the target itself.
+    pub(super) replaced: Option<tree::Identity>,
+    /// Most bytes of one reservation; a file with more content is streamed.
+    pub(super) group_bytes_max: usize,
+    /// On tape: where segments end.
+    pub(super) segments: Option<&'a Segments>,
+    pub(super) cancel: &'a Cancel,
+}
+
+/// Files with several names, and the names under which they are in the archive.
+#[derive(Debug, Default)]
+pub(super) struct LinkTable {
+    links: HardLinks,
+    names: Spool,
+}
+
+/// One thread of the read stage.
+pub(super) struct Reader<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) account: &'a mut Account,
+    /// Of the last file that was streamed, for the next one.
+    pub(super) in_flight: Option<InFlight>,
+    capturer: Capturer,
+    headers: Vec<u8>,
+    meter: SleepMeter,
+    content_batch: ContentBatch,
+    small_hashes: Vec<[u8; 32]>,
+    /// Warnings about objects of the batch that have no place in the archive.
+    passed_over: Vec<Finding>,
+    /// The list of the last batch, and members that are done with: what they hold of memory is used
+    /// again. Asking for it anew for each small file cost a quarter of the time outside the kernel.
+    drafts: VecDeque<Draft>,
+    spare: Vec<Member>,
+}
+
+/// An entry of a batch that another program holds a lease on.
+struct Leased<'a> {
+    number: usize,
+    /// How many of the batch are in front of it that needed no wait.
+    place: usize,
+    entry: &'a Entry,
+}
+
+/// Members that are kept for the memory that they hold.
+const SPARE_MAX: usize = 64;
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        shared: &'a Shared<'a>,
+        account: &'a mut Account,
+        capturer: Capturer,
+    ) -> Reader<'a> {
+        Reader {
+            shared,
+            account,
+            in_flight: None,
+            capturer,
+            headers: Vec::new(),
+            meter: SleepMeter::new(),
+            content_batch: ContentBatch::new(),
+            small_hashes: Vec::new(),
+            passed_over: vec![],
+            drafts: VecDeque::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Works until the scan has ended and all batches are done. `start_next` starts another reader,
+    /// as soon as this one has a batch.
+    pub(super) fn run(
+        mut self,
+        start_next: &dyn Fn() -> Result<(), BackupError>,
+    ) -> Result<(), BackupError> {
+        let shared = self.shared;
+        let mut start_next = Some(start_next);
+        loop {
+            let permit = shared.pace.enter(self.account)?;
+            loop {
+                let Some(batch) = shared.batches.pop(self.account)? else { return Ok(()) };
+                if let Some(start_next) = start_next.take() {
+                    start_next()?;
+                }
+                let spent = self.batch(batch)?;
+                shared.pace.learn(spent);
+                if !shared.pace.may_stay() {
+                    break;
+                }
+            }
+            drop(permit);
+        }
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<Spent, BackupError> {
+        self.meter.next_batch(&self.shared.pace);
+        self.meter.start();
+        self.headers.clear();
+        let mut rest = std::mem::take(&mut self.drafts);
+        let mut leased = Vec::new();
+        for (number, item) in batch.items.iter().enumerate() {
+            match item {
+                Item::Entry(entry) => match self.capturer.capture(entry, self.spare.pop()) {
+                    Err(CaptureError::Leased) => {
+                        leased.push(Leased { number, place: rest.len(), entry });
+                    }
+                    captured => rest.extend(self.draft(entry, captured)),
+                },
+                Item::Problem(problem) => {
+                    self.warn(Harm::Unlisted, &problem.path, problem_text(problem))
+                }
+            }
+        }
+        let mut spent = self.meter.spent();
+        self.wait_for_leases(leased, &mut rest)?;
+        // What could not be opened then is no warning about a file: the run ends.
+        base::interruptible::check_shortage()?;
+        drop(batch.items);
+        let shared = self.shared;
+        let turn = shared.turnstile.enter(batch.ticket, self.account, State::Blocked)?;
+        self.resolve_links(&mut rest);
+        self.announce_passed_over();
+        let mut turn = Some(turn);
+        while let Some(first) = rest.front_mut() {
+            self.close_segment()?;
+            if first.total_bytes() > self.shared.group_bytes_max as u64 {
+                self.stream(first)?;
+                rest.pop_front();
+                continue;
+            }
+            if first.content_bytes >= PLACED_BYTES_MIN {
+                rest.pop_front().map_or(Ok(()), |draft| self.place(draft))?;
+                continue;
+            }
+            let length = self.group_length(&rest);
+            let (reservation, findings) = self.reserve_group(&rest.make_contiguous()[..length])?;
+            if length == rest.len() {
+                turn = None;
+            }
+            self.meter.start();
+            self.read_group(&mut rest.make_contiguous()[..length], reservation, &findings)?;
+            self.keep(rest.drain(..length));
+            spent += self.meter.spent();
+        }
+        drop(turn);
+        self.drafts = rest;
+        Ok(spent)
+    }
+
+    /// Keeps the memory of members that are done with.
+    fn keep(&mut self, done: impl Iterator<Item = Draft>) {
+        let room = SPARE_MAX - self.spare.len();
+        // All of them have to go, also those that are not kept.
+        for (number, draft) in done.enumerate() {
+            if number < room {
+                self.spare.push(draft.captured.member);
+            }
+        }
+    }
+
+    /// Ends the segment where it is long enough. Called with the turn held, between members.
+    fn close_segment(&mut self) -> Result<(), Stopped> {
+        let shared = self.shared;
+        if let Some(segments) = shared.segments {
+            let bytes = segments.close_if_full(shared.producer, self.account)?;
+            shared.monitor.count(Counter::ArchiveBytes, bytes);
+        }
+        Ok(())
+    }
+
+    /// Fixes the place of a file of medium size and hands it on to be read. Called with the turn
+    /// held.
+    fn place(&mut self, draft: Draft) -> Result<(), BackupError> {
+        let shared = self.shared;
+        let (mut reservation, findings) = self.reserve_group(std::slice::from_ref(&draft))?;
+        let header_offset_bytes = in_archive(reservation.start_bytes());
+        let mut header = reservation.split_front(draft.header.len());
+        header.filler().put(self.header(&draft));
+        shared.monitor.count(Counter::ArchiveBytes, draft.header.len() as u64);
+        header.commit();
+        let placed = Placed { draft, header_offset_bytes, reservation, findings };
+        if let Err(Job::File(placed)) = shared.placed.try_push(Job::File(Box::new(placed))) {
+            placed::read(*placed, shared, self.account);
+        }
+        Ok(())
+    }
+
+    /// Tries the entries that another program holds a lease on until it lets go, which was asked of
+    /// it for all of them. Meanwhile nobody's turn is held.
+    fn wait_for_leases(
+        &mut self,
+        mut leased: Vec<Leased<'_>>,
+        drafts: &mut VecDeque<Draft>,
+    ) -> Result<(), Stopped> {
+        if leased.is_empty() {
+            return Ok(());
+        }
+        let wait = LeaseWait::begin();
+        let mut late = Vec::new();
+        while !leased.is_empty() {
+            self.shared.cancel.check()?;
+            let goes_on = wait.step();
+            leased.retain(|it| match self.capturer.capture(it.entry, None) {
+                Err(CaptureError::Leased) if goes_on => true,
+                captured => {
+                    let draft = self.draft(it.entry, captured);
+                    late.extend(draft.map(|draft| (it.number, it.place, draft)));
+                    false
+                }
+            });
+        }
+        // From the last to the first, so that the places of those in front stay what they were.
+        late.sort_by_key(|(number, ..)| std::cmp::Reverse(*number));
+        for (_, place, draft) in late {
+            drafts.insert(place, draft);
+        }
+        Ok(())
+    }
+
+    /// What goes into the archive of an object that was looked at, with its header encoded.
+    fn draft(&mut self, entry: &Entry, captured: Result<Capture, CaptureError>) -> Option<Draft> {
+        let captured = match captured {
+            Ok(Capture::Object(captured)) => captured,
+            Ok(Capture::Skipped(Skip::Socket)) => {
+                self.note(&entry.path(), "socket, not archived".into());
+                return None;
+            }
+            Ok(Capture::Skipped(Skip::Output)) => {
+                self.note(&entry.path(), "is the archive itself, not archived".into());
+                return None;
+            }
+            Err(error) => {
+                self.warn(Harm::Unread, &entry.path(), with_causes(&error));
+                return None;
+            }
+        };
+        if self.shared.replaced == Some(captured.identity) {
+            let text = "is the archive that this one replaces, not archived";
+            self.note(&captured.member.path, text.into());
+            return None;
+        }
+        let mut draft = Draft { captured, header: 0..0, content_bytes: 0, warnings: Vec::new() };
+        self.look_closer(&mut draft);
+        self.encode(&mut draft)?;
+        Some(draft)
+    }
+
+    /// What only some objects need: holes, and whatever deserves a warning.
+    fn look_closer(&mut self, draft: &mut Draft) {
+        let captured = &mut draft.captured;
+        if let Some(listed) = captured.turned_from {
+            let listed = format!("{listed:?}").to_lowercase();
+            draft.warnings.push(match captured.member.kind {
+                Kind::Directory => format!(
+                    "was a {listed} when it was listed and is a directory now, archived without \
+                     what is in it"
+                ),
+                _ => format!("was a {listed} when it was listed, archived as it is now"),
+            });
+        }
+        if let Some(error) = &captured.attributes_problem {
+            draft.warnings.push(format!("extended attributes are incomplete: {error}"));
+        }
+        if captured.may_be_sparse()
+            && let Some(file) = &captured.file
+        {
+            match tree::sparse_map(file, captured.member.size_bytes) {
+                Ok(map) => {
+                    let size_bytes = captured.member.size_bytes;
+                    let aligned =
+                        |map: &SparseMap| archive::sparse::align_extents(&map.extents, size_bytes);
+                    captured.member.sparse = map.as_ref().map(aligned);
+                    if let Some(text) = map.as_ref().and_then(filled_text) {
+                        tell(self.shared.monitor, Level::Note, &captured.member.path, text);
+                    }
+                }
+                Err(error) => draft.warnings.push(format!("holes not found: {error}")),
+            }
+        }
+    }
+
+    /// Encodes the header; `None` where the object cannot be archived.
+    fn encode(&mut self, draft: &mut Draft) -> Option<()> {
+        let start = self.headers.len();
+        let member = &draft.captured.member;
+        if let Err(error) = archive::encode::encode_member(member, &mut self.headers) {
+            self.headers.truncate(start);
+            let text = format!("cannot be archived: {error}");
+            self.warn(Harm::Unread, &draft.captured.member.path, text);
+            return None;
+        }
+        draft.header = start..self.headers.len();
+        draft.content_bytes = member.content_bytes();
+        Some(())
+    }
+
+    /// Turns later names of a file into links to the first one. Called with the turn held.
+    fn resolve_links(&mut self, drafts: &mut VecDeque<Draft>) {
+        let several = |draft: &Draft| draft.captured.generation.is_some();
+        if !drafts.iter().any(several) {
+            return;
+        }
+        let shared = self.shared;
+        let mut table = lock(&shared.links);
+        drafts.retain_mut(|draft| {
+            let target = if several(draft) { table.earlier_name(draft) } else { None };
+            let Some(target) = target else { return true };
+            let member = &mut draft.captured.member;
+            member.kind = Kind::HardLink { target };
+            member.size_bytes = 0;
+            member.sparse = None;
+            draft.captured.file = None;
+            self.encode(draft).is_some()
+        });
+    }
+
+    /// How many of the next drafts are small and are reserved together. A segment ends between the
+    /// same members however they were batched, so a group goes no further than that.
+    fn group_length(&self, drafts: &VecDeque<Draft>) -> usize {
+        let shared = self.shared;
+        let room = shared.segments.map_or(u64::MAX, |it| it.room_bytes(shared.producer));
+        let mut bytes = 0;
+        let fits = drafts.iter().take_while(|draft| {
+            let begins_in_segment = bytes == 0 || bytes < room;
+            bytes += draft.total_bytes();
+            begins_in_segment
+                && draft.content_bytes < PLACED_BYTES_MIN
+                && bytes <= shared.group_bytes_max as u64
+        });
+        fits.count()
+    }
+
+    fn announce_passed_over(&mut self) {
+        if !self.passed_over.is_empty() {
+            let findings = std::mem::take(&mut self.passed_over);
+            let end_bytes = in_archive(self.shared.producer.position_bytes());
+            self.shared.groups.put(end_bytes, Group::of(Arc::new(Mutex::new(findings))));
+        }
+    }
+
+    fn reserve_group(&mut self, group: &[Draft]) -> Result<(Reservation, Findings), Stopped> {
+        let bytes: u64 = group.iter().map(Draft::total_bytes).sum();
+        let reservation = self.shared.producer.reserve(bytes as usize, self.account)?;
+        let findings = Findings::default();
+        let end_bytes = in_archive(reservation.start_bytes()) + bytes;
+        self.shared.groups.put(end_bytes, Group::of(Arc::clone(&findings)));
+        Ok((reservation, findings))
+    }
+
+    fn read_group(
+        &mut self,
+        group: &mut [Draft],
+        mut reservation: Reservation,
+        findings: &Findings,
+    ) -> Result<(), BackupError> {
+        let mut at = in_archive(reservation.start_bytes());
+        let bytes = reservation.remaining_bytes() as u64;
+        let mut filler = reservation.filler();
+        let mut small = Vec::with_capacity(group.len());
+        let mut hashes = vec![None; group.len()];
+        for (number, draft) in group.iter_mut().enumerate() {
+            filler.put(&self.headers[draft.header.clone()]);
+            match fill_content(draft, &mut filler) {
+                Content::None => {}
+                Content::Small(content) => small.push((number, content)),
+                Content::Hashed(hash) => hashes[number] = Some(hash),
+            }
+        }
+        // The small contents are hashed together, while they are still in the processor's cache.
+        let contents: Vec<&[u8]> = small.iter().map(|(_, content)| *content).collect();
+        self.content_batch.hash_whole(&contents, &mut self.small_hashes);
+        for ((number, _), hash) in small.iter().zip(&self.small_hashes) {
+            hashes[*number] = Some(*hash);
+        }
+        let mut found = Vec::with_capacity(group.len());
+        for (draft, hash) in group.iter_mut().zip(hashes) {
+            draft.find(at, at + draft.header.len() as u64, hash, &mut found);
+            at += draft.total_bytes();
+        }
+        let source_bytes = group.iter().map(|draft| draft.content_bytes).sum();
+        self.report_group(group, source_bytes, bytes);
+        *lock(findings) = found;
+        // Whoever has filled a block has it in its cache: nobody is woken to hash it.
+        reservation.commit_unheard();
+        self.shared.hasher.pass_ready(self.account)
+    }
+
+    /// Tells the monitor about members that are done.
+    pub(super) fn report_group(&mut self, group: &[Draft], source_bytes: u64, bytes: u64) {
+        let monitor = self.shared.monitor;
+        monitor.count(Counter::Members, group.len() as u64);
+        monitor.count(Counter::SourceBytes, source_bytes);
+        monitor.count(Counter::ArchiveBytes, bytes);
+        self.account.stage().add_bytes(source_bytes);
+        group.iter().for_each(|draft| tell_warnings(monitor, draft));
+    }
+
+    pub(super) fn header(&self, draft: &Draft) -> &[u8] {
+        &self.headers[draft.header.clone()]
+    }
+
+    /// An object that is not archived although it should be.
+    fn warn(&mut self, harm: Harm, path: &[u8], text: String) {
+        let warning = WarningRecord { path: path.to_vec(), text: text.clone() };
+        self.passed_over.push(Finding::Warning(warning));
+        tell(self.shared.monitor, Level::Warning(harm), path, text);
+    }
+
+    fn note(&self, path: &[u8], text: String) {
+        tell(self.shared.monitor, Level::Note, path, text);
+    }
+}
+
+/// Tells what happened to an object while it was archived.
+pub(super) fn tell_warnings(monitor: &dyn Monitor, draft: &Draft) {
+    for text in &draft.warnings {
+        let level = Level::Warning(Harm::Flawed);
+        tell(monitor, level, &draft.captured.member.path, text.clone());
+    }
+}
+
+fn tell(monitor: &dyn Monitor, level: Level, path: &[u8], text: String) {
+    monitor.notice(Notice { level, object: path.to_vec(), text });
+}
+
+impl LinkTable {
+    /// The name under which the file is in the archive already, if it is.
+    fn earlier_name(&mut self, draft: &mut Draft) -> Option<Vec<u8>> {
+        let captured = &draft.captured;
+        let generation = captured.generation?;
+        let reference = self.names.length_bytes();
+        match self.links.note(captured.identity, generation, captured.links, reference) {
+            Ok(Link::First) => self.keep_name(draft),
+            Ok(Link::Again(reference)) => match self.name_at(reference) {
+                Ok(name) => return Some(name),
+                Err(error) => {
+                    draft.warnings.push(format!("archived as a file of its own: {error}"));
+                }
+            },
+            Ok(Link::Reused(earlier)) => {
+                let earlier = self.name_at(earlier).unwrap_or_default();
+                draft.warnings.push(format!(
+                    "has the inode number of {} and is not what that was when it was archived: \
+                     archived as a file of its own",
+                    String::from_utf8_lossy(&earlier)
+                ));
+                self.keep_name(draft);
+            }
+            Err(full) => draft.warnings.push(full.to_string()),
+        }
+        None
+    }
+
+    /// Keeps the first name of a file for the others.
+    fn keep_name(&mut self, draft: &mut Draft) {
+        let path = &draft.captured.member.path;
+        let buffer = self.names.buffer();
+        buffer.extend_from_slice(&(path.len() as u32).to_le_bytes());
+        buffer.extend_from_slice(path);
+        if let Err(error) = self.names.settle() {
+            draft.warnings.push(format!("names of links cannot be kept: {error}"));
+        }
+    }
+
+    fn name_at(&self, reference: u64) -> std::io::Result<Vec<u8>> {
+        let length = self.names.read_at(reference, 4)?;
+        let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
+        self.names.read_at(reference + 4, length as usize)
+    }
+}
+
+/// What is said of a file with more holes than a map takes.
+fn filled_text(map: &SparseMap) -> Option<String> {
+    let (holes, bytes) = (map.filled_holes, map.filled_bytes);
+    let runs = tree::EXTENTS_MAX;
+    (holes > 0).then(|| {
+        format!(
+            "has more than {runs} runs of data: its {holes} smallest holes, {bytes} bytes, are \
+             archived as zeros"
+        )
+    })
+}
+
+fn problem_text(problem: &tree::ScanProblem) -> String {
+    match &problem.source {
+        Some(source) => format!("{}: {source}", problem.what),
+        None => problem.what.to_string(),
+    }
+}

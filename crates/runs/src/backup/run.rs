@@ -1,0 +1,435 @@
+//! A backup under way: its stages, put together and taken apart again.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use archive::index::ExtentRecord;
+use archive::member::Timestamp;
+use base::failures::lock;
+use flow::account::{Account, Stage, State};
+use flow::backend::Choice;
+use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, cores};
+use flow::monitor::{Counter, Monitor};
+use flow::neighbour::Watch;
+use flow::queue::Queue;
+use flow::rate::RateLimit;
+use flow::restart::Restart;
+use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
+use flow::run::{StageKind, StageReport};
+use flow::sink::{Sink, WriteError, WriteOptions, write_all};
+use flow::steps::Step;
+use flow::turnstile::Turnstile;
+use tapeset::{Chunks, Segments, TapeSetError};
+use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
+
+use super::descriptors::InHand;
+use super::groups::Groups;
+use super::hasher::{Gathered, Hasher};
+use super::pace::Pace;
+use super::placed;
+use super::reader::{self, Batch, Reader};
+use super::sizes::RingSizes;
+use super::{ArchiveSize, BackupError, BackupOptions, Refill, compressor, index};
+use crate::destination::{DestinationError, Output};
+
+/// Objects of a batch where readers wait for the disk.
+const BATCH_ITEMS_WHEN_WAITING: usize = 16;
+/// Bytes of one reservation at most, unless the ring is small.
+const GROUP_BYTES_MAX: usize = 8 << 20;
+/// Threads that hash what goes by: each takes several gigabytes a second, more than memory gives to
+/// so many.
+const HASH_THREADS_MAX: usize = 16;
+/// Blocks of the ring that the index goes through.
+const INDEX_BLOCKS: usize = 4;
+
+/// The accounts of all stages.
+pub(super) struct Stages {
+    scan: Arc<Stage>,
+    read: Arc<Stage>,
+    hash: Arc<Stage>,
+    compress: Arc<Stage>,
+    write: Arc<Stage>,
+}
+
+impl Stages {
+    pub(super) fn new() -> Stages {
+        let stages = Stages {
+            scan: Stage::new(StageKind::Scan),
+            read: Stage::new(StageKind::Read),
+            hash: Stage::new(StageKind::Hash),
+            compress: Stage::new(StageKind::Compress),
+            write: Stage::new(StageKind::Write),
+        };
+        stages.write.keep_steps(State::Starved);
+        stages
+    }
+
+    /// What each block cost the writer.
+    pub(super) fn write_steps(&self) -> Vec<Step> {
+        self.write.steps()
+    }
+
+    pub(super) fn tell(&self, monitor: &dyn Monitor) {
+        monitor.stages(&[&self.scan, &self.read, &self.hash, &self.compress, &self.write]);
+    }
+}
+
+/// A run under way.
+pub(super) struct Run<'a> {
+    pub(super) options: &'a BackupOptions,
+    pub(super) monitor: &'a dyn Monitor,
+    pub(super) cancel: &'a Cancel,
+    pub(super) engine: Choice,
+    pub(super) sizes: RingSizes,
+    pub(super) in_hand: InHand,
+    pub(super) stop_scan: Arc<AtomicBool>,
+    pub(super) excludes: tree::Excludes,
+    pub(super) stages: Stages,
+    pub(super) crew: Crew<'a, BackupError>,
+    pub(super) replaced: Option<tree::Identity>,
+    pub(super) output: Option<tree::Identity>,
+    /// On tape: where segments end.
+    pub(super) segments: Option<Arc<Segments>>,
+}
+
+/// What is known when everything has been handed to the target.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) members: u64,
+    pub(super) files: u64,
+    pub(super) source_bytes: u64,
+    pub(super) archive_bytes: u64,
+    pub(super) index_bytes: u64,
+    pub(super) target_bytes: u64,
+    pub(super) times_ran_empty: u64,
+}
+
+impl Done {
+    /// What an archive is compared by.
+    pub(super) fn size(&self) -> ArchiveSize {
+        ArchiveSize { members: self.members, bytes: self.archive_bytes - self.index_bytes }
+    }
+}
+
+impl Run<'_> {
+    /// Writes the archive and the index behind it.
+    pub(super) fn archive(&self, scan: Scan, output: &mut Output<'_>) -> Result<Done, BackupError> {
+        let own = Mutex::default();
+        let chunks = self.segments.as_deref().map_or(&own, |segments| &segments.chunks);
+        let (gathered, written, times_ran_empty) = self.data_segments(scan, output, chunks)?;
+        base::interruptible::check_shortage()?;
+        let chunks = std::mem::take(&mut *lock(chunks));
+        let extents = output.begin_index();
+        let mut done = Done {
+            members: gathered.files.1.records,
+            files: gathered.regular_files,
+            source_bytes: gathered.source_bytes,
+            archive_bytes: gathered.archive_bytes,
+            index_bytes: 0,
+            target_bytes: written,
+            times_ran_empty,
+        };
+        let (index_bytes, index_written) = self.index_segment(gathered, chunks, extents, output)?;
+        done.archive_bytes += index_bytes;
+        done.index_bytes = index_bytes;
+        done.target_bytes += index_written;
+        Ok(done)
+    }
+
+    /// The stages of the archive itself, from scan to write.
+    fn data_segments(
+        &self,
+        scan: Scan,
+        output: &mut Output<'_>,
+        chunks: &Mutex<Chunks>,
+    ) -> Result<(Gathered, u64, u64), BackupError> {
+        let groups = Groups::default();
+        let (producer, to_hash, after_hash) = self.archive_ring()?;
+        let packed = match self.sizes.output {
+            Some(options) => {
+                let (producer, mut consumers) =
+                    ring(options, self.cancel.clone()).map_err(BackupError::Ring)?;
+                Some((producer, consumers.pop().expect("a ring has a consumer")))
+            }
+            None => None,
+        };
+        let to_write = packed.as_ref().map_or(&after_hash, |(_, consumer)| consumer);
+        let turnstile = Turnstile::new(self.cancel.clone());
+        let target = output.target().map(|target| Arc::clone(&target.file));
+        let target = target.map(|file| (Arc::clone(&self.stages.write), file));
+        let _watch = Watch::start(target.into_iter().collect());
+        let hasher = Hasher::new(&to_hash, &groups, self.options.block_bytes, self.cancel);
+        let (written, times_ran_empty) = self.crew.scope(StageKind::Scan, |scope| {
+            let mut hash = Vec::new();
+            for _ in 0..cores().min(HASH_THREADS_MAX) {
+                let hasher = &hasher;
+                hash.push(
+                    self.crew.spawn(scope, &self.stages.hash, |account| hasher.run(account))?,
+                );
+            }
+            let write = self.crew.spawn(scope, &self.stages.write, |account| {
+                self.write(to_write, output, account)
+            })?;
+            let mut compress = Vec::new();
+            if let Some((producer, _)) = &packed {
+                let shared = compressor::Shared {
+                    consumer: &after_hash,
+                    producer,
+                    turnstile: &turnstile,
+                    compression: self.options.compression,
+                    chunks,
+                    segments: self.segments.as_deref(),
+                };
+                for _ in 0..self.compress_threads() {
+                    let shared = shared.clone();
+                    compress.push(self.crew.spawn(
+                        scope,
+                        &self.stages.compress,
+                        move |account| compressor::run(&shared, account),
+                    )?);
+                }
+            }
+            self.read_tree(scan, &producer, &groups, &hasher)?;
+            producer.finish();
+            for thread in hash.into_iter().chain(compress) {
+                self.crew.join(thread)?;
+            }
+            if let Some((producer, _)) = &packed {
+                producer.finish();
+            }
+            let written = self.crew.join(write)?;
+            Ok((written, to_write.times_ran_empty()))
+        })?;
+        let gathered = self.crew.work_here(&self.stages.hash, |_| hasher.finish())?;
+        Ok((gathered, written, times_ran_empty))
+    }
+
+    fn archive_ring(&self) -> Result<(Producer, Consumer, Consumer), BackupError> {
+        let (producer, mut consumers) =
+            ring(self.sizes.archive, self.cancel.clone()).map_err(BackupError::Ring)?;
+        let (Some(second), Some(first)) = (consumers.pop(), consumers.pop()) else {
+            unreachable!("the ring was made with two consumers")
+        };
+        Ok((producer, first, second))
+    }
+
+    /// Scan and read: fills the ring with the archive up to its end mark.
+    fn read_tree(
+        &self,
+        scan: Scan,
+        producer: &Producer,
+        groups: &Groups,
+        hasher: &Hasher<'_>,
+    ) -> Result<(), BackupError> {
+        self.begin_archive(producer)?;
+        let read_threads = self.in_hand.read_threads;
+        // A reservation leaves one block of the ring free.
+        let reservation_bytes_max = producer.capacity_bytes() as usize - producer.block_bytes();
+        let group_limit = producer.capacity_bytes() as usize / 8;
+        let shared = reader::Shared {
+            batches: Queue::new(self.in_hand.batches_waiting, self.cancel.clone()),
+            placed: Queue::new(self.in_hand.placed_waiting, self.cancel.clone()),
+            turnstile: Turnstile::new(self.cancel.clone()),
+            producer,
+            groups,
+            hasher,
+            links: Default::default(),
+            monitor: self.monitor,
+            pace: Pace::new(cores(), read_threads, self.cancel.clone()),
+            engine: &self.engine,
+            replaced: self.replaced,
+            group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max),
+            segments: self.segments.as_deref(),
+            cancel: self.cancel,
+        };
+        let capture = CaptureOptions {
+            attributes: self.options.attributes,
+            output: self.output,
+            begun: now(),
+        };
+        let accounts = Arc::new(Accounts::load());
+        let placed_threads = self.in_hand.placed_threads;
+        // Readers by name, whose waiting for work is not among the times of that stage.
+        let idle = Stage::new(self.stages.read.kind());
+        self.crew.scope(StageKind::Scan, |content_scope| {
+            let (shared, read) = (&shared, &self.stages.read);
+            self.crew.spawn_as_needed(content_scope, &idle, placed_threads, |account, next| {
+                placed::run(shared, account, read, next)
+            })?;
+            let scanned = self.crew.scope(StageKind::Scan, |scope| {
+                self.crew.spawn_as_needed(scope, read, read_threads, |account, next| {
+                    let capturer = Capturer::new(capture, Arc::clone(&accounts));
+                    Reader::new(shared, account, capturer).run(next)
+                })?;
+                let mut account = self.stages.scan.open();
+                let items_max = self.in_hand.batch_items;
+                let scanned = scan_all(scan, shared, items_max, &mut account, self.cancel);
+                shared.batches.close();
+                scanned
+            });
+            shared.placed.close();
+            scanned
+        })?;
+        self.cancel.check()?;
+        self.end_archive(producer)
+    }
+
+    /// What the archive says of itself at its front. A segment on tape has a label instead.
+    fn begin_archive(&self, producer: &Producer) -> Result<(), BackupError> {
+        if self.segments.is_some() {
+            return Ok(());
+        }
+        let mark = archive::mark::encode_mark(self.options.block_bytes as u32);
+        self.crew.work_here(&self.stages.read, |account| {
+            Ok(compressor::put(producer, &mark, account)?)
+        })?;
+        self.monitor.count(Counter::ArchiveBytes, mark.len() as u64);
+        Ok(())
+    }
+
+    /// The end mark, and what a segment needs behind it.
+    fn end_archive(&self, producer: &Producer) -> Result<(), BackupError> {
+        let bytes = self.crew.work_here(&self.stages.read, |account| match &self.segments {
+            Some(segments) => Ok(segments.close_last(producer, account)?),
+            None => {
+                let mut mark = Vec::new();
+                archive::encode::encode_end_of_archive(&mut mark);
+                compressor::put(producer, &mark, account)?;
+                Ok(mark.len() as u64)
+            }
+        })?;
+        self.monitor.count(Counter::ArchiveBytes, bytes);
+        Ok(())
+    }
+
+    /// The index behind the archive, through a small ring of its own.
+    fn index_segment(
+        &self,
+        gathered: Gathered,
+        chunks: Chunks,
+        extents: Vec<ExtentRecord>,
+        output: &mut Output<'_>,
+    ) -> Result<(u64, u64), BackupError> {
+        let options = RingOptions {
+            block_bytes: self.options.block_bytes,
+            blocks: INDEX_BLOCKS,
+            consumers: 1,
+        };
+        let (mut producer, mut consumers) =
+            ring(options, self.cancel.clone()).map_err(BackupError::Ring)?;
+        let consumer = consumers.pop().expect("a ring has a consumer");
+        let form = index::Form {
+            compression: self.options.compression,
+            block_bytes: self.options.block_bytes,
+            place: match self.segments {
+                Some(_) => index::Place::OwnSegment,
+                None => index::Place::BehindArchive,
+            },
+        };
+        if self.segments.is_some() {
+            producer.set_last_block(LastBlock::Padded);
+        }
+        self.crew.scope(StageKind::Index, |scope| {
+            let write = self.crew.spawn(scope, &self.stages.write, |account| {
+                let written = self.write(&consumer, output, account)?;
+                output.finish(account).map_err(|source| self.write_error(source))?;
+                Ok(written)
+            })?;
+            let index = self.crew.spawn(scope, &self.stages.hash, move |account| {
+                index::write(gathered, chunks, &extents, form, producer, account)
+            })?;
+            Ok((self.crew.join(index)?, self.crew.join(write)?))
+        })
+    }
+
+    fn write(
+        &self,
+        consumer: &Consumer,
+        output: &mut Output<'_>,
+        account: &mut Account,
+    ) -> Result<u64, BackupError> {
+        let blocks = |percent: u8| {
+            let percent = usize::from(percent.min(100));
+            (consumer.capacity_blocks() * percent / 100).max(1)
+        };
+        let start = self.options.start_fill_percent;
+        let restart = match self.options.refill {
+            Refill::AsAtTheStart => Restart::AtFill { blocks: blocks(start) },
+            Refill::AsTheTargetNeeds => output.restart(consumer.capacity_blocks()),
+        };
+        let options = WriteOptions {
+            start_fill_blocks: blocks(start),
+            restart,
+            rate_limit: self.options.rate_limit_bytes_per_second.map(RateLimit::new),
+        };
+        write_all(consumer, output, options, account, self.cancel, |block| {
+            self.monitor.count(Counter::TargetBytes, block.len() as u64);
+            self.monitor.fill(consumer.fill_blocks(), consumer.capacity_blocks());
+        })
+        .map_err(|source| self.write_error(source))
+    }
+
+    fn write_error(&self, error: DestinationError) -> BackupError {
+        match error {
+            DestinationError::Path(WriteError::Stopped(stopped))
+            | DestinationError::Tape(TapeSetError::Stopped(stopped)) => stopped.into(),
+            DestinationError::Tape(error) => BackupError::Tape(error),
+            DestinationError::Path(source) => {
+                BackupError::Write { target: self.options.target.shown(), source }
+            }
+        }
+    }
+
+    fn compress_threads(&self) -> usize {
+        self.options.compress_threads.unwrap_or_else(cores).max(1)
+    }
+
+    pub(super) fn stage_reports(&self) -> Vec<StageReport> {
+        let stages = &self.stages;
+        let all = [&stages.scan, &stages.read, &stages.hash, &stages.compress, &stages.write];
+        let reports = all.into_iter().map(|stage| stage.report());
+        reports.filter(|report| report.threads > 0).collect()
+    }
+}
+
+/// The time of day.
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs() as i64);
+    Timestamp { seconds, nanoseconds: 0 }
+}
+
+/// Draws the entries from the scan and hands them on in numbered batches.
+fn scan_all(
+    mut scan: Scan,
+    shared: &reader::Shared<'_>,
+    batch_items: usize,
+    account: &mut Account,
+    cancel: &Cancel,
+) -> Result<(), BackupError> {
+    let mut ticket = 0;
+    loop {
+        cancel.check()?;
+        base::interruptible::check_shortage()?;
+        let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
+        let progress = scan.next_batch(&mut items);
+        // Where readers wait for the disk, smaller batches keep more of them busy.
+        let size = if shared.pace.is_waiting_for_disk() {
+            BATCH_ITEMS_WHEN_WAITING.min(batch_items)
+        } else {
+            batch_items
+        };
+        while !items.is_empty() {
+            let later = items.split_off(items.len().min(size));
+            shared.batches.push(Batch { ticket, items }, account)?;
+            ticket += 1;
+            items = later;
+        }
+        match progress {
+            Progress::More => {}
+            Progress::End => return Ok(()),
+            Progress::Stopped => return Err(BackupError::Stopped(Stopped::Failed)),
+        }
+    }
+}

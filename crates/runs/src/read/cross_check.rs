@@ -1,0 +1,239 @@
+//! An index held against its archive without reading that: what can be had for the price of a few
+//! reads.
+//!
+//! The checksums of an index say that it is whole, not that it belongs to what lies in front of it:
+//! that may be lost, or of another generation. So the id of the set is computed again, the lengths
+//! are held against each other, and some headers are read where the index says that they are. What
+//! lies between those is believed. `list --check` and `verify` believe nothing.
+
+use std::io::Read;
+
+use archive::chunk::ChunkDecompressor;
+use archive::decode::Event;
+use archive::header::UNIT_BYTES;
+use archive::index::{ChunkRecord, FileRecord, RecordKind, Section, SetIdHasher};
+use archive::member::{Kind, Member};
+use archive::stream::{ArchiveOffset, StoredOffset};
+
+use super::plain_decoder;
+use tapeset::{IndexFile, read_at};
+
+/// Headers that are looked at in a plain archive: a few milliseconds on a disk with heads each.
+const SAMPLE_MAX: u64 = 32;
+/// The same in a compressed one, where a whole chunk has to be decompressed for each.
+const SAMPLE_COMPRESSED_MAX: u64 = 3;
+/// Longest header that is looked at.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CrossCheck {
+    /// Headers that were looked at.
+    pub headers: u64,
+    /// In what index and archive do not agree: lowercase fragments.
+    pub disagreements: Vec<String>,
+}
+
+/// Holds an index against its archive. `None` when the index itself is damaged.
+pub(crate) fn cross_check(index: &IndexFile) -> Option<CrossCheck> {
+    let mut check = CrossCheck::default();
+    let sample = read_sample(index, &mut check)?;
+    if !set_id_holds(index)? {
+        check
+            .disagree("the id of the set is not that of the index: parts of it are of another set");
+    }
+    let chunks = chunks_of(index, &sample)?;
+    if index.is_compressed() && index.holds_archive() {
+        let (stored, archive) = chunks.end;
+        if stored != index.trailer.index_compressed_offset_bytes
+            || archive != index.trailer.archive_end_bytes()
+        {
+            check.disagree("the chunks of the index are not as long as its archive");
+        }
+    }
+    if !index.holds_archive() {
+        // On tape: what it says is all there is to be had.
+        return Some(check);
+    }
+    for record in &sample {
+        check.look_at(index, record, &chunks.records);
+    }
+    Some(check)
+}
+
+/// In what a member in the archive is not as its index has it; `None` when it is.
+pub(crate) fn disagreement(
+    record: &FileRecord,
+    member: &Member,
+    content_offset_bytes: ArchiveOffset,
+) -> Option<String> {
+    let size = match &record.kind {
+        RecordKind::File { size_bytes, .. } => *size_bytes,
+        _ => 0,
+    };
+    let what = if member.path != record.path {
+        let path = String::from_utf8_lossy(&member.path);
+        return Some(format!("the archive has {path} in its place"));
+    } else if !is_kind(&record.kind, &member.kind) {
+        "kind"
+    } else if member.size_bytes != size {
+        "size"
+    } else if content_offset_bytes != record.content_offset_bytes {
+        "place"
+    } else if member.modified != record.modified {
+        "time of modification"
+    } else if (member.mode, member.uid, member.gid) != (record.mode, record.uid, record.gid) {
+        "owner or mode"
+    } else {
+        return None;
+    };
+    Some(format!("another {what} in the archive than in its index"))
+}
+
+fn is_kind(record: &RecordKind, kind: &Kind) -> bool {
+    match (record, kind) {
+        (RecordKind::HardLink { target }, Kind::HardLink { target: found }) => target == found,
+        (RecordKind::File { .. }, Kind::File)
+        | (RecordKind::Directory, Kind::Directory)
+        | (RecordKind::SymbolicLink, Kind::SymbolicLink { .. })
+        | (RecordKind::Fifo, Kind::Fifo)
+        | (RecordKind::CharacterDevice, Kind::CharacterDevice { .. })
+        | (RecordKind::BlockDevice, Kind::BlockDevice { .. }) => true,
+        _ => false,
+    }
+}
+
+/// Reads all records; returns some, the first and the last among them.
+fn read_sample(index: &IndexFile, check: &mut CrossCheck) -> Option<Vec<FileRecord>> {
+    let count = index.trailer.section(Section::Files).summary.records;
+    let wanted = if index.is_compressed() { SAMPLE_COMPRESSED_MAX } else { SAMPLE_MAX };
+    let (mut sample, mut number, mut last_end) = (Vec::new(), 0, ArchiveOffset::START);
+    for record in index.files().ok()? {
+        let record = record.ok()?;
+        last_end = record.content_offset_bytes.max(last_end);
+        let taken = sample.len() as u64;
+        if number >= taken * count.saturating_sub(1) / (wanted - 1) {
+            sample.push(record);
+        }
+        number += 1;
+    }
+    if number != count {
+        check.disagree(&format!("the index has {number} members, and says that they are {count}"));
+    }
+    let end_mark_bytes = 2 * UNIT_BYTES as u64;
+    if last_end + end_mark_bytes > index.trailer.archive_end_bytes() {
+        check.disagree("the index has members behind the end of its archive");
+    }
+    Some(sample)
+}
+
+/// Whether the id of the set is that of the sections.
+pub(crate) fn set_id_holds(index: &IndexFile) -> Option<bool> {
+    let mut hasher = SetIdHasher::new();
+    let mut buffer = vec![0; 64 << 10];
+    for section in [Section::Files, Section::Blocks] {
+        let mut reader = index.section(section).ok()?;
+        loop {
+            match reader.read(&mut buffer).ok()? {
+                0 => break,
+                bytes => hasher.update(&buffer[..bytes]),
+            }
+        }
+    }
+    Some(hasher.finish() == index.trailer.set_id)
+}
+
+struct SampleChunks {
+    records: Vec<ChunkRecord>,
+    /// Where the last one ends, compressed and not.
+    end: (StoredOffset, ArchiveOffset),
+}
+
+/// The chunks that hold the sample. `None` when they are damaged.
+fn chunks_of(index: &IndexFile, sample: &[FileRecord]) -> Option<SampleChunks> {
+    let (mut records, mut end) = (Vec::new(), Default::default());
+    for chunk in index.chunks().ok()? {
+        let chunk = chunk.ok()?;
+        let content = chunk.content_offset_bytes;
+        let content_end = content + u64::from(chunk.content_bytes);
+        end = (chunk.compressed_offset_bytes + u64::from(chunk.compressed_bytes), content_end);
+        let within = content..content_end;
+        if sample.iter().any(|record| within.contains(&record.header_offset_bytes)) {
+            records.push(chunk);
+        }
+    }
+    Some(SampleChunks { records, end })
+}
+
+impl CrossCheck {
+    fn disagree(&mut self, what: &str) {
+        self.disagreements.push(what.to_owned());
+    }
+
+    /// Reads the header of a record, and says where it is not what the record says.
+    fn look_at(&mut self, index: &IndexFile, record: &FileRecord, chunks: &[ChunkRecord]) {
+        let (from, to) = (record.header_offset_bytes, record.content_offset_bytes);
+        if to.saturating_since(from) > HEADER_BYTES_MAX {
+            return;
+        }
+        let path = String::from_utf8_lossy(&record.path).into_owned();
+        let header = match index.place_in_file(from) {
+            Some(at) => read_at(index.file(), at, (to - from) as usize).map_err(|e| e.to_string()),
+            None => match header_in_chunk(index, from, to, chunks) {
+                // It lies in two chunks.
+                None => return,
+                Some(header) => header,
+            },
+        };
+        self.headers += 1;
+        let what = match header {
+            Err(why) => Some(format!("its header cannot be read: {why}")),
+            Ok(header) => match decode(&header) {
+                None => Some(format!("there is no header at byte {from}, where the index has it")),
+                Some(member) => disagreement(record, &member, to),
+            },
+        };
+        if let Some(what) = what {
+            self.disagree(&format!("{path}: {what}"));
+        }
+    }
+}
+
+fn header_in_chunk(
+    index: &IndexFile,
+    from: ArchiveOffset,
+    to: ArchiveOffset,
+    chunks: &[ChunkRecord],
+) -> Option<Result<Vec<u8>, String>> {
+    let chunk = chunks.iter().find(|chunk| {
+        let end = chunk.content_offset_bytes + u64::from(chunk.content_bytes);
+        chunk.content_offset_bytes <= from && to <= end
+    })?;
+    let coding = index.archive_coding()?;
+    let (at, bytes) = (chunk.compressed_offset_bytes, chunk.compressed_bytes as usize);
+    let mut content = Vec::new();
+    let read = read_at(index.file(), at, bytes).map_err(|error| error.to_string());
+    Some(read.and_then(|frame| {
+        let bytes_max = chunk.content_bytes as usize;
+        ChunkDecompressor::new()
+            .decompress(coding, &frame, at, bytes_max, &mut content)
+            .map_err(|error| error.to_string())?;
+        let from = (from - chunk.content_offset_bytes) as usize;
+        let to = (to - chunk.content_offset_bytes) as usize;
+        content.get(from..to).map(<[u8]>::to_vec).ok_or_else(|| "its chunk is too short".to_owned())
+    }))
+}
+
+/// The member that a header describes, if it is one to its last unit.
+fn decode(header: &[u8]) -> Option<Box<Member>> {
+    let mut decoder = plain_decoder();
+    let mut units = header.chunks_exact(UNIT_BYTES);
+    while let Some(unit) = units.next() {
+        match decoder.push(unit.first_chunk()?).ok()? {
+            Event::More => {}
+            Event::Member { member, .. } if units.next().is_none() => return Some(member),
+            _ => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,418 @@
+//! The `restore` run: from an archive back into a directory.
+//!
+//! ```text
+//! read --> ring --> [decompress --> ring] --> parse --> create (several workers)
+//! ```
+//!
+//! The parsing thread goes through the archive and hands members to workers: all members of one
+//! directory to the same worker, in order, because the kernel takes a lock per directory and
+//! because of two members of one name the later one must win. Small files travel in batches with
+//! their content on loan from the ring, large ones piece by piece. What must wait for something
+//! (a hard link for its target, a directory that replaces a file) waits, so the outcome does not
+//! depend on the number of workers; see `order`.
+//!
+//! What is damaged is named and the run goes on. A file whose content is not complete never gets
+//! its name: what there is of it is kept as `NAME.incomplete`, or removed where it would have
+//! replaced something. A full target ends the run.
+
+mod check;
+mod order;
+mod workers;
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use archive::acl::NameLookup;
+use archive::decode::{Decoder, Limits};
+use flow::account::{Account, Stage};
+use flow::backend::Engine;
+use flow::cancel::{Cancel, Stopped};
+use flow::crew::{Crew, Failure, StageFailure};
+use flow::monitor::{Harm, Monitor};
+use flow::run::{Command, Endpoint, RunReport, StageKind};
+use tree::{
+    Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners, Privileges,
+    Replaced,
+};
+
+use crate::origin::Origin;
+use crate::past_cache::Way;
+use crate::read::cross_check::set_id_holds;
+use crate::read::excerpt::Excerpt;
+use crate::read::members::MemberStream;
+use crate::read::ranges::{Plan, StandIns, plan};
+use crate::read::{Contents, IndexNeed, Input, ReadFailure, ReadSettings, read_archive};
+use crate::selection::{NotFound, Selection};
+use crate::warnings::Warnings;
+use tapeset::IndexFile;
+use tapeset::{Need, TapeReading};
+
+use crate::read::block_check::{BlockCheck, KeptChecksums};
+use order::Dispatcher;
+use workers::Workers;
+
+/// Bytes between selected members that are read through: a disk with heads needs about as long for
+/// them as for going elsewhere.
+const BRIDGE_BYTES: u64 = 1 << 20;
+/// The same on tape, where going elsewhere takes seconds.
+const TAPE_BRIDGE_BYTES: u64 = 256 << 20;
+
+/// Ending of the name of a file whose content is not complete.
+pub const INCOMPLETE_SUFFIX: &str = ".incomplete";
+
+/// What to restore and how.
+#[derive(Clone, Debug)]
+pub struct RestoreOptions {
+    /// Where the archive is.
+    pub from: Origin,
+    /// Directory to restore into; made when missing. Nothing is written outside of it.
+    pub into: PathBuf,
+    /// Which members.
+    pub selection: Selection,
+    /// Leading components of every path (and hard link target) that are left out; members with no
+    /// more components than that are not restored.
+    pub strip_components: usize,
+    /// What happens where something exists.
+    pub overwrite: Overwrite,
+    /// Whose the files are; by default those of the archive for root, one's own for others.
+    pub owners: Option<Owners>,
+    /// Permissions; by default those of the archive for root, less the umask for others.
+    pub modes: Option<Modes>,
+    /// Whether set-ID bits, capabilities and other attributes that lend rights are restored.
+    pub privileges: Privileges,
+    /// Whether extended attributes and ACLs are restored.
+    pub attributes: Attributes,
+    /// Threads that create; as many as there are cores when `None`.
+    pub threads: Option<NonZero<usize>>,
+    /// Back end of bulk input.
+    pub engine: Engine,
+    /// Memory of the rings together.
+    pub ring_bytes: usize,
+    /// Whether an archive that does not speak of an index must have one all the same.
+    pub index: IndexNeed,
+    /// Whether the run waits until everything is on the disk.
+    pub synchronise: Synchronise,
+}
+
+/// Whether a restore ends with a synchronisation of the file systems that it wrote to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Synchronise {
+    /// The run succeeds only after syncfs(2) has, on every file system that it wrote to.
+    #[default]
+    Yes,
+    /// The kernel writes back in its own time, as after `tar` or `cp`.
+    No,
+}
+
+impl Default for RestoreOptions {
+    fn default() -> RestoreOptions {
+        RestoreOptions {
+            from: "-".into(),
+            into: ".".into(),
+            selection: Selection::default(),
+            strip_components: 0,
+            overwrite: Overwrite::Refuse,
+            owners: None,
+            modes: None,
+            privileges: Privileges::WithOwner,
+            attributes: Attributes::Read,
+            threads: None,
+            engine: Engine::Auto,
+            ring_bytes: 64 << 20,
+            index: IndexNeed::default(),
+            synchronise: Synchronise::Yes,
+        }
+    }
+}
+
+/// The end of a restore.
+#[derive(Clone, Debug)]
+pub struct RestoreReport {
+    /// The numbers.
+    pub run: RunReport,
+    /// What the tape has to tell, if it was one.
+    pub tape: Option<TapeReading>,
+    /// Warnings given to the monitor: what each means for the data is its `Harm`.
+    pub warnings: u64,
+    /// Members that were not restored because something exists at their path (each was warned of).
+    pub existing: u64,
+    /// Paths asked for at which nothing was found (each was warned of too).
+    pub not_found: Vec<NotFound>,
+    /// What the checksums of the index said.
+    pub checksums: Checksums,
+}
+
+/// What the checksums of the blocks said while they went by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksums {
+    /// There was no index, or none that could be read beforehand (a pipe). Checksums of the
+    /// compression were checked all the same.
+    Unknown,
+    /// All of them hold.
+    Hold {
+        /// Number of blocks.
+        blocks: u64,
+    },
+    /// Some do not: the files in these blocks were warned of.
+    Damaged {
+        /// Number of blocks that differ.
+        blocks: u64,
+    },
+}
+
+/// Why a restore did not come to its end. What was restored before stays.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadFailure),
+    /// The target does not take more: it is full, read-only or broken.
+    #[error(transparent)]
+    Target(#[from] tree::RestoreError),
+    /// Nothing of what was asked for is in the archive; each path was warned of.
+    #[error("nothing was restored: nothing of what was asked for is in the archive")]
+    NothingFound {
+        /// What was asked for.
+        paths: Vec<NotFound>,
+    },
+    /// No member has as many components as were to be left out.
+    #[error(
+        "nothing was restored: no path in the archive has more than {}",
+        counted(*strip_components)
+    )]
+    NothingLeft {
+        /// How many.
+        strip_components: usize,
+    },
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
+    /// Files were left out because this process could not open any more.
+    #[error(transparent)]
+    Shortage(#[from] base::interruptible::Shortage),
+    /// The run was stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+fn counted(components: usize) -> String {
+    if components == 1 { "1 component".to_owned() } else { format!("{components} components") }
+}
+
+impl Failure for RestoreError {
+    fn is_echo(&self) -> bool {
+        match self {
+            RestoreError::Read(failure) => failure.is_echo(),
+            error => matches!(error, RestoreError::Stopped(_)),
+        }
+    }
+}
+
+/// Restores an archive.
+///
+/// # Errors
+/// See [`RestoreError`]. A member that cannot be restored is no error but a warning to the monitor.
+pub fn restore(
+    options: RestoreOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<RestoreReport, RestoreError> {
+    let destination = open_destination(&options)?;
+    let result = restore_into(&destination, options, monitor, cancel)
+        .and_then(|report| Ok(base::interruptible::check_shortage().map(|()| report)?));
+    if result.is_err() {
+        destination.take_back();
+    }
+    result
+}
+
+fn restore_into(
+    destination: &Arc<Destination>,
+    options: RestoreOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<RestoreReport, RestoreError> {
+    let start = Instant::now();
+    let warnings = Warnings::new(monitor);
+    let input = open_input(&options, monitor, cancel)?;
+    let check = input.index().and_then(BlockCheck::of).map(Arc::new);
+    let keep = check.is_none().then(Arc::<KeptChecksums>::default);
+    let plan = check.as_deref().and_then(|check| make_plan(&check.index, &options));
+    let excerpt = match (&check, &plan) {
+        (Some(check), Some(plan)) if input.can_jump() => Excerpt::new(&check.index, plan),
+        _ => None,
+    };
+    let chunks = input.chunks();
+    let stand_ins = plan.map_or_else(StandIns::default, |plan| plan.stand_ins);
+    let settings = ReadSettings {
+        engine: options.engine,
+        way: Way::Fastest,
+        ring_bytes: options.ring_bytes,
+        threads: options.threads,
+        make_decoder: naming_decoder,
+        contents: Contents::Wanted,
+        check: check.clone(),
+        keep: keep.clone(),
+        index: options.index,
+        excerpt: excerpt.as_ref(),
+        chunks: chunks.as_ref(),
+    };
+    let parse = Stage::new(StageKind::Parse);
+    let create = Stage::new(StageKind::Create);
+    monitor.stages(&[&parse, &create]);
+    let mut selection = options.selection.clone();
+    let crew = Crew::new(cancel);
+    let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
+        let mut late = None;
+        let workers = Workers::new(destination, &options, &create, &warnings, &crew);
+        let result = workers.run(|| {
+            let mut dispatcher =
+                Dispatcher::new(&workers, destination, &options, &mut selection, &warnings)
+                    .with_stand_ins(&stand_ins)
+                    .with_kept(keep.as_deref());
+            dispatcher.dispatch(stream, account)?;
+            dispatcher.drain(account)?;
+            late = dispatcher.late_outcome();
+            Ok(())
+        });
+        finish(destination, &warnings);
+        result.map(|()| (workers.report(), workers.existing(), late))
+    };
+    let ((mut run, existing, late), mut summary) =
+        read_archive::<_, RestoreError>(input, &settings, &parse, monitor, &crew, body)?;
+    let lost = std::mem::take(&mut summary.lost);
+    let tape = summary.enter(&mut run, Command::Restore, Endpoint::Tree, &warnings);
+    run.stages.extend([parse.report(), create.report()]);
+    let index = check.as_deref().map(|check| &check.index);
+    let not_found = not_found(&mut selection, index, &warnings);
+    let checksums = check::conclude(check.as_deref(), late, &lost, &options, &warnings);
+    something(run.members + existing, &options, &not_found, &warnings)?;
+    if options.synchronise == Synchronise::Yes {
+        let before = Instant::now();
+        destination.synchronise()?;
+        run.synchronise_seconds = before.elapsed().as_secs_f64();
+    }
+    run.seconds = start.elapsed().as_secs_f64();
+    let warnings = warnings.count();
+    Ok(RestoreReport { run, tape, warnings, existing, not_found, checksums })
+}
+
+/// Opens the archive, and refuses it without the index that the user asks for.
+fn open_input(
+    options: &RestoreOptions,
+    monitor: &dyn Monitor,
+    cancel: &Cancel,
+) -> Result<Input, ReadFailure> {
+    let need = if options.selection.is_everything() { Need::Everything } else { Need::Index };
+    let input = Input::open(&options.from, need, monitor, cancel)?;
+    if options.index == IndexNeed::Required {
+        input.require_index()?;
+    }
+    Ok(input)
+}
+
+/// Whether it is no mistake, where nothing was restored, nor found where it was to go.
+fn something(
+    members: u64,
+    options: &RestoreOptions,
+    not_found: &[NotFound],
+    warnings: &Warnings<'_>,
+) -> Result<(), RestoreError> {
+    let strip_components = options.strip_components;
+    // What damage has taken is in the archive all the same.
+    if members > 0 || warnings.count() > not_found.len() as u64 {
+        return Ok(());
+    }
+    match not_found {
+        [_, ..] if not_found.len() == options.selection.count() => {
+            Err(RestoreError::NothingFound { paths: not_found.to_vec() })
+        }
+        [] if strip_components > 0 => Err(RestoreError::NothingLeft { strip_components }),
+        _ => Ok(()),
+    }
+}
+
+/// The paths at which nothing was found, each warned of. Of an archive that has an index all
+/// members are looked through for what may have been meant: parts of it that were left out were
+/// not seen.
+fn not_found(
+    selection: &mut Selection,
+    index: Option<&IndexFile>,
+    warnings: &Warnings<'_>,
+) -> Vec<NotFound> {
+    if selection.lacks_any()
+        && let Some(files) = index.and_then(|index| index.files().ok())
+    {
+        files.map_while(Result::ok).for_each(|record| selection.pass(&record.path));
+    }
+    let not_found = selection.not_found();
+    for missing in &not_found {
+        warnings.warn(Harm::NotFound, &missing.path, "not found in the archive");
+    }
+    not_found
+}
+
+/// Where the selected members are, if there is an index that says so.
+fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
+    if options.selection.is_everything() {
+        return None;
+    }
+    // Parts of another index would lead to other places, or leave some out.
+    if set_id_holds(index) != Some(true) {
+        return None;
+    }
+    let bridge_bytes = if options.from.is_tape() { TAPE_BRIDGE_BYTES } else { BRIDGE_BYTES };
+    plan(|| index.files(), &options.selection, bridge_bytes).ok()
+}
+
+/// Where members go.
+fn open_destination(options: &RestoreOptions) -> Result<Arc<Destination>, RestoreError> {
+    let default = DestinationOptions::for_this_user();
+    let destination = DestinationOptions {
+        overwrite: options.overwrite,
+        owners: options.owners.unwrap_or(default.owners),
+        modes: options.modes.unwrap_or(default.modes),
+        privileges: options.privileges,
+        // Who does not wait for the disk at the end does not wait for it in between.
+        replaced: match options.synchronise {
+            Synchronise::Yes => Replaced::Flushed,
+            Synchronise::No => Replaced::Unflushed,
+        },
+        attributes: options.attributes,
+        ..default
+    };
+    Ok(Destination::open(&options.into, destination, Arc::new(Accounts::load()))?)
+}
+
+/// Gives directories their metadata, after a failure as well: one that is left without its mode
+/// would be closed to its owner's group for good. Says how many objects lack what would lend
+/// rights; nothing is wrong with them.
+fn finish(destination: &Destination, warnings: &Warnings<'_>) {
+    destination.finish(|problem| warnings.metadata(&problem));
+    let objects = match destination.without_privilege() {
+        0 => return,
+        1 => "1 object".to_owned(),
+        count => format!("{count} objects"),
+    };
+    let text = format!(
+        "set-ID bits, capabilities or other privilege of {objects} left off: they come back with \
+         the archived owner and mode only (--privileges)"
+    );
+    warnings.note(b"", text);
+}
+
+/// A decoder that resolves the names of users and groups in ACLs on this machine.
+fn naming_decoder() -> Decoder {
+    struct Names(Accounts);
+    impl NameLookup for Names {
+        fn user_id(&mut self, name: &[u8]) -> Option<u32> {
+            self.0.user_id(name)
+        }
+        fn group_id(&mut self, name: &[u8]) -> Option<u32> {
+            self.0.group_id(name)
+        }
+    }
+    Decoder::with_names(Limits::default(), Box::new(Names(Accounts::load())))
+}

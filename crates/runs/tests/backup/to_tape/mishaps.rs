@@ -1,0 +1,352 @@
+//! The campaign: something happens before every single command of a backup, an append and a backup
+//! over several volumes.
+//!
+//! The commands of a run without a mishap are counted; then the run is repeated with one mishap
+//! before each of them in turn. Whatever happens, nothing that was on a medium changes, nothing is
+//! called written or safe that is not there, the words name what happened, and the next run finds
+//! its place. `TAKEUP_LONG=1` tries every mishap at every command, the short form fewer of them.
+
+use std::collections::BTreeMap;
+
+use archive::index::{ExtentRecord, Section, find_trailer};
+use archive::label::LabelKind;
+use device::tape::sense::Sense;
+use flow::cancel::Cancel;
+use runs::backup::{BackupError, BackupOptions, backup};
+use sim::tape::{
+    Cartridge, CartridgeSettings, Library, Mishap, Object, Persistence, Protection, VirtualDrive,
+};
+use tapeset::{Safe, TapeOptions};
+use tempfile::TempDir;
+
+use super::media::{check_extents, files, parts, section, stitch};
+use super::{Operator, small_set, tree};
+use crate::harness::{Recorder, Watchdog};
+
+/// A mishap, and what its failure has to say: one of these.
+struct Kind {
+    name: &'static str,
+    mishap: Mishap,
+    words: &'static [&'static str],
+    /// To so many commands in a row.
+    times: u32,
+    /// The cartridge that is put in, and what may become of it.
+    other: Option<(Cartridge, Other)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Other {
+    /// Nothing on it changes.
+    Untouched,
+    /// What is on it stays; something may follow.
+    Kept,
+}
+
+fn sense(key: u8, code: u8, qualifier: u8) -> Sense {
+    Sense { key, code, qualifier, deferred: false }
+}
+
+/// What opening a drive says of all that its first answer may be, and what is said of a drive that
+/// contradicts itself.
+const IN_ANY_CASE: [&str; 2] = ["the drive is not ready", "is not what it was"];
+
+/// What people see where the driver has forgotten what the drive said, or logs it for nobody.
+const FORGOTTEN: &str = "Input/output error";
+
+/// The driver does not tell why; the drive does where the end of the data is asked for.
+const BLANK: &[&str] = &["blank check", FORGOTTEN];
+
+const FULL: &[&str] = &["volume overflow", FORGOTTEN, "no cartridge", "too small"];
+
+fn kinds(own: &Cartridge) -> Vec<Kind> {
+    let told = |name, sense, words| Kind {
+        name,
+        mishap: Mishap::Refused(sense),
+        words,
+        times: 1,
+        other: None,
+    };
+    let simple = |name, mishap, words| Kind { name, mishap, words, times: 1, other: None };
+    let twice = |name, sense, words| Kind { times: 2, ..told(name, sense, words) };
+    let thrice = |name, sense, words| Kind { times: 3, ..told(name, sense, words) };
+    let put_in = |name, cartridge: Cartridge, becomes, words| {
+        let mishap = Mishap::Exchanged(cartridge.clone());
+        Kind { name, mishap, words, times: 1, other: Some((cartridge, becomes)) }
+    };
+    let protected = own.duplicate().unwrap();
+    protected.set_protection(Protection::Protected);
+    let aborted = sense(0xb, 0x4b, 0x00);
+    vec![
+        told("medium error", sense(3, 0x0c, 0), &["medium error"]),
+        told("hardware error", sense(4, 0x44, 0), &["hardware error"]),
+        told("aborted", aborted, &["aborted command"]),
+        told("not ready", sense(2, 4, 1), &["not ready", "no medium"]),
+        told("protected", sense(7, 0x27, 0), &["write protected", "write-protected"]),
+        told("end of data", sense(8, 0, 5), &[FORGOTTEN, "is not what it was", "did not write"]),
+        told("no end of data", sense(8, 0x14, 3), BLANK),
+        told("unknown format", sense(8, 0x30, 1), BLANK),
+        // A read, and what asks again whether it is the end of the data: the driver tells the key.
+        twice("no end of data, twice", sense(8, 0x14, 3), BLANK),
+        twice("unknown format, twice", sense(8, 0x30, 1), BLANK),
+        thrice("no end of data, thrice", sense(8, 0x14, 3), BLANK),
+        thrice("unknown format, thrice", sense(8, 0x30, 1), BLANK),
+        told("parameters changed", sense(6, 0x2a, 1), &["unit attention"]),
+        told("illegal", sense(5, 0x24, 0), &["illegal request"]),
+        simple("done but aborted", Mishap::DoneButRefused(aborted), &["aborted command"]),
+        simple("early warning", Mishap::EarlyWarning, &[FORGOTTEN, "too small", "no cartridge"]),
+        simple("full", Mishap::Full, FULL),
+        simple("buffer lost", Mishap::BufferLost, &["deferred medium error"]),
+        simple("reset", Mishap::Reset, &["reset", FORGOTTEN]),
+        simple("removed", Mishap::Removed, &["medium not present", "no medium", "No medium"]),
+        put_in("foreign", foreign(), Other::Untouched, CHANGED),
+        put_in("own", own.duplicate().unwrap(), Other::Kept, CHANGED),
+        put_in("own, protected", protected, Other::Untouched, CHANGED),
+        put_in("blank", blank(64 << 20), Other::Kept, CHANGED),
+    ]
+}
+
+const CHANGED: &[&str] = &[
+    "may have changed",
+    "is not what it was",
+    "did not write",
+    "write-protected",
+    "write protected",
+];
+
+fn blank(capacity_bytes: u64) -> Cartridge {
+    Cartridge::blank(CartridgeSettings {
+        capacity_bytes,
+        early_warning_bytes: 100 << 10,
+        ..CartridgeSettings::default()
+    })
+}
+
+fn foreign() -> Cartridge {
+    let cartridge = blank(64 << 20);
+    let drive = VirtualDrive::loaded(cartridge.clone());
+    let mut tape = device::tape::TapeDrive::open(&drive, device::tape::Access::Write).unwrap();
+    for number in 0..4u8 {
+        for _ in 0..3 {
+            tape.write(&[number; 10_240]).unwrap();
+        }
+        tape.write_filemark(device::tape::Filemark::Synchronising).unwrap();
+    }
+    drop(tape);
+    cartridge
+}
+
+/// What a run begins with.
+struct Situation {
+    name: &'static str,
+    media: Vec<Cartridge>,
+    options: BackupOptions,
+    tape: TapeOptions,
+    tree: TempDir,
+}
+
+impl Situation {
+    fn new(name: &'static str, tree: TempDir, media: Vec<Cartridge>) -> Situation {
+        let (options, tape) = small_set(tree.path());
+        let options = BackupOptions { ring_bytes: 256 << 10, ..options };
+        let tape = TapeOptions { segment_bytes: Some(24 << 10), ..tape };
+        Situation { name, media, options, tape, tree }
+    }
+
+    fn library(&self) -> Library {
+        let copies = self.media.iter().map(|medium| medium.duplicate().unwrap());
+        let library = Library::new(VirtualDrive::new("/dev/nst0", Default::default()), copies);
+        assert!(library.load(0));
+        library
+    }
+
+    fn run(&self, library: &Library) -> Result<[u8; 16], (String, Option<Safe>)> {
+        let (drive, operator) = (library.drive().clone(), Operator::of(library));
+        let options = super::on_tape(&self.options, &self.tape, drive, operator);
+        match backup(&options, &Recorder::default(), &Cancel::new()) {
+            Ok(report) => Ok(super::set_id(&report)),
+            Err(BackupError::Unfinished(unfinished)) => {
+                Err((in_words(&unfinished.error), Some(unfinished.safe)))
+            }
+            Err(error) => Err((in_words(&error), None)),
+        }
+    }
+}
+
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words += &format!(": {error}");
+        cause = error.source();
+    }
+    words
+}
+
+fn situations(own: &Cartridge) -> Vec<Situation> {
+    let open = own.duplicate().unwrap();
+    open.cut(own.len() - 4).unwrap();
+    let small = || tree(41, 9, 9000);
+    let mut situations = vec![
+        Situation::new("blank", small(), vec![blank(64 << 20)]),
+        Situation::new("append", small(), vec![own.duplicate().unwrap()]),
+        Situation::new("append to what died", small(), vec![open]),
+        Situation::new("volumes", tree(42, 16, 20_000), (0..9).map(|_| blank(180 << 10)).collect()),
+    ];
+    let mut fixed = Situation::new("fixed", small(), vec![own.duplicate().unwrap()]);
+    fixed.tape.layout = tapeset::BlockLayout::Fixed;
+    situations.push(fixed);
+    situations
+}
+
+/// A cartridge with a set of its own.
+fn own() -> Cartridge {
+    let situation = Situation::new("own", tree(40, 6, 8000), vec![blank(64 << 20)]);
+    let library = situation.library();
+    situation.run(&library).unwrap();
+    library.cartridges()[0].duplicate().unwrap()
+}
+
+/// The data of a set as it stands on cartridges, checked against its index and `expected`.
+fn assert_whole(cartridges: &[Cartridge], set: [u8; 16], expected: &[u8], what: &str) {
+    let mut found = parts(cartridges);
+    found.retain(|part| part.label.set == set);
+    let of_kind = |kind| found.iter().filter(move |part| part.label.kind == kind);
+    assert!(stitch(of_kind(LabelKind::Data)) == expected, "{what}: the data differ");
+    let index = stitch(of_kind(LabelKind::Index));
+    let trailer = find_trailer(&index).unwrap().unwrap_or_else(|| panic!("{what}: no trailer"));
+    let mut extents: Vec<ExtentRecord> = section(&index, &trailer.trailer, Section::Extents);
+    // A drive that refuses to say where it is counts as one that does not know.
+    let of_volume = |volume| parts(&cartridges[volume..=volume]);
+    for extent in extents.iter_mut().filter(|extent| extent.label_block.is_none()) {
+        let all = (0..cartridges.len()).flat_map(of_volume);
+        let mut same = all.filter(|part| {
+            (part.label.set, part.label.segment, part.label.part)
+                == (extent.set, extent.segment, extent.part)
+        });
+        extent.label_block = same.next().map(|part| part.object);
+    }
+    check_extents(&found, &extents);
+}
+
+/// What is called safe is there, each segment closed by a filemark.
+fn assert_safe(cartridges: &[Cartridge], safe: &Safe, expected: &[u8], what: &str) {
+    let mut found = parts(cartridges);
+    found.retain(|part| {
+        part.label.set == safe.set
+            && part.label.kind == LabelKind::Data
+            && part.label.segment <= safe.segments
+    });
+    let mut segments: Vec<u32> = found.iter().map(|part| part.label.segment).collect();
+    segments.dedup();
+    let data_segments = segments.len() as u32;
+    assert!(safe.segments <= data_segments + u32::from(safe.index), "{what}: {safe:?}");
+    let data = stitch(found.iter());
+    assert!(data[..] == expected[..data.len()], "{what}: what is safe differs");
+    for part in &found {
+        let filemarks = cartridges[part.cartridge].objects().unwrap();
+        let filemarks = filemarks.iter().filter(|object| **object == Object::Filemark).count();
+        assert!((part.file as usize) < filemarks, "{what}: segment {} is open", part.label.segment);
+    }
+}
+
+fn objects(cartridges: &[Cartridge]) -> Vec<Vec<Object>> {
+    cartridges.iter().map(|cartridge| cartridge.objects().unwrap()).collect()
+}
+
+/// One run with one mishap.
+fn try_one(situation: &Situation, kind: &Kind, at: u64, expected: &[u8]) -> Option<String> {
+    let what = format!("{}, {} before command {at}", situation.name, kind.name);
+    let library = situation.library();
+    let other = kind.other.as_ref().map(|(cartridge, _)| cartridge.duplicate().unwrap());
+    if let (Some((from, _)), Some(other)) = (&kind.other, &other) {
+        other.set_protection(if kind.name.contains("protected") {
+            Protection::Protected
+        } else {
+            Protection::Writable
+        });
+        assert_eq!(from.len(), other.len());
+    }
+    let mishap = match &other {
+        Some(other) => Mishap::Exchanged(other.clone()),
+        None => kind.mishap.clone(),
+    };
+    let mut cartridges = library.cartridges().to_vec();
+    cartridges.extend(other);
+    let before = objects(&cartridges);
+    library.drive().order_mishap(at, Persistence::Times(kind.times), mishap);
+    let result = situation.run(&library);
+    library.drive().count_commands();
+    let after = objects(&cartridges);
+    for (number, (before, after)) in before.iter().zip(&after).enumerate() {
+        assert!(after.starts_with(before), "{what}: cartridge {number} lost what it held");
+    }
+    if kind.other.as_ref().is_some_and(|(_, becomes)| *becomes == Other::Untouched) {
+        assert!(before.last() == after.last(), "{what}: it was written to");
+    }
+    match result {
+        Ok(set) => {
+            assert_whole(&cartridges, set, expected, &what);
+            None
+        }
+        Err((words, safe)) => {
+            let safe = safe.unwrap_or_default();
+            assert_safe(&cartridges, &safe, expected, &what);
+            let is_named = |word: &&str| {
+                words.contains(*word) && (*word != FORGOTTEN || !words.contains("(sense "))
+            };
+            let named = kind.words.iter().chain(&IN_ANY_CASE).any(is_named);
+            assert!(named, "{what}: {words}");
+            // The medium takes the next set as if nothing had been.
+            library.load(0);
+            if at.is_multiple_of(3) && situation.media.len() == 1 {
+                let set =
+                    situation.run(&library).unwrap_or_else(|error| panic!("{what}: {error:?}"));
+                assert_whole(library.cartridges(), set, expected, &what);
+            }
+            Some(words)
+        }
+    }
+}
+
+#[test]
+#[allow(clippy::print_stdout)]
+fn a_mishap_before_every_command_of_a_backup() {
+    let is_long = std::env::var_os("TAKEUP_LONG").is_some();
+    let own = own();
+    let (mut runs, mut failures, mut commands, mut broken) = (0, 0, 0, 0);
+    let mut told: BTreeMap<(&str, String), u32> = BTreeMap::new();
+    for situation in situations(&own) {
+        let library = situation.library();
+        library.drive().count_commands();
+        let set = situation.run(&library).unwrap();
+        let count = library.drive().commands();
+        commands += count;
+        let mut found = parts(library.cartridges());
+        found.retain(|part| part.label.set == set && part.label.kind == LabelKind::Data);
+        let expected = stitch(found.iter());
+        assert!(!files(&library.cartridges()[0]).is_empty() && situation.tree.path().exists());
+        for (number, kind) in kinds(&own).iter().enumerate() {
+            let _watchdog = Watchdog::new(format!("{}, {}", situation.name, kind.name));
+            for at in 0..count {
+                if !is_long && !(at + number as u64).is_multiple_of(8) {
+                    continue;
+                }
+                runs += 1;
+                let one = || try_one(&situation, kind, at, &expected);
+                match std::panic::catch_unwind(std::panic::AssertUnwindSafe(one)) {
+                    Ok(None) => {}
+                    Ok(Some(words)) => {
+                        failures += 1;
+                        *told.entry((kind.name, words)).or_default() += 1;
+                    }
+                    Err(_) => broken += 1,
+                }
+            }
+        }
+    }
+    println!("{commands} commands, {runs} runs with a mishap, of which {failures} failed");
+    for ((kind, words), times) in told {
+        println!("{times:6} {kind}: {words}");
+    }
+    assert_eq!(broken, 0, "what is wrong with them is said above");
+}
