@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use archive_fuzz::budget::Budget;
-use bench::disk::{UserJob, Wanted};
+use loads::disk::{UserJob, Wanted};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

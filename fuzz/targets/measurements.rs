@@ -4,8 +4,8 @@
 #![no_main]
 
 use archive_fuzz::budget::Budget;
-use bench::disk::fio::FioRun;
-use bench::observed::{Measures, put_direction};
+use loads::disk::fio::FioRun;
+use experiment::observed::{Measures, put_direction};
 use host::counters::disk::{DiskCounters, parse};
 use libfuzzer_sys::fuzz_target;
 

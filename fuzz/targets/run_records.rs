@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use archive_fuzz::budget::Budget;
-use bench::compare::compare;
-use bench::judgement::{Options, judge};
-use bench::record::{Experiment, header_line, read, run_line};
+use experiment::compare::compare;
+use experiment::judgement::{Options, judge};
+use experiment::record::{Experiment, header_line, read, run_line};
 use libfuzzer_sys::fuzz_target;
 use report::table::Colour;
 
@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     }
     let judgement = judge(&experiment.header.factors, &experiment.runs, &Options::default());
     assert!(judgement.cells.len() <= experiment.runs.len());
-    let text = bench::presentation::text(&experiment, &judgement, Colour::Plain);
+    let text = experiment::presentation::text(&experiment, &judgement, Colour::Plain);
     assert!(judgement.cells.is_empty() || !text.is_empty());
     let same = compare(&experiment, &experiment, &Options::default());
     assert_eq!((same.only_in_a, same.only_in_b), (0, 0));

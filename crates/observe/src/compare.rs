@@ -4,14 +4,14 @@
 //! measurements. The busy intervals of a record are cut into blocks in the order of time, and the
 //! medians of blocks are what is compared (batch means: Conway 1963; of quantiles, Seila 1982).
 //! Where blocks still resemble the one before, intervals are widened by as much
-//! ([`bench::statistics::sample::widening`]). Verdicts are those of experiments.
+//! ([`statistics::sample::widening`]). Verdicts are those of experiments.
 
 use base::finding::Rule;
-use bench::judgement::{Options, Verdict, settle};
-use bench::statistics::interval::Interval;
-use bench::statistics::ratio::{Ratio, independent};
-use bench::statistics::{median, quantile, sample};
+use experiment::judgement::{Options, Verdict, settle};
 use serde::Serialize;
+use statistics::interval::Interval;
+use statistics::ratio::{Ratio, independent};
+use statistics::{median, quantile, sample};
 
 use crate::columns::{COLUMNS, Column, Columns, Group};
 use crate::history::{DeviceHistory, History, Sample};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use bench::record::RunRecord;
+use experiment::record::RunRecord;
 
 use crate::contenders::{
     self, BACKUP_TO_FILE, COUNT, Cache, Clock, Contender, Group, Job, Size, TAR_TO_FILE, Work,

@@ -16,7 +16,7 @@ use host::mounts;
 /// # Errors
 /// When /proc cannot be read.
 pub fn describe(folder: &Path, takeup: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut found = bench::environment::of(folder, &Storage::of(folder)?);
+    let mut found = experiment::environment::of(folder, &Storage::of(folder)?);
     // These records are published: no paths of the machine, and not its name.
     for name in ["path", "host"] {
         found.remove(name);

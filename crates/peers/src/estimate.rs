@@ -4,8 +4,8 @@
 //! mean of such ratios and its interval are the same as Student's t on the differences of the
 //! logarithms, block by block, of `docs/design/statistics.md`.
 
-use bench::statistics::interval::{Interval, of_geometric_mean, of_mean};
-use bench::statistics::{geometric_mean, mean};
+use statistics::interval::{Interval, of_geometric_mean, of_mean};
+use statistics::{geometric_mean, mean};
 
 /// Share of the experiments whose interval holds the truth.
 const CONFIDENCE: f64 = 0.95;
@@ -49,7 +49,7 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bench::statistics::ratio;
+    use statistics::ratio;
 
     #[test]
     fn ratios_of_rounds_are_judged_as_within_an_experiment() {

@@ -37,8 +37,9 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, bail};
 use rustix::fs::FlockOperation;
 
-use bench::record::{self as experiments, Experiment};
-use bench::run::unix_seconds;
+use experiment::record as experiments;
+use experiment::record::Experiment;
+use experiment::run::unix_seconds;
 use report::calendar::date_text;
 
 use self::campaign::Campaign;

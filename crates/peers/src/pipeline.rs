@@ -161,7 +161,7 @@ fn fio_seconds(printed: &str) -> anyhow::Result<f64> {
 
 /// The time of the one run of `takeup bench`.
 fn bench_seconds(runs: &Path) -> anyhow::Result<f64> {
-    let experiment = bench::record::load(runs).context("the runs of bench")?;
+    let experiment = experiment::record::load(runs).context("the runs of bench")?;
     let run = experiment.runs.first().context("no run of bench")?;
     match &run.error {
         Some(error) => bail!("{error}"),

@@ -1,7 +1,7 @@
 //! Numbers that test data is made of: the same next year, so from the generator of `bench`, which
 //! stays as it is. Nothing here is fit for secrets.
 
-use bench::random::Random;
+use statistics::random::Random;
 
 /// A generator for one purpose.
 pub struct Generator {

@@ -6,7 +6,7 @@
 //! lines are kept with their words in braces.
 
 use anyhow::Context as _;
-use bench::record::{Cell, Level, RunRecord};
+use experiment::record::{Cell, Level, RunRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};

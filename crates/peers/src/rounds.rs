@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use bench::plan::{Plan, Stop};
-use bench::record::{Experiment, Factor, Level, Role, RunFile, RunRecord};
-use bench::run::{Executor, Observer, Parts, Progress, header, run, unix_seconds};
-use bench::statistics::geometric_mean;
+use experiment::plan::{Plan, Stop};
+use experiment::record::{Experiment, Factor, Level, Role, RunFile, RunRecord};
+use experiment::run::{Executor, Observer, Parts, Progress, header, run, unix_seconds};
 use flow::cancel::Cancel;
+use statistics::geometric_mean;
 
 use crate::campaign::{Campaign, Cell, LeftOut, input_of};
 use crate::pipeline::Output;
@@ -148,7 +148,7 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    fn find(&self, cell: &bench::record::Cell) -> Option<&Cell> {
+    fn find(&self, cell: &experiment::record::Cell) -> Option<&Cell> {
         let is = |own: &&Cell| record::cell(own.work.name, &own.contender.name) == *cell;
         self.cells.iter().find(is)
     }
@@ -171,13 +171,13 @@ enum RunError {
 impl Executor for Runs<'_> {
     type Error = RunError;
 
-    fn applies(&self, cell: &bench::record::Cell) -> bool {
+    fn applies(&self, cell: &experiment::record::Cell) -> bool {
         self.find(cell).is_some()
     }
 
     fn execute(
         &mut self,
-        cell: &bench::record::Cell,
+        cell: &experiment::record::Cell,
         _cancel: &Cancel,
     ) -> Result<RunRecord, RunError> {
         let own = self.find(cell).ok_or(RunError::Unknown)?;
@@ -246,7 +246,7 @@ mod tests {
         let left_out = [LeftOut { work: "pipe", contender: None, reason }];
         let meant = (record::KIND, campaign.rounds);
         drop(Rounds::create(&campaign, &["pipe"], &[], meant, &left_out).unwrap());
-        let found = bench::record::load(&folder.path().join("pipe.ndjson")).unwrap();
+        let found = experiment::record::load(&folder.path().join("pipe.ndjson")).unwrap();
         assert_eq!(found.header.plan["stop"]["repeats_max"], 7);
         assert_eq!(found.runs[0].error.as_deref(), Some("not installed"));
     }

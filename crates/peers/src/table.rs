@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
-use bench::record::Experiment;
-use bench::statistics::{geometric_mean, mean};
+use experiment::record::Experiment;
 use report::calendar::time_text;
 use report::table::{Align, Colour, Emphasis, Table};
+use statistics::{geometric_mean, mean};
 
 use crate::environment::memory_gib;
 use crate::estimate::Estimate;
@@ -234,7 +234,7 @@ fn grid(format: Format, heads: &[&str], rows: Vec<Vec<String>>) -> String {
 mod tests {
     use super::*;
     use crate::rounds::plan;
-    use bench::record::{Header, RunRecord};
+    use experiment::record::{Header, RunRecord};
 
     fn run(work: &str, contender: &str, seconds: f64) -> RunRecord {
         let run = Run { seconds, input_files: 1, input_bytes: 2_000_000, ..Run::default() };
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn experiment(started_unix_seconds: u64, runs: Vec<RunRecord>) -> Experiment {
-        let header = bench::run::header(&plan(record::KIND, &["mixed-zstd"], &["takeup"], 1));
+        let header = experiment::run::header(&plan(record::KIND, &["mixed-zstd"], &["takeup"], 1));
         let header = Header { started_unix_seconds, ..header };
         Experiment { header, runs, torn_bytes: 0 }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use bench::statistics::geometric_mean;
+use statistics::geometric_mean;
 
 use crate::contenders::RING_BYTES;
 use crate::estimate::Estimate;

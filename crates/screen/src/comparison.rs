@@ -1,7 +1,7 @@
 //! Two records side by side, as a text for the terminal and as a page.
 
-use bench::judgement::Options;
-use bench::presentation::{verdict_name, verdict_sign};
+use experiment::judgement::Options;
+use experiment::presentation::{verdict_name, verdict_sign};
 use observe::compare::{Change, Comparison, Pair, Said, Spread};
 use observe::history::History;
 use report::escape::escape;

@@ -5,11 +5,11 @@ pub mod disk;
 
 use std::path::{Path, PathBuf};
 
-use bench::calibrate::{
+use experiment::quantities::Unit;
+use experiment::record::load;
+use loads::calibrate::{
     Beside, Beyond, Calibration, CalibrationError, NotTold, Reach, SPEEDS, Told, calibrate,
 };
-use bench::quantities::Unit;
-use bench::record::load;
 use model::tape::generation::Generation;
 use model::tape::parameters::TapeParameters;
 use report::format::{counted, percent, rate, size};

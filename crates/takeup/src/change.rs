@@ -12,9 +12,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use archive::label::hex;
-use bench::tape::{MediumChanger, TapeBenchError};
 use clap::Args;
 use flow::cancel::Cancel;
+use loads::tape::{MediumChanger, TapeBenchError};
 use report::escape::{escape, escape_controls};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};

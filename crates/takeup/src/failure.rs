@@ -13,12 +13,12 @@ use std::process::ExitCode;
 
 use archive::label::LabelError;
 use base::interruptible::Shortage;
-use bench::record::RecordError;
-use bench::tape::TapeBenchError;
 use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
+use experiment::record::RecordError;
 use flow::crew::StageFailure;
+use loads::tape::TapeBenchError;
 use observe::capture::record::CaptureRecordError;
 use report::escape::escape;
 use report::run_record::RunRecordError;

@@ -38,7 +38,7 @@ impl Subject {
             Subject::Flow => "flow",
             Subject::Backup => "runs",
             Subject::Settings => "host",
-            Subject::Judgement => "bench",
+            Subject::Judgement => "experiment",
         }
     }
 
@@ -49,7 +49,7 @@ impl Subject {
                 &["crates/host/src/settings.rs", "crates/host/src/settings/**/*.rs"]
             }
             Subject::Judgement => {
-                &["crates/bench/src/judgement.rs", "crates/bench/src/judgement/**/*.rs"]
+                &["crates/experiment/src/judgement.rs", "crates/experiment/src/judgement/**/*.rs"]
             }
             _ => &[],
         }
@@ -67,11 +67,11 @@ impl Subject {
             Subject::Flow => &["--package", "flow", "--tests"],
             Subject::Backup => &["--package", "runs", "--tests"],
             Subject::Settings => &["--package", "host", "--tests"],
-            Subject::Judgement => &["--package", "bench", "--tests"],
+            Subject::Judgement => &["--package", "experiment", "--tests"],
         }
     }
 
-    /// Of a program of those tests, as in `bench lib bench`, the ones that are about this subject,
+    /// Of a program of those tests, as in `experiment lib experiment`, the ones that are about this subject,
     /// as libtest's filters; all of them where there is none. What others notice of it besides
     /// would only take its time.
     pub fn filters(self, program: &str) -> &'static [&'static str] {
@@ -80,7 +80,7 @@ impl Subject {
                 &["tape", "sets"]
             }
             (Subject::Settings, "host lib host") => &["settings"],
-            (Subject::Judgement, "bench lib bench") => &["judgement", "presentation"],
+            (Subject::Judgement, "experiment lib experiment") => &["judgement", "presentation"],
             _ => &[],
         }
     }

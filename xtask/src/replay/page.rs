@@ -81,7 +81,7 @@ Commands are as they were typed, those of each account in an empty folder. \
 `$LOOP` is the loop device that `takeup sim disk --loop` prints, `$QUEUE` its
 folder `/sys/block/loopN/queue`, `published` stands for \
 [benchmarks/published](../benchmarks/published). What an account says comes from the
-tables in `crates/bench/tests/published`. No drive, array or network of theirs is here: where \
+tables in `crates/experiment/tests/published`. No drive, array or network of theirs is here: where \
 something stands in for it, that is said.
 
 ";

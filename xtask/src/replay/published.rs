@@ -12,7 +12,7 @@ impl Published {
     /// # Errors
     /// When it is not in the tree.
     pub fn open(name: &str) -> anyhow::Result<Published> {
-        let folder = crate::folders::repository().join("crates/bench/tests/published");
+        let folder = crate::folders::repository().join("crates/experiment/tests/published");
         let path = folder.join(format!("{name}.toml"));
         let text =
             std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

@@ -3,11 +3,12 @@
 /// The floors of the product, the ground first. A crate names those on floors below its own.
 const FLOORS: &[&[&str]] = &[
     &["base"],
-    &["archive", "host", "model"],
+    &["archive", "host", "model", "statistics"],
     &["device", "trace"],
     &["tree", "flow", "sim"],
     &["report", "tapeset"],
-    &["bench", "runs"],
+    &["experiment", "runs"],
+    &["loads"],
     &["observe"],
     &["screen"],
     &["takeup", "peers"],
@@ -60,7 +61,9 @@ mod tests {
     fn arrows_go_down() {
         let product = |from, to| refusal(from, to, Use::Product).is_some();
         assert!(!product("runs", "flow") && !product("takeup", "runs"));
-        assert!(product("flow", "runs") && product("tree", "flow") && product("runs", "bench"));
+        assert!(
+            product("flow", "runs") && product("tree", "flow") && product("runs", "experiment")
+        );
         assert!(product("runs", "needs") && product("store", "flow") && product("flow", "store"));
         assert!(!product("xtask", "sim") && product("takeup", "xtask"));
         assert!(!product("sim", "model") && product("model", "sim") && product("host", "flow"));

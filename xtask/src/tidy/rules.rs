@@ -392,7 +392,7 @@ mod tests {
         check(tests, "match fio() { Err(_) => return, Ok(it) => it.run() }", &found);
         check(tests, &format!("say({} here\");", LEFT_OUT[0]), &found);
         check(tests, &format!("let is_root = {};", LEFT_OUT[4]), &found);
-        check("crates/bench/src/disk/tests.rs", "return;", &found);
+        check("crates/loads/src/disk/tests.rs", "return;", &found);
         check("crates/needs/tests/runs.rs", "return;", &[]);
         check(tests, "return eprintln!(\"no fio\");", &found);
         check(tests, "let f = |x| { return Some(x) };", &[]);

@@ -29,8 +29,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use bench::disk::safety::SafetyError;
-use bench::disk::{DiskError, fio_name};
+use loads::disk::safety::SafetyError;
+use loads::disk::{DiskError, fio_name};
 use report::format::{binary_size, count, counted, size};
 
 use self::group::Group;

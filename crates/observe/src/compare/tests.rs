@@ -1,6 +1,6 @@
 //! Records of known truth: how often a difference is seen that is there, and that is not.
 
-use bench::random::Random;
+use statistics::random::Random;
 
 use super::*;
 use crate::columns::DirectionColumns;

@@ -10,7 +10,7 @@ use observe::columns::{Columns, printed};
 use observe::watch::{DeviceInterval, Watch};
 use toml::Table;
 
-const PUBLISHED: &str = include_str!("../../../bench/tests/published/block-device.toml");
+const PUBLISHED: &str = include_str!("../../../experiment/tests/published/block-device.toml");
 
 /// The lines were made of 30 s, those of the two copies of 5 s: counts are whole numbers.
 const SECONDS: [f64; 5] = [30.0, 30.0, 30.0, 5.0, 5.0];

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use bench::calibrate::disk::{DiskCalibration, DiskCalibrationError, calibrate, shown_bound};
-use bench::record::load;
+use experiment::record::load;
+use loads::calibrate::disk::{DiskCalibration, DiskCalibrationError, calibrate, shown_bound};
 use model::disk::DiskParameters;
 use report::format::counted;
 use report::table::Colour;

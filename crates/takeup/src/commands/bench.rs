@@ -13,11 +13,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::judgement::{Judgement, judge};
-use bench::plan::Plan;
-use bench::record::{Cell, Experiment, Factor, RecordError, RunFile, shown_cell};
-use bench::run::{Ended, Executor, Parts, header, is_same, not_run};
 use clap::{Args, Subcommand};
+use experiment::judgement::{Judgement, judge};
+use experiment::plan::Plan;
+use experiment::record::{Cell, Experiment, Factor, RecordError, RunFile, shown_cell};
+use experiment::run::{Ended, Executor, Parts, header, is_same, not_run};
 use flow::cancel::Cancel;
 use host::settings::GuardError;
 use report::escape::escape_path;
@@ -168,7 +168,7 @@ pub fn experiment<E: Executor>(
     };
     let progress = Progress::new(arguments, &plan.factors);
     let start = std::time::Instant::now();
-    let ended = bench::run::run(
+    let ended = experiment::run::run(
         &plan,
         &mut experiment,
         Parts {
@@ -279,7 +279,7 @@ fn conclude(
         (false, true) => String::new(),
         (false, false) => {
             let colour = colour(&std::io::stdout());
-            let judged = bench::presentation::text(experiment, &judgement, colour);
+            let judged = experiment::presentation::text(experiment, &judgement, colour);
             let runs = experiment.runs.len();
             let file = path.display();
             let missing = end.not_run_text(factors);
@@ -302,7 +302,7 @@ fn document(experiment: &Experiment, judgement: &Judgement, end: &End, path: &Pa
         "file": path.display().to_string(),
         "ended": end.ended.words(),
         "not_run": end.not_run,
-        "judgement": bench::presentation::document(judgement, experiment.header.value),
+        "judgement": experiment::presentation::document(judgement, experiment.header.value),
     });
     format!("{document:#}\n")
 }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::compare::{apart, compare};
-use bench::judgement::Options;
-use bench::presentation::{comparison_page, comparison_text, document};
-use bench::record::{Experiment, load};
 use clap::Args;
+use experiment::compare::{apart, compare};
+use experiment::judgement::Options;
+use experiment::presentation::{comparison_page, comparison_text, document};
+use experiment::record::{Experiment, load};
 use serde_json::json;
 
 use crate::commands::bench::{Form, finish};

@@ -1,6 +1,6 @@
 //! `takeup explain`: which stage of a pipeline of other programs holds it back.
 //!
-//! The shell runs the pipeline in a group of its own ([`bench::programs::group`]), [`Sampler`]
+//! The shell runs the pipeline in a group of its own ([`loads::programs::group`]), [`Sampler`]
 //! looks at it meanwhile, [`judge`] says what was seen, and [`text`] prints that;
 //! [`live`] what is seen so far, [`drive`] knows the tape drive that it ends in.
 
@@ -12,12 +12,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bench::programs::commands::Failing;
-use bench::programs::group::{self, Ended, Job};
-use bench::programs::shell::Shell;
-use bench::programs::{Output, ProgramsError};
 use clap::Args;
+use experiment::plan::commands::Failing;
 use flow::cancel::Cancel;
+use loads::programs::group::{self, Ended, Job};
+use loads::programs::shell::Shell;
+use loads::programs::{Output, ProgramsError};
 use observe::pipeline::judge::{Judgement, PROPOSED, judge};
 use observe::pipeline::{Look, Sampler, joined, line};
 use serde_json::{Value, json};

@@ -5,10 +5,10 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::judgement::{Judgement, Options, judge};
-use bench::presentation;
-use bench::record::{Experiment, load};
 use clap::Args;
+use experiment::judgement::{Judgement, Options, judge};
+use experiment::presentation;
+use experiment::record::{Experiment, load};
 use observe::capture;
 use observe::capture::record::Captured;
 use report::page::{Page, Section};

@@ -19,7 +19,7 @@ const ROOMS: &[&Room] = &[
     &observe::pipeline::rules::PIPELINE,
     &observe::capture::rules::CAPTURE,
     &observe::rules::TAPE,
-    &bench::judgement::rules::EXPERIMENT,
+    &experiment::judgement::rules::EXPERIMENT,
 ];
 
 /// Print the rules by which limits and all else are found

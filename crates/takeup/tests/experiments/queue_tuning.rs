@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bench::record::load;
+use experiment::record::load;
 use model::disk::{DiskChanges, DiskParameters};
 use serde_json::Value;
 use sim::mount::disk::LoopChoice;

@@ -1,5 +1,5 @@
 //! `takeup bench tape` on a virtual drive: what its user sees, and what is left on the medium and
-//! of the drive's settings. What a run does is `crates/bench/tests/tape`'s business.
+//! of the drive's settings. What a run does is `crates/loads/tests/tape`'s business.
 
 use std::fs;
 use std::path::PathBuf;

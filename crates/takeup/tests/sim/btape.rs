@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use bench::framing::Framing;
+use loads::framing::Framing;
 
 use crate::drive::{Drive, takeup};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use bench::disk::fio::FioRun;
 use flow::cancel::Cancel;
+use loads::disk::fio::FioRun;
 use proptest::prelude::*;
 
 use super::super::operation::{Engine, SyncCall};

@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bench::disk::process;
-use bench::disk::{DiskError, OwnFolder, Room, check_room};
-use bench::read::Pages;
 use flow::cancel::Cancel;
+use loads::disk::process;
+use loads::disk::{DiskError, OwnFolder, Room, check_room};
+use loads::read::Pages;
 
 use super::super::profile::Profile;
 use super::{Job, JobError, Limits, Target, Validation, check_folder, compare};

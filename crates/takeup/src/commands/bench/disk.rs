@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use bench::disk::queue::{self, QueueError};
-use bench::disk::safety::{Permission, SafetyError};
-use bench::disk::{DiskError, DiskExecutor, JobError, RefusedLine, UserJob, Wanted, device_behind};
-use bench::plan::Plan;
-use bench::record::{Factor, Level, Role};
 use clap::{Args, ValueEnum};
+use experiment::plan::Plan;
+use experiment::record::{Factor, Level, Role};
 use host::settings::{GuardError, Kind};
+use loads::disk::queue::{self, QueueError};
+use loads::disk::safety::{Permission, SafetyError};
+use loads::disk::{DiskError, DiskExecutor, JobError, RefusedLine, UserJob, Wanted, device_behind};
 use report::escape::escape_path;
 use report::format::counted;
 

@@ -4,9 +4,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::import::{KNOWN_COLUMNS, Options, TABLE_BYTES_MAX, import};
-use bench::record::{Experiment, Role, RunFile};
 use clap::Args;
+use experiment::import::{KNOWN_COLUMNS, Options, TABLE_BYTES_MAX, import};
+use experiment::record::{Experiment, Role, RunFile};
 use report::format::counted;
 use serde_json::json;
 
@@ -120,7 +120,7 @@ fn read(path: &Path) -> std::io::Result<String> {
 
 /// All of it or no file.
 fn write(path: &Path, experiment: &Experiment) -> Result<(), Failure> {
-    let failed = |error: bench::record::RecordError| {
+    let failed = |error: experiment::record::RecordError| {
         let exists = path.exists();
         Failure::new(&error, exists.then(|| "--output names another file".to_owned()))
     };

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use bench::judgement::Options;
-use bench::model::PhysicalLimit;
-use bench::plan::{Plan, Stop};
-use bench::record::{Factor, Level};
 use clap::Args;
+use experiment::judgement::Options;
+use experiment::plan::{Plan, Stop};
+use experiment::record::{Factor, Level};
+use statistics::curve::PhysicalLimit;
 
 use crate::failure::{Failure, with_causes};
 use crate::options::{CommonArgs, EngineName};
@@ -108,7 +108,7 @@ impl ExperimentArgs {
     /// The seed, or one from the clock.
     pub fn seed(&self) -> u64 {
         // The sum of a TOML integer's range and this program's is 63 bits.
-        self.seed.unwrap_or_else(bench::run::unix_seconds)
+        self.seed.unwrap_or_else(experiment::run::unix_seconds)
     }
 
     /// What the judgement rests on.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::plan::Plan;
-use bench::power::{Noise, POWER, power, repeats_for, repeats_for_the_same, seen_with};
-use bench::record::load;
 use clap::Args;
+use experiment::plan::Plan;
+use experiment::power::{Noise, POWER, power, repeats_for, repeats_for_the_same, seen_with};
+use experiment::record::load;
 use report::format::{counted, duration};
 use report::rounding::Rounding;
 use serde_json::json;

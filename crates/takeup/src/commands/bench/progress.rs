@@ -3,8 +3,8 @@
 use std::cell::Cell as Shared;
 use std::io::IsTerminal;
 
-use bench::record::{Factor, RunRecord, Value, shown_cell};
-use bench::run::Observer;
+use experiment::record::{Factor, RunRecord, Value, shown_cell};
+use experiment::run::Observer;
 use report::format::{duration, rate};
 
 use super::options::ExperimentArgs;
@@ -48,7 +48,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    fn text(&self, progress: &bench::run::Progress<'_>) -> String {
+    fn text(&self, progress: &experiment::run::Progress<'_>) -> String {
         let (done, sure) = progress.runs;
         let mut parts = vec![format!("run {done} of {sure}, round {}", progress.block)];
         parts.push(shown_cell(progress.cell, self.factors));
@@ -70,7 +70,7 @@ impl Observer for Progress<'_> {
         }
     }
 
-    fn begins(&self, progress: &bench::run::Progress<'_>) {
+    fn begins(&self, progress: &experiment::run::Progress<'_>) {
         if self.live {
             let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
                 .map_or(80, |size| usize::from(size.ws_col).max(20));
@@ -80,7 +80,7 @@ impl Observer for Progress<'_> {
         }
     }
 
-    fn ended(&self, progress: &bench::run::Progress<'_>, run: &RunRecord) {
+    fn ended(&self, progress: &experiment::run::Progress<'_>, run: &RunRecord) {
         if !self.lines {
             return;
         }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::plan::Plan;
-use bench::read::{ReadError, ReadExecutor, path_factor};
-use bench::record::{Factor, Level};
 use clap::{Args, ValueEnum};
+use experiment::plan::Plan;
+use experiment::record::{Factor, Level};
 use host::layers::Storage;
+use loads::read::{ReadError, ReadExecutor, path_factor};
 
 use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
 use crate::failure::Failure;

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use bench::plan::Plan;
-use bench::programs::commands::{COMMAND, Command, CommandError, Commands, Failing};
-use bench::programs::{Output, ProgramsError, ProgramsExecutor};
-use bench::quantities;
-use bench::record::{Factor, Level};
 use clap::Args;
+use experiment::plan::Plan;
+use experiment::plan::commands::{COMMAND, Command, CommandError, Commands, Failing};
+use experiment::quantities;
+use experiment::record::{Factor, Level};
+use loads::programs::{Output, ProgramsError, ProgramsExecutor};
 
 use super::options::{ExperimentArgs, finish};
 use crate::failure::Failure;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::framing::Framing;
-use bench::payload::Data;
-use bench::plan::{Plan, Stop};
-use bench::record::{Factor, Level};
-use bench::tape::{Begin, Occupied, TapeExecutor, TapeOptions, preset};
 use clap::{Args, ValueEnum};
+use experiment::plan::{Plan, Stop};
+use experiment::record::{Factor, Level};
+use loads::framing::Framing;
+use loads::payload::Data;
+use loads::tape::{Begin, Occupied, TapeExecutor, TapeOptions, preset};
 
 use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
 use crate::change::{ChangeArgs, Changer};

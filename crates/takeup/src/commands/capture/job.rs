@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bench::disk::process;
 use clap::Args;
 use flow::cancel::Cancel;
+use loads::disk::process;
 use observe::capture::job::{Job, JobError, Limits, Target, Trial, Validation, check_folder};
 use observe::capture::profile::{Profile, Profiler};
 use report::table::Colour;

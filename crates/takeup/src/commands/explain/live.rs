@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use bench::programs::Output;
+use loads::programs::Output;
 use observe::pipeline::Sampler;
 use report::escape::escape_controls;
 use report::format::{duration, percent};

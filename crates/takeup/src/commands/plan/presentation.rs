@@ -1,6 +1,6 @@
 //! A plan in words, as a document, and as charts.
 
-use bench::record::binary_size;
+use experiment::record::binary_size;
 use model::plan::alternatives::{Alternative, Choices, Effort, best};
 use model::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
 use model::tape::generation::Generation;

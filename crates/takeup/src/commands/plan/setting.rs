@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use bench::quantities::Unit;
+use experiment::quantities::Unit;
 use model::tape::parameters::TapeParameters;
 
 use crate::failure::Failure;

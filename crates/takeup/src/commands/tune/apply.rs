@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use bench::disk::queue::settings_of;
-use bench::judgement::{KEEP, UNDO};
 use clap::Args;
+use experiment::judgement::{KEEP, UNDO};
 use host::layers::Storage;
 use host::settings::changes::{Change, Machine, Now, Phase, ThisMachine, Trial, Wanted, look};
 use host::settings::keep;
 use host::settings::limits::{Unfit, unfit};
 use host::settings::{Kind, Setting};
+use loads::disk::queue::settings_of;
 use report::escape::escape;
 use report::format::duration;
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
 pub fn why_not_kept(kinds: &[Kind], storage: &Storage) -> Option<String> {
     kinds.iter().find_map(|kind| {
         let settings = settings_of(*kind, storage).ok()?;
-        let (_, words) = bench::environment::of_restart(*kind, &settings)?;
+        let (_, words) = experiment::environment::of_restart(*kind, &settings)?;
         keep::why_not_kept(&words).map(str::to_owned)
     })
 }
@@ -289,7 +289,7 @@ pub fn apply(
     let machine = ThisMachine;
     super::put_back_overdue()?;
     let mut changes = super::changes(&machine)?;
-    let now_unix_seconds = bench::run::unix_seconds();
+    let now_unix_seconds = experiment::run::unix_seconds();
     // It begins when this is dropped, or this process has died.
     let guard = match arguments.trial {
         Some(_) => Some(Guard::start(&super::list()?)?),

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use bench::judgement::UNDO;
 use clap::Args;
+use experiment::judgement::UNDO;
 use host::settings::changes::{Change, ThisMachine};
 use report::escape::escape;
 use serde_json::{Value, json};

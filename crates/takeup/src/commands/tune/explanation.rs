@@ -4,8 +4,8 @@
 //! reads two windows ahead of the reader, so a window of half of that is enough. How the windows
 //! grow and when the next one is asked for, `model::read_ahead` plays.
 
-use bench::judgement::Judgement;
-use bench::record::{Level, binary_size};
+use experiment::judgement::Judgement;
+use experiment::record::{Level, binary_size};
 use host::layers::Storage;
 use host::stack::VxfsReadAhead;
 use model::disk::DiskParameters;
@@ -188,8 +188,8 @@ impl Explanation {
 
 #[cfg(test)]
 mod tests {
-    use bench::judgement::{Options, judge};
-    use bench::record::{Factor, RunRecord};
+    use experiment::judgement::{Options, judge};
+    use experiment::record::{Factor, RunRecord};
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! What a setting brings, in words and for documents: which level is recommended, or why none is.
 
-use bench::judgement::{Advice, Judgement, Paid, Verdict};
-use bench::quantities::Unit;
-use bench::record::Level;
+use experiment::judgement::{Advice, Judgement, Paid, Verdict};
+use experiment::quantities::Unit;
+use experiment::record::Level;
 use report::rounding::Rounding;
 use serde_json::{Value, json};
 

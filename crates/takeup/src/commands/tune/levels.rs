@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use bench::disk::queue::settings_of;
-use bench::record::binary_size;
+use experiment::record::binary_size;
 use host::layers::Storage;
 use host::settings::limits::{Unfit, unfit};
 use host::settings::{Guard, GuardError, Kind, Setting, SettingError};
+use loads::disk::queue::settings_of;
 use serde::Serialize;
 
 use super::apply::acting;

@@ -6,11 +6,11 @@ mod ending;
 use std::path::Path;
 use std::time::Instant;
 
-use bench::judgement::{Judgement, Options, judge};
-use bench::plan::Plan;
-use bench::power::{Noise, repeats_for, seen_with};
-use bench::record::{Experiment, RecordError, RunFile};
-use bench::run::{Ended, Executor, Parts, header};
+use experiment::judgement::{Judgement, Options, judge};
+use experiment::plan::Plan;
+use experiment::power::{Noise, repeats_for, seen_with};
+use experiment::record::{Experiment, RecordError, RunFile};
+use experiment::run::{Ended, Executor, Parts, header};
 use flow::cancel::Cancel;
 use report::format::{counted, duration};
 use report::rounding::Rounding;
@@ -131,7 +131,7 @@ impl<'a> Measuring<'a> {
             Progress::live(&plan.factors)
         };
         let start = std::time::Instant::now();
-        let ended = bench::run::run(
+        let ended = experiment::run::run(
             plan,
             experiment,
             Parts {

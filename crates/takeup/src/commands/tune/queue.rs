@@ -7,17 +7,17 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::disk::DiskExecutor;
-use bench::disk::queue::factor;
-use bench::disk::safety::Permission;
-use bench::judgement::advice;
-use bench::plan::{Plan, Stop};
-use bench::power::Noise;
-use bench::record::{Experiment, Factor, Level, Role, RunRecord};
-use bench::run::unix_seconds;
 use clap::{Args, ValueEnum};
+use experiment::judgement::advice;
+use experiment::plan::{Plan, Stop};
+use experiment::power::Noise;
+use experiment::record::{Experiment, Factor, Level, Role, RunRecord};
+use experiment::run::unix_seconds;
 use flow::cancel::Cancel;
 use host::settings::Kind;
+use loads::disk::DiskExecutor;
+use loads::disk::queue::factor;
+use loads::disk::safety::Permission;
 
 use super::apply::why_not_kept;
 use super::levels::{Asked, LeftOut, NOT_ROOT};
@@ -238,7 +238,7 @@ impl Tuning<'_> {
         let mut queue = Queue {
             path: self.arguments.path.clone(),
             file: self.subject.file.clone(),
-            device: bench::disk::queue::names(&self.subject.storage).join(" "),
+            device: loads::disk::queue::names(&self.subject.storage).join(" "),
             load: Load {
                 name: load_name(self.arguments.load),
                 block_bytes: self.arguments.block_size.0,

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use bench::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
-use bench::quantities::Unit;
-use bench::record::{Level, RunRecord, Value as Compared, binary_size};
+use experiment::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
+use experiment::quantities::Unit;
+use experiment::record::{Level, RunRecord, Value as Compared, binary_size};
 use host::settings::Kind;
 use report::findings::lines_under_heads;
 use report::format::rate;
@@ -373,8 +373,8 @@ impl Recommended for Queue {
 
 #[cfg(test)]
 mod tests {
-    use bench::judgement::{Options, advice, judge};
-    use bench::record::Factor;
+    use experiment::judgement::{Options, advice, judge};
+    use experiment::record::Factor;
 
     use super::*;
     use crate::commands::tune::levels::ValueLeftOut;

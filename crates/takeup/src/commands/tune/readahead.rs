@@ -8,16 +8,16 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::judgement::{Judgement, advice};
-use bench::plan::{Plan, Stop};
-use bench::power::Noise;
-use bench::read::{ReadError, ReadExecutor};
-use bench::record::{Experiment, Factor, Level, binary_size};
-use bench::run::unix_seconds;
 use clap::Args;
+use experiment::judgement::{Judgement, advice};
+use experiment::plan::{Plan, Stop};
+use experiment::power::Noise;
+use experiment::record::{Experiment, Factor, Level, binary_size};
+use experiment::run::unix_seconds;
 use flow::cancel::Cancel;
 use host::settings::{Kind, Setting};
 use host::stack::VxfsReadAhead;
+use loads::read::{ReadError, ReadExecutor};
 
 use super::apply::why_not_kept;
 use super::explanation::{Known, measured_knee};

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use bench::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
-use bench::quantities::Unit;
-use bench::record::{Level, Value as Compared, binary_size};
+use experiment::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
+use experiment::quantities::Unit;
+use experiment::record::{Level, Value as Compared, binary_size};
 use host::settings::Kind;
 use host::stack::VxfsReadAhead;
 use report::findings::lines_under_heads;
@@ -320,8 +320,8 @@ impl Recommended for Recommendation {
 
 #[cfg(test)]
 mod tests {
-    use bench::judgement::{Options, advice, judge};
-    use bench::record::{Factor, RunRecord};
+    use experiment::judgement::{Options, advice, judge};
+    use experiment::record::{Factor, RunRecord};
 
     use super::*;
 

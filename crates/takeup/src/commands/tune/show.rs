@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bench::judgement::UNDO;
 use clap::Args;
+use experiment::judgement::UNDO;
 use host::settings::Pending;
 use host::settings::changes::{Change, Left, Now, Reverted, ThisMachine, Trial, look, remembered};
 use report::escape::escape;
@@ -69,7 +69,7 @@ fn show(arguments: &ShowArgs) -> Result<Outcome, Failure> {
             json!({ "command": "tune show", "changes": changes, "experiment": experiment });
         format!("{document:#}\n")
     } else {
-        let seconds = bench::run::unix_seconds();
+        let seconds = experiment::run::unix_seconds();
         let one = |at: usize| words(&looked[at], &looked[at + 1..], seconds);
         let text: String = (0..looked.len()).map(one).collect();
         let text = text + &pending.as_ref().map_or(String::new(), pending_words);

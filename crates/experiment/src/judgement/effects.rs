@@ -1,0 +1,222 @@
+//! What each factor does on average over everything else, and which two of them work together.
+//!
+//! Averages are of logarithms over pairs of cells that differ in nothing else, each pair counting
+//! alike; intervals come from what is left once cells and repeats are taken out ([`Comparer`]). An
+//! average over cells that behave differently describes none of them, which is why the interactions
+//! stand beside.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::comparer::Comparer;
+use super::verdict::Verdict;
+use super::{CellSummary, Options};
+use crate::record::{Cell, Factor, Level};
+use statistics::interval::Interval;
+
+/// A change from one level of a factor to another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// The factor.
+    pub factor: String,
+    /// From.
+    pub from: Level,
+    /// To.
+    pub to: Level,
+}
+
+/// What a change does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    /// The change.
+    pub change: Change,
+    /// Of an interaction, the change of another factor that it depends on.
+    pub with: Option<Change>,
+    /// By what the rate is multiplied; of an interaction, how many times larger that becomes.
+    pub ratio: f64,
+    /// Its interval, where all cells have two runs at least.
+    pub interval: Option<Interval>,
+    /// What that settles.
+    pub verdict: Verdict,
+    /// Pairs of cells, or pairs of pairs, that it is an average of.
+    pub pairs: usize,
+    /// Of a main effect that is an average of what it is nowhere: where it makes things slowest and
+    /// where fastest, both settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_around: Option<Box<[At; 2]>>,
+}
+
+/// What a change does at one combination of everything else.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct At {
+    /// Everything else.
+    pub others: Cell,
+    /// By what the rate is multiplied there.
+    pub ratio: f64,
+    /// Its interval.
+    pub interval: Option<Interval>,
+}
+
+impl Effect {
+    /// Whether it is a main effect that says something of any combination.
+    pub fn is_average(&self) -> bool {
+        self.with.is_none() && self.turns_around.is_none()
+    }
+}
+
+/// More levels of a factor are not each compared with the first one.
+const LEVELS_MAX: usize = 6;
+
+/// All main effects, then all interactions of two factors between their extreme levels.
+pub fn effects(
+    factors: &[Factor],
+    cells: &[CellSummary],
+    comparer: &Comparer,
+    options: &Options,
+) -> Vec<Effect> {
+    let design = Design::new(cells, comparer, options);
+    let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
+    let mut all: Vec<Effect> = Vec::new();
+    for factor in &varied {
+        all.extend(changes(factor).iter().filter_map(|change| design.main(change)));
+    }
+    let extremes: Vec<Option<Change>> =
+        varied.iter().map(|factor| design.extreme_change(factor)).collect();
+    for (index, first) in extremes.iter().enumerate() {
+        for second in &extremes[index + 1..] {
+            let (Some(first), Some(second)) = (first, second) else { continue };
+            all.extend(design.interaction(first, second));
+        }
+    }
+    all
+}
+
+/// Of numbers the way from the first to the last, of words from the first to each other one.
+fn changes(factor: &Factor) -> Vec<Change> {
+    let (Some(from), rest) = (factor.levels.first(), &factor.levels[1..]) else {
+        return Vec::new();
+    };
+    let to = if factor.is_numeric() {
+        &rest[rest.len() - 1..]
+    } else {
+        &rest[..rest.len().min(LEVELS_MAX)]
+    };
+    let change =
+        |to: &Level| Change { factor: factor.name.clone(), from: from.clone(), to: to.clone() };
+    to.iter().map(change).collect()
+}
+
+struct Design<'a> {
+    /// Index and rate of each.
+    cells: BTreeMap<&'a Cell, (usize, f64)>,
+    comparer: &'a Comparer,
+    options: &'a Options,
+}
+
+impl Design<'_> {
+    fn new<'a>(
+        cells: &'a [CellSummary],
+        comparer: &'a Comparer,
+        options: &'a Options,
+    ) -> Design<'a> {
+        let entry =
+            |(index, cell): (usize, &'a CellSummary)| (&cell.cell, (index, cell.bytes_per_second));
+        Design { cells: cells.iter().enumerate().map(entry).collect(), comparer, options }
+    }
+
+    fn main(&self, change: &Change) -> Option<Effect> {
+        let pairs = self
+            .at(change)
+            .filter_map(|from| Some(vec![(-1.0, from), (1.0, self.moved(from, change)?)]));
+        let pairs: Vec<Vec<(f64, &Cell)>> = pairs.collect();
+        let turns_around = self.turns_around(change, &pairs);
+        let effect = self.effect(change, None, pairs)?;
+        Some(Effect { turns_around, ..effect })
+    }
+
+    /// The two ends of a change that is shown to be slower with some of all else, and faster with
+    /// some: as one of so many, by Bonferroni.
+    fn turns_around(&self, change: &Change, pairs: &[Vec<(f64, &Cell)>]) -> Option<Box<[At; 2]>> {
+        let confidence = 1.0 - (1.0 - self.options.confidence) / pairs.len().max(1) as f64;
+        let at = |pair: &Vec<(f64, &Cell)>| {
+            let terms: Vec<(f64, usize)> =
+                pair.iter().map(|(sign, cell)| (*sign, self.cells[*cell].0)).collect();
+            let contrast = self.comparer.contrast(&terms)?;
+            let interval = contrast.interval(confidence);
+            let mut others = pair[0].1.clone();
+            others.remove(&change.factor);
+            let is_settled = Verdict::of(interval, self.options) == Verdict::Differs;
+            is_settled.then(|| At { others, ratio: contrast.ratio(), interval })
+        };
+        let found: Vec<At> = pairs.iter().filter(|_| pairs.len() > 1).filter_map(at).collect();
+        let slowest = found.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+        let fastest = found.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+        let turns = slowest.ratio < 1.0 && fastest.ratio > 1.0;
+        turns.then(|| Box::new([slowest.clone(), fastest.clone()]))
+    }
+
+    fn interaction(&self, change: &Change, with: &Change) -> Option<Effect> {
+        let quads = self.at(change).filter(|cell| cell.get(&with.factor) == Some(&with.from));
+        let quads = quads.filter_map(|from| {
+            let to = self.moved(from, change)?;
+            let (other_from, other_to) = (self.moved(from, with)?, self.moved(to, with)?);
+            Some(vec![(1.0, from), (-1.0, to), (-1.0, other_from), (1.0, other_to)])
+        });
+        self.effect(change, Some(with.clone()), quads.collect())
+    }
+
+    /// Cells at the beginning of a change.
+    fn at<'b>(&'b self, change: &'b Change) -> impl Iterator<Item = &'b Cell> {
+        let begins = |cell: &&Cell| cell.get(&change.factor) == Some(&change.from);
+        self.cells.keys().copied().filter(begins)
+    }
+
+    fn moved(&self, cell: &Cell, change: &Change) -> Option<&Cell> {
+        let mut to = cell.clone();
+        to.insert(change.factor.clone(), change.to.clone());
+        self.cells.get_key_value(&to).map(|(cell, _)| *cell)
+    }
+
+    fn effect(
+        &self,
+        change: &Change,
+        with: Option<Change>,
+        groups: Vec<Vec<(f64, &Cell)>>,
+    ) -> Option<Effect> {
+        let share = 1.0 / groups.len() as f64;
+        let cells = || groups.iter().flatten().map(|(sign, cell)| (sign * share, *cell));
+        let plain: f64 = cells().map(|(weight, cell)| weight * self.cells[cell].1.ln()).sum();
+        let terms: Vec<(f64, usize)> =
+            cells().map(|(weight, cell)| (weight, self.cells[cell].0)).collect();
+        let contrast = self.comparer.contrast(&terms).filter(|_| !groups.is_empty());
+        let interval = contrast.and_then(|found| found.interval(self.options.confidence));
+        (!groups.is_empty()).then(|| Effect {
+            change: change.clone(),
+            with,
+            ratio: contrast.map_or(plain.exp(), |found| found.ratio()),
+            interval,
+            verdict: Verdict::of(interval, self.options),
+            pairs: groups.len(),
+            turns_around: None,
+        })
+    }
+
+    /// From the slowest to the fastest level of words; of numbers from the first to the last.
+    fn extreme_change(&self, factor: &Factor) -> Option<Change> {
+        if factor.is_numeric() {
+            return changes(factor).pop();
+        }
+        let mean = |level: &&Level| {
+            let own = self.cells.iter().filter(|(cell, _)| cell.get(&factor.name) == Some(level));
+            let logs: Vec<f64> = own.map(|(_, (_, rate))| rate.ln()).collect();
+            statistics::mean(&logs)
+        };
+        let mut means: Vec<(f64, &Level)> =
+            factor.levels.iter().filter_map(|level| Some((mean(&level)?, level))).collect();
+        means.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (first, last) = (means.first()?.1, means.last()?.1);
+        let factor = factor.name.clone();
+        (first != last).then(|| Change { factor, from: first.clone(), to: last.clone() })
+    }
+}

@@ -1,0 +1,266 @@
+//! What runs over several read-aheads say of the window itself: too small for what the program
+//! asks at once, larger than its stream needs, or in the way of another read-ahead below.
+//!
+//! A read that is larger than the window is served window by window, each of which is waited for
+//! (`mm/readahead.c`, `page_cache_sync_ra`; the published account of `read_pref_io` says the same).
+//! A window that is larger than needed brings the stream nothing, and others pay: a random read
+//! drags in pages that nobody asked for, and useful ones are pushed out. An array that reads ahead
+//! by itself recognises a sequence by its requests coming in order; several at once, on several
+//! paths, hide it. Nobody sees that from the host but by a rate that falls.
+
+use base::finding::{Certainty, Finding, Rule, Unit};
+
+use super::comparer::Basis;
+use super::{CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules};
+use crate::quantities;
+use crate::record::{Level, Value, binary_size};
+
+/// The factor that is looked at.
+pub const READ_AHEAD: &str = "read_ahead_bytes";
+/// What a program asks for at once, where a run does not say it: see `loads::read`.
+const REQUEST: &str = "block_bytes";
+/// What others pay for a window, by how many times it has to grow to be told.
+const PAID: [(&str, &str); 3] = [
+    ("random_read_p50_ns", "a random read takes"),
+    ("random_read_device_bytes", "a random read makes the device read"),
+    ("reclaimed_bytes_per_byte", "bytes pushed out of the page cache for each byte read:"),
+];
+const WORTH_TELLING: f64 = 1.15;
+
+/// One sweep over read-aheads, the levels from the smallest.
+struct Windows<'a> {
+    judgement: &'a Judgement,
+    options: &'a Options,
+    sweep: &'a Sweep,
+    /// Window and cell.
+    levels: Vec<(u64, usize)>,
+}
+
+/// All that the sweeps over read-ahead say of it.
+pub fn read_ahead(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+    let is_one = |sweep: &&Sweep| sweep.is_told && sweep.factor == READ_AHEAD;
+    let windows = |sweep| Windows::new(judgement, options, sweep);
+    judgement.sweeps.iter().filter(is_one).flat_map(|sweep| windows(sweep).sentences()).collect()
+}
+
+impl<'a> Windows<'a> {
+    fn new(judgement: &'a Judgement, options: &'a Options, sweep: &'a Sweep) -> Windows<'a> {
+        let level = |&cell: &usize| match judgement.cells[cell].cell.get(READ_AHEAD)? {
+            Level::Number(bytes) => Some((*bytes, cell)),
+            Level::Text(_) => None,
+        };
+        let mut levels: Vec<(u64, usize)> = sweep.cells.iter().filter_map(level).collect();
+        levels.sort_unstable();
+        Windows { judgement, options, sweep, levels }
+    }
+
+    fn sentences(&self) -> Vec<Sentence> {
+        let told = [self.too_small(), self.too_large(), self.conflict()];
+        let sentence = |finding| Sentence::new(Subject::Finding, finding);
+        told.into_iter().flatten().map(sentence).collect()
+    }
+
+    fn cell(&self, index: usize) -> &CellSummary {
+        &self.judgement.cells[index]
+    }
+
+    fn rate(&self, index: usize) -> String {
+        self.cell(index).told(Value::Rate)
+    }
+
+    /// Whether `faster` is shown to be faster than `slower`.
+    fn verdict(&self, faster: usize, slower: usize) -> Verdict {
+        let against = self.judgement.comparer.against(slower, &[faster]);
+        let settled = against.iter().find(|one| one.basis == Basis::Repeats);
+        match settled.map(|one| Verdict::of(Some(one.interval), self.options)) {
+            Some(Verdict::Differs) if settled.is_some_and(|one| one.contrast.value <= 0.0) => {
+                Verdict::NotSettled
+            }
+            Some(verdict) => verdict,
+            None => Verdict::NotSettled,
+        }
+    }
+
+    /// Of a window below what the program asks for at once, against the first that holds it.
+    fn too_small(&self) -> Option<Finding> {
+        let request = |cell: usize| match self.cell(cell).cell.get(REQUEST)? {
+            Level::Number(bytes) => Some(*bytes),
+            Level::Text(_) => None,
+        };
+        let asked = request(self.levels.first()?.1)?;
+        let holds = self.levels.iter().position(|(window, _)| *window >= asked)?;
+        let (enough, with_enough) = self.levels[holds];
+        let mut small = self.levels[..holds].iter().rev();
+        let is_slower =
+            |(_, cell): &&(u64, usize)| self.verdict(with_enough, *cell) == Verdict::Differs;
+        let (window, with_small) = *small.find(is_slower)?;
+        let shown = binary_size(asked);
+        let why = if window == 0 {
+            "each is waited for with nothing under way behind it".to_owned()
+        } else {
+            format!("each comes in {} pieces that are waited for in turn", asked.div_ceil(window))
+        };
+        let text = format!(
+            "a read-ahead of {} is too small for requests of {shown}: {why}; {} with it, {} with \
+             {}",
+            binary_size(window),
+            self.rate(with_small),
+            self.rate(with_enough),
+            binary_size(enough)
+        );
+        Some(self.finding(&rules::READ_AHEAD_TOO_SMALL, Certainty::Inferred, text, window))
+    }
+
+    /// Of the largest window, where a smaller one is as fast, and others pay for the difference.
+    fn too_large(&self) -> Option<Finding> {
+        let (window, largest) = *self.levels.last()?;
+        let chosen = self.sweep.cells[self.sweep.knee];
+        let (enough, with_enough) = *self.levels.iter().find(|(_, cell)| *cell == chosen)?;
+        if enough == window || self.verdict(largest, with_enough) == Verdict::Differs {
+            return None;
+        }
+        let grown = |(name, what): &(&str, &str)| {
+            let get = |cell: usize| self.cell(cell).measures.get(*name).copied();
+            let (now, then) = (get(largest)?, get(with_enough)?);
+            let shown = |value| quantities::Unit::of(name).shown(value);
+            (now > then * WORTH_TELLING && shown(now) != shown(then))
+                .then(|| format!("{what} {} instead of {}", shown(now), shown(then)))
+        };
+        let paid: Vec<String> = PAID.iter().filter_map(grown).collect();
+        if paid.is_empty() {
+            return None;
+        }
+        let text = format!(
+            "a read-ahead of {} is more than the stream needs: {} is not slower ({} against {}), \
+             and others pay: {}",
+            binary_size(window),
+            binary_size(enough),
+            self.rate(with_enough),
+            self.rate(largest),
+            paid.join(", ")
+        );
+        Some(self.finding(&rules::READ_AHEAD_TOO_LARGE, Certainty::Inferred, text, window))
+    }
+
+    /// Whether rates fall as the window grows, and what that, or its absence, means.
+    fn conflict(&self) -> Option<Finding> {
+        let (window, largest) = *self.levels.last().filter(|_| self.levels.len() > 2)?;
+        let speed = |cell: usize| self.cell(cell).bytes_per_second;
+        let by_speed = |a: &&(u64, usize), b: &&(u64, usize)| speed(a.1).total_cmp(&speed(b.1));
+        let (best_window, best) = *self.levels.iter().max_by(by_speed)?;
+        let falls = best != largest && self.verdict(best, largest) == Verdict::Differs;
+        let looks = "a conflict between the read-ahead of an array and that of the host would look \
+                     like this: the rate falls as the window grows, while the device moves no more \
+                     bytes than were asked for";
+        let seen = if falls {
+            let extra = self.cell(largest).measures.get("device_bytes_per_byte");
+            let vain = match extra {
+                Some(extra) if *extra > 1.05 => {
+                    format!(", but the device moves {extra:.2} bytes for each that was asked for")
+                }
+                _ => String::new(),
+            };
+            format!(
+                "here it falls from {} at {} to {} at {}{vain}",
+                self.rate(best),
+                binary_size(best_window),
+                self.rate(largest),
+                binary_size(window)
+            )
+        } else {
+            "here it does not fall".to_owned()
+        };
+        let certainty = if falls { Certainty::Assumed } else { Certainty::Inferred };
+        let text = format!("{looks}; {seen}");
+        let mut found = self.finding(&rules::READ_AHEAD_CONFLICT, certainty, text, window);
+        if falls {
+            found.action = Some(
+                "try one path, or one reader, and the window of the best rate, before the array's \
+                 own read-ahead is switched off"
+                    .to_owned(),
+            );
+        }
+        Some(found)
+    }
+
+    fn finding(
+        &self,
+        rule: &'static Rule,
+        certainty: Certainty,
+        text: String,
+        window: u64,
+    ) -> Finding {
+        Finding::new(rule, certainty, text).with_number("window", window as f64, Unit::Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge;
+    use super::*;
+    use crate::record::{Factor, RunRecord};
+
+    const WINDOWS: [u64; 4] = [0, 128 << 10, 1 << 20, 8 << 20];
+
+    /// Five runs of each window at these rates, with requests of 1 MiB, and what a random read
+    /// costs.
+    fn judged(rates: [f64; 4], random_read_ns: [f64; 4]) -> Judgement {
+        let mut runs = Vec::new();
+        for repeat in 1..=5 {
+            for (place, window) in WINDOWS.into_iter().enumerate() {
+                let cell = [(READ_AHEAD, window), (REQUEST, 1 << 20)];
+                let cell = cell.map(|(name, level)| (name.to_owned(), Level::Number(level)));
+                let paid = ("random_read_p50_ns".to_owned(), random_read_ns[place]);
+                runs.push(RunRecord {
+                    cell: cell.into(),
+                    repeat,
+                    bytes: rates[place] as u64,
+                    seconds: 1.0 + 0.001 * ((repeat + place as u64) % 3) as f64,
+                    measures: [paid].into(),
+                    ..RunRecord::default()
+                });
+            }
+        }
+        let levels = WINDOWS.map(Level::Number).to_vec();
+        let request = vec![Level::Number(1 << 20)];
+        let factors = [Factor::new(READ_AHEAD, levels), Factor::new(REQUEST, request)];
+        judge(&factors, &runs, &Options::default())
+    }
+
+    fn told(judgement: &Judgement, rule: &Rule) -> Option<String> {
+        let own = |one: &&Sentence| one.finding.rule.id == rule.id;
+        judgement.sentences.iter().find(own).map(|one| one.text.clone())
+    }
+
+    #[test]
+    fn a_window_below_the_request_is_too_small() {
+        let judgement = judged([50e6, 160e6, 220e6, 220e6], [5e6; 4]);
+        let text = told(&judgement, &rules::READ_AHEAD_TOO_SMALL).unwrap();
+        assert!(text.contains("128 KiB is too small for requests of 1 MiB"), "{text}");
+        assert!(text.contains("in 8 pieces"), "{text}");
+        let flat = judged([220e6; 4], [5e6; 4]);
+        assert_eq!(told(&flat, &rules::READ_AHEAD_TOO_SMALL), None);
+    }
+
+    #[test]
+    fn a_window_that_brings_nothing_and_costs_others_is_too_large() {
+        let rates = [50e6, 160e6, 220e6, 220e6];
+        let text = told(&judged(rates, [5e6, 5e6, 5e6, 9e6]), &rules::READ_AHEAD_TOO_LARGE);
+        let text = text.unwrap();
+        assert!(text.contains("8 MiB is more than the stream needs: 1 MiB"), "{text}");
+        assert!(text.contains("a random read takes 9"), "{text}");
+        assert_eq!(told(&judged(rates, [5e6; 4]), &rules::READ_AHEAD_TOO_LARGE), None);
+        let rising = judged([50e6, 160e6, 220e6, 300e6], [5e6, 5e6, 5e6, 9e6]);
+        assert_eq!(told(&rising, &rules::READ_AHEAD_TOO_LARGE), None);
+    }
+
+    #[test]
+    fn what_a_conflict_would_look_like_is_said_and_whether_it_does() {
+        let falling = judged([50e6, 220e6, 160e6, 90e6], [5e6; 4]);
+        let text = told(&falling, &rules::READ_AHEAD_CONFLICT).unwrap();
+        assert!(text.contains("here it falls from 220 MB/s at 128 KiB to 89"), "{text}");
+        let rising = judged([50e6, 160e6, 220e6, 220e6], [5e6; 4]);
+        let text = told(&rising, &rules::READ_AHEAD_CONFLICT).unwrap();
+        assert!(text.ends_with("here it does not fall"), "{text}");
+    }
+}

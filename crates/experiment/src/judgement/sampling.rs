@@ -1,0 +1,117 @@
+//! Whether the repeats are the sample that all intervals take them for.
+
+use std::collections::BTreeMap;
+
+use base::finding::{Certainty, Finding, Unit};
+use serde::Serialize;
+
+use super::findings::named;
+use super::{CellSummary, Judgement, Sentence, Subject, rules};
+use crate::record::{Factor, shown_cell};
+use statistics::sample::{
+    KINDS_MIN, like_the_one_before, of_two_kinds, tells_dependence, widening,
+};
+
+/// What chance explains less often than this is told.
+const CHANCE: f64 = 0.02;
+
+/// What is known of the machine over the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Its rates have a trend.
+    Drifts,
+    /// None was seen.
+    Stays,
+}
+
+/// Repeats that are like the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Dependence {
+    /// Probability that repeats which have nothing to do with each other look like that.
+    pub by_chance: f64,
+    /// How many times as wide the intervals of cells are made for it.
+    pub widened: f64,
+}
+
+/// Logarithms of the rates of each cell in the order of the repeats.
+fn logs(cells: &[CellSummary]) -> Vec<Vec<f64>> {
+    let of = |cell: &CellSummary| -> Vec<f64> {
+        let by_repeat: BTreeMap<u64, f64> = cell.rates.iter().copied().collect();
+        by_repeat.values().map(|rate| rate.ln()).collect()
+    };
+    cells.iter().map(of).collect()
+}
+
+/// Those that have as many as any.
+fn whole(all: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let repeats = all.iter().map(Vec::len).max().unwrap_or(0);
+    all.iter().filter(|own| own.len() == repeats).cloned().collect()
+}
+
+/// Whether repeats are like the one before, on a machine that does not drift.
+pub fn dependence(cells: &[CellSummary], machine: Machine) -> Option<Dependence> {
+    let whole = whole(&logs(cells));
+    let by_chance = like_the_one_before(&whole, 1).filter(|_| machine == Machine::Stays)?;
+    let is_told = by_chance <= CHANCE;
+    is_told.then(|| Dependence { by_chance, widened: widening(&whole) })
+}
+
+/// Repeats that depend on each other, cells with two speeds, and what of that cannot be known from
+/// so few repeats. A machine that drifts has repeats like the one before: that is told as what it
+/// is.
+pub fn sampling(factors: &[Factor], judgement: &Judgement, machine: Machine) -> Vec<Sentence> {
+    let cells = &judgement.cells;
+    let drifts = machine == Machine::Drifts;
+    let all = logs(cells);
+    let repeats = all.iter().map(Vec::len).max().unwrap_or(0);
+    let whole = whole(&all);
+    let mut found = Vec::new();
+    let mut say = |rule, text: String, numbers: &[(&'static str, f64, Unit)]| {
+        let finding = Finding::new(rule, Certainty::Inferred, text);
+        let finding = numbers
+            .iter()
+            .fold(finding, |finding, &(name, value, unit)| finding.with_number(name, value, unit));
+        found.push(Sentence::new(Subject::Doubt, finding));
+    };
+    if repeats < 2 {
+        return found;
+    }
+    if let Some(Dependence { by_chance, widened }) = judgement.dependence {
+        let text = format!(
+            "a run looks like the one before it in the same combination, so that repeats know less \
+             than their number: intervals are made {widened:.1} times as wide for it; longer \
+             pauses between repeats, or more of them over a longer time, would tell more"
+        );
+        let numbers = [("by_chance", by_chance, Unit::Share), ("widened", widened, Unit::Ratio)];
+        say(&rules::DEPENDENT_REPEATS, text, &numbers);
+    }
+    let kinds = of_two_kinds(&all).filter(|_| !drifts);
+    let places: Vec<String> = kinds
+        .unwrap_or_default()
+        .iter()
+        .map(|&index| shown_cell(&cells[index].cell, factors))
+        .collect();
+    if let Some(places) = named(&places) {
+        let text = format!(
+            "two speeds rather than one: {places}; a mean and its interval describe neither, and \
+             what makes a run fast or slow is not known"
+        );
+        say(&rules::TWO_KINDS, text, &[]);
+    }
+    let mut unknown = Vec::new();
+    if !tells_dependence(whole.len(), repeats) {
+        unknown.push("whether a run depends on the one before it");
+    }
+    if repeats < KINDS_MIN {
+        unknown.push("whether there are two speeds rather than one");
+    }
+    if !unknown.is_empty() {
+        let text = format!(
+            "{}: {repeats} repeats cannot tell, and every interval takes it that there is nothing \
+             of the kind; where there is, it is too narrow",
+            unknown.join(", or ")
+        );
+        say(&rules::NOT_TESTABLE, text, &[("repeats", repeats as f64, Unit::Count)]);
+    }
+    found
+}

@@ -1,0 +1,161 @@
+//! What a setting does at each level of a load, where that differs, and what conditions do that
+//! nobody chooses.
+
+use base::finding::{Certainty, Finding, Unit};
+
+use super::super::effects::At;
+use super::super::verdict::the_same;
+use super::super::{Effect, Judgement, Options, Sentence, Subject, Verdict, rules};
+use super::told_ratio;
+use crate::quantities::title;
+use crate::record::{Cell, Factor, Level, Role, shown_cell};
+use statistics::blocks::Contrast;
+use statistics::ratio::differ;
+
+/// The interactions that matter.
+pub fn joint_effects(
+    factors: &[Factor],
+    anchor: &Cell,
+    judgement: &Judgement,
+    options: &Options,
+) -> Vec<Sentence> {
+    let varied =
+        |role: Role| move |factor: &&Factor| factor.role == role && factor.levels.len() > 1;
+    let mut found = Vec::new();
+    for setting in factors.iter().filter(varied(Role::Setting)) {
+        for load in factors.iter().filter(varied(Role::Load)) {
+            let joint = Joint { setting, load, anchor, judgement, options };
+            found.extend(joint.sentence());
+        }
+    }
+    found
+}
+
+/// A setting at its first and last level with each level of a load, all else as in `anchor`.
+struct Joint<'a> {
+    setting: &'a Factor,
+    load: &'a Factor,
+    anchor: &'a Cell,
+    judgement: &'a Judgement,
+    options: &'a Options,
+}
+
+/// Levels of a load that a sentence has room for.
+const LOAD_LEVELS_MAX: usize = 4;
+
+impl Joint<'_> {
+    /// Told where all levels of the load at once leave no doubt that it depends on them: who picks
+    /// the two that lie furthest apart and tests these finds something in every fourth experiment.
+    fn sentence(&self) -> Option<Sentence> {
+        let (first, last) = (self.setting.levels.first()?, self.setting.levels.last()?);
+        let at = |level: &Level| {
+            let (from, to) = (self.find(first, level)?, self.find(last, level)?);
+            self.judgement.comparer.contrast(&[(1.0, to), (-1.0, from)])
+        };
+        let effects: Vec<(&Level, Contrast)> =
+            self.load.levels.iter().filter_map(|level| Some((level, at(level)?))).collect();
+        let contrasts: Vec<Contrast> = effects.iter().map(|(_, effect)| *effect).collect();
+        let by_chance = differ(&contrasts)?;
+        if by_chance > 1.0 - self.options.confidence {
+            return None;
+        }
+        let told: Vec<String> =
+            effects.iter().take(LOAD_LEVELS_MAX).map(|effect| self.told(effect)).collect();
+        let text = format!(
+            "what {} {} brings instead of {} depends on the {}: {}",
+            self.setting.title(),
+            last.shown(&self.setting.name),
+            first.shown(&self.setting.name),
+            self.load.title(),
+            joined(&told),
+        );
+        let finding = Finding::new(&rules::JOINT_EFFECT, Certainty::Inferred, text);
+        Some(Sentence::new(Subject::Finding, finding).settled(Verdict::Differs))
+    }
+
+    fn find(&self, setting_level: &Level, load_level: &Level) -> Option<usize> {
+        // Other loads at their first levels, where the anchor leaves them open.
+        let mut wanted = self.judgement.recommended.first()?.load.clone();
+        wanted.extend(self.anchor.clone());
+        wanted.insert(self.setting.name.clone(), setting_level.clone());
+        wanted.insert(self.load.name.clone(), load_level.clone());
+        self.judgement.cells.iter().position(|cell| cell.cell == wanted)
+    }
+
+    fn told(&self, (level, effect): &(&Level, Contrast)) -> String {
+        let interval = effect.interval(self.options.confidence);
+        let (ratio, between) = told_ratio(effect.ratio(), interval);
+        let words = match Verdict::of(interval, self.options) {
+            Verdict::Differs => format!("{ratio} times"),
+            Verdict::Same => the_same(self.options),
+            Verdict::NotSettled => "not settled".to_owned(),
+        };
+        format!("{words} with {}{between}", level.shown(&self.load.name))
+    }
+}
+
+/// Settings that make some combinations slower and others faster: there is no average to tell.
+pub fn turned(factors: &[Factor], judgement: &Judgement) -> Vec<Sentence> {
+    let sentence = |effect: &Effect| {
+        let ends = effect.turns_around.as_ref()?;
+        let change = &effect.change;
+        let told = |at: &At| {
+            let (ratio, _) = told_ratio(at.ratio, at.interval);
+            format!("{ratio} times with {}", shown_cell(&at.others, factors))
+        };
+        let text = format!(
+            "{} {} instead of {} is slower with some settings and faster with others: {} and {}",
+            title(&change.factor),
+            change.to.shown(&change.factor),
+            change.from.shown(&change.factor),
+            told(&ends[0]),
+            told(&ends[1]),
+        );
+        let finding = Finding::new(&rules::JOINT_EFFECT, Certainty::Inferred, text);
+        Some(Sentence::new(Subject::Finding, finding).settled(Verdict::Differs))
+    };
+    judgement.effects.iter().filter_map(sentence).collect()
+}
+
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// What the conditions do that the conclusions are over.
+pub fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+    let Some(pooled) = &judgement.pooled else { return Vec::new() };
+    let own = judgement
+        .effects
+        .iter()
+        .filter(|effect| effect.is_average() && pooled.over.contains(&effect.change.factor));
+    let sentence = |effect: &super::super::Effect| {
+        let change = &effect.change;
+        let (ratio, between) = told_ratio(effect.ratio, effect.interval);
+        let (subject, what) = match effect.verdict {
+            Verdict::Differs => {
+                let way = if effect.ratio > 1.0 { "faster" } else { "slower" };
+                (Subject::Finding, format!("is {way}"))
+            }
+            Verdict::Same => (Subject::Finding, format!("is {}", the_same(options))),
+            Verdict::NotSettled => (Subject::Doubt, "may be faster, slower or the same".to_owned()),
+        };
+        let text = format!(
+            "{} {} instead of {} {what}, on average over everything else: {ratio} times the \
+             rate{between}",
+            title(&change.factor),
+            change.to.shown(&change.factor),
+            change.from.shown(&change.factor),
+        );
+        let finding = Finding::new(&rules::CONDITION, Certainty::Inferred, text).with_number(
+            "ratio",
+            effect.ratio,
+            Unit::Ratio,
+        );
+        Sentence::new(subject, finding).settled(effect.verdict)
+    };
+    own.map(sentence).collect()
+}

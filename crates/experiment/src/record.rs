@@ -1,0 +1,533 @@
+//! What is kept of an experiment: one line of JSON for its plan and one for each run, written when
+//! the run ends and never changed.
+//!
+//! A file that ends in the middle of a line is what a crash leaves: the part of a line is cut off
+//! by whoever goes on writing, and said. Everything that is concluded from a file can be concluded
+//! again from it, later, by other methods.
+
+mod operations;
+mod programs;
+mod run_file;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use flow::run::StageReport;
+use report::rounding::Rounding;
+use serde::{Deserialize, Serialize};
+
+use crate::quantities::{self, Unit};
+use statistics::bytes_over_time::Series;
+use statistics::histogram::Histogram;
+
+pub use operations::{Operation, Operations};
+pub use programs::{PipeUse, ProgramUse};
+pub use run_file::RunFile;
+
+/// Version of the lines. Fields are added without a new one.
+pub const FORMAT: u32 = 1;
+
+/// Longest line that is read: a run with a series and a histogram takes some 40 kB.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// One level of a factor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Level {
+    /// A number, in the unit that the factor's name ends in.
+    Number(u64),
+    /// Anything else.
+    Text(String),
+}
+
+impl Level {
+    /// The level as people read it; sizes in powers of 1024 where they are whole.
+    pub fn shown(&self, factor: &str) -> String {
+        match self {
+            Level::Number(bytes) if Unit::of(factor) == Unit::Bytes => binary_size(*bytes),
+            Level::Number(number) => number.to_string(),
+            Level::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// Bytes as `512 B`, `64 KiB`, `1 MiB`.
+pub fn binary_size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (bytes, 0);
+    while value >= 1024 && value.is_multiple_of(1024) && unit + 1 < UNITS.len() {
+        value /= 1024;
+        unit += 1;
+    }
+    format!("{value} {}", UNITS[unit])
+}
+
+/// One combination of levels: factor to level.
+pub type Cell = BTreeMap<String, Level>;
+
+/// A cell of these levels, which are numbers where they can be.
+pub fn cell(levels: &[(&str, &str)]) -> Cell {
+    let level =
+        |text: &str| text.parse().map_or_else(|_| Level::Text(text.to_owned()), Level::Number);
+    levels.iter().map(|(name, text)| ((*name).to_owned(), level(text))).collect()
+}
+
+/// A cell as people read it, without the factors that never change.
+pub fn shown_cell(cell: &Cell, factors: &[Factor]) -> String {
+    let varied = factors.iter().filter(|factor| factor.levels.len() > 1);
+    let parts: Vec<String> = varied
+        .filter_map(|factor| {
+            Some(format!("{} {}", factor.title(), cell.get(&factor.name)?.shown(&factor.name)))
+        })
+        .collect();
+    if parts.is_empty() { "the only combination".to_owned() } else { parts.join(", ") }
+}
+
+/// What is varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Name, its unit as the last word.
+    pub name: String,
+    /// The levels, the simplest or smallest first.
+    pub levels: Vec<Level>,
+    /// What kind of factor.
+    #[serde(default)]
+    pub role: Role,
+    /// The level that is in force today, against which a gain is told; else the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub present: Option<Level>,
+}
+
+impl Factor {
+    /// With the role that it has as a rule; against nothing that is in force today.
+    pub fn new(name: &str, levels: Vec<Level>) -> Factor {
+        let role = quantities::factor(name).role;
+        Factor { name: name.to_owned(), levels, role, present: None }
+    }
+
+    /// The name without its unit, in words.
+    pub fn title(&self) -> String {
+        quantities::title(&self.name)
+    }
+
+    /// Whether its levels are numbers, so that a curve can be drawn over them.
+    pub fn is_numeric(&self) -> bool {
+        self.levels.iter().all(|level| matches!(level, Level::Number(_)))
+    }
+}
+
+/// Who chooses the level of a factor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The user, for better or worse: something to recommend.
+    #[default]
+    Setting,
+    /// The work that is given: the data, the size of files.
+    Load,
+}
+
+/// The first line of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Which command: `read`, `disk`, `tape`.
+    pub kind: String,
+    /// In words.
+    pub title: String,
+    /// What is compared.
+    #[serde(default, skip_serializing_if = "Value::is_rate")]
+    pub value: Value,
+    /// What is varied.
+    pub factors: Vec<Factor>,
+    /// The plan as it was typed, for the record and for going on.
+    pub plan: serde_json::Value,
+    /// Of the order of the runs.
+    pub seed: u64,
+    /// When the experiment began, seconds of Unix time.
+    pub started_unix_seconds: u64,
+}
+
+/// What is compared of runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// Bytes by seconds.
+    #[default]
+    Rate,
+    /// The time of a run, where nobody knows how many bytes it moves.
+    Time,
+}
+
+impl Value {
+    /// Whether it is the usual one, which is not written down.
+    pub fn is_rate(&self) -> bool {
+        *self == Value::Rate
+    }
+
+    /// A speed as people read it: a rate, or the time of one run.
+    pub fn shown(self, speed: f64) -> String {
+        match self {
+            Value::Rate => report::format::rate(speed),
+            Value::Time => report::format::duration(1.0 / speed),
+        }
+    }
+
+    /// The same with the digits that an interval of the speed supports.
+    pub fn told(self, speed: f64, interval: Option<(f64, f64)>) -> String {
+        match (self, interval) {
+            (_, None) => self.shown(speed),
+            (Value::Rate, Some((low, high))) => Rounding::within(low, high).rate(speed),
+            // The longest time is that of the lowest speed.
+            (Value::Time, Some((low, high))) => {
+                Rounding::within(1.0 / high, 1.0 / low).seconds(1.0 / speed)
+            }
+        }
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunRecord {
+    /// What was set.
+    pub cell: Cell,
+    /// Number of the block in which it ran, from 1: its repeat.
+    pub repeat: u64,
+    /// Place in the order of all runs, from 1.
+    pub order: u64,
+    /// When it began, seconds of Unix time.
+    pub started_unix_seconds: u64,
+    /// Bytes that it moved.
+    pub bytes: u64,
+    /// Time that it took.
+    pub seconds: f64,
+    /// What is compared with that of other runs.
+    #[serde(skip_serializing_if = "Value::is_rate")]
+    pub value: Value,
+    /// A rate that somebody else printed for it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub printed_bytes_per_second: Option<f64>,
+    /// Bytes over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+    /// Latencies of its requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Histogram>,
+    /// What fio did, by kind and section.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<Operations>,
+    /// Further numbers, the unit as the last word of each name.
+    pub measures: BTreeMap<String, f64>,
+    /// The stages, as in the document of a backup.
+    pub stages: Vec<StageReport>,
+    /// The programs of a command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramUse>,
+    /// The pipes between them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pipes: Vec<PipeUse>,
+    /// Kernel, device, firmware, settings, versions.
+    pub environment: BTreeMap<String, String>,
+    /// What should be known when it is judged.
+    pub notes: Vec<String>,
+    /// Why it gave no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Seconds after which it was stopped, of a run that took longer than it may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_after_seconds: Option<f64>,
+    /// What its rate is below, as far as that is known of such a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slower_than_bytes_per_second: Option<f64>,
+    /// What its time is above, where its bytes are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longer_than_seconds: Option<f64>,
+}
+
+impl RunRecord {
+    /// Bytes by seconds; `None` of a run that failed.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        let good = self.error.is_none() && self.seconds > 0.0 && self.bytes > 0;
+        good.then(|| self.bytes as f64 / self.seconds)
+    }
+
+    /// What is compared, more of it being better: bytes by seconds, or runs by seconds where times
+    /// are compared; `None` of a run that failed.
+    pub fn speed(&self) -> Option<f64> {
+        match self.value {
+            Value::Rate => self.bytes_per_second(),
+            Value::Time => (self.error.is_none() && self.seconds > 0.0).then(|| 1.0 / self.seconds),
+        }
+    }
+}
+
+/// Why a run cannot be as its cell says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CellError {
+    /// A word where a number belongs.
+    #[error("{name} {text:?}: a number was expected")]
+    NoNumber {
+        /// The factor.
+        name: String,
+        /// Its level.
+        text: String,
+    },
+    /// A number where a word belongs.
+    #[error("{name} {number}: a word was expected")]
+    NoWord {
+        /// The factor.
+        name: String,
+        /// Its level.
+        number: u64,
+    },
+    /// A number outside of what is possible, or none.
+    #[error("{name} {level}: {least} to {most} is possible")]
+    OutOfRange {
+        /// The factor.
+        name: String,
+        /// Its level.
+        level: String,
+        /// The lowest number.
+        least: u64,
+        /// The highest.
+        most: u64,
+    },
+    /// A word that is none of those that are known.
+    #[error("{what}; known are {known}")]
+    Unknown {
+        /// The factor and its level.
+        what: String,
+        /// The words.
+        known: &'static str,
+    },
+    /// It would not work, whatever the level by itself.
+    #[error("{0}")]
+    Impossible(String),
+}
+
+/// The number that a cell gives to a factor; `usual` where it has none.
+///
+/// # Errors
+/// When it is a word.
+pub fn number_in(cell: &Cell, name: &str, usual: u64) -> Result<u64, CellError> {
+    match cell.get(name) {
+        Some(Level::Number(number)) => Ok(*number),
+        Some(Level::Text(text)) => {
+            Err(CellError::NoNumber { name: name.to_owned(), text: text.clone() })
+        }
+        None => Ok(usual),
+    }
+}
+
+/// The word that a cell gives to a factor, if it has one.
+///
+/// # Errors
+/// When it is a number.
+pub fn word_in<'a>(cell: &'a Cell, name: &str) -> Result<Option<&'a str>, CellError> {
+    match cell.get(name) {
+        Some(Level::Text(text)) => Ok(Some(text)),
+        Some(Level::Number(number)) => {
+            Err(CellError::NoWord { name: name.to_owned(), number: *number })
+        }
+        None => Ok(None),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Experiment(Header),
+    Run(Box<RunRecord>),
+}
+
+/// An experiment as read from its file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Its plan.
+    pub header: Header,
+    /// Its runs, in the order in which they ended.
+    pub runs: Vec<RunRecord>,
+    /// Bytes at the end that are no whole line: what a crash left.
+    pub torn_bytes: u64,
+}
+
+impl Experiment {
+    /// Whether any of its runs tells something: a number, or a bound.
+    pub fn tells_something(&self) -> bool {
+        let tells = |run: &RunRecord| {
+            let bounds = [run.slower_than_bytes_per_second, run.longer_than_seconds];
+            run.speed().is_some() || bounds.iter().any(Option::is_some)
+        };
+        self.runs.iter().any(tells)
+    }
+}
+
+/// Why a file of runs cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Reading or writing it failed.
+    #[error("{what} {}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is not one of ours.
+    #[error("{}, line {line}: not a line of an experiment: {why}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Judging it would take more time and memory than a command should.
+    #[error("{}: {what}: this is too large to judge", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What there is too much of, and how much is allowed.
+        what: String,
+    },
+    /// Another version wrote it.
+    #[error("{}: format {format}, this version reads format {FORMAT}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// A file to go on with that another user may have made.
+    #[error("{} is not gone on with: {why}", path.display())]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// What another user could have done.
+        why: String,
+    },
+}
+
+/// More runs than this are not judged: an experiment of a year, one run each two minutes.
+pub const RUNS_MAX: usize = 250_000;
+
+/// Combinations and repeats may not both be more than this. A hundred thousand runs are 316 repeats
+/// of 316 combinations, 2 of 50,000 or 50,000 of 2; where both are more, hardly any combination has
+/// a repeat in common with another one.
+pub const SIDE_MAX: usize = 1_000;
+
+/// A longer file is not read: its runs with all their series are held in memory.
+const FILE_BYTES_MAX: u64 = 512 << 20;
+
+/// Reads an experiment.
+pub fn load(path: &Path) -> Result<Experiment, RecordError> {
+    let file_error = |source| RecordError::File { what: "read", path: path.to_owned(), source };
+    let file = File::open(path).map_err(file_error)?;
+    read(BufReader::new(file), path)
+}
+
+/// Reads an experiment from its bytes; `path` is for the messages.
+pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordError> {
+    let file_error = |source| RecordError::File { what: "read", path: path.to_owned(), source };
+    let mut header: Option<Header> = None;
+    let mut runs = Vec::new();
+    let mut torn_bytes = 0;
+    let mut length = 0;
+    let large = |what: String| RecordError::TooLarge { path: path.to_owned(), what };
+    for line in 1.. {
+        let bytes = read_line(&mut reader).map_err(file_error)?;
+        length += bytes.len() as u64;
+        if length > FILE_BYTES_MAX {
+            return Err(large(format!("more than {} MiB", FILE_BYTES_MAX >> 20)));
+        }
+        if bytes.is_empty() {
+            break;
+        }
+        if bytes.last() != Some(&b'\n') {
+            torn_bytes = bytes.len() as u64;
+            break;
+        }
+        let wrong = |why: String| RecordError::Line { path: path.to_owned(), line, why };
+        match serde_json::from_slice(&bytes).map_err(|error| wrong(in_column(&error)))? {
+            Line::Experiment(found) if found.format != FORMAT => {
+                return Err(RecordError::Format { path: path.to_owned(), format: found.format });
+            }
+            Line::Experiment(found) if header.is_none() => header = Some(found),
+            Line::Run(_) if runs.len() == RUNS_MAX => {
+                return Err(large(format!("more than {RUNS_MAX} runs")));
+            }
+            Line::Run(run) if header.is_some() => runs.push(*run),
+            Line::Experiment(_) => return Err(wrong("a second experiment".to_owned())),
+            Line::Run(_) => return Err(wrong("a run before its experiment".to_owned())),
+        }
+    }
+    let header = header.ok_or_else(|| RecordError::Line {
+        path: path.to_owned(),
+        line: 1,
+        why: "the file is empty".to_owned(),
+    })?;
+    let sides = sides(&runs);
+    if sides.0.min(sides.1) > SIDE_MAX {
+        let (cells, repeats) = sides;
+        return Err(large(format!(
+            "{cells} combinations and {repeats} repeats, of which one may be more than {SIDE_MAX}"
+        )));
+    }
+    Ok(Experiment { header, runs, torn_bytes })
+}
+
+/// How many combinations ran, and in how many blocks: what takes a person to change makes a block
+/// of its own in each repeat.
+fn sides(runs: &[RunRecord]) -> (usize, usize) {
+    let cells: BTreeSet<&Cell> = runs.iter().map(|run| &run.cell).collect();
+    let block = |run| {
+        let run: &RunRecord = run;
+        let hard: Vec<Option<&Level>> =
+            crate::quantities::hard_to_change().map(|name| run.cell.get(name)).collect();
+        (run.repeat, hard)
+    };
+    let blocks: BTreeSet<_> = runs.iter().map(block).collect();
+    (cells.len(), blocks.len())
+}
+
+/// What the parser says, to which every line is the first one.
+fn in_column(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " in column ")
+}
+
+/// The first line of a file, with its end.
+pub fn header_line(header: &Header) -> Vec<u8> {
+    bytes_of(&Line::Experiment(header.clone()))
+}
+
+/// The line of a run, with its end.
+pub fn run_line(run: &RunRecord) -> Vec<u8> {
+    bytes_of(&Line::Run(Box::new(run.clone())))
+}
+
+fn bytes_of(line: &Line) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(line).expect("numbers and strings can be written");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// A line with its end; shorter than a line at the end of the file.
+fn read_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut limited = io::Read::take(reader, LINE_BYTES_MAX);
+    limited.read_until(b'\n', &mut bytes)?;
+    if bytes.len() as u64 == LINE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without end"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! Reads a stream as a cell says, and takes its time.
+//!
+//! One thread for each reader; it fills blocks of a ring and takes them out again at once, as a
+//! consumer that does nothing would. Two looks at the clock for each block, the histogram and the
+//! series are what measuring costs: below 0.2 us (`examples/measuring_cost.rs`).
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use flow::account::{Account, Stage};
+use flow::backend::{Choice, Engine as FlowEngine, Memory, Operation};
+use flow::cancel::{Cancel, Stopped};
+use flow::in_flight::{Failure, InFlight};
+use flow::ring::{Consumer, Producer, RingOptions, ring};
+use flow::run::{StageKind, StageReport};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+use super::mapped::Mapping;
+use super::reading::{Engine, Reading};
+use statistics::bytes_over_time::SeriesRecorder;
+use statistics::histogram::Histogram;
+
+/// What a run measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// Bytes read.
+    pub bytes: u64,
+    /// From the first request to the last answer.
+    pub seconds: f64,
+    /// Bytes over time.
+    pub series: statistics::bytes_over_time::Series,
+    /// From each request to its answer.
+    pub latency: Histogram,
+    /// The one stage there is.
+    pub stages: Vec<StageReport>,
+    /// Memory of the buffers.
+    pub memory_bytes: u64,
+}
+
+/// Why a stream was not read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// Not one whole block.
+    #[error("{length_bytes} bytes are less than one block of {block_bytes}")]
+    LessThanABlock {
+        /// What was to be read.
+        length_bytes: u64,
+        /// Bytes of a block.
+        block_bytes: u64,
+    },
+    /// No further descriptor of the file.
+    #[error("a descriptor")]
+    Descriptor(#[source] io::Error),
+    /// The calls of a cell are not to be had.
+    #[error("{engine}")]
+    Engine {
+        /// Which calls: `io_uring`, `mmap`, `threads`.
+        engine: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// No memory for the blocks.
+    #[error("the ring")]
+    Memory(#[source] io::Error),
+    /// A read failed.
+    #[error("read at byte {offset_bytes}")]
+    Read {
+        /// Offset in the file.
+        offset_bytes: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is shorter than it was.
+    #[error("read at byte {offset_bytes}: the file has ended")]
+    Ended {
+        /// Where it ends.
+        offset_bytes: u64,
+    },
+    /// The run is being stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl From<Failure> for StreamError {
+    fn from(Failure { offset_bytes, source }: Failure) -> StreamError {
+        match source.kind() {
+            ErrorKind::UnexpectedEof => StreamError::Ended { offset_bytes },
+            _ => StreamError::Read { offset_bytes, source },
+        }
+    }
+}
+
+/// How closely a run is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// Latencies and series, as every experiment does.
+    InFull,
+    /// Bytes and the time of the whole, to know what the rest costs (`examples/measuring_cost.rs`).
+    BytesOnly,
+}
+
+/// Reads `length_bytes` from the start, in whole blocks, with one reader for each file.
+pub fn read(
+    reading: &Reading,
+    files: &[OwnedFd],
+    length_bytes: u64,
+    watched: Watched,
+    cancel: &Cancel,
+) -> Result<Measured, StreamError> {
+    let block = reading.block_bytes as u64;
+    let blocks = length_bytes / block;
+    if blocks == 0 {
+        return Err(StreamError::LessThanABlock { length_bytes, block_bytes: block });
+    }
+    let shared = Shared { reading, blocks, next: AtomicU64::new(0), watched, cancel };
+    let stage = Stage::new(StageKind::Read);
+    let readers: Result<Vec<Reader<'_>>, StreamError> =
+        files.iter().map(|file| Reader::new(&shared, file)).collect();
+    let readers = readers?;
+    let start = Instant::now();
+    let results: Vec<Result<Taken, StreamError>> = std::thread::scope(|scope| {
+        let one = |reader: Reader<'_>, stage: &Arc<Stage>| {
+            let mut account = stage.open();
+            reader.run(start, &mut account)
+        };
+        let mut readers = readers.into_iter();
+        let mine = readers.next();
+        let others: Vec<_> = readers
+            .map(|reader| {
+                let stage = &stage;
+                scope.spawn(move || one(reader, stage))
+            })
+            .collect();
+        let mine = mine.map(|reader| one(reader, &stage));
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        mine.into_iter().chain(others.into_iter().map(join)).collect()
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let mut all = Taken::new(start);
+    for taken in results {
+        all.merge(&taken?);
+    }
+    let ring_bytes = reading.blocks() * reading.block_bytes * files.len();
+    Ok(Measured {
+        bytes: all.bytes,
+        seconds,
+        series: all.series.finish(seconds),
+        latency: all.latency,
+        stages: vec![stage.report()],
+        memory_bytes: ring_bytes as u64,
+    })
+}
+
+struct Shared<'a> {
+    reading: &'a Reading,
+    blocks: u64,
+    /// The next block that nobody has taken.
+    next: AtomicU64,
+    watched: Watched,
+    cancel: &'a Cancel,
+}
+
+impl Shared<'_> {
+    /// The time, where it is wanted.
+    fn now(&self) -> Option<Instant> {
+        (self.watched == Watched::InFull).then(Instant::now)
+    }
+
+    /// Offset of the next block of the stream, until there is none.
+    fn take(&self) -> Option<u64> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number < self.blocks).then(|| number * self.reading.block_bytes as u64)
+    }
+}
+
+/// What one reader counted.
+struct Taken {
+    bytes: u64,
+    latency: Histogram,
+    series: SeriesRecorder,
+}
+
+impl Taken {
+    fn new(start: Instant) -> Taken {
+        Taken { bytes: 0, latency: Histogram::default(), series: SeriesRecorder::new(start) }
+    }
+
+    /// Counts a block whose request was made at `begun`, if anybody looked at the clock then.
+    fn add(&mut self, begun: Option<Instant>, bytes: usize) {
+        self.bytes += bytes as u64;
+        if let Some(begun) = begun {
+            let ended = Instant::now();
+            self.latency.add(ended.duration_since(begun).as_nanos() as u64);
+            self.series.add(ended, bytes as u64);
+        }
+    }
+
+    fn merge(&mut self, other: &Taken) {
+        self.bytes += other.bytes;
+        self.latency.merge(&other.latency);
+        self.series.merge(&other.series);
+    }
+}
+
+enum Way {
+    /// read(2) where the descriptor stands.
+    Read,
+    /// pread(2).
+    Pread,
+    Mapped(Mapping),
+    InFlight(InFlight),
+}
+
+struct Reader<'a> {
+    shared: &'a Shared<'a>,
+    file: Arc<OwnedFd>,
+    way: Way,
+    producer: Producer,
+    consumer: Consumer,
+}
+
+impl<'a> Reader<'a> {
+    fn new(shared: &'a Shared<'a>, file: &OwnedFd) -> Result<Reader<'a>, StreamError> {
+        let reading = shared.reading;
+        let file = file.try_clone().map_err(StreamError::Descriptor)?;
+        let failed = |engine| move |source| StreamError::Engine { engine, source };
+        let engine = |engine| Choice::new(engine).map_err(failed("io_uring"));
+        let way = match (reading.engine, reading.depth, reading.readers) {
+            (Engine::Sync, _, 1) => Way::Read,
+            (Engine::Sync, ..) | (Engine::Psync, 1, _) => Way::Pread,
+            (Engine::Mmap, ..) => {
+                let length = shared.blocks * reading.block_bytes as u64;
+                Way::Mapped(Mapping::new(&file, length).map_err(failed("mmap"))?)
+            }
+            (Engine::Psync, ..) => Way::InFlight(
+                engine(FlowEngine::Threads)?.open(reading.depth).map_err(failed("threads"))?,
+            ),
+            (Engine::IoUring, ..) => Way::InFlight(
+                engine(FlowEngine::IoUring)?
+                    .open_for(reading.depth, &file)
+                    .map_err(failed("io_uring"))?,
+            ),
+        };
+        let options = RingOptions {
+            block_bytes: reading.block_bytes,
+            blocks: reading.blocks(),
+            consumers: 1,
+        };
+        let (producer, mut consumers) =
+            ring(options, shared.cancel.clone()).map_err(StreamError::Memory)?;
+        let consumer = consumers.remove(0);
+        Ok(Reader { shared, file: Arc::new(file), way, producer, consumer })
+    }
+
+    fn run(mut self, start: Instant, account: &mut Account) -> Result<Taken, StreamError> {
+        let mut taken = Taken::new(start);
+        match std::mem::replace(&mut self.way, Way::Read) {
+            Way::InFlight(in_flight) => self.keep_in_flight(in_flight, &mut taken, account)?,
+            way => self.one_by_one(&way, &mut taken, account)?,
+        }
+        Ok(taken)
+    }
+
+    fn one_by_one(
+        &self,
+        way: &Way,
+        taken: &mut Taken,
+        account: &mut Account,
+    ) -> Result<(), StreamError> {
+        let block = self.shared.reading.block_bytes;
+        while let Some(offset) = self.shared.take() {
+            let mut reservation = self.producer.reserve(block, account)?;
+            let bytes = reservation.slices_mut().next().expect("a block is one slice");
+            let begun = self.shared.now();
+            match way {
+                Way::Mapped(mapping) => mapping.copy(offset, bytes),
+                Way::Read => fill(offset, bytes, |bytes, _| rustix::io::read(&self.file, bytes))?,
+                _ => fill(offset, bytes, |bytes, at| {
+                    base::interruptible::read_at(&self.file, bytes, at)
+                })?,
+            }
+            taken.add(begun, block);
+            account.stage().add_bytes(block as u64);
+            reservation.commit();
+            self.drain(account)?;
+        }
+        Ok(())
+    }
+
+    fn keep_in_flight(
+        &self,
+        mut in_flight: InFlight,
+        taken: &mut Taken,
+        account: &mut Account,
+    ) -> Result<(), StreamError> {
+        let block = self.shared.reading.block_bytes;
+        let mut begun: HashMap<u64, Instant> = HashMap::with_capacity(in_flight.depth());
+        let mut next = self.shared.take();
+        loop {
+            while let Some(offset) = next.filter(|_| !in_flight.is_full()) {
+                let Some(reservation) = self.producer.try_reserve(block) else { break };
+                let piece = reservation.into_pieces().next().expect("a block is one piece");
+                if let Some(now) = self.shared.now() {
+                    begun.insert(offset, now);
+                }
+                let operation = Operation::new(&self.file, offset, Memory::Fill(piece));
+                in_flight.begin(operation)?;
+                next = self.shared.take();
+            }
+            let Some(done) = in_flight.wait_whole()? else { return Ok(()) };
+            taken.add(begun.remove(&done.start_bytes()), block);
+            account.stage().add_bytes(block as u64);
+            done.into_piece().commit();
+            self.drain(account)?;
+        }
+    }
+
+    /// Takes every block that is complete and gives it back.
+    fn drain(&self, account: &mut Account) -> Result<(), StreamError> {
+        while self.consumer.fill_blocks() > 0 {
+            self.consumer.next(account)?;
+        }
+        Ok(self.shared.cancel.check()?)
+    }
+}
+
+/// Reads until `bytes` are full.
+fn fill(
+    offset: u64,
+    bytes: &mut [u8],
+    read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
+) -> Result<(), StreamError> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let offset_bytes = offset + filled as u64;
+        match read(&mut bytes[filled..], offset_bytes) {
+            Ok(0) => return Err(StreamError::Ended { offset_bytes }),
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(StreamError::Read { offset_bytes, source: error.into() }),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
