@@ -1,11 +1,18 @@
 //! What every crate may use: system calls that survive a signal ([`interruptible`]), errors with
 //! their causes and locks that outlive a panic ([`failures`]), byte offsets typed by the stream
-//! they count in ([`offset`]), and findings with the rules that make them ([`finding`]).
+//! they count in ([`offset`]), findings with the rules that make them ([`finding`]), and how
+//! numbers ([`format`], [`rounding`]), points in time ([`calendar`]), text of others ([`escape`]) and
+//! mistyped names ([`names`]) are written.
 //!
 //! This crate knows no other crate of Takeup.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod calendar;
+pub mod escape;
 pub mod failures;
 pub mod finding;
+pub mod format;
 pub mod interruptible;
+pub mod names;
 pub mod offset;
+pub mod rounding;

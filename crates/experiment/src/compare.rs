@@ -24,8 +24,8 @@ use crate::judgement::{CellSummary, Judgement, Options, Verdict, judge, settle, 
 use crate::power::POWER;
 use crate::record::{Cell, Experiment, Factor, Value, shown_cell};
 pub use apart::apart;
-use report::format::counted;
-use report::rounding::{Rounding, percent_at_least};
+use base::format::counted;
+use base::rounding::{Rounding, percent_at_least};
 use statistics::interval::{Interval, of_geometric_mean, of_mean, t_factor};
 use statistics::noncentral::{away, typical_estimate};
 use statistics::ratio::{independent, paired};

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::quantities::Unit;
-use report::names::{meant, there_are};
+use base::names::{meant, there_are};
 
 use crate::record::{Cell, Experiment, FORMAT, Factor, Header, Level, Role, RunRecord, Value};
 

@@ -28,7 +28,7 @@ mod worth;
 use std::collections::BTreeMap;
 
 use base::finding::Finding;
-use report::rounding::Rounding;
+use base::rounding::Rounding;
 use serde::Serialize;
 
 pub use advice::{Advice, Gain, Paid, advice};

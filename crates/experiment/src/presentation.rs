@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
 use crate::quantities::{self, Unit, title};
 use crate::record::{Cell, Experiment, Factor, Header, RunRecord, Value};
-use report::format::{count, counted, duration};
+use base::format::{count, counted, duration};
+use base::rounding::Rounding;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section, csv_line};
-use report::rounding::Rounding;
 use report::table::{Align, Colour, Emphasis, Table};
 use statistics::interval::Interval;
 

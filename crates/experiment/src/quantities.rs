@@ -3,8 +3,8 @@
 //! Plans and records name them freely, with the unit as the last word. What is in no table is a
 //! setting like any other, or a number that is kept and drawn on request.
 
-use report::format::{duration, rate, size};
-use report::rounding::Rounding;
+use base::format::{duration, rate, size};
+use base::rounding::Rounding;
 
 use crate::record::{Cell, Level, Role};
 
@@ -339,7 +339,7 @@ impl Unit {
             Unit::Percent => format!("{value:.0} %"),
             // Three digits, as everywhere: 29130.80 requests a second were never counted so finely.
             Unit::PerByte | Unit::Number if value >= 1000.0 => {
-                report::format::count(Rounding::digits(3).number(value).parse().unwrap_or(0))
+                base::format::count(Rounding::digits(3).number(value).parse().unwrap_or(0))
             }
             Unit::PerByte | Unit::Number => Rounding::digits(3).number(value),
         }

@@ -14,8 +14,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use base::rounding::Rounding;
 use flow::run::StageReport;
-use report::rounding::Rounding;
 use serde::{Deserialize, Serialize};
 
 use crate::quantities::{self, Unit};
@@ -171,8 +171,8 @@ impl Value {
     /// A speed as people read it: a rate, or the time of one run.
     pub fn shown(self, speed: f64) -> String {
         match self {
-            Value::Rate => report::format::rate(speed),
-            Value::Time => report::format::duration(1.0 / speed),
+            Value::Rate => base::format::rate(speed),
+            Value::Time => base::format::duration(1.0 / speed),
         }
     }
 

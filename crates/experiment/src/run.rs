@@ -14,8 +14,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 mod limit;
 pub mod neighbours;
 
+use base::format::{counted, duration};
 use flow::cancel::Cancel;
-use report::format::{counted, duration};
 
 use crate::plan::{Plan, Stop};
 use crate::quantities::hard_to_change;

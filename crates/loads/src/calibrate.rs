@@ -379,7 +379,7 @@ fn synchronise(groups: &[Group<'_>], speed: Option<(f64, Interval)>) -> Finding 
     let at_most = found.interval.high;
     let interval = Interval { low: found.interval.low - left_seconds, high: at_most };
     if interval.low <= 0.0 || interval.high > TELLING * interval.low {
-        let longest = report::format::duration(at_most);
+        let longest = base::format::duration(at_most);
         let why = why(&format!(
             "at most {longest}: every filemark had to wait for much of its run to be written, and \
              short files, or zeros with the drive's compression on, tell more"
@@ -391,7 +391,7 @@ fn synchronise(groups: &[Group<'_>], speed: Option<(f64, Interval)>) -> Finding 
         interval,
         runs: found.runs,
     };
-    let leaving = report::format::duration(left_seconds);
+    let leaving = base::format::duration(left_seconds);
     let from =
         format!("filemarks behind {}, which leave {leaving} of tape to write", group.shown());
     Ok(estimate.scaled(NS).told(SYNCHRONISE, from))
@@ -419,7 +419,7 @@ fn buffer(
     let value = (full.value - filemark.value / NS) * speed.0;
     if interval.low <= 0.0 || interval.high > TELLING * interval.low {
         let at_most = interval.high.max(0.0) as u64;
-        let most = report::format::size(at_most);
+        let most = base::format::size(at_most);
         let why = why(&format!("at most {most}: the filemarks scatter too much to tell more"));
         return Err(why.within(Reach::AtMost(at_most)));
     }
@@ -445,13 +445,13 @@ fn back_hitch(groups: &[Group<'_>], lowest: Option<f64>) -> Finding {
     let why = match (slow, lowest) {
         _ if !runs.is_empty() => "the drive counted stops in one repeat alone".to_owned(),
         (0, Some(lowest)) => {
-            let lowest = report::format::rate(lowest);
+            let lowest = base::format::rate(lowest);
             format!("no run was slower than the tape can move, {lowest} of what reaches it")
         }
         (0, None) => "what the tape can move at is not known".to_owned(),
         (slow, _) => format!(
             "{} slower than the tape can move, but {}",
-            report::format::counted(slow as u64, "run was", "runs were"),
+            base::format::counted(slow as u64, "run was", "runs were"),
             if counts {
                 "the drive counted no stop in them"
             } else {

@@ -28,6 +28,7 @@ use host::layers::{Layer, Storage};
 
 use crate::memory;
 use crate::read::Pages;
+use base::format::{counted, duration};
 use experiment::environment;
 use experiment::observed::{About, Measures};
 use experiment::plan::{Plan, Stop};
@@ -38,7 +39,6 @@ use fio::FioRun;
 use load::Load;
 use queue::Queues;
 use ramp::{Ramp, Watch};
-use report::format::{counted, duration};
 use safety::Permission;
 use targets::Targets;
 use work::Work;

@@ -24,7 +24,7 @@ use file::FileData;
 use noise::Noise;
 use text::Text;
 
-use report::names::{meant, there_are};
+use base::names::{meant, there_are};
 
 pub use file::MEMORY_BYTES_MAX;
 pub use text::{RATIO_MAX, RATIO_MIN};

@@ -86,7 +86,7 @@ impl ProgramsExecutor {
             None => environment::of_this_machine(),
         };
         found.insert("shell".to_owned(), self.shell.name().to_owned());
-        let start = report::format::duration(self.shell.start_seconds);
+        let start = base::format::duration(self.shell.start_seconds);
         found.insert("start of the shell".to_owned(), start);
         found
     }
@@ -147,8 +147,8 @@ impl ProgramsExecutor {
             notes.push(format!(
                 "calls of its programs moved {} where {} were to be moved: mapped and spliced \
                  bytes are not seen, but tar into /dev/null reads nothing",
-                report::format::size(called),
-                report::format::size(self.bytes)
+                base::format::size(called),
+                base::format::size(self.bytes)
             ));
         }
         notes

@@ -243,7 +243,7 @@ fn shorter(subject: &Subject, length_bytes: u64) -> Option<String> {
         format!(
             "{} holds {}, less than the length of a run: a run ends with it",
             subject.path.display(),
-            report::format::size(subject.length_bytes),
+            base::format::size(subject.length_bytes),
         )
     })
 }

@@ -493,7 +493,7 @@ fn buffer_caution(
     buffer_bytes: u64,
     measures: &Measures,
 ) -> Option<String> {
-    let buffer = report::format::size(buffer_bytes);
+    let buffer = base::format::size(buffer_bytes);
     if job.operation == Operation::Read {
         return None;
     }

@@ -362,8 +362,8 @@ fn sentences(comparison: &Comparison, a: &History, b: &History) -> Vec<String> {
     let mut texts = Vec::new();
     texts.extend(comparison.one_sided.iter().map(|one| {
         let OneSided { device, direction, record, .. } = one;
-        let rate = report::format::rate(one.kib_per_second * 1024.0);
-        let intervals = report::format::counted(one.intervals as u64, "interval", "intervals");
+        let rate = base::format::rate(one.kib_per_second * 1024.0);
+        let intervals = base::format::counted(one.intervals as u64, "interval", "intervals");
         let requests = one.requests_per_second;
         format!(
             "{device}: {direction} are in {record} alone: {requests:.0} a second, {rate}, in \
@@ -375,7 +375,7 @@ fn sentences(comparison: &Comparison, a: &History, b: &History) -> Vec<String> {
         texts.push(format!(
             "{} had fewer than {BUSY_MIN} busy intervals in A or B, too few to know how much they \
              differ by chance: watch for longer",
-            report::format::counted(few as u64, "column", "columns"),
+            base::format::counted(few as u64, "column", "columns"),
         ));
     }
     if comparison.pairs.is_empty() {

@@ -116,8 +116,8 @@ fn hung(device: &DeviceInterval) -> Option<Finding> {
         return None;
     }
     let now = device.in_flight.now;
-    let requests = report::format::counted(now.into(), "request", "requests");
-    let time = report::format::duration(stuck.seconds);
+    let requests = base::format::counted(now.into(), "request", "requests");
+    let time = base::format::duration(stuck.seconds);
     let what = format!("it hangs: {requests} in flight, and none was finished for {time}");
     let why = "all columns are made of finished requests, so that they show nothing";
     let finding = Finding::new(&rules::HUNG, Certainty::Measured, what).because(why);

@@ -108,7 +108,7 @@ fn alignment(stack: &Stack, layer: &Layer) -> Option<Finding> {
     if start.is_multiple_of(unit) {
         return None;
     }
-    let unit_shown = report::format::binary_size(unit);
+    let unit_shown = base::format::binary_size(unit);
     let what = format!("{name} begins within a piece of {unit_shown} of {}", array.name);
     let why = if stripe.is_some() {
         "writes of whole stripes are parts of two, whose parity has to be read first"
@@ -166,7 +166,7 @@ fn cached_twice(stack: &Stack, layer: &Layer) -> Option<Finding> {
 fn not_readable(stack: &Stack) -> Option<Finding> {
     let first = stack.not_readable.first()?;
     let count = stack.not_readable.len() as u64;
-    let files = report::format::counted(count, "file", "files");
+    let files = base::format::counted(count, "file", "files");
     let what = format!("{files} could not be read, the first is {}", first.display());
     let why = "what they hold is not known here";
     let mut finding = told(&rules::NOT_READABLE, what, why);

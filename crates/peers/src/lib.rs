@@ -37,10 +37,10 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, bail};
 use rustix::fs::FlockOperation;
 
+use base::calendar::date_text;
 use experiment::record as experiments;
 use experiment::record::Experiment;
 use experiment::run::unix_seconds;
-use report::calendar::date_text;
 
 use self::campaign::Campaign;
 use self::contenders::{Group, Size, Work};

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
+use base::calendar::time_text;
 use experiment::record::Experiment;
-use report::calendar::time_text;
 use report::table::{Align, Colour, Emphasis, Table};
 use statistics::{geometric_mean, mean};
 

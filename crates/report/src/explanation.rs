@@ -10,10 +10,10 @@ use base::finding::{Certainty, Finding, Rule, Unit};
 use flow::bottleneck::{Analysis, Cause, LargerRing, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
-use crate::format::{duration, percent, rate, size};
-use crate::rounding::Rounding;
 use crate::rules;
 use advice::{ON_CORE, SMALL_FILE_BYTES, advice};
+use base::format::{duration, percent, rate, size};
+use base::rounding::Rounding;
 
 /// Changes of volume that took less are not worth a word.
 const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;

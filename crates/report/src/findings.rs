@@ -2,7 +2,7 @@
 
 use base::finding::{Finding, Severity};
 
-use crate::escape::escape_controls;
+use base::escape::escape_controls;
 
 /// What there is to read of a finding, in that order.
 fn parts(finding: &Finding) -> Vec<String> {

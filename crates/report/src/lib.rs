@@ -4,15 +4,10 @@
 //! Everything here turns plain data into text and returns it; nothing prints, and nothing knows a
 //! device or a flag.
 
-pub mod calendar;
-pub mod escape;
 pub mod explanation;
 pub mod figure;
 pub mod findings;
-pub mod format;
-pub mod names;
 pub mod page;
-pub mod rounding;
 pub mod rules;
 pub mod run_record;
 pub mod streaming;

@@ -9,8 +9,8 @@ use base::finding::{Certainty, Finding, Unit};
 use serde::Serialize;
 
 use crate::findings::line;
-use crate::format::{count, counted, duration, rate, size};
 use crate::rules;
+use base::format::{count, counted, duration, rate, size};
 
 /// The end of a backup to tape. Names are kept once they are published.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::explanation::explain;
 use crate::findings::line;
-use crate::format::{counted, duration, percent, rate, size};
 use crate::table::{self, Align, Colour, Emphasis, Table};
 use crate::verdict::Verdict;
+use base::format::{counted, duration, percent, rate, size};
 
 /// Everything that is known at the end of a run: its record, and what follows from it. The names
 /// are part of the command line's promise: fields are added, never renamed.

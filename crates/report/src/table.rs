@@ -1,6 +1,6 @@
 //! Tables as aligned columns, without lines: they can be read, cut and sorted.
 
-use crate::escape::escape_controls;
+use base::escape::escape_controls;
 
 /// Which edge of a column its cells keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use flow::monitor::Harm;
 use flow::run::{Command, RunReport};
 use serde::Serialize;
 
-use crate::format::{count, counted};
+use base::format::{count, counted};
 
 /// What a run came to, from good to bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -6,11 +6,11 @@ mod page;
 
 use std::convert::Infallible;
 
+use base::escape::escape;
+use base::format::counted;
 use observe::capture::presentation;
 use observe::capture::record::Captured;
 use observe::history::History;
-use report::escape::escape;
-use report::format::counted;
 use report::run_record::RunRecord;
 use report::table::Colour;
 

@@ -1,14 +1,14 @@
 //! Two records side by side, as a text for the terminal and as a page.
 
+use base::escape::escape;
+use base::format::counted;
+use base::rounding::Rounding;
 use experiment::judgement::Options;
 use experiment::presentation::{verdict_name, verdict_sign};
 use observe::compare::{Change, Comparison, Pair, Said, Spread};
 use observe::history::History;
-use report::escape::escape;
 use report::figure::forest::{Forest, Row};
-use report::format::counted;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
-use report::rounding::Rounding;
 use report::table::{Align, Colour, Emphasis, Table};
 
 use crate::history::{SHOWN, number, share, summary};

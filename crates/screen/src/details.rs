@@ -1,12 +1,12 @@
 //! The page of one device: all columns, what they mean and what to do, how its queue is set, and
 //! what it did before.
 
+use base::escape::escape;
 use base::finding::Finding;
 use host::queue::Queue;
 use observe::watch::{DeviceInterval, Interval};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use report::escape::escape;
 
 use crate::draw::{Look, Shown};
 use crate::glyphs::fitted;

@@ -3,6 +3,8 @@
 //! It is drawn whole each time; only what has changed goes to the terminal, which is `ratatui`'s
 //! doing.
 
+use base::calendar::time_text;
+use base::escape::escape;
 use base::finding::Severity;
 use observe::tapes::TapeInterval;
 use observe::watch::{DeviceInterval, Interval, State};
@@ -10,8 +12,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use report::calendar::time_text;
-use report::escape::escape;
 use report::table::Colour;
 
 use crate::fields::{Division, Value, division};
@@ -125,7 +125,7 @@ fn head(view: &View, interval: Option<&Interval>, look: &Look, width: usize) -> 
     }
     if let Some(interval) = interval {
         let busy = interval.devices.iter().filter(|device| device.is_busy()).count();
-        let devices = report::format::counted(interval.devices.len() as u64, "device", "devices");
+        let devices = base::format::counted(interval.devices.len() as u64, "device", "devices");
         let time = time_text(interval.unix_seconds);
         left.push_str(&format!("  {time}  {:.2} s  {devices}, {busy} busy", interval.seconds));
     }
@@ -239,7 +239,7 @@ fn tapes(view: &View, interval: &Interval, look: &Look, width: usize) -> Vec<Lin
 }
 
 fn nothing(view: &View, interval: &Interval) -> String {
-    let devices = report::format::counted(interval.devices.len() as u64, "device", "devices");
+    let devices = base::format::counted(interval.devices.len() as u64, "device", "devices");
     match view.filter.as_str() {
         "" => format!("{devices}, and nothing was done so far; i shows them all"),
         part => {

@@ -7,11 +7,11 @@ mod frame;
 pub(crate) mod page;
 mod series;
 
+use base::calendar::time_text;
+use base::escape::escape;
+use base::format::{counted, duration};
 use observe::columns::{COLUMNS, Column};
 use observe::history::{DeviceHistory, History, Kind, NumberRange, Spell};
-use report::calendar::time_text;
-use report::escape::escape;
-use report::format::{counted, duration};
 use report::table::{Align, Colour, Emphasis, Table};
 
 use crate::glyphs::Glyphs;

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use base::calendar::time_text;
+use base::escape::escape;
 use observe::columns::{COLUMNS, Column, Columns, Group, printed};
 use observe::tapes::{TapeDirection, TapeInterval};
 use observe::watch::{DeviceInterval, Interval, State};
-use report::calendar::time_text;
-use report::escape::escape;
 use report::table::Colour;
 
 /// Sentences are no wider than this on a wide terminal, since longer lines are hard to follow.

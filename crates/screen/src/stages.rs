@@ -1,10 +1,10 @@
 //! What the stages of a run did over time, as a text and as a page, alone or above what was
 //! captured and watched meanwhile.
 
+use base::escape::escape;
+use base::format::{count, duration, percent, size};
 use flow::series::StageSeries;
-use report::escape::escape;
 use report::figure::{Axis, Figure, GROUPS_MAX, Group, Marks, Value};
-use report::format::{count, duration, percent, size};
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::run_record::{RecordedStage, RunRecord};
 

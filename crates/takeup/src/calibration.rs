@@ -5,6 +5,8 @@ pub mod disk;
 
 use std::path::{Path, PathBuf};
 
+use base::format::{counted, percent, rate, size};
+use base::rounding::Rounding;
 use experiment::quantities::Unit;
 use experiment::record::load;
 use loads::calibrate::{
@@ -12,8 +14,6 @@ use loads::calibrate::{
 };
 use model::tape::generation::Generation;
 use model::tape::parameters::TapeParameters;
-use report::format::{counted, percent, rate, size};
-use report::rounding::Rounding;
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
 

@@ -12,10 +12,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use archive::label::hex;
+use base::escape::{escape, escape_controls};
 use clap::Args;
 use flow::cancel::Cancel;
 use loads::tape::{MediumChanger, TapeBenchError};
-use report::escape::{escape, escape_controls};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 

@@ -12,6 +12,7 @@ use std::io;
 use std::process::ExitCode;
 
 use archive::label::LabelError;
+use base::escape::escape;
 use base::interruptible::Shortage;
 use device::source::SourceError;
 use device::tape::OpenError;
@@ -20,7 +21,6 @@ use experiment::record::RecordError;
 use flow::crew::StageFailure;
 use loads::tape::TapeBenchError;
 use observe::capture::record::CaptureRecordError;
-use report::escape::escape;
 use report::run_record::RunRecordError;
 use runs::backup::{BackupError, Unfinished};
 use runs::list::ListError;
@@ -147,7 +147,7 @@ impl From<BackupError> for Failure {
                  kept; --force puts it in its place all the same"
             )),
             BackupError::RingTooSmall { block_bytes, .. } => {
-                let least = report::format::size(8 * *block_bytes as u64);
+                let least = base::format::size(8 * *block_bytes as u64);
                 Some(format!("--ring of at least {least}, or smaller blocks with --block-size"))
             }
             BackupError::Engine(_) => Some(NO_URING.to_owned()),

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use base::escape::{Printable, escape};
 use base::finding::Certainty;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation;
-use report::escape::{Printable, escape};
 use report::summary::RunSummary;
 use report::verdict::{State, Verdict};
 use runs::selection::NotFound;

@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use base::escape::escape;
+use base::format::{count, counted, duration, size};
 use clap::Args;
 use device::source::SourceError;
 use flow::cancel::Cancel;
-use report::escape::escape;
-use report::format::{count, counted, duration, size};
 use runs::origin::Origin;
 use runs::selection::{NotFound, Selection};
 use serde_json::{Value, json};

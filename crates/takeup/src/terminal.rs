@@ -13,14 +13,14 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use base::escape::{Printable, escape};
 use base::failures::lock;
+use base::format::{count, counted, duration, percent, rate, size};
 use flow::account::Stage;
 use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
 use flow::run::RunReport;
 use host::counters::processor::ProcessorClock;
 use host::{DiskTime, DiskWatch};
-use report::escape::{Printable, escape};
-use report::format::{count, counted, duration, percent, rate, size};
 use report::summary::Warning;
 use report::table::Colour;
 use report::verdict::{Tally, Verdict};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use report::format::{rate, size};
+use base::format::{rate, size};
 use serde_json::{Value, json};
 
 /// The words for how sure the numbers are.

@@ -185,7 +185,7 @@ fn check_functions(path: &str, code: &str) -> Vec<Finding> {
     findings
 }
 
-/// What the product prints goes through `report::escape::Printable`, so that a terminal obeys
+/// What the product prints goes through `base::escape::Printable`, so that a terminal obeys
 /// nothing of it.
 fn check_printers(path: &str, code: &str) -> Vec<Finding> {
     let Some(product) = product(path, code) else { return Vec::new() };

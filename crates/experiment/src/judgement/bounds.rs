@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use base::finding::{Certainty, Finding, Unit};
-use report::format::{duration, rate};
+use base::format::{duration, rate};
 
 use super::{Judgement, Recommendation, Sentence, Subject, Verdict, rules};
 use crate::record::{Cell, Factor, RunRecord, Value, shown_cell};

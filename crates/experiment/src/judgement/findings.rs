@@ -103,7 +103,7 @@ impl Seen {
         else {
             return found;
         };
-        let size = report::format::size(request as u64);
+        let size = base::format::size(request as u64);
         let mut say = |rule, text: String| {
             found.push(
                 Finding::new(rule, Certainty::Measured, text)
@@ -178,8 +178,8 @@ fn printed_rates(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
             format!(
                 "{}: {} was printed, but size / time is {} ({:+.0} %): size / time is used",
                 shown_cell(&run.cell, factors),
-                report::format::rate(printed),
-                report::format::rate(computed),
+                base::format::rate(printed),
+                base::format::rate(computed),
                 apart * 100.0
             )
         })
@@ -203,7 +203,7 @@ fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     let again = runs.iter().filter(|run| run.measures.contains_key(AGAIN)).count() as u64;
     let all = runs.len();
     let Some(first) = hit.first() else {
-        let counted = report::format::counted(again, "run", "runs");
+        let counted = base::format::counted(again, "run", "runs");
         return (again > 0).then(|| {
             format!("other programs disturbed {counted} of {all}: run again, and undisturbed then")
         });
@@ -218,7 +218,7 @@ fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
         None => format!("up to {percent:.0} % of the cores"),
     });
     let disk = most(DISK).map(|bytes| {
-        format!("up to {} on the disk during a run", report::format::size(bytes as u64))
+        format!("up to {} on the disk during a run", base::format::size(bytes as u64))
     });
     let what: Vec<String> = cores.into_iter().chain(disk).collect();
     let repeated = match again {
@@ -311,7 +311,7 @@ fn short_runs(runs: &[RunRecord]) -> Option<String> {
     } else {
         "longer ones scatter less, and what a start takes is less of them"
     };
-    Some(format!("a typical run took {} only: {longer}", report::format::duration(typical)))
+    Some(format!("a typical run took {} only: {longer}", base::format::duration(typical)))
 }
 
 /// Whether the system as a whole became faster or slower: a line through the runs in their order,

@@ -12,8 +12,8 @@ use super::{
     CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict, rules,
 };
 use crate::record::{Cell, Factor, Level, RunRecord, Value, shown_cell};
-use report::format::rate;
-use report::rounding::Rounding;
+use base::format::rate;
+use base::rounding::Rounding;
 use statistics::curve::PhysicalLimit;
 use statistics::mean;
 
@@ -194,8 +194,8 @@ fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
         "what to set: every run fits into the drive's buffer ({}), so that rates are those of the \
          way to the drive and of a filemark, not of the tape: not settled; runs of {} and more \
          (--length) would tell",
-        report::format::size(buffer),
-        report::format::size(BUFFERS * buffer),
+        base::format::size(buffer),
+        base::format::size(BUFFERS * buffer),
     );
     let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text).with_number(
         "buffer",
@@ -246,10 +246,10 @@ fn filling(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec
             "{load}block size: {names} may be as fast in a long backup: the drive's buffer ({}) is \
              filled before its tape moves, which takes up to {:.0} % of runs of {}; runs of {} and \
              more (--length) would tell",
-            report::format::size(held_bytes.round() as u64),
+            base::format::size(held_bytes.round() as u64),
             100.0 * share,
-            report::format::size(run_bytes.round() as u64),
-            report::format::size((2.0 * held_bytes / least).round() as u64),
+            base::format::size(run_bytes.round() as u64),
+            base::format::size((2.0 * held_bytes / least).round() as u64),
         );
         let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text)
             .with_number("buffer", held_bytes, Unit::Bytes)
@@ -273,7 +273,7 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
         format!(
             "the synchronising filemark behind each file costs less than half a per cent ({} \
              on average)",
-            report::format::duration(seconds.max(0.0))
+            base::format::duration(seconds.max(0.0))
         )
     } else {
         let higher = match ratio {
@@ -285,7 +285,7 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
         format!(
             "the synchronising filemark behind each file takes {} on average: without it the \
              rates would {higher}, with data still in the drive's buffer",
-            report::format::duration(seconds),
+            base::format::duration(seconds),
         )
     };
     let finding = Finding::new(&rules::FILEMARK, Certainty::Measured, text)

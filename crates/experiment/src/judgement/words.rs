@@ -25,10 +25,10 @@ use super::{rules, tape};
 use crate::quantities::{self, title};
 use crate::record::{Cell, Factor, Level, Role, RunRecord, Value, shown_cell};
 use base::finding::{Certainty, Finding, Unit};
+use base::rounding::Rounding;
 use curve::{Curve, between};
 use joint::{conditions, joint_effects, turned};
 use once::repeats;
-use report::rounding::Rounding;
 use statistics::interval::Interval;
 
 /// What to set, what it brings and costs, and what the numbers say about the hardware.
@@ -200,7 +200,7 @@ fn one_for_all(common: &Common, factors: &[Factor], judgement: &Judgement) -> Op
     let share = (common.share * 100.0).floor();
     let serves = common.mean_share >= SERVES_SHARE;
     let text = if !serves {
-        let mean = report::format::percent(common.mean_share);
+        let mean = base::format::percent(common.mean_share);
         format!(
             "no setting serves every load: the one with which the worst load loses least, \
              {settings}, gives {worst} {mean} of its rate with {own_shown}"

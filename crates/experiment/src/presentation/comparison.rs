@@ -4,9 +4,9 @@ use super::settled;
 use crate::compare::{Comparison, Pair};
 use crate::judgement::Options;
 use crate::record::{Experiment, Value, shown_cell};
-use report::escape::escape_controls;
+use base::escape::escape_controls;
+use base::format::counted;
 use report::figure::forest::{Forest, RATES, Row};
-use report::format::counted;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
 

@@ -3,7 +3,7 @@
 use crate::judgement::Judgement;
 use crate::record::{Experiment, RunRecord, shown_cell};
 use crate::record::{PipeUse, ProgramUse};
-use report::format::size;
+use base::format::size;
 use report::page::{Cells, PageTable};
 use statistics::mean;
 

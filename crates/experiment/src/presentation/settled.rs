@@ -4,7 +4,7 @@
 use crate::judgement::{Effect, Judgement, Options, Recommendation, Verdict};
 use crate::quantities::title;
 use crate::record::{Experiment, shown_cell};
-use report::calendar::time_text;
+use base::calendar::time_text;
 use report::figure::forest::{Forest, RATES, Row, Settled};
 use report::page::Section;
 use statistics::interval::Interval;

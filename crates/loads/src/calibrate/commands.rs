@@ -8,8 +8,8 @@ use super::curve::{Curve, Step};
 use super::estimate::Estimate;
 use super::written::{Group, Written, block_range};
 use super::{COMMAND, Finding, HOST, Reach, TELLING, not_told};
+use base::rounding::Rounding;
 use experiment::record::Cell;
-use report::rounding::Rounding;
 use statistics::curve::Model;
 use statistics::curve::known::Known;
 use statistics::interval::Interval;
@@ -79,7 +79,7 @@ impl Sweep<'_> {
             _ => (model.bytes_per_second, known.bytes_per_second),
         };
         if !value.is_finite() || interval.high > TELLING * interval.low {
-            let least = report::format::rate(interval.low);
+            let least = base::format::rate(interval.low);
             let why = format!("at least {least}: larger blocks would tell what it comes to");
             return Err(not_told(HOST, why).within(Reach::AtLeast(interval.low.max(0.0) as u64)));
         }

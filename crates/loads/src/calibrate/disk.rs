@@ -22,8 +22,8 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use base::format::{duration, rate};
 use model::disk::DiskParameters;
-use report::format::{duration, rate};
 
 use super::curve::{Curve, Step};
 use super::estimate::{Estimate, by_repeat};

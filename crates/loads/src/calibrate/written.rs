@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use report::format::size;
+use base::format::size;
 
 use super::estimate::{Estimate, by_repeat};
 use crate::tape::SOURCE_HELD;

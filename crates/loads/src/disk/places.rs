@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use report::format::binary_size;
+use base::format::binary_size;
 
 use super::DiskError;
 use super::job::{Beside, Job, JobError, LINE_BYTES_MAX, Room, Section};

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use report::format::size;
+use base::format::size;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 

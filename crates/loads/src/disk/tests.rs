@@ -44,7 +44,7 @@ fn the_time_of_runs_is_forecast() {
         |repeats_min, budget_seconds| Stop { repeats_min, budget_seconds, ..Stop::default() };
     let one = 10.0 + FIO_START_SECONDS;
     let said = foretold(4, 10.0, &stop(3, 600.0)).unwrap();
-    let all = report::format::duration(12.0 * one);
+    let all = base::format::duration(12.0 * one);
     assert!(said.starts_with(&format!("3 repeats of 4 combinations take {all} or more")), "{said}");
     assert!(said.ends_with(" each"), "{said}");
     let said = foretold(4, 10.0, &stop(5, 60.0)).unwrap();

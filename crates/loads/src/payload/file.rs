@@ -63,12 +63,12 @@ impl FileData {
         match &self.from {
             From::File(_) => vec![format!(
                 "{path} is larger than {} and read while it is written: that may be the limit",
-                report::format::size(MEMORY_BYTES_MAX)
+                base::format::size(MEMORY_BYTES_MAX)
             )],
             From::Memory { content, .. } if (content.len() as u64) < SHORT_BYTES => vec![format!(
                 "{path} has only {}, which come again and again: such data may compress better \
                  than the file",
-                report::format::size(content.len() as u64)
+                base::format::size(content.len() as u64)
             )],
             From::Memory { .. } => Vec::new(),
         }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use archive::member::{Kind, Member, Timestamp};
 use base::failures::with_causes;
+use base::format::counted;
 use device::file::{cached_bytes, drop_cached};
-use report::format::counted;
 use rustix::io::Errno;
 use tree::{
     Accounts, Attributes, Capture, CaptureOptions, Captured, Capturer, FileSystems, Identity, Item,

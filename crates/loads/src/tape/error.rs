@@ -4,12 +4,12 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
+use base::format::size;
 use device::tape::limits::BlockSizeError;
 use device::tape::{CompressionError, OpenError, TapeError};
 use device::target::TargetError;
 use flow::cancel::Stopped;
 use flow::sink::WriteError;
-use report::format::size;
 
 use crate::payload::PayloadError;
 use experiment::record::CellError;
@@ -207,7 +207,7 @@ impl TapeBenchError {
 /// A size, with all its digits where the other one would read the same.
 fn told_apart(bytes: u64, other: u64) -> String {
     match size(bytes) {
-        same if same == size(other) => format!("{} bytes", report::format::count(bytes)),
+        same if same == size(other) => format!("{} bytes", base::format::count(bytes)),
         own => own,
     }
 }

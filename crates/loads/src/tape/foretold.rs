@@ -1,9 +1,9 @@
 //! What can be said of an experiment before its first run: how long it takes at the least, how many
 //! repeats the budget gives, and which runs say more of the drive's buffer than of its tape.
 
+use base::format::{counted, duration, rate, size};
 use model::program::{self, Copy, Ratio};
 use model::tape::TapeModel;
-use report::format::{counted, duration, rate, size};
 
 use super::drive::Rates;
 use super::job::{Operation, TapeJob};

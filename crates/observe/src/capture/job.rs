@@ -29,9 +29,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use base::format::{binary_size, count, counted, size};
 use loads::disk::safety::SafetyError;
 use loads::disk::{DiskError, fio_name};
-use report::format::{binary_size, count, counted, size};
 
 use self::group::Group;
 use self::section::{Part, Section};

@@ -1,9 +1,9 @@
 //! A profile as text and as a document of JSON: whoever recorded or imported it, it is shown alike.
 
+use base::escape::escape_controls;
 use base::finding::Finding;
-use report::escape::escape_controls;
+use base::format::{binary_size, count, counted, duration, percent, size};
 use report::findings::list;
-use report::format::{binary_size, count, counted, duration, percent, size};
 use report::table::{Align, Colour, Emphasis, Table};
 use serde::Serialize;
 

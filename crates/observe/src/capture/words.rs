@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::finding::{Certainty, Finding, Rule, Severity, Unit};
-use report::format::{binary_size, count, counted, duration, percent};
+use base::format::{binary_size, count, counted, duration, percent};
 
 use super::operation::{Engine, FileKind};
 use super::profile::{Class, Cost, FileProfile, Profile};

@@ -8,7 +8,7 @@ mod tape;
 mod words;
 
 use base::finding::{Certainty, Finding, Severity, Unit};
-use report::format::{duration, percent, rate, size};
+use base::format::{duration, percent, rate, size};
 use serde::Serialize;
 
 use super::{Look, Stage, line, rules};

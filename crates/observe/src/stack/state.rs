@@ -117,7 +117,7 @@ pub(super) fn array(layer: &Layer) -> Vec<Finding> {
     let what = if !failed.is_empty() {
         Some(format!("{name} works without {}", failed.join(", ")))
     } else if missing > 0 {
-        let members = report::format::counted(missing, "member", "members");
+        let members = base::format::counted(missing, "member", "members");
         Some(format!("{name} works without {members}"))
     } else {
         pool_state.filter(|it| *it != "ONLINE").map(|state| format!("{name} is {state}"))

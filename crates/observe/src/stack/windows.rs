@@ -1,8 +1,8 @@
 //! Read-ahead: set where it does nothing, too small for what is read, or very large.
 
 use base::finding::{Certainty, Finding, Unit};
+use base::format::binary_size as size;
 use host::stack::{Kind, Layer, Stack, VxfsReadAhead};
-use report::format::binary_size as size;
 
 use super::{rules, told};
 

@@ -106,9 +106,9 @@ fn other_commands(drive: &TapeInterval) -> Option<Finding> {
 fn pace(drive: &TapeInterval) -> Option<Finding> {
     let data = data_percent(drive);
     let while_moving = kib_per_second(drive) * 1024.0 / (data / 100.0).max(1e-9);
-    let rate = report::format::rate(kib_per_second(drive) * 1024.0);
+    let rate = base::format::rate(kib_per_second(drive) * 1024.0);
     if data >= MOVING_PERCENT && block_kib(drive) >= SMALL_KIB && while_moving < STREAMING_LEAST {
-        let moving = report::format::rate(while_moving);
+        let moving = base::format::rate(while_moving);
         let what = format!("the drive stops and starts: {moving} while it has a command");
         let why = "no drive streams as slowly";
         let finding = Finding::new(&rules::TAPE_STOPS, Certainty::Inferred, what).because(why);
@@ -137,7 +137,7 @@ fn pace(drive: &TapeInterval) -> Option<Finding> {
 fn waits(drive: &TapeInterval) -> Option<Finding> {
     let stuck = drive.stuck;
     (stuck.intervals >= WAITS_INTERVALS && stuck.seconds >= WAITS_SECONDS).then(|| {
-        let time = report::format::duration(stuck.seconds);
+        let time = base::format::duration(stuck.seconds);
         let what = format!("a command is under way, and none has ended for {time}");
         let why = "it winds, loads or erases, which takes minutes, or it hangs";
         Finding::new(&rules::TAPE_WAITS, Certainty::Measured, what)

@@ -4,7 +4,7 @@ use flow::bottleneck::{Analysis, Cause, RATE_LIMITED_STAGE, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use super::{is_mostly_flushing, is_of_small_files, others_on_disk};
-use crate::format::{counted, percent};
+use base::format::{counted, percent};
 
 /// Less of a run is no gain.
 const GAIN_WORTH_NAMING: f64 = 0.05;

@@ -1,6 +1,6 @@
 //! An axis of time of day: marks at round times, in UTC, so few that they do not touch.
 
-use crate::calendar::time_text;
+use base::calendar::time_text;
 
 /// Steps between two marks, in seconds.
 const STEPS: [i64; 19] = [

@@ -1,13 +1,13 @@
 //! A capture as one page of HTML: calls above, devices below.
 
 use base::finding::Finding;
+use base::format::{count, counted, duration, percent};
 use observe::capture::presentation::{COLUMNS, cells, class_name, gaps};
 use observe::capture::profile::FileProfile;
 use observe::capture::words::{findings, is_place};
 use observe::history::{DeviceHistory, History};
 use report::figure::Figure;
 use report::figure::spans::Spans;
-use report::format::{count, counted, duration, percent};
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::Align;
 

@@ -1,8 +1,8 @@
 //! The axis of time that everything on a page shares, and where on it something lies.
 
+use base::calendar::time_text;
+use base::format::duration;
 use observe::history::History;
-use report::calendar::time_text;
-use report::format::duration;
 
 /// A longest axis, in s: beyond what any record can have.
 const SECONDS_MAX: f64 = 1e12;

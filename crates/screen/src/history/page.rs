@@ -1,9 +1,9 @@
 //! A record as one page of HTML.
 
+use base::format::counted;
 use observe::history::{DeviceHistory, History, Spell};
 use report::figure::spans::{Lane, Span, Spans};
 use report::figure::{Axis, Figure, Group, Marks, Value};
-use report::format::counted;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 
 use super::series::{POINTS_MAX, Point, PointDirection, series};

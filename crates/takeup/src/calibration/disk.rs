@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use base::format::counted;
 use experiment::record::load;
 use loads::calibrate::disk::{DiskCalibration, DiskCalibrationError, calibrate, shown_bound};
 use model::disk::DiskParameters;
-use report::format::counted;
 use report::table::Colour;
 use serde_json::{Value, json};
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use archive::chunk::Compression;
+use base::escape::escape;
 use base::finding::Certainty;
 use clap::{Args, ValueEnum};
 use device::tape::DriveCompression;
@@ -14,7 +15,6 @@ use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation::Generation;
-use report::escape::escape;
 use report::streaming::TapeSummary;
 use report::verdict::{State, Verdict, no_file};
 use runs::backup::{BackupOptions, Refill, Shrinking, backup};

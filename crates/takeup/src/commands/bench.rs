@@ -13,6 +13,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use base::escape::escape_path;
+use base::format::counted;
 use clap::{Args, Subcommand};
 use experiment::judgement::{Judgement, judge};
 use experiment::plan::Plan;
@@ -20,8 +22,6 @@ use experiment::record::{Cell, Experiment, Factor, RecordError, RunFile, shown_c
 use experiment::run::{Ended, Executor, Parts, header, is_same, not_run};
 use flow::cancel::Cancel;
 use host::settings::GuardError;
-use report::escape::escape_path;
-use report::format::counted;
 use serde_json::json;
 
 use crate::failure::Failure;

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use archive::member::{Kind, Member};
+use base::calendar::time_text;
+use base::escape::{Printable, escape};
+use base::format::{counted, size};
 use clap::Args;
 use flow::cancel::Cancel;
 use flow::monitor::{Harm, Level, Monitor, Notice};
-use report::calendar::time_text;
-use report::escape::{Printable, escape};
-use report::format::{counted, size};
 use runs::list::{Detail, HeaderCheck, ListError, ListOptions, ListReport, ListWay, Listed, list};
 use runs::origin::Origin;
 use runs::read::ReadFailure;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use base::format::size;
 use clap::{Args, ValueEnum};
 use model::disk::DiskParameters;
 use model::engine::{Origin, Work};
@@ -23,7 +24,6 @@ use model::tape::maker::Maker;
 use model::tape::media::{MediumAccess, access};
 use model::tape::parameters::TapeParameters;
 use report::figure;
-use report::format::size;
 
 use super::sim::GenerationName;
 use crate::calibration::FromRuns;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use base::calendar::time_text;
 use observe::compare::Comparison;
 use observe::history::{DeviceHistory, Extent, History, Kind, NumberRange, Spell};
 use observe::record::{LeftOut, RecordError, RecordReader};
-use report::calendar::time_text;
 use screen::history::{Point, series};
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub fn is_record(path: &Path) -> bool {
 pub fn extent(path: &Path) -> Result<Extent, Failure> {
     let extent = Extent::of(path).map_err(|error| record_failure(&error))?;
     if extent.readings < 2 || extent.seconds <= 0.0 {
-        let looks = report::format::counted(extent.readings, "look", "looks");
+        let looks = base::format::counted(extent.readings, "look", "looks");
         let message = format!("{} holds {looks}, and no interval between two", path.display());
         return Err(Failure::of(message, Some("`takeup watch --record` writes one each interval")));
     }

@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use base::format::{count, duration};
 use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
-use report::format::{count, duration};
 use runs::restore::{Checksums, RestoreError, RestoreOptions, Synchronise, restore};
 use runs::selection::Selection;
 use serde_json::json;

@@ -29,8 +29,8 @@ use crate::interrupt::listen;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
 use crate::terminal::to_standard_error;
-use report::escape::escape;
-use report::format::size;
+use base::escape::escape;
+use base::format::size;
 use report::table::Colour;
 
 /// Play a tape drive or a disk in a folder, true in time

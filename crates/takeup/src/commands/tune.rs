@@ -95,7 +95,7 @@ fn recovered() -> Result<usize, Failure> {
     let count = super::bench::recovered()
         .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))?;
     if count > 0 {
-        let settings = report::format::counted(count as u64, "setting", "settings");
+        let settings = base::format::counted(count as u64, "setting", "settings");
         crate::terminal::to_standard_error(&format!(
             "takeup: {settings} that a killed experiment had left put back\n"
         ));

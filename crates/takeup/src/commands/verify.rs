@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use base::escape::{escape, escape_path};
+use base::format::{count, counted};
 use clap::Args;
 use flow::cancel::Cancel;
-use report::escape::{escape, escape_path};
-use report::format::{count, counted};
 use report::verdict::{State, Verdict, no_file};
 use runs::verify::{
     Bounded, Differing, PageCache, Problem, ReadFrom, VerifyOptions, VerifyReport, verify,
@@ -230,7 +230,7 @@ fn origin(read_from: ReadFrom) -> String {
         ReadFrom::Disk => "it was read from the disk, past the page cache\n".to_owned(),
         ReadFrom::Partly { cached_bytes } => format!(
             "{} of it may have come from the page cache, which cannot let go of it here\n",
-            report::format::size(cached_bytes)
+            base::format::size(cached_bytes)
         ),
         ReadFrom::Unknown => "it may have come from the page cache: this kernel does not say \
                               whether that let go of it\n"

@@ -30,8 +30,8 @@ use screen::lines::Lines;
 use crate::failure::{Failure, with_causes};
 use crate::outcome::to_standard_output;
 use crate::terminal::{colour, to_standard_error};
-use report::escape::{Printable, escape, escape_path};
-use report::format::counted;
+use base::escape::{Printable, escape, escape_path};
+use base::format::counted;
 use report::table::Colour;
 
 /// Show what block devices do, and say what the numbers mean

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use base::escape::escape_controls;
+use base::names::meant;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use report::escape::escape_controls;
-use report::names::meant;
 
 use super::{FAILED, Failure, with_causes};
 

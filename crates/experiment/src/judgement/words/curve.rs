@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use base::finding::{Certainty, Finding, Unit};
-use report::format::{counted, rate};
-use report::rounding::Rounding;
+use base::format::{counted, rate};
+use base::rounding::Rounding;
 
 use super::super::tape::Drive;
 use super::super::{

@@ -5,8 +5,8 @@
 //! are those of runs of one file each, or of one run that is cut into more and more files.
 
 use base::finding::{Certainty, Finding, Unit};
-use report::format::duration;
-use report::rounding::Rounding;
+use base::format::duration;
+use base::rounding::Rounding;
 
 use super::super::{CellSummary, Judgement, Options, Sentence, Subject, Verdict, rules};
 use super::curve::{between, rate_within};

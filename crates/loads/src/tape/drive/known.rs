@@ -2,10 +2,10 @@
 //! medium takes, what filemarks and winding take. A virtual drive says what it is set to; of a real
 //! one its logs tell some, and the table of generations the rest.
 
+use base::format::size;
 use device::tape::{Compression, DriveCompression, Tape};
 use model::tape::generation::Generation;
 use model::tape::parameters::TapeParameters;
-use report::format::size;
 use serde_json::Value;
 
 use super::super::TapeBenchError;

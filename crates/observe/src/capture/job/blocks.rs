@@ -1,6 +1,6 @@
 //! Sizes of requests as `bs` and `bssplit`, in whole per cents.
 
-use report::format::{count, counted};
+use base::format::{count, counted};
 
 use super::bytes;
 use super::group::Group;

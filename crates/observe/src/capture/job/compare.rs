@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use report::format::percent;
+use base::format::percent;
 use serde::Serialize;
 
 use super::super::operation::Engine;

@@ -1,6 +1,6 @@
 //! How large the files of a section are, what was in them before, and how much of them it does.
 
-use report::format::count;
+use base::format::count;
 
 use super::super::profile::Class;
 use super::blocks::fio_size;

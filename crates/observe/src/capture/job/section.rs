@@ -8,7 +8,7 @@
 //! files syncs the one that it is at; and it divides by zero (SIGFPE) where a section has both
 //! `rate_process=poisson` and syncs.
 
-use report::format::{count, counted, percent};
+use base::format::{count, counted, percent};
 
 use super::super::operation::{Engine, SyncCall};
 use super::super::profile::Class;

@@ -7,7 +7,7 @@
 //! captured; fio scatters its hot blocks over the file. Hot parts are told from hot blocks by that
 //! they alone bring the share.
 
-use report::format::percent;
+use base::format::percent;
 
 use super::group::Group;
 use super::whole;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use report::format::{counted, percent};
+use base::format::{counted, percent};
 use report::table::{Align, Colour, Emphasis, Table};
 
 use super::super::operation::Engine;

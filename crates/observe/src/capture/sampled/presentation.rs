@@ -1,9 +1,9 @@
 //! What was seen as text and as a document of JSON, which has the fields of a recording's.
 
+use base::escape::escape_controls;
 use base::finding::{Certainty, Finding, Severity, Unit};
-use report::escape::escape_controls;
+use base::format::{binary_size, count, counted, duration, percent, size};
 use report::findings::list;
-use report::format::{binary_size, count, counted, duration, percent, size};
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Map, Value, json};
 

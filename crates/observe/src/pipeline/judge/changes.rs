@@ -4,7 +4,7 @@
 //! next. Where that is not known, nothing is forecast.
 
 use base::finding::{Certainty, Finding, Unit};
-use report::format::{duration, percent, rate};
+use base::format::{duration, percent, rate};
 
 use super::super::{Stage, line, pace, rules};
 use super::words::{Parallel, does_not_share, faster_level, is_word_of, parallel};

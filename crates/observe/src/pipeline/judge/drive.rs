@@ -1,7 +1,7 @@
 //! The drive behind a pipeline: what it needs for all that it is given, whoever hands it over.
 
 use base::finding::{Certainty, Finding, Unit};
-use report::format::{duration, rate};
+use base::format::{duration, rate};
 
 use super::{Case, Predicted, line, rules};
 use crate::pipeline::Drive;

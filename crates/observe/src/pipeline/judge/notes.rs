@@ -2,7 +2,7 @@
 //! was too short or may not be looked at.
 
 use base::finding::{Certainty, Finding, Unit};
-use report::format::{binary_size, duration, percent};
+use base::format::{binary_size, duration, percent};
 
 use super::super::{Look, Pipe, Stage, rules};
 use super::words::{SHELLS, ignored_blocking};

@@ -169,7 +169,7 @@ impl Case<'_> {
                 .to_owned();
         }
         let stage = &self.look.stages[at];
-        let share = |seconds: f64| report::format::percent(self.share(seconds).min(1.0));
+        let share = |seconds: f64| base::format::percent(self.share(seconds).min(1.0));
         if self.is_read_ahead(at) {
             let reads = stage.device_seconds - stage.device_write_seconds;
             let read = stage.waits_for.first().map_or("its files", |wait| wait.what.as_str());

@@ -1,7 +1,7 @@
 //! Writes to a tape that are small: each costs the drive and the kernel a fixed time.
 
 use base::finding::{Certainty, Finding, Unit};
-use report::format::{binary_size, duration};
+use base::format::{binary_size, duration};
 
 use super::drive::KERNEL_SECONDS;
 use super::{Case, Predicted, line, rules};

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
+use base::escape::escape_path;
+use base::format::counted;
 use clap::{Args, ValueEnum};
 use experiment::plan::Plan;
 use experiment::record::{Factor, Level, Role};
@@ -11,8 +13,6 @@ use host::settings::{GuardError, Kind};
 use loads::disk::queue::{self, QueueError};
 use loads::disk::safety::{Permission, SafetyError};
 use loads::disk::{DiskError, DiskExecutor, JobError, RefusedLine, UserJob, Wanted, device_behind};
-use report::escape::escape_path;
-use report::format::counted;
 
 use super::options::{ExperimentArgs, factor, finish, numbers};
 use super::read::Pages;

@@ -4,10 +4,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use base::format::counted;
 use clap::Args;
 use experiment::import::{KNOWN_COLUMNS, Options, TABLE_BYTES_MAX, import};
 use experiment::record::{Experiment, Role, RunFile};
-use report::format::counted;
 use serde_json::json;
 
 use super::options::{bytes_or_zero, finish};

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use base::format::{counted, duration};
+use base::rounding::Rounding;
 use clap::Args;
 use experiment::plan::Plan;
 use experiment::power::{Noise, POWER, power, repeats_for, repeats_for_the_same, seen_with};
 use experiment::record::load;
-use report::format::{counted, duration};
-use report::rounding::Rounding;
 use serde_json::json;
 
 use super::options::{bytes_or_zero, finish};

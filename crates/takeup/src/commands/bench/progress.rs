@@ -3,9 +3,9 @@
 use std::cell::Cell as Shared;
 use std::io::IsTerminal;
 
+use base::format::{duration, rate};
 use experiment::record::{Factor, RunRecord, Value, shown_cell};
 use experiment::run::Observer;
-use report::format::{duration, rate};
 
 use super::options::ExperimentArgs;
 use crate::terminal::to_standard_error;
@@ -88,7 +88,7 @@ impl Observer for Progress<'_> {
         let what = match (run.speed(), &run.error) {
             (Some(_), _) if run.value == Value::Time => duration(run.seconds),
             (Some(speed), _) => format!("{} in {}", rate(speed), duration(run.seconds)),
-            (None, Some(error)) => report::escape::escape(error.as_bytes()),
+            (None, Some(error)) => base::escape::escape(error.as_bytes()),
             (None, None) => "nothing".to_owned(),
         };
         to_standard_error(&format!("takeup: {}: {what}\n", self.text(progress)));

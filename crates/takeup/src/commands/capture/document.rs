@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use base::calendar::time_text;
 use observe::capture::presentation;
 use observe::capture::record::{CaptureRecordError, Captured};
-use report::calendar::time_text;
 use report::run_record::RecordedStage;
 use screen::captured::Together;
 use screen::stages::Ran;

@@ -3,10 +3,10 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
+use base::escape::escape_controls;
+use base::format::{duration, percent};
 use loads::programs::Output;
 use observe::pipeline::Sampler;
-use report::escape::escape_controls;
-use report::format::{duration, percent};
 
 use crate::terminal::to_standard_error;
 

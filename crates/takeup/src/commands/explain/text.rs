@@ -1,10 +1,10 @@
 //! What was seen of a pipeline, for people.
 
+use base::escape::escape_controls;
+use base::format::{duration, percent};
 use observe::pipeline::judge::shown_bytes;
 use observe::pipeline::{Look, Stage};
-use report::escape::escape_controls;
 use report::findings;
-use report::format::{duration, percent};
 use report::table::{Align, Colour, Emphasis, Table};
 
 use super::{Run, Seen};

@@ -1,12 +1,12 @@
 //! A plan in words, as a document, and as charts.
 
+use base::format::{count, counted, duration, percent, rate, size};
 use experiment::record::binary_size;
 use model::plan::alternatives::{Alternative, Choices, Effort, best};
 use model::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
 use model::tape::generation::Generation;
 use model::tape::parameters::{Known, Origin, ParameterRow, TapeParameters};
 use report::figure::{Axis, Figure, Group, Marks, Place, Value as Point};
-use report::format::{count, counted, duration, percent, rate, size};
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
 

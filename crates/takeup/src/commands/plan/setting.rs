@@ -9,7 +9,7 @@ use experiment::quantities::Unit;
 use model::tape::parameters::TapeParameters;
 
 use crate::failure::Failure;
-use report::names::there_are;
+use base::names::there_are;
 
 use crate::quantity::{QuantityError, Rate, Size, seconds};
 

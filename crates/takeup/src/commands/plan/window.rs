@@ -1,9 +1,9 @@
 //! Whether a plan fits into the time that there is for it, and what would.
 
+use base::format::{duration, rate, size};
 use model::plan::alternatives::{Alternative, Effort};
 use model::plan::window::Needs;
 use model::plan::{Plan, Setup};
-use report::format::{duration, rate, size};
 use serde_json::{Value, json};
 
 /// The time that there is, and what it takes to end within it.

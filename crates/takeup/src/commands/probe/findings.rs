@@ -3,10 +3,10 @@
 //! Each rule looks at a survey and knows no device; nothing here is asked or changed.
 
 use base::finding::{Certainty, Finding, Rule, Severity, Unit};
+use base::format::{binary_size as block, rate};
 use device::tape::Compression;
 use device::tape::limits::{Found, LimitedBy, Limits, PREFERRED_BLOCK_BYTES};
 use device::tape::survey::{Answers, Readiness, Survey, options};
-use report::format::{binary_size as block, rate};
 
 use crate::outcome::certainty;
 use crate::virtual_drive::VirtualDrive;

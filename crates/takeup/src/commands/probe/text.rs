@@ -1,13 +1,13 @@
 //! A survey as lines: a name, a value, and behind them what stands out.
 
+use base::escape::escape;
 use base::finding::Finding;
+use base::format::{binary_size as block, rate, size};
 use device::tape::limits::{Found, LimitedBy, Way};
 use device::tape::survey::{Answers, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
 use model::tape::generation::{Generation, Steps};
-use report::escape::escape;
 use report::findings::list;
-use report::format::{binary_size as block, rate, size};
 
 use super::findings::recommended;
 use crate::virtual_drive::VirtualDrive;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use base::escape::escape;
 use base::finding::Finding;
+use base::format::{binary_size, counted, size};
 use host::stack::{Kind, Layer, Owner, Stack};
-use report::escape::escape;
 use report::findings::list;
-use report::format::{binary_size, counted, size};
 
 /// Lines are no longer, unless a word is.
 const WIDTH: usize = 80;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use base::escape::escape_path;
 use clap::{Args, ValueEnum};
 use model::disk::{DiskChanges, DiskParameters, PRESETS};
-use report::escape::escape_path;
 use report::table::Colour;
 use serde_json::json;
 use sim::mount::MountError;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use base::escape::escape;
+use base::format::duration;
 use clap::Args;
 use experiment::judgement::{KEEP, UNDO};
 use host::layers::Storage;
@@ -14,8 +16,6 @@ use host::settings::keep;
 use host::settings::limits::{Unfit, unfit};
 use host::settings::{Kind, Setting};
 use loads::disk::queue::settings_of;
-use report::escape::escape;
-use report::format::duration;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use base::escape::escape;
 use clap::Args;
 use experiment::judgement::UNDO;
 use host::settings::changes::{Change, ThisMachine};
-use report::escape::escape;
 use serde_json::{Value, json};
 
 use crate::commands::bench::{Form, finish};

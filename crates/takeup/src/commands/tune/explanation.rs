@@ -4,14 +4,14 @@
 //! reads two windows ahead of the reader, so a window of half of that is enough. How the windows
 //! grow and when the next one is asked for, `model::read_ahead` plays.
 
+use base::format::{rate, size};
+use base::rounding::Rounding;
 use experiment::judgement::Judgement;
 use experiment::record::{Level, binary_size};
 use host::layers::Storage;
 use host::stack::VxfsReadAhead;
 use model::disk::DiskParameters;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
-use report::format::{rate, size};
-use report::rounding::Rounding;
 use serde::Serialize;
 
 /// Windows that are under way when the reader waits.

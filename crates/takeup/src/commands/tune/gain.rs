@@ -1,9 +1,9 @@
 //! What a setting brings, in words and for documents: which level is recommended, or why none is.
 
+use base::rounding::Rounding;
 use experiment::judgement::{Advice, Judgement, Paid, Verdict};
 use experiment::quantities::Unit;
 use experiment::record::Level;
-use report::rounding::Rounding;
 use serde_json::{Value, json};
 
 /// What runs over the levels of one setting came to.

@@ -6,14 +6,14 @@ mod ending;
 use std::path::Path;
 use std::time::Instant;
 
+use base::format::{counted, duration};
+use base::rounding::Rounding;
 use experiment::judgement::{Judgement, Options, judge};
 use experiment::plan::Plan;
 use experiment::power::{Noise, repeats_for, seen_with};
 use experiment::record::{Experiment, RecordError, RunFile};
 use experiment::run::{Ended, Executor, Parts, header};
 use flow::cancel::Cancel;
-use report::format::{counted, duration};
-use report::rounding::Rounding;
 
 use crate::commands::bench::progress::Progress;
 use crate::failure::Failure;
@@ -216,7 +216,7 @@ fn foretell(noise: Option<&Noise>, extent: Extent, difference: f64, budget: Budg
         }
         Some(needed) if needed > *REPEATS.end() => format!(
             "; {worth} would take {} repeats, {}, and no more than {} are made",
-            report::format::count(needed),
+            base::format::count(needed),
             takes(needed),
             REPEATS.end()
         ),

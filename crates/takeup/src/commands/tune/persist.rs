@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use base::escape::escape;
 use clap::Args;
 use host::machine::Machine;
 use host::settings::changes::{FileState, Kept, ThisMachine, kept, remembered};
 use host::settings::keep::{Keep, Keeper, RULES, keeps, rules};
-use report::escape::escape;
 use serde_json::json;
 
 use super::apply::CONFIRM;

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use base::format::rate;
+use base::rounding::Rounding;
 use experiment::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
 use experiment::quantities::Unit;
 use experiment::record::{Level, RunRecord, Value as Compared, binary_size};
 use host::settings::Kind;
 use report::findings::lines_under_heads;
-use report::format::rate;
-use report::rounding::Rounding;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ impl Load {
         let finest = 10f64.powf((requests.max(1.0).log10()).floor() - 2.0) * 2.0;
         let half = half.max(finest);
         let digits = Rounding::within(requests - half, requests + half).number(requests);
-        digits.parse().map_or(digits.clone(), report::format::count)
+        digits.parse().map_or(digits.clone(), base::format::count)
     }
 }
 

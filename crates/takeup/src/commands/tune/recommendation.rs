@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use base::format::rate;
 use experiment::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
 use experiment::quantities::Unit;
 use experiment::record::{Level, Value as Compared, binary_size};
 use host::settings::Kind;
 use host::stack::VxfsReadAhead;
 use report::findings::lines_under_heads;
-use report::format::rate;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
 

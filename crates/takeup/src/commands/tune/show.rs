@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use base::escape::escape;
+use base::format::{counted, duration};
 use clap::Args;
 use experiment::judgement::UNDO;
 use host::settings::Pending;
 use host::settings::changes::{Change, Left, Now, Reverted, ThisMachine, Trial, look, remembered};
-use report::escape::escape;
-use report::format::{counted, duration};
 use serde_json::{Value, json};
 
 use super::apply::{CONFIRM, held, setting_name, step};

@@ -1,11 +1,11 @@
 //! An interval as a line of JSON.
 
+use base::calendar::time_text;
 use base::finding::Finding;
 use host::queue::Queue;
 use observe::columns::IostatObject;
 use observe::tapes::TapeInterval;
 use observe::watch::{DeviceInterval, InFlight, Interval, State};
-use report::calendar::time_text;
 use serde::Serialize;
 
 /// Fields are added, never renamed.
