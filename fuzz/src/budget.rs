@@ -8,7 +8,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use host::counters::processor::thread_ns;
+use machine::counters::processor::thread_ns;
 
 /// Bytes that any input may take, 16 MiB of them the largest block of a tape; and for each of its
 /// bytes.

@@ -6,7 +6,7 @@
 use archive_fuzz::budget::Budget;
 use loads::disk::fio::FioRun;
 use experiment::observed::{Measures, put_direction};
-use host::counters::disk::{DiskCounters, parse};
+use machine::counters::disk::{DiskCounters, parse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -19,7 +19,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use archive::chunk::{ChunkCompressor, Compression};
-use host::counters::processor::thread_ns;
+use machine::counters::processor::thread_ns;
 use zstd::zstd_safe::{CCtx, CParameter, Strategy, compress_bound};
 
 /// What one variant does to one chunk: the length of its output.

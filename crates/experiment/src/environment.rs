@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use host::layers::Storage;
-use host::machine::Machine;
-use host::settings::keep::{keeper, lasting_name};
-use host::settings::{Kind, Setting, chosen};
+use machine::Machine;
+use storage::layers::Storage;
+use storage::settings::keep::{keeper, lasting_name};
+use storage::settings::{Kind, Setting, chosen};
 
 /// Settings of a block device's queue that change results.
 const QUEUE_SETTINGS: &[&str] = &[
@@ -99,7 +99,7 @@ pub fn of_restart(kind: Kind, settings: &[Setting]) -> Option<(String, String)> 
     let words = settings.iter().map(|setting| keeper(&machine, setting).words());
     let found = words.max_by_key(|words| match words.as_str() {
         "udev" => 0,
-        words if host::settings::keep::why_not_kept(words).is_none() => 1,
+        words if storage::settings::keep::why_not_kept(words).is_none() => 1,
         _ => 2,
     })?;
     Some((kept_by(kind.file_name()), found))

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use host::counters::disk::{Direction, DiskCounters};
-use host::counters::memory::reclaimed_pages;
-use host::counters::processor::process_ns;
-use host::layers::Storage;
+use machine::counters::disk::{Direction, DiskCounters};
+use machine::counters::memory::reclaimed_pages;
+use machine::counters::processor::process_ns;
+use storage::layers::Storage;
 
 /// The state before a run.
 #[derive(Debug)]

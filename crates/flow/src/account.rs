@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use host::counters::processor::{ThreadSchedule, thread_ns};
+use machine::counters::processor::{ThreadSchedule, thread_ns};
 
 use crate::run::{StageKind, StageReport};
 use crate::series::{Series, StageSeries};

@@ -15,13 +15,13 @@ use std::time::Instant;
 
 use experiment::observed::{About, Before};
 use flow::cancel::Cancel;
-use host::layers::Storage;
 use loads::read::{Cache, Engine, Pages, Reading, Watched, read};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use statistics::bytes_over_time::SeriesRecorder;
 use statistics::histogram::Histogram;
 use statistics::ratio::paired;
+use storage::layers::Storage;
 
 const REQUESTS: u32 = 10_000_000;
 /// As `takeup bench read` reads without being told.

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flow::cancel::Cancel;
-use host::layers::{Layer, Storage};
+use storage::layers::{Layer, Storage};
 
 use crate::memory;
 use crate::read::Pages;

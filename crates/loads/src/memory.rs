@@ -9,7 +9,7 @@
 
 use flow::cancel::Cancel;
 use flow::ring::{RingOptions, ring};
-use host::counters::memory::Memory;
+use machine::counters::memory::Memory;
 
 use experiment::environment::is_memory_given_back;
 

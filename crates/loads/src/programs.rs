@@ -20,8 +20,8 @@ use std::time::Instant;
 
 use device::tape::st::TapeFolder;
 use flow::cancel::Cancel;
-use host::counters::disk::DiskCounters;
-use host::layers::Storage;
+use machine::counters::disk::DiskCounters;
+use storage::layers::Storage;
 
 use crate::tape::counters::{Counters as DriveCounters, StatusFile};
 use experiment::environment;

@@ -22,10 +22,10 @@ use std::time::Instant;
 
 use device::file::{DirectAlignment, cached_bytes, drop_cached};
 use flow::cancel::Cancel;
-use host::layers::Storage;
-use host::settings::{Guard, GuardError, Kind, Setting, read_ahead_value};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
+use storage::layers::Storage;
+use storage::settings::{Guard, GuardError, Kind, Setting, read_ahead_value};
 
 use crate::memory;
 use experiment::environment;
@@ -96,7 +96,7 @@ impl ReadExecutor {
     /// Opens everything that a plan names and remembers every read-ahead it is going to change.
     ///
     /// The file `journal` keeps the values to be put back, and has to be where others cannot write;
-    /// see [`host::settings`]. Without one no read-ahead is changed.
+    /// see [`storage::settings`]. Without one no read-ahead is changed.
     pub fn new(plan: &Plan, journal: Option<&Path>) -> Result<ReadExecutor, ReadError> {
         let subjects: Result<Vec<Subject>, ReadError> =
             plan.paths.iter().map(|path| Subject::open(Path::new(path))).collect();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use host::counters::CounterError;
+use machine::counters::CounterError;
 
 use crate::Reading;
 use crate::history::{keep_looks, take_looks};
@@ -184,13 +184,13 @@ fn bound(looks: &mut Vec<u32>) {
 
 #[cfg(test)]
 mod tests {
-    use host::counters::disk::DiskRow;
+    use machine::counters::disk::DiskRow;
 
     use super::*;
 
     fn reading(number: u32, devices: usize, looks: &[u32]) -> Reading {
         let text = format!("8 0 sda {number} 0 0 0 0 0 0 0 0 0 0");
-        let row = host::counters::disk::rows(text.as_bytes()).unwrap().remove(0);
+        let row = machine::counters::disk::rows(text.as_bytes()).unwrap().remove(0);
         let named = |at: usize| DiskRow { name: format!("d{at}"), ..row.clone() };
         Reading {
             at_seconds: f64::from(number),

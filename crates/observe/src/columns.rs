@@ -5,7 +5,7 @@
 //! the last digit. Where its clock has hundredths of a second, an interval here may be any number
 //! of them.
 
-use host::counters::disk::{Direction, DiskCounters};
+use machine::counters::disk::{Direction, DiskCounters};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What one direction did.

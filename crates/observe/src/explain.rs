@@ -9,7 +9,7 @@ mod shape;
 mod tests;
 
 use base::finding::{Certainty, Finding, Severity, Unit};
-use host::queue::Queue;
+use storage::queue::Queue;
 
 use crate::rules;
 use crate::watch::{DeviceInterval, State};

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use base::finding::Rule;
-use host::queue::Queue;
+use storage::queue::Queue;
 
 use crate::Reading;
 use crate::columns::Columns;

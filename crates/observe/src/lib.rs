@@ -21,14 +21,13 @@ pub mod live;
 pub mod pipeline;
 pub mod record;
 pub mod rules;
-pub mod stack;
 pub mod tapes;
 pub mod watch;
 
 use std::collections::BTreeMap;
 
-use host::counters::disk::DiskRow;
-use host::queue::Queue;
+use machine::counters::disk::DiskRow;
+use storage::queue::Queue;
 
 use crate::tapes::TapeCounters;
 

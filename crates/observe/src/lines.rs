@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
 
-use host::counters::CounterError;
-use host::counters::disk::{self, DiskRow};
-use host::queue::Queue;
+use machine::counters::CounterError;
+use machine::counters::disk::{self, DiskRow};
 use serde::{Deserialize, Serialize};
+use storage::queue::Queue;
 
 use crate::Reading;
 use crate::record::LineError;

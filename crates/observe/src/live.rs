@@ -9,9 +9,9 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use host::counters::CounterError;
-use host::counters::disk::{self, DiskRow};
-use host::queue::{self, Queue};
+use machine::counters::CounterError;
+use machine::counters::disk::{self, DiskRow};
+use storage::queue::{self, Queue};
 
 use crate::Reading;
 use crate::tapes;

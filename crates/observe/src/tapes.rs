@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 
 use base::finding::Finding;
-use host::counters::tape::Statistics;
+use machine::counters::tape::Statistics;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{Columns, DirectionColumns};

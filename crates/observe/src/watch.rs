@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::finding::Finding;
-use host::counters::disk::{DiskCounters, DiskRow};
-use host::queue::Queue;
+use machine::counters::disk::{DiskCounters, DiskRow};
+use storage::queue::Queue;
 
 use crate::Reading;
 use crate::columns::Columns;

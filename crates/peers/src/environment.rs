@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
-use host::counters::memory::Memory;
-use host::layers::Storage;
-use host::mounts;
+use machine::counters::memory::Memory;
+use machine::mounts;
+use storage::layers::Storage;
 
 /// Looks at the machine: what `bench` keeps of one, the file system of `folder`, which holds the
 /// data, and the versions of all programs; `takeup` is the product's binary.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use host::counters::processor::MachineTime;
+use machine::counters::processor::MachineTime;
 use serde::{Deserialize, Serialize};
 
 use crate::contenders::Clock;

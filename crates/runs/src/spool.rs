@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 
-use host::unnamed_file;
+use machine::unnamed_file;
 
 /// What is kept in memory before a temporary file is made, and between two writes to it.
 const MEMORY_BYTES: usize = 1 << 20;

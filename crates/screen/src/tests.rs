@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use host::counters::disk;
-use host::queue::Queue;
+use machine::counters::disk;
 use observe::Reading;
 use observe::record::RecordWriter;
 use observe::tapes::TapeCounters;
@@ -16,6 +15,7 @@ use ratatui::buffer::Cell;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 use report::table::Colour;
+use storage::queue::Queue;
 
 use crate::draw::{Look, draw};
 use crate::glyphs::Glyphs;

@@ -1,7 +1,7 @@
 //! Virtual devices as folders, for any program: FUSE.
 //!
 //! [`drive`] is the folder with a tape drive in it, [`disk`] that with a disk. What every such
-//! folder does with a request is in `folder`, how large one may be in `host::settings::fuse`.
+//! folder does with a request is in `folder`, how large one may be in `storage::settings::fuse`.
 //!
 //! Not here: the devices themselves, and the time that they take.
 

@@ -137,7 +137,7 @@ impl Changer {
     /// Runs a command with these variables.
     fn run_told(&self, command: &str, variables: &[(&str, &str)]) -> Result<(), ChangeError> {
         let child = Command::new("/bin/sh")
-            .args(["-c", &format!("{}{command}", host::open_files::shell_line())])
+            .args(["-c", &format!("{}{command}", machine::open_files::shell_line())])
             .stdin(Stdio::null())
             // What the shell starts has to end with it.
             .process_group(0)

@@ -102,7 +102,7 @@ impl Command {
 /// Runs what the arguments ask for.
 pub fn run(arguments: TakeupArgs) -> ExitCode {
     if arguments.command.moves_trees() {
-        host::open_files::raise();
+        machine::open_files::raise();
     }
     match arguments.command {
         Command::Backup(arguments) => backup::run(&arguments),

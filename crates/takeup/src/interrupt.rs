@@ -59,7 +59,7 @@ pub fn listen(wanted: &[c_int]) -> io::Result<Signals> {
 
 /// What the parent has asked for, from the mask `SigIgn` of proc_pid_status(5).
 fn is_hangup_ignored() -> bool {
-    let mask = host::processes::own_status("SigIgn");
+    let mask = machine::processes::own_status("SigIgn");
     let mask = mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
     mask & 1 << (SIGHUP - 1) != 0
 }

@@ -19,11 +19,11 @@ use base::format::{count, counted, duration, percent, rate, size};
 use flow::account::Stage;
 use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
 use flow::run::RunReport;
-use host::counters::processor::ProcessorClock;
-use host::{DiskTime, DiskWatch};
+use machine::counters::processor::ProcessorClock;
 use report::summary::Warning;
 use report::table::Colour;
 use report::verdict::{Tally, Verdict};
+use storage::{DiskTime, DiskWatch};
 
 use crate::failure::{Failure, without_error_numbers};
 use crate::options::CommonArgs;

@@ -38,7 +38,8 @@ pub struct VirtualDrive {
 impl VirtualDrive {
     /// The one whose tape file this is; `None` of a real drive, and of one that takes no time.
     pub fn of_tape(device: &str) -> Option<VirtualDrive> {
-        let status = host::small_file::regular(&Path::new(device).parent()?.join("status")).ok()?;
+        let status =
+            machine::small_file::regular(&Path::new(device).parent()?.join("status")).ok()?;
         let status: Value = serde_json::from_slice(&status).ok()?;
         status.get("drive")?;
         let number = |name: &str| status.get("time")?.get(name)?.as_u64();

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use host::processes::Process;
+use machine::processes::Process;
 
 use crate::error::TraceError;
 use crate::tracefs::Tracefs;

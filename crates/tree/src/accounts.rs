@@ -153,7 +153,7 @@ fn has_other_sources(switch: &[u8], database: &str) -> bool {
 }
 
 fn ask(database: &str, key: &str) -> Option<(Box<[u8]>, u32)> {
-    let asked = host::programs::command("getent").and_then(|mut getent| {
+    let asked = machine::programs::command("getent").and_then(|mut getent| {
         getent.args([database, "--", key]).stdin(Stdio::null()).stderr(Stdio::null()).output()
     });
     let output = asked.inspect_err(base::interruptible::remember_shortage).ok()?;

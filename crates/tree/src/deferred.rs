@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use base::interruptible::openat;
-use host::unnamed_file;
+use machine::unnamed_file;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, chmodat, fstat, statx};
 use rustix::io::Errno;
 

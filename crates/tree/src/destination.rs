@@ -345,6 +345,6 @@ fn root_is_empty(beneath: &Beneath) -> io::Result<bool> {
 /// files. Without /proc (or before Linux 4.7) the usual one is taken; the modes come out right
 /// because a file whose permissions are not sure is looked after with fchmod.
 fn umask() -> u32 {
-    let octal = host::processes::own_status("Umask");
+    let octal = machine::processes::own_status("Umask");
     octal.and_then(|octal| u32::from_str_radix(&octal, 8).ok()).unwrap_or(0o022)
 }

@@ -37,7 +37,7 @@ impl Subject {
             Subject::Sets => "tapeset",
             Subject::Flow => "flow",
             Subject::Backup => "runs",
-            Subject::Settings => "host",
+            Subject::Settings => "storage",
             Subject::Judgement => "experiment",
         }
     }
@@ -46,7 +46,7 @@ impl Subject {
     pub fn files(self) -> &'static [&'static str] {
         match self {
             Subject::Settings => {
-                &["crates/host/src/settings.rs", "crates/host/src/settings/**/*.rs"]
+                &["crates/storage/src/settings.rs", "crates/storage/src/settings/**/*.rs"]
             }
             Subject::Judgement => {
                 &["crates/experiment/src/judgement.rs", "crates/experiment/src/judgement/**/*.rs"]
@@ -66,7 +66,7 @@ impl Subject {
             Subject::Sets => &["--package", "tapeset", "--package", "runs", "--tests"],
             Subject::Flow => &["--package", "flow", "--tests"],
             Subject::Backup => &["--package", "runs", "--tests"],
-            Subject::Settings => &["--package", "host", "--tests"],
+            Subject::Settings => &["--package", "storage", "--tests"],
             Subject::Judgement => &["--package", "experiment", "--tests"],
         }
     }
@@ -79,7 +79,7 @@ impl Subject {
             (Subject::Sets, "runs lib runs" | "runs test backup" | "runs test reading") => {
                 &["tape", "sets"]
             }
-            (Subject::Settings, "host lib host") => &["settings"],
+            (Subject::Settings, "storage lib storage") => &["settings"],
             (Subject::Judgement, "experiment lib experiment") => &["judgement", "presentation"],
             _ => &[],
         }

@@ -3,8 +3,9 @@
 /// The floors of the product, the ground first. A crate names those on floors below its own.
 const FLOORS: &[&[&str]] = &[
     &["base"],
-    &["archive", "host", "model", "statistics"],
-    &["device", "trace"],
+    &["archive", "machine", "model", "statistics"],
+    &["storage", "trace"],
+    &["device"],
     &["tree", "flow", "sim"],
     &["report", "tapeset"],
     &["experiment", "runs"],
@@ -66,7 +67,7 @@ mod tests {
         );
         assert!(product("runs", "needs") && product("store", "flow") && product("flow", "store"));
         assert!(!product("xtask", "sim") && product("takeup", "xtask"));
-        assert!(!product("sim", "model") && product("model", "sim") && product("host", "flow"));
+        assert!(!product("sim", "model") && product("model", "sim") && product("machine", "flow"));
         assert!(refusal("runs", "sim", Use::Tests).is_none());
         assert!(refusal("runs", "xtask", Use::Tests).is_some());
     }

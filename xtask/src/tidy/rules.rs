@@ -226,7 +226,7 @@ fn check_programs(path: &str, text: &str, code: &str) -> Vec<Finding> {
         let argument = text.get(at..).unwrap_or_default().trim_start();
         !argument.starts_with("\"/")
     });
-    let message = "a program that is looked up: host::programs::command, or an absolute path";
+    let message = "a program that is looked up: machine::programs::command, or an absolute path";
     by_name.map(|at| Finding::new("program", path, source::line_of(code, at), message)).collect()
 }
 

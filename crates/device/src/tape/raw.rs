@@ -7,7 +7,7 @@
 
 use std::io;
 
-pub use host::counters::tape::Statistics;
+pub use machine::counters::tape::Statistics;
 
 use super::limits::Way;
 use super::sense::Sense;

@@ -19,9 +19,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use host::settings::fuse;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use storage::settings::fuse;
 
 pub use sysfs::TapeFolder;
 

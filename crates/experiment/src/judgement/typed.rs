@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use host::settings::keep::why_not_kept;
 use serde::Serialize;
+use storage::settings::keep::why_not_kept;
 
 use super::{Sentence, Subject};
 use crate::environment::{LASTING_PATH, kept_by};

@@ -11,8 +11,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use host::DiskWatch;
-use host::counters::processor::{ProcessorClock, children_ns};
+use machine::counters::processor::{ProcessorClock, children_ns};
+use storage::DiskWatch;
 
 use crate::record::RunRecord;
 

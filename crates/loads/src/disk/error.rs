@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use flow::cancel::Stopped;
-use host::layers::StorageError;
+use storage::layers::StorageError;
 
 use super::fio::FioError;
 use super::job::JobError;

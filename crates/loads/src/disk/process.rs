@@ -11,8 +11,8 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
 use flow::cancel::Cancel;
-use host::processes::huge_page_bytes;
-use host::programs;
+use machine::processes::huge_page_bytes;
+use machine::programs;
 
 use super::DiskError;
 use crate::programs::group::Group;

@@ -4,7 +4,7 @@
 //! stack: what device mapper and md have of them does nothing for requests. A multipath device is
 //! the exception: requests are made, joined and ordered in its own queue, and go from there past
 //! the schedulers of its paths (`blk_insert_cloned_request`, block/blk-mq.c). Read-ahead is that of
-//! the device that the file system lies on, see [`host::layers`].
+//! the device that the file system lies on, see [`storage::layers`].
 //!
 //! Nothing runs before every combination has been in force once: what the device does not offer, or
 //! takes another value for, is known then. A combination is left out where each of its levels is
@@ -13,15 +13,15 @@
 //! (udev, tuned) has made it a run of something else.
 //!
 //! What is written first, what the kernel sets anew by itself and how everything comes back also
-//! after a crash is [`host::settings`]'s business.
+//! after a crash is [`storage::settings`]'s business.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use host::layers::Storage;
-use host::settings::{Guard, GuardError, Kind, Setting, SettingError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use storage::layers::Storage;
+use storage::settings::{Guard, GuardError, Kind, Setting, SettingError};
 
 use experiment::plan::Plan;
 use experiment::quantities::title;

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use host::layers::Storage;
+use storage::layers::Storage;
 
 use experiment::observed::{About, Before, Measures};
 

@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flow::cancel::Cancel;
-use host::counters::processor::children_ns;
-use host::processes::{ProcessBytes, of_group};
+use machine::counters::processor::children_ns;
+use machine::processes::{ProcessBytes, of_group};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::error::ProgramsError;
@@ -215,7 +215,7 @@ impl Group {
             }
         };
         let start = |source| ProgramsError::Start { what: shell.clone(), source };
-        host::programs::shell(shell)
+        machine::programs::shell(shell)
             .map_err(start)?
             .args(arguments)
             .process_group(self.number())

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use host::pipes::{Holders, Number, Pipe, ends};
-use host::processes::{ProcessBytes, ProcessTimes, children, name};
+use machine::pipes::{Holders, Number, Pipe, ends};
+use machine::processes::{ProcessBytes, ProcessTimes, children, name};
 
 use experiment::record::{PipeUse, ProgramUse};
 

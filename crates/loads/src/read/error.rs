@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use host::layers::StorageError;
-use host::settings::GuardError;
+use storage::layers::StorageError;
+use storage::settings::GuardError;
 
 use super::engine::StreamError;
 use experiment::record::CellError;

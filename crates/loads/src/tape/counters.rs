@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use device::tape::scsi::log::SequentialAccess;
-use host::counters::tape::Statistics;
+use machine::counters::tape::Statistics;
 use serde_json::Value;
 
 use experiment::observed::Measures;
@@ -33,7 +33,7 @@ impl StatusFile {
 
     /// What it says now.
     pub(crate) fn read(&self) -> Option<Value> {
-        let text = host::small_file::regular(&self.path).ok()?;
+        let text = machine::small_file::regular(&self.path).ok()?;
         serde_json::from_slice(&text).ok()
     }
 }

@@ -15,9 +15,9 @@ use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::ring::Block;
 use flow::sink::{Sink, StreamSink};
-use host::layers::Storage;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use storage::layers::Storage;
 use tree::Identity;
 
 use super::TapeBenchError;

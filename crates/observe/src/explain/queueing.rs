@@ -29,8 +29,8 @@ pub(super) fn findings(device: &DeviceInterval) -> Option<Finding> {
         return None;
     }
     let queue = device.queue.as_ref();
-    let depth = queue.and_then(host::queue::Queue::depth).map(|depth| depth as f64);
-    let scheduled = queue.and_then(host::queue::Queue::scheduled_depth).map(|it| it as f64);
+    let depth = queue.and_then(storage::queue::Queue::depth).map(|depth| depth as f64);
+    let scheduled = queue.and_then(storage::queue::Queue::scheduled_depth).map(|it| it as f64);
     let length = device.columns.queue_length;
     let found = match (depth, scheduled) {
         (Some(depth), _) if length > ABOVE * depth => in_host(length, depth),

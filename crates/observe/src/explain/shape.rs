@@ -1,8 +1,8 @@
 //! What the requests of a device look like: joined, cut, as large as a window, or as made.
 
 use base::finding::{Certainty, Finding, Unit};
-use host::counters::disk::Direction;
-use host::queue::Queue;
+use machine::counters::disk::Direction;
+use storage::queue::Queue;
 
 use super::{REQUESTS_MIN, SHARE, kib, milliseconds, requests};
 use crate::columns::DirectionColumns;

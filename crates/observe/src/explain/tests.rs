@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use host::counters::disk::{Direction, DiskCounters, DiskRow};
-use host::queue::Queue;
+use machine::counters::disk::{Direction, DiskCounters, DiskRow};
+use storage::queue::Queue;
 
 use crate::Reading;
 use crate::rules;

@@ -1,6 +1,6 @@
 //! What a thread is doing, from the call that it waits in.
 
-use host::threads::Call;
+use machine::threads::Call;
 
 /// What a thread, or a whole stage, does at one moment. Where a stage has several threads the
 /// first of these that any of them does is what the stage does.

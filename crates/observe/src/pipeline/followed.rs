@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::time::Instant;
 
-use host::processes::{Ending, Process, ProcessBytes, ProcessTimes, children, name};
-use host::threads::{self, Call, Schedule};
+use machine::processes::{Ending, Process, ProcessBytes, ProcessTimes, children, name};
+use machine::threads::{self, Call, Schedule};
 
 use super::doing::{Doing, Opened, doing, moves_uncounted};
 use super::sampler::PROCESSES_MAX;

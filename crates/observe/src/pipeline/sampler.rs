@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-use host::counters::processor::{ProcessorClock, thread_ns};
-use host::pipes::{self, End, Holders, Side, ends};
-use host::processes::{Process, children};
-use host::threads;
+use machine::counters::processor::{ProcessorClock, thread_ns};
+use machine::pipes::{self, End, Holders, Side, ends};
+use machine::processes::{Process, children};
+use machine::threads;
 
 use super::followed::{AtPipes, Followed, Found, SPLICES};
 use super::{Look, Pipe, Stage};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use host::counters::disk::{DiskCounters, DiskRow};
+use machine::counters::disk::{DiskCounters, DiskRow};
 use serde::Serialize;
 
 use crate::tapes::TapeCounters;

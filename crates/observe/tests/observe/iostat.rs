@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use host::counters::disk::{Direction, DiskCounters, DiskRow, rows};
+use machine::counters::disk::{Direction, DiskCounters, DiskRow, rows};
 use observe::columns::{Columns, IostatObject};
 use serde_json::Value;
 

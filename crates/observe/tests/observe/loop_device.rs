@@ -36,7 +36,7 @@ impl Loop {
     pub fn set(&mut self, setting: &str, value: &str) {
         let path = Path::new("/sys/block").join(self.name()).join("queue").join(setting);
         let shown = fs::read_to_string(&path).unwrap();
-        let before = host::settings::chosen(shown.trim()).to_owned();
+        let before = storage::settings::chosen(shown.trim()).to_owned();
         fs::write(&path, value).unwrap_or_else(|error| panic!("{setting} {value}: {error}"));
         self.before.push((path, before));
     }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use host::counters::disk::{Direction, DiskCounters, DiskRow};
-use host::queue::Queue;
+use machine::counters::disk::{Direction, DiskCounters, DiskRow};
 use observe::Reading;
 use observe::columns::{Columns, printed};
 use observe::watch::{DeviceInterval, Watch};
+use storage::queue::Queue;
 use toml::Table;
 
 const PUBLISHED: &str = include_str!("../../../experiment/tests/published/block-device.toml");

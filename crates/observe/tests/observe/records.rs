@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use host::counters::disk::{Direction, DiskCounters, DiskRow};
-use host::queue::Queue;
+use machine::counters::disk::{Direction, DiskCounters, DiskRow};
 use observe::Reading;
 use observe::record::{RecordReader, RecordWriter};
 use observe::tapes::TapeCounters;
 use proptest::prelude::*;
+use storage::queue::Queue;
 
 fn rows() -> impl Strategy<Value = Vec<DiskRow>> {
     // Less than is left out as damage, whatever the row before it was.

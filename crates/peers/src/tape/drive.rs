@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use host::processes::ProcessTimes;
+use machine::processes::ProcessTimes;
 use serde_json::Value;
 
 use super::{DriveSetup, TapeRun, foretell};

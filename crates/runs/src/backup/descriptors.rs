@@ -48,7 +48,7 @@ impl InHand {
             placed_threads: PLACED_THREADS,
             look_ahead: LookAheadLimits::default(),
         };
-        let limit = host::open_files::limit();
+        let limit = machine::open_files::limit();
         let open = open_descriptors();
         let fitting = wanted.fit(limit.saturating_sub(open));
         if fitting != wanted {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use flow::account::{Account, State};
 use flow::cancel::{Cancel, Stopped};
-use host::counters::processor::{ThreadSchedule, thread_ns};
+use machine::counters::processor::{ThreadSchedule, thread_ns};
 
 use base::failures::lock;
 

@@ -35,10 +35,10 @@ use std::time::{Duration, Instant};
 
 use base::failures::lock;
 use fuser::{MountOption, Session, SessionUnmounter};
-use host::settings::fuse;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{OpenTreeFlags, open_tree};
+use storage::settings::fuse;
 
 pub use self::backing::{Access, Backing, BackingError};
 pub use self::loop_device::{LoopDevice, LoopError};
@@ -326,7 +326,7 @@ fn wait_until_gone(number: &str) -> io::Result<()> {
         let mut text = Vec::new();
         mounts.rewind()?;
         mounts.read_to_end(&mut text)?;
-        if host::mounts::parse(&text).iter().all(|mount| mount.device != number) {
+        if machine::mounts::parse(&text).iter().all(|mount| mount.device != number) {
             return Ok(());
         }
         let mut watched = [PollFd::new(&mounts, PollFlags::PRI | PollFlags::ERR)];

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use fuser::{
     Errno, FopenFlags, OpenFlags, ReplyData, ReplyEmpty, ReplyWrite, Session, SessionUnmounter,
 };
-use host::settings::fuse;
+use storage::settings::fuse;
 
 use super::folder::{Attributes, Files, Folder};
 use super::{MountAs, MountError, serve_at_once};

@@ -21,8 +21,8 @@ use experiment::plan::Plan;
 use experiment::record::{Cell, Experiment, Factor, RecordError, RunFile, shown_cell};
 use experiment::run::{Ended, Executor, Parts, header, is_same, not_run};
 use flow::cancel::Cancel;
-use host::settings::GuardError;
 use serde_json::json;
+use storage::settings::GuardError;
 
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
@@ -89,7 +89,7 @@ fn put_back() -> Result<Outcome, Failure> {
 
 /// Puts back what a killed experiment left; how many settings that were.
 pub fn recovered() -> Result<usize, GuardError> {
-    journal().map_or(Ok(0), |journal| host::settings::recover(&journal))
+    journal().map_or(Ok(0), |journal| storage::settings::recover(&journal))
 }
 
 /// Where changed settings are remembered: a place where others cannot write, and that a restart of

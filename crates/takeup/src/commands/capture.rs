@@ -22,8 +22,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use flow::cancel::Cancel;
-use host::counters::CounterError;
-use host::processes::ProcessTimes;
+use machine::counters::CounterError;
+use machine::processes::ProcessTimes;
 use observe::Reading;
 use observe::beside::Beside;
 use observe::capture::live::{Ended, Session};

@@ -275,7 +275,7 @@ fn seconds(ended: &Ended) -> Option<[f64; 2]> {
 
 /// Looks at what runs already.
 fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure> {
-    if host::processes::ProcessTimes::of(pid).is_none() {
+    if machine::processes::ProcessTimes::of(pid).is_none() {
         let hint = "`ps -e` shows the processes; a container may hide those of others";
         return Err(Failure::of(format!("there is no process {pid}"), Some(hint)));
     }

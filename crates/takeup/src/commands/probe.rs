@@ -2,8 +2,8 @@
 //! layers of storage below it.
 //!
 //! What is known of a drive comes from [`device::tape::survey`]; [`findings`] says what of it
-//! matters, [`text`] and [`document`] print it. Layers come from [`host::stack`], what stands out
-//! there from [`observe::stack`], and [`tree`] draws them.
+//! matters, [`text`] and [`document`] print it. Layers come from [`storage::stack`], what stands out
+//! there from [`storage::findings`], and [`tree`] draws them.
 
 mod document;
 mod findings;
@@ -20,10 +20,10 @@ use std::process::ExitCode;
 use clap::Args;
 use device::tape::survey::{SurveyError, survey};
 use device::tape::{self, OpenError};
-use host::machine::Machine;
-use host::stack::{Place, Stack};
+use machine::Machine;
 use rustix::fs::FileType;
 use serde_json::json;
+use storage::stack::{Place, Stack};
 
 use crate::failure::Failure;
 use crate::outcome::to_standard_output;
@@ -95,7 +95,7 @@ fn storage(arguments: &ProbeArgs, path: &Path) -> Result<(), Failure> {
     let machine = Machine::this();
     let place = place(&machine, path)?;
     let stack = Stack::of(&machine, &place);
-    let findings = observe::stack::findings(&stack, arguments.request.map(|size| size.0));
+    let findings = storage::findings::findings(&stack, arguments.request.map(|size| size.0));
     let text = if arguments.json {
         let document = json!({
             "command": "probe",

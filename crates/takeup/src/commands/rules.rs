@@ -14,7 +14,7 @@ const ROOMS: &[&Room] = &[
     &report::rules::LIMIT,
     &report::rules::STREAMING,
     &super::probe::rules::DRIVE,
-    &observe::stack::rules::STACK,
+    &storage::findings::rules::STACK,
     &observe::rules::DEVICE,
     &observe::pipeline::rules::PIPELINE,
     &observe::capture::rules::CAPTURE,

@@ -475,7 +475,7 @@ fn unmount_on_signal(
 
 fn status(mountpoint: &Path) -> Result<(), Failure> {
     let path = mountpoint.join("status");
-    let text = host::small_file::regular(&path).map_err(|error| no_drive(&path, &error))?;
+    let text = machine::small_file::regular(&path).map_err(|error| no_drive(&path, &error))?;
     to_standard_output(&text)
 }
 

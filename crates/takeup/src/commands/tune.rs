@@ -1,6 +1,6 @@
 //! `takeup tune`: settings of the storage below a path, measured, set, remembered and taken back.
 //!
-//! What is written, in which order, and how it comes back is `host::settings::changes`'s. Here is
+//! What is written, in which order, and how it comes back is `storage::settings::changes`'s. Here is
 //! what is asked for, what is refused before anything is written, and what is said about it.
 
 mod apply;
@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use host::settings::Pending;
-use host::settings::changes::{ChangeError, Changes, Reverted, ThisMachine, remembered};
+use storage::settings::Pending;
+use storage::settings::changes::{ChangeError, Changes, Reverted, ThisMachine, remembered};
 
 use crate::failure::Failure;
 
@@ -106,7 +106,7 @@ fn recovered() -> Result<usize, Failure> {
 /// What an experiment has changed, or left when it was killed; nothing is touched.
 fn pending() -> Result<Option<Pending>, Failure> {
     let Some(journal) = super::bench::journal() else { return Ok(None) };
-    host::settings::pending(&journal)
+    storage::settings::pending(&journal)
         .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))
 }
 

@@ -16,14 +16,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use host::counters::disk;
-use host::layers::Storage;
-use host::stack::{Place, Stack};
+use machine::counters::disk;
 use observe::Reading;
 use observe::live::{Machine, Watched};
 use observe::record::{LeftOut, RecordError, RecordReader, RecordWriter};
 use observe::tapes;
 use observe::watch::{Interval, Watch};
+use storage::layers::Storage;
+use storage::stack::{Place, Stack};
 
 use screen::lines::Lines;
 
@@ -335,7 +335,7 @@ fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
     if names.is_empty()
         && let Ok(place) = Place::of(path)
     {
-        let devices = Stack::devices(&host::machine::Machine::this(), &place);
+        let devices = Stack::devices(&machine::Machine::this(), &place);
         names.extend(devices.iter().map(|name| name.replace('!', "/")));
     }
     if names.is_empty() {

@@ -78,7 +78,7 @@ fn reading(look: u32) -> Reading {
     Reading {
         at_seconds: seconds,
         unix_seconds: (BEGAN + seconds) as i64,
-        rows: host::counters::disk::rows(row.as_bytes()).unwrap(),
+        rows: machine::counters::disk::rows(row.as_bytes()).unwrap(),
         ..Reading::default()
     }
 }

@@ -16,7 +16,7 @@ use super::label_reader::read_block;
 use super::walk::LabelledFile;
 use crate::claims::extents_can_be;
 use crate::index_file::IndexFile;
-use host::unnamed_file;
+use machine::unnamed_file;
 
 /// Most parts of a set: 80 bytes each, 20 MiB.
 const EXTENTS_MAX: u64 = 1 << 18;

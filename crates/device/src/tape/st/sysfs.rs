@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use host::counters::tape::Statistics;
+use machine::counters::tape::Statistics;
 
 /// The kernel's folder of one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,7 +46,7 @@ impl Trial {
         check_folder(&job, folder.path(), captured)?;
         let room = Room { bytes: job.file_bytes(), files: job.files().len() as u64 };
         check_room(folder.path(), room)?;
-        let fio = host::programs::path("fio").map_err(DiskError::Start)?;
+        let fio = machine::programs::path("fio").map_err(DiskError::Start)?;
         let trial = Trial { folder, job, fio };
         let (path, text) = (trial.job_file(), trial.job.text());
         fs::write(&path, &text).map_err(|source| JobError::Write { path, source })?;

@@ -58,7 +58,7 @@ pub fn family(roots: &[u32]) -> (BTreeSet<u32>, BTreeSet<u32>) {
             }
             processes.insert(process);
             threads.extend(threads_of(process));
-            left.extend(host::processes::children(process));
+            left.extend(machine::processes::children(process));
         }
         if threads.len() == before {
             break;

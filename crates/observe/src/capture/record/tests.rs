@@ -57,7 +57,7 @@ fn captured() -> Captured {
     profiler.end(2_000_001_000);
     let rows = |reads: u32| {
         let text = format!("8 0 sda {reads} 0 {reads} 1 0 0 0 0 0 1 1");
-        host::counters::disk::rows(text.as_bytes()).unwrap()
+        machine::counters::disk::rows(text.as_bytes()).unwrap()
     };
     let reading = |number: u32| Reading {
         at_seconds: f64::from(number) * 0.25 - 0.01,

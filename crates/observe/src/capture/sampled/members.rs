@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use host::processes::{Process, ProcessBytes, ProcessTimes, children};
+use machine::processes::{Process, ProcessBytes, ProcessTimes, children};
 
 use super::Totals;
 

@@ -54,7 +54,7 @@ fn captured(began: f64, writes_ms: &[u64], length_ms: u64, before_ms: u64) -> Ca
         Reading {
             at_seconds,
             unix_seconds: 0,
-            rows: host::counters::disk::rows(row.as_bytes()).unwrap(),
+            rows: machine::counters::disk::rows(row.as_bytes()).unwrap(),
             ..Reading::default()
         }
     };

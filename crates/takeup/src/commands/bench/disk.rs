@@ -9,10 +9,10 @@ use base::format::counted;
 use clap::{Args, ValueEnum};
 use experiment::plan::Plan;
 use experiment::record::{Factor, Level, Role};
-use host::settings::{GuardError, Kind};
 use loads::disk::queue::{self, QueueError};
 use loads::disk::safety::{Permission, SafetyError};
 use loads::disk::{DiskError, DiskExecutor, JobError, RefusedLine, UserJob, Wanted, device_behind};
+use storage::settings::{GuardError, Kind};
 
 use super::options::{ExperimentArgs, factor, finish, numbers};
 use super::read::Pages;

@@ -121,7 +121,7 @@ impl ExperimentArgs {
     pub fn plan_from_file(&self, kind: &str) -> Result<Option<Plan>, Failure> {
         let Some(path) = &self.plan else { return Ok(None) };
         let name = path.display();
-        let text = host::small_file::text(path)
+        let text = machine::small_file::text(path)
             .map_err(|error| Failure::of(format!("read {name}: {error}"), None))?;
         let plan = Plan::from_toml(&text, bytes_or_zero).map_err(|error| {
             Failure::of(format!("{name}: {}", with_causes(&error)), Some(SHOW_PLAN))

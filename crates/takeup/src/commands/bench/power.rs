@@ -76,7 +76,7 @@ fn show(arguments: &PowerArgs) -> Result<Outcome, Failure> {
 
 fn plan(path: &Path) -> Result<Plan, Failure> {
     let name = path.display();
-    let text = host::small_file::text(path)
+    let text = machine::small_file::text(path)
         .map_err(|error| Failure::of(format!("read {name}: {error}"), None))?;
     Plan::from_toml(&text, bytes_or_zero).map_err(|error| {
         let hint = "--print-plan shows how a plan is written";

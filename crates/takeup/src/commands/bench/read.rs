@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use experiment::plan::Plan;
 use experiment::record::{Factor, Level};
-use host::layers::Storage;
 use loads::read::{ReadError, ReadExecutor, path_factor};
+use storage::layers::Storage;
 
 use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
 use crate::failure::Failure;

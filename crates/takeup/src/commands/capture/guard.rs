@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use host::processes::Process;
+use machine::processes::Process;
 use rustix::process::{Pid, Signal, kill_process};
 use trace::Tracefs;
 

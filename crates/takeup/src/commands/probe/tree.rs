@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use base::escape::escape;
 use base::finding::Finding;
 use base::format::{binary_size, counted, size};
-use host::stack::{Kind, Layer, Owner, Stack};
 use report::findings::list;
+use storage::stack::{Kind, Layer, Owner, Stack};
 
 /// Lines are no longer, unless a word is.
 const WIDTH: usize = 80;
@@ -287,8 +287,8 @@ fn owners(layer: &Layer) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::machine::Machine;
-    use host::stack::Place;
+    use machine::Machine;
+    use storage::stack::Place;
 
     fn stack(machine: &str, number: &str, path: &str) -> Stack {
         let folder = tempfile::tempdir().unwrap();
@@ -300,7 +300,7 @@ mod tests {
 
     fn drawn(machine: &str, number: &str, path: &str) -> String {
         let stack = stack(machine, number, path);
-        let findings = observe::stack::findings(&stack, None);
+        let findings = storage::findings::findings(&stack, None);
         let text = tree(path, &stack, &findings, Lines::Drawn);
         let layers = text.split("\nwhat stands out").next().unwrap_or_default();
         for line in layers.lines() {

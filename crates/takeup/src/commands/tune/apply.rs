@@ -10,14 +10,14 @@ use base::escape::escape;
 use base::format::duration;
 use clap::Args;
 use experiment::judgement::{KEEP, UNDO};
-use host::layers::Storage;
-use host::settings::changes::{Change, Machine, Now, Phase, ThisMachine, Trial, Wanted, look};
-use host::settings::keep;
-use host::settings::limits::{Unfit, unfit};
-use host::settings::{Kind, Setting};
 use loads::disk::queue::settings_of;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use storage::layers::Storage;
+use storage::settings::changes::{Change, Machine, Now, Phase, ThisMachine, Trial, Wanted, look};
+use storage::settings::keep;
+use storage::settings::limits::{Unfit, unfit};
+use storage::settings::{Kind, Setting};
 
 use super::guard::Guard;
 use crate::commands::bench::{Form, finish};
@@ -320,7 +320,7 @@ pub fn apply(
 /// Looks once more when udev has applied its rules, which it does when a disk that was open for
 /// writing is closed, and after some time: others (tuned, multipathd) have no such sign.
 fn again(change: &Change, arguments: &ApplyArgs) -> (Vec<Now>, String) {
-    let settled = host::programs::command("udevadm").and_then(|mut udevadm| {
+    let settled = machine::programs::command("udevadm").and_then(|mut udevadm| {
         udevadm.args(["settle", "--timeout=10"]).stdin(Stdio::null());
         udevadm.stdout(Stdio::null()).stderr(Stdio::null()).status()
     });

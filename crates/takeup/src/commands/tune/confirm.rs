@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use base::escape::escape;
 use clap::Args;
 use experiment::judgement::UNDO;
-use host::settings::changes::{Change, ThisMachine};
 use serde_json::{Value, json};
+use storage::settings::changes::{Change, ThisMachine};
 
 use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ fn confirm(arguments: &ConfirmArgs) -> Result<Outcome, Failure> {
         words(&confirmed)
     };
     to_standard_output(text.as_bytes())?;
-    let is_late = overdue != host::settings::changes::Reverted::default();
+    let is_late = overdue != storage::settings::changes::Reverted::default();
     Ok(if is_late { Outcome::Warned } else { Outcome::Done })
 }
 

@@ -8,11 +8,11 @@ use base::format::{rate, size};
 use base::rounding::Rounding;
 use experiment::judgement::Judgement;
 use experiment::record::{Level, binary_size};
-use host::layers::Storage;
-use host::stack::VxfsReadAhead;
 use model::disk::DiskParameters;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use serde::Serialize;
+use storage::layers::Storage;
+use storage::stack::VxfsReadAhead;
 
 /// Windows that are under way when the reader waits.
 const WINDOWS: f64 = 2.0;

@@ -4,7 +4,7 @@
 //! the change is done, or by the end of who started it. It has a session of its own, so that no
 //! terminal that closes takes it along; nothing of what its caller had open, so that no pipe waits
 //! for it; and `/` as its folder, so that nothing stays mounted for it. It holds nothing that
-//! matters: whatever becomes of it, the time stands in the list (`host::settings::changes`).
+//! matters: whatever becomes of it, the time stands in the list (`storage::settings::changes`).
 //!
 //! A timer of systemd would outlive more (the end of all processes of a user), but there is not one
 //! on every machine, and it knows the list only by starting this program as well.
@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use host::processes::Process;
-use host::settings::changes::{Change, ChangeError, Changes, Reverted, ThisMachine, remembered};
+use machine::processes::Process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use storage::settings::changes::{Change, ChangeError, Changes, Reverted, ThisMachine, remembered};
 
 use crate::failure::{FAILED, Failure};
 

@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use experiment::record::binary_size;
-use host::layers::Storage;
-use host::settings::limits::{Unfit, unfit};
-use host::settings::{Guard, GuardError, Kind, Setting, SettingError};
 use loads::disk::queue::settings_of;
 use serde::Serialize;
+use storage::layers::Storage;
+use storage::settings::limits::{Unfit, unfit};
+use storage::settings::{Guard, GuardError, Kind, Setting, SettingError};
 
 use super::apply::acting;
 

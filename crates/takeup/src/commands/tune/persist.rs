@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use base::escape::escape;
 use clap::Args;
-use host::machine::Machine;
-use host::settings::changes::{FileState, Kept, ThisMachine, kept, remembered};
-use host::settings::keep::{Keep, Keeper, RULES, keeps, rules};
+use machine::Machine;
 use serde_json::json;
+use storage::settings::changes::{FileState, Kept, ThisMachine, kept, remembered};
+use storage::settings::keep::{Keep, Keeper, RULES, keeps, rules};
 
 use super::apply::CONFIRM;
 use crate::commands::bench::{Form, finish};

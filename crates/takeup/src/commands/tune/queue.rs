@@ -14,10 +14,10 @@ use experiment::power::Noise;
 use experiment::record::{Experiment, Factor, Level, Role, RunRecord};
 use experiment::run::unix_seconds;
 use flow::cancel::Cancel;
-use host::settings::Kind;
 use loads::disk::DiskExecutor;
 use loads::disk::queue::factor;
 use loads::disk::safety::Permission;
+use storage::settings::Kind;
 
 use super::apply::why_not_kept;
 use super::levels::{Asked, LeftOut, NOT_ROOT};

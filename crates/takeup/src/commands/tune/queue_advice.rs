@@ -7,10 +7,10 @@ use base::rounding::Rounding;
 use experiment::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
 use experiment::quantities::Unit;
 use experiment::record::{Level, RunRecord, Value as Compared, binary_size};
-use host::settings::Kind;
 use report::findings::lines_under_heads;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
+use storage::settings::Kind;
 
 use super::apply::{Applied, keep_line, typed_path};
 use super::gain::Gain;

@@ -15,9 +15,9 @@ use experiment::power::Noise;
 use experiment::record::{Experiment, Factor, Level, binary_size};
 use experiment::run::unix_seconds;
 use flow::cancel::Cancel;
-use host::settings::{Kind, Setting};
-use host::stack::VxfsReadAhead;
 use loads::read::{ReadError, ReadExecutor};
+use storage::settings::{Kind, Setting};
+use storage::stack::VxfsReadAhead;
 
 use super::apply::why_not_kept;
 use super::explanation::{Known, measured_knee};
@@ -123,8 +123,8 @@ fn own_reader(file_system: &str) -> Option<&'static str> {
 
 /// Kind of the file system that a path without links lies on.
 fn file_system(path: &Path) -> String {
-    let mounts = host::mounts::now().unwrap_or_default();
-    host::mounts::above(&mounts, path).map_or(String::new(), |mount| mount.kind.clone())
+    let mounts = machine::mounts::now().unwrap_or_default();
+    machine::mounts::above(&mounts, path).map_or(String::new(), |mount| mount.kind.clone())
 }
 
 /// On VxFS, which reads ahead by itself: what is in force is measured, and the model says what it

@@ -6,11 +6,11 @@ use base::format::rate;
 use experiment::judgement::{Advice, CellSummary, Judgement, KEEP, Paid, UNDO, quoted, set_line};
 use experiment::quantities::Unit;
 use experiment::record::{Level, Value as Compared, binary_size};
-use host::settings::Kind;
-use host::stack::VxfsReadAhead;
 use report::findings::lines_under_heads;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
+use storage::settings::Kind;
+use storage::stack::VxfsReadAhead;
 
 use super::apply::{Applied, keep_line, typed_path};
 use super::explanation::Explanation;
@@ -90,7 +90,7 @@ impl Recommendation {
     /// What is typed: to set it, to keep it over a restart, and to take it back.
     fn commands(&self) -> Option<[(&'static str, String); 3]> {
         let bytes = self.other_bytes()?;
-        let kib = host::settings::read_ahead_value(bytes);
+        let kib = storage::settings::read_ahead_value(bytes);
         let path = typed_path(&self.of.path);
         Some([
             ("apply", set_line(&path, &[("read_ahead_kb", &kib)])),
@@ -207,7 +207,7 @@ impl Recommendation {
 
 impl Recommended for Recommendation {
     fn to_apply(&self) -> Vec<(Kind, String)> {
-        let value = self.other_bytes().map(host::settings::read_ahead_value);
+        let value = self.other_bytes().map(storage::settings::read_ahead_value);
         value.map(|value| (Kind::ReadAhead, value)).into_iter().collect()
     }
 

@@ -7,9 +7,11 @@ use base::escape::escape;
 use base::format::{counted, duration};
 use clap::Args;
 use experiment::judgement::UNDO;
-use host::settings::Pending;
-use host::settings::changes::{Change, Left, Now, Reverted, ThisMachine, Trial, look, remembered};
 use serde_json::{Value, json};
+use storage::settings::Pending;
+use storage::settings::changes::{
+    Change, Left, Now, Reverted, ThisMachine, Trial, look, remembered,
+};
 
 use super::apply::{CONFIRM, held, setting_name, step};
 use crate::commands::bench::{Form, finish};

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use host::layers::Storage;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use storage::layers::Storage;
 
 use super::apply::storage;
 use crate::failure::Failure;

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use clap::Args;
-use host::layers::Storage;
-use host::settings::Kind;
 use serde_json::Value;
+use storage::layers::Storage;
+use storage::settings::Kind;
 
 use crate::commands::tune::apply::{Applied, ApplyArgs, acting, apply};
 use crate::failure::Failure;

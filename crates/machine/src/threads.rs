@@ -1,0 +1,236 @@
+//! What the threads of other processes are doing: on a core, waiting for one, or held up in which
+//! call.
+//!
+//! `/proc/PID/task/TID/syscall` shows number and arguments of the call in which a thread waits, or
+//! that it runs; that takes the right to trace it (ptrace(2)), which whoever started it has. A
+//! thread that its group's quota keeps from a core "runs" there as one on a core does; what the
+//! scheduler tells of it ([`Schedule`]) and of its group ([`throttled_seconds`]) tells the two
+//! apart.
+//!
+//! Not here: what a call means for a pipeline or a disk, which is `observe`'s.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// More threads of one process are not looked at.
+pub const THREADS_MAX: usize = 64;
+/// More levels of control groups are not gone up.
+const LEVELS_MAX: usize = 32;
+
+/// The threads of a process, at most [`THREADS_MAX`]; none of one that has ended.
+pub fn of(process: u32) -> Vec<u32> {
+    let Ok(all) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    all.flatten().filter_map(number).take(THREADS_MAX).collect()
+}
+
+/// In what a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// In no call that waits: on a core, or kept from one.
+    Runs,
+    /// In the call of this number with these arguments, waiting.
+    Waits {
+        /// The machine's number of the call (syscalls(2)).
+        number: u64,
+        /// What it was given.
+        arguments: [u64; 6],
+    },
+    /// Waiting outside of a call: for a page, a signal, or stopped.
+    Outside,
+}
+
+impl Call {
+    /// Of a thread; `None` of one that has ended, or that this process may not look at.
+    pub fn of(process: u32, thread: u32) -> Option<Call> {
+        let path = format!("/proc/{process}/task/{thread}/syscall");
+        Call::parse(&fs::read_to_string(path).ok()?)
+    }
+
+    /// From the text of `/proc/PID/syscall` (proc_pid_syscall(5)).
+    ///
+    /// ```
+    /// use machine::threads::Call;
+    ///
+    /// assert_eq!(Call::parse("running\n"), Some(Call::Runs));
+    /// let read = Call::parse("0 0x3 0x7f20 0x10000 0x0 0x0 0x0 0x7ffd 0x7f31\n");
+    /// assert_eq!(read, Some(Call::Waits { number: 0, arguments: [3, 0x7f20, 0x10000, 0, 0, 0] }));
+    /// ```
+    pub fn parse(text: &str) -> Option<Call> {
+        let mut words = text.split_ascii_whitespace();
+        let number = match words.next()? {
+            "running" => return Some(Call::Runs),
+            "-1" => return Some(Call::Outside),
+            number => number.parse().ok()?,
+        };
+        let mut arguments = [0; 6];
+        for argument in &mut arguments {
+            *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+        }
+        Some(Call::Waits { number, arguments })
+    }
+}
+
+/// What the scheduler has given a thread so far (Documentation/scheduler/sched-stats.rst).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// Nanoseconds on a core.
+    pub ran_ns: u64,
+    /// Nanoseconds for which it could run and another did.
+    pub waited_ns: u64,
+}
+
+impl Schedule {
+    /// Of a thread, if the kernel keeps such an account.
+    pub fn of(process: u32, thread: u32) -> Option<Schedule> {
+        let path = format!("/proc/{process}/task/{thread}/schedstat");
+        Schedule::parse(&fs::read_to_string(path).ok()?)
+    }
+
+    /// From the text of `/proc/PID/schedstat`.
+    pub fn parse(text: &str) -> Option<Schedule> {
+        let mut words = text.split_ascii_whitespace().map(str::parse);
+        let (Some(Ok(ran_ns)), Some(Ok(waited_ns))) = (words.next(), words.next()) else {
+            return None;
+        };
+        Some(Schedule { ran_ns, waited_ns })
+    }
+}
+
+/// The words that a process was started with; empty of one that has ended, and of a kernel thread.
+pub fn arguments(process: u32) -> Vec<String> {
+    let text = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    let words = text.split(|byte| *byte == 0).map(|it| String::from_utf8_lossy(it).into_owned());
+    let mut words: Vec<String> = words.collect();
+    if words.last().is_some_and(String::is_empty) {
+        words.pop();
+    }
+    words
+}
+
+/// Where an open file of a process leads, as the kernel names it.
+pub fn open_file(process: u32, number: u64) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{process}/fd/{number}")).ok()
+}
+
+/// For how long quotas have kept the processes of a process' control group, and of those above it,
+/// from a core, summed over cores: the most that any of them tells. `None` where none has a quota.
+pub fn throttled_seconds(process: u32) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    let groups = text.lines().flat_map(folders);
+    let told = groups.filter_map(|it| fs::read_to_string(it.join("cpu.stat")).ok());
+    told.filter_map(|text| parse_throttled(&text)).reduce(f64::max)
+}
+
+/// The folders of a line of `/proc/PID/cgroup`, from its group up, where they usually are mounted
+/// (cgroups(7)).
+fn folders(line: &str) -> Vec<PathBuf> {
+    let mut fields = line.splitn(3, ':');
+    let (Some(number), Some(names), Some(path)) = (fields.next(), fields.next(), fields.next())
+    else {
+        return Vec::new();
+    };
+    let tops: &[&str] = match (number, names) {
+        ("0", "") => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
+        (_, names) if names.split(',').any(|name| name == "cpu") => {
+            &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
+        }
+        _ => &[],
+    };
+    let below = |top: &&str| {
+        let top = PathBuf::from(top);
+        let whole = top.join(path.trim_start_matches('/'));
+        let up = whole.ancestors().take_while(|it| it.starts_with(&top)).take(LEVELS_MAX);
+        up.map(PathBuf::from).collect::<Vec<PathBuf>>()
+    };
+    tops.iter().flat_map(below).collect()
+}
+
+/// From the text of `cpu.stat`, of either version; a group without a quota was never looked at.
+fn parse_throttled(text: &str) -> Option<f64> {
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<f64>().ok()
+    };
+    value("nr_periods ").filter(|periods| *periods > 0.0)?;
+    let of_version_2 = value("throttled_usec ").map(|microseconds| microseconds / 1e6);
+    of_version_2.or_else(|| value("throttled_time ").map(|nanoseconds| nanoseconds / 1e9))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::pipe;
+    use std::os::fd::AsRawFd as _;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn who_reads_an_empty_pipe_waits_in_read() {
+        let (reader, writer) = pipe().unwrap();
+        let mut child = Command::new("cat").stdin(reader).stdout(Stdio::null()).spawn().unwrap();
+        let waits = || match Call::of(child.id(), child.id()) {
+            Some(Call::Waits { number, arguments }) => Some((number, arguments[0])),
+            _ => None,
+        };
+        let mut seen = None;
+        for _ in 0..1000 {
+            // Between fork and its first read it may be seen in execve(2), with arguments of 0.
+            seen = waits().filter(|(number, file)| matches!(number, 0 | 63) && *file == 0);
+            let is_cat = arguments(child.id()) == ["cat"];
+            if seen.is_some() && is_cat {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // read(2) is 0 on x86-64 and 63 where numbers are those of the generic table.
+        assert!(matches!(seen, Some((0 | 63, 0))), "{seen:?}");
+        let file = open_file(child.id(), 0).unwrap();
+        assert!(file.to_str().unwrap().starts_with("pipe:["), "{file:?}");
+        assert!(Schedule::of(child.id(), child.id()).unwrap().ran_ns > 0);
+        assert_eq!(of(child.id()), [child.id()]);
+        drop(writer);
+        child.wait().unwrap();
+        assert_eq!(Call::of(child.id(), child.id()), None);
+        assert!(of(child.id()).is_empty() && arguments(child.id()).is_empty());
+    }
+
+    #[test]
+    fn a_file_of_ours_has_its_name() {
+        let (reader, _writer) = pipe().unwrap();
+        let number = u64::try_from(reader.as_raw_fd()).unwrap();
+        assert!(open_file(std::process::id(), number).is_some());
+        assert_eq!(open_file(std::process::id(), 1 << 40), None);
+    }
+
+    #[test]
+    fn groups_are_gone_up_from_the_process_to_the_top() {
+        let found = folders("0::/a/b");
+        let expected = ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"];
+        assert_eq!(found[..3], expected.map(Path::new).map(PathBuf::from));
+        assert!(folders("3:cpuset:/a").is_empty() && folders("x").is_empty());
+        assert_eq!(folders("4:cpu,cpuacct:/")[0], Path::new("/sys/fs/cgroup/cpu/"));
+    }
+
+    #[test]
+    fn both_versions_tell_what_a_quota_took() {
+        let second = "usage_usec 9\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500000\n";
+        assert_eq!(parse_throttled(second), Some(2.5));
+        let first = "nr_periods 10\nnr_throttled 4\nthrottled_time 1500000000\n";
+        assert_eq!(parse_throttled(first), Some(1.5));
+        assert_eq!(parse_throttled("nr_periods 0\nthrottled_time 0\n"), None);
+        assert_eq!(parse_throttled("usage_usec 9\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,80}") {
+            let _ = (Call::parse(&text), Schedule::parse(&text), folders(&text));
+            let _ = parse_throttled(&text);
+        }
+    }
+}

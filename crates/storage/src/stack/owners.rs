@@ -1,0 +1,156 @@
+//! Who sets a setting, so that what is changed by hand does not come back as it was.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::udev::{self, Applies, Rule};
+use super::{Kind, Layer, settings};
+use machine::Machine;
+
+/// Who sets a setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Owner {
+    /// `udev`, `tuned`, `multipath.conf` or `lvm`.
+    pub by: &'static str,
+    /// The file, and behind a colon the line.
+    pub place: Option<String>,
+    /// What it is set to, in the words of that place.
+    pub value: Option<String>,
+    /// Whether it is sure to be for this device: a rule may have conditions that were not looked
+    /// at.
+    pub is_sure: bool,
+}
+
+/// Profiles of tuned that include each other.
+const INCLUDED_MAX: usize = 8;
+/// Where profiles stand, the later place first.
+const PROFILES: &[&str] =
+    &["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
+/// What tuned calls a setting, in a section for disks.
+const TUNED: &[(&str, &str)] = &[("readahead", "read_ahead_kb"), ("elevator", "scheduler")];
+
+pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
+    let rules = udev::rules(machine);
+    let tuned = tuned(machine);
+    let multipath = machine.text(&machine.at("etc/multipath.conf")).unwrap_or_default();
+    for layer in layers {
+        let kind = layer.kind;
+        let is_file_system = kind == Kind::FileSystem;
+        let number = layer.fact("number").unwrap_or_default().to_owned();
+        let folder = if is_file_system {
+            machine.at("sys/class/bdi").join(number)
+        } else {
+            settings::folder(machine, layer)
+        };
+        let subsystem = if is_file_system { "bdi" } else { "block" };
+        for (name, setting) in &mut layer.settings {
+            setting.owners.extend(of_udev(machine, &rules, &folder, subsystem, name));
+            // It sets disks, not what lies on them, and no share.
+            if !is_file_system {
+                setting
+                    .owners
+                    .extend(tuned.iter().filter(|it| it.0 == *name).map(|it| it.1.clone()));
+            }
+            if kind == Kind::Lvm && *name == "read_ahead_kb" {
+                setting.owners.push(told("lvm", None, None));
+            }
+            if kind == Kind::Multipath && *name == "max_sectors_kb" {
+                setting.owners.extend(of_multipath(&multipath));
+            }
+        }
+    }
+}
+
+/// Who sets a setting of a block device, in that folder of sysfs, when it appears or later.
+pub(crate) fn of_device(machine: &Machine, folder: &Path, name: &str) -> Vec<Owner> {
+    let mut owners = of_udev(machine, &udev::rules(machine), folder, "block", name);
+    owners.extend(tuned(machine).into_iter().filter(|it| it.0 == name).map(|it| it.1));
+    owners
+}
+
+fn told(by: &'static str, place: Option<String>, value: Option<String>) -> Owner {
+    Owner { by, place, value, is_sure: true }
+}
+
+fn of_udev(
+    machine: &Machine,
+    rules: &[Rule],
+    folder: &Path,
+    subsystem: &str,
+    name: &str,
+) -> Vec<Owner> {
+    let (queue, bdi, device) =
+        (format!("queue/{name}"), format!("bdi/{name}"), format!("device/{name}"));
+    let attributes: &[&str] = if subsystem == "bdi" { &[name] } else { &[&queue, &bdi, &device] };
+    let owner = |rule: &Rule| {
+        if !rule.sets(attributes) {
+            return None;
+        }
+        let applies = rule.applies(machine, folder, subsystem);
+        let place = format!("{}:{}", rule.file.display(), rule.line);
+        let (place, value) = (Some(place), rule.value(attributes).map(str::to_owned));
+        let is_sure = applies == Applies::Yes;
+        (applies != Applies::No).then_some(Owner { by: "udev", place, value, is_sure })
+    };
+    rules.iter().filter_map(owner).collect()
+}
+
+fn of_multipath(text: &str) -> Option<Owner> {
+    let (index, line) = text
+        .lines()
+        .enumerate()
+        .find(|(_, line)| line.trim_start().starts_with("max_sectors_kb"))?;
+    let value = line.split_whitespace().nth(1).map(str::to_owned);
+    let place = Some(format!("/etc/multipath.conf:{}", index + 1));
+    // Sections of it are for some devices only.
+    Some(Owner { is_sure: false, ..told("multipath.conf", place, value) })
+}
+
+/// What the active profile of tuned sets, and the profiles that it includes.
+fn tuned(machine: &Machine) -> Vec<(&'static str, Owner)> {
+    let active = machine.text(&machine.at("etc/tuned/active_profile")).unwrap_or_default();
+    let mut open: Vec<String> = active.split_whitespace().map(str::to_owned).collect();
+    let mut found = Vec::new();
+    for _ in 0..INCLUDED_MAX {
+        let Some(name) = open.pop() else { break };
+        // A name is one folder and no way to another.
+        if name.contains('/') || name == ".." {
+            continue;
+        }
+        let file = |folder: &&str| machine.at(folder).join(&name).join("tuned.conf");
+        let Some(place) = PROFILES.iter().map(file).find(|it| it.exists()) else {
+            continue;
+        };
+        of_profile(machine, &place, &mut open, &mut found);
+    }
+    found
+}
+
+fn of_profile(
+    machine: &Machine,
+    place: &Path,
+    open: &mut Vec<String>,
+    found: &mut Vec<(&'static str, Owner)>,
+) {
+    let text = machine.text(place).unwrap_or_default();
+    let mut section = "";
+    for (index, line) in text.lines().map(str::trim).enumerate() {
+        if let Some(name) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+            section = name;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let (key, value) = (key.trim(), value.trim());
+        if section == "main" && key == "include" {
+            open.extend(value.split([',', ' ']).filter(|it| !it.is_empty()).map(str::to_owned));
+        }
+        let is_for_disks = section.starts_with("disk");
+        if let Some((_, name)) = TUNED.iter().find(|(of, _)| is_for_disks && *of == key)
+            // Where another profile has the same setting, the one that includes it counts.
+            && !found.iter().any(|(of, _)| of == name)
+        {
+            let place = format!("{}:{}", machine.shown(place).display(), index + 1);
+            found.push((name, told("tuned", Some(place), Some(value.to_owned()))));
+        }
+    }
+}

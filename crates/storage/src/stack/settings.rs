@@ -1,0 +1,156 @@
+//! Settings of each layer, and whether they act there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Kind, Layer, Owner};
+use crate::layers::file_name;
+use crate::queue;
+use crate::settings::chosen;
+use machine::Machine;
+
+/// A setting of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LayerSetting {
+    /// The value in force, as the kernel shows it.
+    pub value: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Whether it changes anything for what comes from above in this stack. Read-ahead acts in one
+    /// place for each file system; who orders and joins requests does so where requests are made
+    /// of what came from above, which most devices that lie on others do not.
+    pub acts: bool,
+    /// The largest value that the device takes, where it tells one.
+    pub limit: Option<String>,
+    /// Who sets it, as far as that is to be found.
+    pub owners: Vec<Owner>,
+}
+
+/// Where a setting acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Acts {
+    /// Wherever it stands.
+    Everywhere,
+    /// Where a device has a queue of requests.
+    Requests,
+    /// There, and where what is handed on is cut.
+    Cutting,
+    /// There, but not on the paths of a device that has several, which get requests ready-made.
+    Ordering,
+    /// Where files are read.
+    ReadAhead,
+    /// Where it is asked before anything is counted.
+    Counting,
+}
+
+/// Settings in the folder of the queue: name, where it acts, what tells its limit.
+const QUEUE: &[(&str, Acts, Option<&str>)] = &[
+    ("scheduler", Acts::Ordering, None),
+    ("read_ahead_kb", Acts::ReadAhead, None),
+    ("max_sectors_kb", Acts::Cutting, Some("max_hw_sectors_kb")),
+    ("nr_requests", Acts::Requests, None),
+    ("nomerges", Acts::Ordering, None),
+    ("wbt_lat_usec", Acts::Ordering, None),
+    ("write_cache", Acts::Everywhere, None),
+    ("discard_max_bytes", Acts::Everywhere, Some("discard_max_hw_bytes")),
+    ("discard_granularity", Acts::Everywhere, None),
+    ("rotational", Acts::Everywhere, None),
+    ("iostats", Acts::Counting, None),
+    ("optimal_io_size", Acts::Everywhere, None),
+    ("minimum_io_size", Acts::Everywhere, None),
+    ("logical_block_size", Acts::Everywhere, None),
+    ("physical_block_size", Acts::Everywhere, None),
+];
+
+pub(super) fn look(machine: &Machine, layers: &mut [Layer], acting: &BTreeSet<PathBuf>) {
+    let orders: BTreeSet<String> = layers
+        .iter()
+        .filter(|layer| layer.kind == Kind::Multipath && has_requests(&folder(machine, layer)))
+        .flat_map(|layer| layer.below.iter().cloned())
+        .collect();
+    for layer in layers.iter_mut() {
+        match layer.kind {
+            Kind::FileSystem => own_read_ahead(machine, layer, acting),
+            Kind::ZfsPool => {}
+            // A partition of the kernel's has the settings of its disk.
+            _ => {
+                let is_path = orders.contains(&layer.name);
+                let folder = folder(machine, layer);
+                layer.settings = of_device(machine, layer.kind, &folder, is_path, acting);
+                if has_requests(&folder) {
+                    let queues = machine.entries(&folder.join("mq")).len();
+                    layer.facts.insert("hardware_queues", queues.to_string());
+                }
+            }
+        }
+    }
+}
+
+/// The folder of a device.
+pub(super) fn folder(machine: &Machine, layer: &Layer) -> PathBuf {
+    let entry = machine.at("sys/class/block").join(&layer.name);
+    fs::canonicalize(&entry).unwrap_or(entry)
+}
+
+/// Devices that make requests of what comes from above have hardware queues; others hand on what
+/// they get (block/blk-mq-sysfs.c).
+fn has_requests(folder: &Path) -> bool {
+    folder.join("mq").is_dir()
+}
+
+fn of_device(
+    machine: &Machine,
+    kind: Kind,
+    folder: &Path,
+    is_path: bool,
+    acting: &BTreeSet<PathBuf>,
+) -> BTreeMap<&'static str, LayerSetting> {
+    let requests = has_requests(folder);
+    let mut settings = BTreeMap::new();
+    let own = folder.join("queue");
+    for (name, where_it_acts, limit) in QUEUE {
+        let path = own.join(name);
+        let Some(text) = machine.word(&path) else { continue };
+        let acts = match where_it_acts {
+            Acts::Everywhere => true,
+            Acts::Requests => requests,
+            Acts::Cutting => requests || matches!(kind, Kind::Md | Kind::Nvme),
+            Acts::Ordering => requests && !is_path,
+            Acts::ReadAhead => acting.contains(&path),
+            Acts::Counting => queue::heeds_iostats(&file_name(folder), requests.into()),
+        };
+        let setting = LayerSetting {
+            value: chosen(&text).to_owned(),
+            path: machine.shown(&path),
+            acts,
+            limit: limit.and_then(|limit| machine.word(&own.join(limit))),
+            owners: Vec::new(),
+        };
+        settings.insert(*name, setting);
+    }
+    let depth = folder.join("device/queue_depth");
+    if let Some(value) = machine.word(&depth) {
+        let path = machine.shown(&depth);
+        let setting = LayerSetting { value, path, acts: true, limit: None, owners: Vec::new() };
+        settings.insert("queue_depth", setting);
+    }
+    settings
+}
+
+/// The read-ahead of a file system that has one of its own and not that of its device.
+fn own_read_ahead(machine: &Machine, layer: &mut Layer, acting: &BTreeSet<PathBuf>) {
+    let number = layer.fact("number").unwrap_or_default();
+    let by_number = machine.at("sys/class/bdi").join(number).join("read_ahead_kb");
+    let uuid = layer.names.get("uuid").cloned().unwrap_or_default();
+    let by_uuid = machine.at("sys/fs/btrfs").join(uuid).join("bdi/read_ahead_kb");
+    for path in [by_number, by_uuid].into_iter().filter(|path| acting.contains(path)) {
+        if let Some(value) = machine.word(&path) {
+            let path = machine.shown(&path);
+            let setting = LayerSetting { value, path, acts: true, limit: None, owners: Vec::new() };
+            layer.settings.insert("read_ahead_kb", setting);
+        }
+    }
+}
