@@ -6,10 +6,10 @@
 
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use observe::capture::import::{blkparse, import, iolog, strace};
-use observe::capture::job::{Job, Target};
-use observe::capture::presentation::{document, text};
-use observe::capture::profile::{Limits, Profiler};
+use capture::import::{blkparse, import, iolog, strace};
+use capture::job::{Job, Target};
+use capture::presentation::{document, text};
+use capture::profile::{Limits, Profiler};
 use report::table::Colour;
 
 fuzz_target!(|input: &[u8]| {

@@ -5,8 +5,8 @@
 
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use trace::format::Format;
-use trace::page::{Entries, Layout};
+use capture::trace::format::Format;
+use capture::trace::page::{Entries, Layout};
 
 /// `events/header_page` of a kernel of 64 bits with pages of 4 KiB.
 const HEADER_PAGE: &[u8] = b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\

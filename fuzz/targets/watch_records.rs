@@ -7,9 +7,9 @@ use std::path::Path;
 
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use observe::columns::COLUMNS;
-use observe::record::RecordReader;
-use observe::watch::{DEVICES_MAX, Interval, Watch};
+use watch::columns::COLUMNS;
+use watch::record::RecordReader;
+use watch::intervals::{DEVICES_MAX, Interval, Watch};
 use report::table::Colour;
 use screen::lines::Lines;
 

@@ -7,7 +7,7 @@
 //! scheduler tells of it ([`Schedule`]) and of its group ([`throttled_seconds`]) tells the two
 //! apart.
 //!
-//! Not here: what a call means for a pipeline or a disk, which is `observe`'s.
+//! Not here: what a call means for a pipeline or a disk, which is `watch`'s and `pipeline`'s.
 
 use std::fs;
 use std::path::PathBuf;

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 
-use observe::Reading;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
@@ -15,6 +14,7 @@ use screen::glyphs::Glyphs;
 use screen::run::{Player, Source};
 use screen::timeline::Timeline;
 use screen::view::View;
+use watch::Reading;
 
 /// Of a character, in pixels.
 const WIDTH: f64 = 8.4;

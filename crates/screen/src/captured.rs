@@ -8,11 +8,11 @@ use std::convert::Infallible;
 
 use base::escape::escape;
 use base::format::counted;
-use observe::capture::presentation;
-use observe::capture::record::Captured;
-use observe::history::History;
+use capture::presentation;
+use capture::record::Captured;
 use report::run_record::RunRecord;
 use report::table::Colour;
+use watch::history::History;
 
 use crate::history::{self, Frame, frames};
 use crate::stages::{self, Ran};

@@ -5,11 +5,11 @@ use base::format::counted;
 use base::rounding::Rounding;
 use experiment::judgement::Options;
 use experiment::presentation::{verdict_name, verdict_sign};
-use observe::compare::{Change, Comparison, Pair, Said, Spread};
-use observe::history::History;
 use report::figure::forest::{Forest, Row};
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::{Align, Colour, Emphasis, Table};
+use watch::compare::{Change, Comparison, Pair, Said, Spread};
+use watch::history::History;
 
 use crate::history::{SHOWN, number, share, summary};
 use crate::lines::wrapped;

@@ -3,10 +3,10 @@
 
 use base::escape::escape;
 use base::finding::Finding;
-use observe::watch::{DeviceInterval, Interval};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use storage::queue::Queue;
+use watch::intervals::{DeviceInterval, Interval};
 
 use crate::draw::{Look, Shown};
 use crate::glyphs::fitted;

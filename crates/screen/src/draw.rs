@@ -6,13 +6,13 @@
 use base::calendar::time_text;
 use base::escape::escape;
 use base::finding::Severity;
-use observe::tapes::TapeInterval;
-use observe::watch::{DeviceInterval, Interval, State};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use report::table::Colour;
+use watch::intervals::{DeviceInterval, Interval, State};
+use watch::tapes::TapeInterval;
 
 use crate::fields::{Division, Value, division};
 use crate::glyphs::fitted;

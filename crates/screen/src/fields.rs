@@ -1,6 +1,6 @@
 //! The columns of the screen: as many of them as there is room for.
 
-use observe::watch::DeviceInterval;
+use watch::intervals::DeviceInterval;
 
 use self::Value::{Count, Real};
 use crate::timeline::await_ms;

@@ -10,9 +10,9 @@ mod series;
 use base::calendar::time_text;
 use base::escape::escape;
 use base::format::{counted, duration};
-use observe::columns::{COLUMNS, Column};
-use observe::history::{DeviceHistory, History, Kind, NumberRange, Spell};
 use report::table::{Align, Colour, Emphasis, Table};
+use watch::columns::{COLUMNS, Column};
+use watch::history::{DeviceHistory, History, Kind, NumberRange, Spell};
 
 use crate::glyphs::Glyphs;
 use crate::lines::wrapped;

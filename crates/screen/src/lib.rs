@@ -9,7 +9,7 @@
 //! ([`comparison`]) and one of a capture with the devices that were watched beside it
 //! ([`captured`]); what the stages of our own runs did meanwhile stands above it ([`stages`]).
 //!
-//! Not here: what any of the numbers mean (`observe`), and where readings come from, which is the
+//! Not here: what any of the numbers mean (`watch`), and where readings come from, which is the
 //! command's.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 

@@ -6,10 +6,10 @@ use std::fmt::Write;
 
 use base::calendar::time_text;
 use base::escape::escape;
-use observe::columns::{COLUMNS, Column, Columns, Group, printed};
-use observe::tapes::{TapeDirection, TapeInterval};
-use observe::watch::{DeviceInterval, Interval, State};
 use report::table::Colour;
+use watch::columns::{COLUMNS, Column, Columns, Group, printed};
+use watch::intervals::{DeviceInterval, Interval, State};
+use watch::tapes::{TapeDirection, TapeInterval};
 
 /// Sentences are no wider than this on a wide terminal, since longer lines are hard to follow.
 pub(crate) const WIDEST: usize = 100;

@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use observe::record::{LeftOut, RecordError, RecordReader};
-use observe::watch::{Interval, Watch};
-use observe::{Reading, record};
 use ratatui::crossterm::event::{self, Event};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::{flag, low_level};
+use watch::intervals::{Interval, Watch};
+use watch::record::{LeftOut, RecordError, RecordReader};
+use watch::{Reading, record};
 
 use crate::draw::Look;
 use crate::glyphs::Glyphs;

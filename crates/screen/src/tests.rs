@@ -5,10 +5,6 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use machine::counters::disk;
-use observe::Reading;
-use observe::record::RecordWriter;
-use observe::tapes::TapeCounters;
-use observe::watch::Watch;
 use ratatui::Terminal;
 use ratatui::backend::{CrosstermBackend, TestBackend};
 use ratatui::buffer::Cell;
@@ -16,6 +12,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 use report::table::Colour;
 use storage::queue::Queue;
+use watch::Reading;
+use watch::intervals::Watch;
+use watch::record::RecordWriter;
+use watch::tapes::TapeCounters;
 
 use crate::draw::{Look, draw};
 use crate::glyphs::Glyphs;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use observe::watch::{DeviceInterval, Interval};
+use watch::intervals::{DeviceInterval, Interval};
 
 /// Devices in all intervals that are kept together, each of about a kilobyte.
 const DEVICES_KEPT: usize = 20_000;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use observe::watch::DeviceInterval;
+use watch::intervals::DeviceInterval;
 
 use crate::glyphs::Glyphs;
 

@@ -1,7 +1,7 @@
 //! What a person has chosen to see, and what keys do to it. Nothing is drawn here.
 
-use observe::watch::{DeviceInterval, Interval};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use watch::intervals::{DeviceInterval, Interval};
 
 use crate::glyphs::Glyphs;
 use crate::timeline::{Quantity, Timeline};

@@ -12,10 +12,10 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use observe::watch::Interval;
 use report::table::Colour;
 use screen::draw::Look;
 use screen::run::{Ended, Live, run};
+use watch::intervals::Interval;
 
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);

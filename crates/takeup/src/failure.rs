@@ -14,13 +14,13 @@ use std::process::ExitCode;
 use archive::label::LabelError;
 use base::escape::escape;
 use base::interruptible::Shortage;
+use capture::record::CaptureRecordError;
 use device::source::SourceError;
 use device::tape::OpenError;
 use device::target::TargetError;
 use experiment::record::RecordError;
 use flow::crew::StageFailure;
 use loads::tape::TapeBenchError;
-use observe::capture::record::CaptureRecordError;
 use report::run_record::RunRecordError;
 use runs::backup::{BackupError, Unfinished};
 use runs::list::ListError;
@@ -459,7 +459,7 @@ fn is_of_later_version(error: &(dyn Error + 'static)) -> bool {
             _ => None,
         };
         let format = format.or_else(|| match (error.downcast_ref(), error.downcast_ref()) {
-            (Some(observe::record::RecordError::Format { format, .. }), _) => Some(*format),
+            (Some(watch::record::RecordError::Format { format, .. }), _) => Some(*format),
             (_, Some(MediumFileError::Version { version, .. })) => Some(*version),
             _ => None,
         });

@@ -4,13 +4,14 @@
 const FLOORS: &[&[&str]] = &[
     &["base"],
     &["archive", "machine", "model", "statistics"],
-    &["storage", "trace"],
+    &["storage"],
     &["device"],
     &["tree", "flow", "sim"],
     &["report", "tapeset"],
     &["experiment", "runs"],
     &["loads"],
-    &["observe"],
+    &["watch"],
+    &["capture", "pipeline"],
     &["screen"],
     &["takeup", "peers"],
 ];

@@ -2,14 +2,14 @@
 
 use base::finding::Finding;
 use base::format::{count, counted, duration, percent};
-use observe::capture::presentation::{COLUMNS, cells, class_name, gaps};
-use observe::capture::profile::FileProfile;
-use observe::capture::words::{findings, is_place};
-use observe::history::{DeviceHistory, History};
+use capture::presentation::{COLUMNS, cells, class_name, gaps};
+use capture::profile::FileProfile;
+use capture::words::{findings, is_place};
 use report::figure::Figure;
 use report::figure::spans::Spans;
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
 use report::table::Align;
+use watch::history::{DeviceHistory, History};
 
 use super::{NO_DEVICE, Together, calls, looks};
 use crate::glyphs::Glyphs;

@@ -2,7 +2,7 @@
 
 use base::calendar::time_text;
 use base::format::duration;
-use observe::history::History;
+use watch::history::History;
 
 /// A longest axis, in s: beyond what any record can have.
 const SECONDS_MAX: f64 = 1e12;

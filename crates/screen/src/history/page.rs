@@ -1,10 +1,10 @@
 //! A record as one page of HTML.
 
 use base::format::counted;
-use observe::history::{DeviceHistory, History, Spell};
 use report::figure::spans::{Lane, Span, Spans};
 use report::figure::{Axis, Figure, Group, Marks, Value};
 use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use watch::history::{DeviceHistory, History, Spell};
 
 use super::series::{POINTS_MAX, Point, PointDirection, series};
 use super::{Frame, SHOWN, column, kind, number, numbers, ordered, share, spell_time, summary};

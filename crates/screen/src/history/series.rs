@@ -1,7 +1,7 @@
 //! What a device did over time, in at most as many points as a figure has room for.
 
-use observe::history::{DeviceHistory, History, Sample};
 use serde::Serialize;
+use watch::history::{DeviceHistory, History, Sample};
 
 /// Points of a series at most.
 pub(super) const POINTS_MAX: usize = 240;

@@ -1,6 +1,6 @@
 //! `takeup capture`: what a process really does to its files.
 //!
-//! [`observe::capture::live`] makes operations of what the kernel records; [`subject`] is the
+//! [`capture::live`] makes operations of what the kernel records; [`subject`] is the
 //! process, started here or found; [`below`] the devices below its files, [`document`] what is
 //! printed and kept; [`job`] the load that fio is to make of it; [`sampling`] what is done where
 //! the kernel does not record.
@@ -20,19 +20,19 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use capture::live::{Ended, Session};
+use capture::presentation;
+use capture::profile::{Cost, Limits, Profiler};
+use capture::record::{Captured, Heading};
+use capture::trace::{TraceError, Tracefs};
 use clap::Args;
 use flow::cancel::Cancel;
 use machine::counters::CounterError;
 use machine::processes::ProcessTimes;
-use observe::Reading;
-use observe::beside::Beside;
-use observe::capture::live::{Ended, Session};
-use observe::capture::profile::{Cost, Limits, Profiler};
-use observe::capture::record::{Captured, Heading};
-use observe::capture::{self, presentation};
-use observe::live::Watched;
 use screen::captured::{Together, devices_text};
-use trace::{TraceError, Tracefs};
+use watch::Reading;
+use watch::beside::Beside;
+use watch::live::Watched;
 
 use self::guard::Guard;
 use self::job::{JobArgs, Made, Wanted};
@@ -297,7 +297,7 @@ fn record(
     let beside = watched.map(Beside::begin).transpose().map_err(counters)?;
     // One moment on the clocks of events, of looks and of the day.
     let (begun, began) = (Instant::now(), SystemTime::now());
-    to.begin(trace::now_ns());
+    to.begin(capture::trace::now_ns());
     let used_before = used_seconds();
     subject.release()?;
     let mut is_stopped = false;
@@ -311,7 +311,7 @@ fn record(
         }
     }
     let failed = subject.end()?;
-    to.end(trace::now_ns());
+    to.end(capture::trace::now_ns());
     let seconds = begun.elapsed().as_secs_f64();
     let beside = beside.map(|beside| beside.finish(begun)).transpose().map_err(counters)?;
     let ended = session.finish(to).map_err(failure)?;
@@ -319,7 +319,7 @@ fn record(
     let events_per_second = (ended.events + ended.lost_events) as f64 / seconds.max(1e-3);
     // What cannot be measured is not told; the recording is there all the same.
     if events_per_second >= MANY_EVENTS
-        && let Ok(cost) = trace::Cost::measure(&tracefs)
+        && let Ok(cost) = capture::trace::Cost::measure(&tracefs)
     {
         let event_seconds = cost.event_seconds();
         to.cost(Cost { events_per_second, event_seconds, recorder_seconds });

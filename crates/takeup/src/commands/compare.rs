@@ -106,7 +106,7 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
 fn show_records(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
     let [a, b] = recorded::histories(&arguments.a, &arguments.b)?;
-    let comparison = observe::compare::compare(&a, &b);
+    let comparison = watch::compare::compare(&a, &b);
     if let Some(mut page) = page {
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -18,8 +18,8 @@ use flow::cancel::Cancel;
 use loads::programs::group::{self, Ended, Job};
 use loads::programs::shell::Shell;
 use loads::programs::{Output, ProgramsError};
-use observe::pipeline::judge::{Judgement, PROPOSED, judge};
-use observe::pipeline::{Look, Sampler, joined, line};
+use pipeline::judge::{Judgement, PROPOSED, judge};
+use pipeline::{Look, Sampler, joined, line};
 use serde_json::{Value, json};
 
 use self::live::Live;

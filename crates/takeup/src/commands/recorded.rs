@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use base::calendar::time_text;
-use observe::compare::Comparison;
-use observe::history::{DeviceHistory, Extent, History, Kind, NumberRange, Spell};
-use observe::record::{LeftOut, RecordError, RecordReader};
 use screen::history::{Point, series};
 use serde::Serialize;
+use watch::compare::Comparison;
+use watch::history::{DeviceHistory, Extent, History, Kind, NumberRange, Spell};
+use watch::record::{LeftOut, RecordError, RecordReader};
 
 use super::watch::{record_failure, say_cut, say_left_out};
 use crate::failure::Failure;
@@ -96,7 +96,7 @@ pub struct DeviceDocument<'a> {
 struct ColumnDocument {
     column: &'static str,
     #[serde(flatten)]
-    spread: observe::compare::Spread,
+    spread: watch::compare::Spread,
 }
 
 #[derive(Serialize)]
@@ -142,7 +142,7 @@ fn record_document(history: &History) -> RecordDocument<'_> {
 
 /// The document of a device.
 pub fn device_document<'a>(history: &History, device: &'a DeviceHistory) -> DeviceDocument<'a> {
-    let column = |column: &'static observe::columns::Column| {
+    let column = |column: &'static watch::columns::Column| {
         Some(ColumnDocument { column: column.key, spread: device.spread(column)? })
     };
     let time = |seconds: f64| time_text(history.unix_seconds(seconds));
@@ -165,7 +165,7 @@ pub fn device_document<'a>(history: &History, device: &'a DeviceHistory) -> Devi
         seconds: device.seconds,
         busy_seconds: device.busy_seconds(),
         gone_seconds: &device.gone_seconds,
-        columns: observe::columns::COLUMNS.iter().filter_map(column).collect(),
+        columns: watch::columns::COLUMNS.iter().filter_map(column).collect(),
         findings: device.spells.iter().map(spell).collect(),
         series: series(history, device),
     }

@@ -9,8 +9,8 @@ use clap::Args;
 use experiment::judgement::{Judgement, Options, judge};
 use experiment::presentation;
 use experiment::record::{Experiment, load};
-use observe::capture;
-use observe::capture::record::Captured;
+
+use capture::record::Captured;
 use report::page::{Page, Section};
 use report::run_record::{self, RunRecord, RunRecordError};
 use screen::captured::Together;

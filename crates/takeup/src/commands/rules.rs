@@ -15,10 +15,10 @@ const ROOMS: &[&Room] = &[
     &report::rules::STREAMING,
     &super::probe::rules::DRIVE,
     &storage::findings::rules::STACK,
-    &observe::rules::DEVICE,
-    &observe::pipeline::rules::PIPELINE,
-    &observe::capture::rules::CAPTURE,
-    &observe::rules::TAPE,
+    &watch::rules::DEVICE,
+    &pipeline::rules::PIPELINE,
+    &capture::rules::CAPTURE,
+    &watch::rules::TAPE,
     &experiment::judgement::rules::EXPERIMENT,
 ];
 

@@ -1,6 +1,6 @@
 //! `takeup watch`: what block devices do, and what the numbers mean.
 //!
-//! Readings come from this machine or from a file, and go the same way: [`observe::watch`] makes
+//! Readings come from this machine or from a file, and go the same way: [`watch::intervals`] makes
 //! intervals of them, [`text`] and [`document`] print each as soon as it is over.
 
 mod document;
@@ -17,13 +17,13 @@ use std::time::Duration;
 
 use clap::Args;
 use machine::counters::disk;
-use observe::Reading;
-use observe::live::{Machine, Watched};
-use observe::record::{LeftOut, RecordError, RecordReader, RecordWriter};
-use observe::tapes;
-use observe::watch::{Interval, Watch};
 use storage::layers::Storage;
 use storage::stack::{Place, Stack};
+use watch::Reading;
+use watch::intervals::{Interval, Watch};
+use watch::live::{Machine, Watched};
+use watch::record::{LeftOut, RecordError, RecordReader, RecordWriter};
+use watch::tapes;
 
 use screen::lines::Lines;
 

@@ -369,7 +369,7 @@ fn a_recording_of_strace_is_imported() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let samples =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../observe/src/capture/import/samples");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/src/import/samples");
     fs::copy(samples.join("strace_threads.txt"), at.join("trace")).unwrap();
     let said = run(at, &["capture", "--import", "trace"]);
     assert_eq!(said.status.code(), Some(0), "{}", shown(&said, at));

@@ -1,12 +1,12 @@
 //! Records of a capture whose truth is known: a log of which each write of 8 KiB is followed by
 //! fdatasync, and a table read at random; and the disk below both.
 
-use observe::Reading;
-use observe::capture::operation::{
+use capture::operation::{
     Asked, Engine, FileKind, OpenedFile, Operation, Recording as _, SyncCall,
 };
-use observe::capture::profile::{Limits, Profiler};
-use observe::capture::record::{Captured, Heading};
+use capture::profile::{Limits, Profiler};
+use capture::record::{Captured, Heading};
+use watch::Reading;
 
 /// The beginning, 2026-11-20 08:33:01 and a half.
 pub const BEGAN: f64 = 1_795_163_581.5;

@@ -181,8 +181,8 @@ fn a_forecast_for_dd_and_tar_can_be_typed() {
         ("tar -cf copy noise", "-cf copy"),
     ];
     for (line, target) in copies {
-        let stages = observe::pipeline::line::stages(line).unwrap();
-        let changed = observe::pipeline::line::buffered(&stages).unwrap();
+        let stages = pipeline::line::stages(line).unwrap();
+        let changed = pipeline::line::buffered(&stages).unwrap();
         assert!(!changed.contains(target), "{changed}");
         // The first run has left its file behind.
         for line in [line, &changed] {

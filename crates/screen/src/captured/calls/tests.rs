@@ -1,12 +1,12 @@
 //! What is drawn is what was recorded, and what stands below another happened at the same time.
 
-use observe::Reading;
-use observe::capture::operation::{
+use capture::operation::{
     Asked, Engine, FileKind, OpenedFile, Operation, Recording as _, SyncCall,
 };
-use observe::capture::profile::{Limits, Profiler};
-use observe::capture::record::{Captured, Heading};
+use capture::profile::{Limits, Profiler};
+use capture::record::{Captured, Heading};
 use proptest::prelude::*;
+use watch::Reading;
 
 use super::*;
 use crate::captured::page;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use observe::Reading;
-use observe::capture::operation::FileKind;
-use observe::capture::profile::{FileProfile, Profile};
-use observe::capture::words::is_used_much;
+use capture::operation::FileKind;
+use capture::profile::{FileProfile, Profile};
+use capture::words::is_used_much;
 use storage::layers::Storage;
+use watch::Reading;
 
 use crate::commands::watch::drive_of;
 

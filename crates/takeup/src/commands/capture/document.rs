@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use base::calendar::time_text;
-use observe::capture::presentation;
-use observe::capture::record::{CaptureRecordError, Captured};
+use capture::presentation;
+use capture::record::{CaptureRecordError, Captured};
 use report::run_record::RecordedStage;
 use screen::captured::Together;
 use screen::stages::Ran;

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use capture::trace::Tracefs;
 use machine::processes::Process;
 use rustix::process::{Pid, Signal, kill_process};
-use trace::Tracefs;
 
 /// Between two tries: files of a process that was killed are open until all of it has ended.
 const STEP: Duration = Duration::from_millis(20);

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use capture::job::{Job, JobError, Limits, Target, Trial, Validation, check_folder};
+use capture::profile::{Profile, Profiler};
 use clap::Args;
 use flow::cancel::Cancel;
 use loads::disk::process;
-use observe::capture::job::{Job, JobError, Limits, Target, Trial, Validation, check_folder};
-use observe::capture::profile::{Profile, Profiler};
 use report::table::Colour;
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ fn validate(
     let trial = trial.map_err(|error| failure(&error))?;
     let subject = Subject::start(&trial.command())?;
     guard.process(subject.pid());
-    let mut profiler = Profiler::new(observe::capture::profile::Limits::default());
+    let mut profiler = Profiler::new(capture::profile::Limits::default());
     // fio ends by itself before that, unless the disk holds it.
     let patience = Duration::from_secs_f64(SECONDS_MAX * 2.0);
     let begun = means.begin(&subject, &mut profiler).map_err(|error| refusal(&error))?;

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use capture::sampled::{self, Sampled, Sampler};
+use capture::trace::TraceError;
 use flow::cancel::Cancel;
-use observe::capture::sampled::{self, Sampled, Sampler};
 use serde_json::json;
-use trace::TraceError;
 
 use super::job::Made;
 use super::subject::Subject;

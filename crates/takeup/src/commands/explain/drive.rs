@@ -4,7 +4,7 @@ use std::path::Path;
 
 use device::tape;
 use model::tape::generation::Generation;
-use observe::pipeline::{Drive, Look};
+use pipeline::{Drive, Look};
 
 use crate::virtual_drive::VirtualDrive;
 

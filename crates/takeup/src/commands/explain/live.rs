@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use base::escape::escape_controls;
 use base::format::{duration, percent};
 use loads::programs::Output;
-use observe::pipeline::Sampler;
+use pipeline::Sampler;
 
 use crate::terminal::to_standard_error;
 

@@ -2,8 +2,8 @@
 
 use base::escape::escape_controls;
 use base::format::{duration, percent};
-use observe::pipeline::judge::shown_bytes;
-use observe::pipeline::{Look, Stage};
+use pipeline::judge::shown_bytes;
+use pipeline::{Look, Stage};
 use report::findings;
 use report::table::{Align, Colour, Emphasis, Table};
 

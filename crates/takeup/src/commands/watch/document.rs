@@ -2,11 +2,11 @@
 
 use base::calendar::time_text;
 use base::finding::Finding;
-use observe::columns::IostatObject;
-use observe::tapes::TapeInterval;
-use observe::watch::{DeviceInterval, InFlight, Interval, State};
 use serde::Serialize;
 use storage::queue::Queue;
+use watch::columns::IostatObject;
+use watch::intervals::{DeviceInterval, InFlight, Interval, State};
+use watch::tapes::TapeInterval;
 
 /// Fields are added, never renamed.
 #[derive(Serialize)]

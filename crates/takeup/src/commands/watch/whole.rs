@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-use observe::Reading;
-use observe::watch::{Interval, Watch};
 use screen::draw::Look;
 use screen::run::{Ended, Live, Player, RunError, Source, run};
+use watch::Reading;
+use watch::intervals::{Interval, Watch};
 
 use super::{
     Readings, WatchArgs, keep, not_in_record, plain_name, record_failure, say_cut, say_left_out,

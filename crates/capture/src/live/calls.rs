@@ -1,0 +1,267 @@
+//! The events that are asked for: system calls by name, and what of their arguments is needed.
+
+use crate::trace::Wanted;
+
+use crate::operation::SyncCall;
+
+/// What a system call does, as far as it matters here. The numbers of its arguments are those of
+/// its row in [`CALLS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// fd, count.
+    Read,
+    Write,
+    /// fd, count, pos.
+    Pread,
+    Pwrite,
+    /// fd.
+    Readv,
+    Writev,
+    /// fd, pos_l, pos_h.
+    Preadv,
+    Pwritev,
+    /// fd, pos_l, pos_h, flags.
+    Preadv2,
+    Pwritev2,
+    /// fd, and whatever else.
+    Sync(SyncCall),
+    /// Of a whole file system, named by no file.
+    SyncAll,
+    /// start.
+    SyncMapped,
+    /// fd, mode, offset, len.
+    Allocate,
+    /// ctx_id.
+    Submit,
+    Reap,
+    Destroy,
+    /// The process ends by itself.
+    Exit,
+    /// fd is what it returns; flags.
+    Open,
+    Create,
+    /// fd is what it returns, and its flags are behind a pointer.
+    OpenBySettings,
+    /// fd.
+    Close,
+    /// fd, max_fd, flags.
+    CloseRange,
+    /// fd; the other is what it returns.
+    Duplicate,
+    /// oldfd, newfd, and flags of one of them.
+    DuplicateTo,
+    /// fd, cmd, arg.
+    Control,
+    /// fd; the place is what it returns.
+    Seek,
+    /// From, to, len.
+    Splice,
+}
+
+impl Call {
+    /// Whether its first argument is a descriptor that has to be known.
+    pub(super) fn is_of_file(self) -> bool {
+        self.is_operation() || matches!(self, Call::Seek | Call::Control | Call::Duplicate)
+    }
+
+    /// Whether it is an operation of the file of its first argument.
+    pub(super) fn is_operation(self) -> bool {
+        use Call::*;
+        matches!(
+            self,
+            Read | Write | Pread | Pwrite | Readv | Writev | Preadv | Pwritev | Preadv2 | Pwritev2
+        ) || matches!(self, Sync(_) | Allocate)
+    }
+
+    /// Whether what it returns is a new descriptor of a file.
+    pub(super) fn opens(self) -> bool {
+        matches!(self, Call::Open | Call::Create | Call::OpenBySettings)
+    }
+}
+
+/// A system call and the arguments of it that are read.
+pub(super) struct Row {
+    pub(super) call: Call,
+    enter: Wanted,
+    exit: Wanted,
+}
+
+macro_rules! row {
+    ($call:expr, $name:literal, $($field:literal),*) => {
+        Row {
+            call: $call,
+            enter: Wanted {
+                system: "syscalls",
+                name: concat!("sys_enter_", $name),
+                fields: &[$($field),*],
+            },
+            exit: Wanted {
+                system: "syscalls",
+                name: concat!("sys_exit_", $name),
+                fields: &["ret"],
+            },
+        }
+    };
+}
+
+/// All of them. Architectures lack some, as arm64 does `open`.
+pub(super) const CALLS: &[Row] = &[
+    row!(Call::Read, "read", "fd", "count"),
+    row!(Call::Write, "write", "fd", "count"),
+    row!(Call::Pread, "pread64", "fd", "count", "pos"),
+    row!(Call::Pwrite, "pwrite64", "fd", "count", "pos"),
+    row!(Call::Readv, "readv", "fd"),
+    row!(Call::Writev, "writev", "fd"),
+    row!(Call::Preadv, "preadv", "fd", "pos_l", "pos_h"),
+    row!(Call::Pwritev, "pwritev", "fd", "pos_l", "pos_h"),
+    row!(Call::Preadv2, "preadv2", "fd", "pos_l", "pos_h", "flags"),
+    row!(Call::Pwritev2, "pwritev2", "fd", "pos_l", "pos_h", "flags"),
+    row!(Call::Sync(SyncCall::Fsync), "fsync", "fd"),
+    row!(Call::Sync(SyncCall::Fdatasync), "fdatasync", "fd"),
+    row!(Call::Sync(SyncCall::SyncFileRange), "sync_file_range", "fd", "nbytes", "offset"),
+    row!(Call::Sync(SyncCall::Sync), "syncfs", "fd"),
+    row!(Call::SyncAll, "sync",),
+    row!(Call::SyncMapped, "msync", "start"),
+    row!(Call::Allocate, "fallocate", "fd", "mode", "offset", "len"),
+    row!(Call::Submit, "io_submit", "ctx_id"),
+    row!(Call::Reap, "io_getevents", "ctx_id"),
+    row!(Call::Reap, "io_pgetevents", "ctx_id"),
+    row!(Call::Destroy, "io_destroy", "ctx"),
+    row!(Call::Exit, "exit_group",),
+    row!(Call::Open, "open", "flags"),
+    row!(Call::Open, "openat", "flags"),
+    row!(Call::OpenBySettings, "openat2",),
+    row!(Call::Create, "creat",),
+    row!(Call::Close, "close", "fd"),
+    row!(Call::CloseRange, "close_range", "fd", "max_fd", "flags"),
+    row!(Call::Duplicate, "dup", "fildes"),
+    row!(Call::DuplicateTo, "dup2", "oldfd", "newfd"),
+    row!(Call::DuplicateTo, "dup3", "oldfd", "newfd", "flags"),
+    row!(Call::Control, "fcntl", "fd", "cmd", "arg"),
+    row!(Call::Seek, "lseek", "fd"),
+    row!(Call::Splice, "splice", "fd_in", "fd_out", "len", "off_in", "off_out"),
+    row!(Call::Splice, "sendfile64", "in_fd", "out_fd", "count", "offset"),
+    row!(Call::Splice, "copy_file_range", "fd_in", "fd_out", "len", "off_in", "off_out"),
+];
+
+/// What else is recorded of the threads.
+const OTHERS: &[Wanted] = &[
+    Wanted { system: "task", name: "task_newtask", fields: &["pid", "clone_flags"] },
+    Wanted { system: "sched", name: "sched_process_exit", fields: &["pid", "group_dead"] },
+    Wanted { system: "sched", name: "sched_process_exec", fields: &["pid", "old_pid"] },
+    Wanted {
+        system: "block",
+        name: "block_bio_queue",
+        fields: &["dev", "nr_sector", "rwbs", "sector"],
+    },
+    Wanted { system: "filemap", name: "mm_filemap_fault", fields: &["s_dev", "i_ino", "index"] },
+];
+
+/// What is recorded whoever it is of: what a ring's own threads do is told by the ring only.
+const RINGS: &[Wanted] = &[
+    Wanted {
+        system: "io_uring",
+        name: "io_uring_submit_req",
+        fields: &["ctx", "req", "opcode", "flags"],
+    },
+    // As it was called before Linux 6.3.
+    Wanted {
+        system: "io_uring",
+        name: "io_uring_submit_sqe",
+        fields: &["ctx", "req", "opcode", "flags"],
+    },
+    Wanted { system: "io_uring", name: "io_uring_file_get", fields: &["ctx", "req", "fd"] },
+    Wanted { system: "io_uring", name: "io_uring_queue_async_work", fields: &["ctx", "req"] },
+    Wanted { system: "io_uring", name: "io_uring_complete", fields: &["ctx", "req", "res"] },
+];
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A call begins, or ends: its row.
+    Enter(usize),
+    Exit(usize),
+    /// A thread or process was started; pid, clone_flags.
+    New,
+    /// A thread has ended; pid, group_dead.
+    Ended,
+    /// A process runs another program; pid, old_pid.
+    Exec,
+    /// A request goes to a block device; dev, nr_sector, rwbs, sector.
+    Block,
+    /// A page of a mapped file is fetched; s_dev, i_ino, index.
+    Fault,
+    /// A ring's request is submitted: ctx, req, opcode, flags.
+    Submitted,
+    /// Its file is looked up by its descriptor: ctx, req, fd.
+    FileOf,
+    /// It is done by another thread: ctx, req.
+    Handed,
+    /// It is done: ctx, req, res.
+    Completed,
+    /// None of these.
+    Unknown,
+}
+
+impl Kind {
+    /// Of an event's number.
+    pub(super) fn of(number: u16) -> Kind {
+        let number = usize::from(number);
+        let (row, rest) = (number / 2, number % 2);
+        if row < CALLS.len() {
+            return if rest == 0 { Kind::Enter(row) } else { Kind::Exit(row) };
+        }
+        match number - CALLS.len() * 2 {
+            0 => Kind::New,
+            1 => Kind::Ended,
+            2 => Kind::Exec,
+            3 => Kind::Block,
+            4 => Kind::Fault,
+            5 | 6 => Kind::Submitted,
+            7 => Kind::FileOf,
+            8 => Kind::Handed,
+            9 => Kind::Completed,
+            _ => Kind::Unknown,
+        }
+    }
+}
+
+/// The events of the threads that are recorded.
+pub fn events() -> Vec<Wanted> {
+    let calls = CALLS.iter().flat_map(|row| [row.enter, row.exit]);
+    calls.chain(OTHERS.iter().copied()).collect()
+}
+
+/// The events that are recorded of everybody.
+pub fn events_everywhere() -> &'static [Wanted] {
+    RINGS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_is_known_by_its_number() {
+        let mut all = events();
+        all.extend_from_slice(events_everywhere());
+        let kind = |name: &str| {
+            let at = all.iter().position(|wanted| wanted.name == name).unwrap();
+            Kind::of(u16::try_from(at).unwrap())
+        };
+        assert_eq!(kind("sys_enter_read"), Kind::Enter(0));
+        assert_eq!(kind("sys_exit_write"), Kind::Exit(1));
+        assert_eq!(kind("task_newtask"), Kind::New);
+        assert_eq!(kind("sched_process_exit"), Kind::Ended);
+        assert_eq!(kind("sched_process_exec"), Kind::Exec);
+        assert_eq!(kind("block_bio_queue"), Kind::Block);
+        assert_eq!(kind("mm_filemap_fault"), Kind::Fault);
+        assert_eq!(kind("io_uring_submit_req"), Kind::Submitted);
+        assert_eq!(kind("io_uring_submit_sqe"), Kind::Submitted);
+        assert_eq!(kind("io_uring_file_get"), Kind::FileOf);
+        assert_eq!(kind("io_uring_queue_async_work"), Kind::Handed);
+        assert_eq!(kind("io_uring_complete"), Kind::Completed);
+        assert_eq!(Kind::of(u16::try_from(all.len()).unwrap()), Kind::Unknown);
+        assert!(all.iter().all(|wanted| wanted.fields.len() <= crate::trace::FIELDS_MAX));
+    }
+}

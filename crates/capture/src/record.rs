@@ -1,0 +1,409 @@
+//! A capture, kept in a file: lines of JSON, of which the first says what it is, and the last that
+//! all is there.
+//!
+//! The profile has its numbers in one line, each file and each class over time have one of their
+//! own, and readings of devices that were watched beside it are as in the record of a watch, on the
+//! clock of the capture. Its size depends on what was used, not on how long it was recorded. What
+//! is concluded is concluded again from the file, by whatever is known then.
+//!
+//! It is written when the capture is over, so that a file whose last line is missing was cut off:
+//! it is told as far as it goes.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::profile::timeline::{ClassTimeline, INTERVALS_MAX, Timeline};
+use super::profile::{Cost, FileProfile, Limits, Profile};
+use watch::Reading;
+use watch::beside::READINGS_MAX;
+use watch::lines::{Encoder, LineFailure, Lines, ReadingLine, Readings};
+use watch::record::LineError;
+
+/// Version of the lines. Fields are added without a new one.
+pub const FORMAT: u32 = 1;
+/// Largest count that is read; no recording has so many of anything, and their sums have room.
+const COUNT_MAX: u64 = 1 << 50;
+/// Longest recording that is read, in s: some three hundred years.
+const SECONDS_MAX: f64 = 1e10;
+/// Classes of files, at most.
+const CLASSES_MAX: usize = 16;
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureRecordError {
+    /// It cannot be opened or read.
+    #[error("{what} {}", path.display())]
+    File {
+        /// `open` or `read`.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was not made by a capture.
+    #[error("{} holds no record of `takeup capture`", path.display())]
+    NoRecord {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was made by another version.
+    #[error("{} has format {format}, and only {FORMAT} is known", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// A line is nothing that a capture has.
+    #[error("line {line} of {} is nothing that a capture has", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// Why.
+        source: EntryError,
+    },
+    /// It ends before the numbers of the profile.
+    #[error("{} ends before the profile", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// It is no reading, or none of JSON.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// It stands behind the last one, or the profile stands twice or nowhere in front of it.
+    #[error("it is out of its order")]
+    Order,
+    /// There are more of its kind than are kept.
+    #[error("there are more {0} than are kept")]
+    Many(&'static str),
+    /// A number that nothing recorded can have.
+    #[error("{0} is beyond what can be recorded")]
+    Number(&'static str),
+    /// The last line speaks of others.
+    #[error("{0} lines in front of it were written, and there are {1}")]
+    Missing(u64, u64),
+}
+
+/// What is known of a capture besides its profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Heading {
+    /// The time of day at its beginning, in seconds since 1970.
+    pub began_unix_seconds: f64,
+    /// What was captured: `process 4711`, or the command as it was typed.
+    pub subject: String,
+    /// Events that were taken.
+    pub events: u64,
+    /// How the command ended, if it did badly.
+    pub failed: Option<String>,
+    /// Whether somebody stopped it.
+    pub is_stopped: bool,
+}
+
+/// A capture with all that is kept of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Captured {
+    /// What it is of.
+    pub heading: Heading,
+    /// What it says of each file, and over time.
+    pub profile: Profile,
+    /// What was watched beside it; `None` where nothing was asked for.
+    pub beside: Option<Vec<Reading>>,
+    /// Whether its end is missing.
+    pub is_cut: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct First {
+    takeup_capture: u32,
+    #[serde(flatten)]
+    heading: Heading,
+}
+
+/// A line behind the first one.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Entry {
+    Profile(Numbers),
+    File(Box<FileProfile>),
+    Timeline(ClassTimeline),
+    Reading(ReadingLine),
+    End { lines: u64 },
+}
+
+/// The profile without files and timeline.
+#[derive(Serialize, Deserialize)]
+struct Numbers {
+    seconds: f64,
+    lost_events: u64,
+    files_left_out: u64,
+    operations_left_out: u64,
+    unseen: Vec<String>,
+    #[serde(default)]
+    cost: Option<Cost>,
+    interval_seconds: f64,
+    is_watched: bool,
+}
+
+impl Captured {
+    /// As the file has it.
+    pub fn to_lines(&self) -> String {
+        let profile = &self.profile;
+        let numbers = Numbers {
+            seconds: profile.seconds,
+            lost_events: profile.lost_events,
+            files_left_out: profile.files_left_out,
+            operations_left_out: profile.operations_left_out,
+            unseen: profile.unseen.clone(),
+            cost: profile.cost,
+            interval_seconds: profile.timeline.interval_seconds,
+            is_watched: self.beside.is_some(),
+        };
+        let first = First { takeup_capture: FORMAT, heading: self.heading.clone() };
+        let mut text = line_of(&first) + &line_of(&Entry::Profile(numbers));
+        for file in &profile.files {
+            text.push_str(&line_of(&Entry::File(Box::new(file.clone()))));
+        }
+        for class in &profile.timeline.classes {
+            text.push_str(&line_of(&Entry::Timeline(class.clone())));
+        }
+        let mut encoder = Encoder::default();
+        for reading in self.beside.iter().flatten() {
+            text.push_str(&line_of(&Entry::Reading(encoder.line(reading))));
+        }
+        let lines = text.lines().count() as u64;
+        text + &line_of(&Entry::End { lines })
+    }
+
+    /// Of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, was made by nothing or another version, or has a line that no
+    /// capture has.
+    pub fn read(path: &Path) -> Result<Captured, CaptureRecordError> {
+        let opened = File::open(path).map_err(|source| CaptureRecordError::File {
+            what: "open",
+            path: path.to_owned(),
+            source,
+        });
+        Captured::of(BufReader::new(opened?), path)
+    }
+
+    /// Of lines that are there already; `path` is what errors name.
+    ///
+    /// # Errors
+    /// As for [`Captured::read`].
+    pub fn of(lines: impl BufRead, path: &Path) -> Result<Captured, CaptureRecordError> {
+        let mut lines = Lines::of(lines);
+        let heading = first(&mut lines, path)?;
+        let mut reader = Reader::default();
+        while let Some(bytes) = next(&mut lines, path)? {
+            let entry = serde_json::from_slice(&bytes).map_err(|it| LineError::Json(it).into());
+            let taken = entry.and_then(|entry| reader.take(entry, lines.number()));
+            taken.map_err(|source| wrong(&lines, path, source))?;
+        }
+        let Some(numbers) = reader.numbers else {
+            return Err(CaptureRecordError::Empty { path: path.to_owned() });
+        };
+        let Numbers {
+            seconds, lost_events, files_left_out, operations_left_out, unseen, cost, ..
+        } = numbers;
+        let timeline =
+            Timeline { interval_seconds: numbers.interval_seconds, classes: reader.classes };
+        let files = reader.files;
+        Ok(Captured {
+            heading,
+            profile: Profile {
+                seconds,
+                files,
+                lost_events,
+                files_left_out,
+                operations_left_out,
+                unseen,
+                timeline,
+                cost,
+            },
+            beside: numbers.is_watched.then_some(reader.beside),
+            is_cut: !reader.has_ended,
+        })
+    }
+}
+
+/// Whether a file is a record of a capture, of this or another version. Of what can be read once,
+/// as a pipe, it is not asked.
+pub fn is_record(path: &Path) -> bool {
+    let is_file = path.metadata().is_ok_and(|it| it.is_file());
+    let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return false };
+    let first = first(&mut Lines::of(BufReader::new(file)), path);
+    matches!(first, Ok(_) | Err(CaptureRecordError::Format { .. }))
+}
+
+fn line_of(entry: &impl Serialize) -> String {
+    // Nothing in it is a map with other keys than texts; numbers that JSON has not become null.
+    serde_json::to_string(entry).expect("plain numbers and texts") + "\n"
+}
+
+fn first<R: BufRead>(lines: &mut Lines<R>, path: &Path) -> Result<Heading, CaptureRecordError> {
+    #[derive(Deserialize)]
+    struct Version {
+        takeup_capture: u32,
+    }
+    let no_record = || CaptureRecordError::NoRecord { path: path.to_owned() };
+    let bytes = next(lines, path)?.ok_or_else(no_record)?;
+    let version: Version = serde_json::from_slice(&bytes).map_err(|_| no_record())?;
+    if version.takeup_capture != FORMAT {
+        let format = version.takeup_capture;
+        return Err(CaptureRecordError::Format { path: path.to_owned(), format });
+    }
+    let first: First = serde_json::from_slice(&bytes)
+        .map_err(|it| wrong(lines, path, LineError::Json(it).into()))?;
+    let is_time = (0.0..SECONDS_MAX * 10.0).contains(&first.heading.began_unix_seconds);
+    let number = EntryError::Number("the time of its beginning");
+    if is_time { Ok(first.heading) } else { Err(wrong(lines, path, number)) }
+}
+
+fn next<R: BufRead>(
+    lines: &mut Lines<R>,
+    path: &Path,
+) -> Result<Option<Vec<u8>>, CaptureRecordError> {
+    lines.next().map_err(|failure| match failure {
+        LineFailure::Read(source) => {
+            CaptureRecordError::File { what: "read", path: path.to_owned(), source }
+        }
+        LineFailure::Long => wrong(lines, path, LineError::Long.into()),
+    })
+}
+
+fn wrong<R: BufRead>(lines: &Lines<R>, path: &Path, source: EntryError) -> CaptureRecordError {
+    CaptureRecordError::Line { path: path.to_owned(), line: lines.number(), source }
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reader {
+    numbers: Option<Numbers>,
+    files: Vec<FileProfile>,
+    classes: Vec<ClassTimeline>,
+    readings: Readings,
+    beside: Vec<Reading>,
+    has_ended: bool,
+}
+
+impl Reader {
+    fn take(&mut self, entry: Entry, number: u64) -> Result<(), EntryError> {
+        let is_first = matches!(entry, Entry::Profile(_));
+        if self.has_ended || self.numbers.is_some() == is_first {
+            return Err(EntryError::Order);
+        }
+        match entry {
+            Entry::Profile(numbers) => self.numbers = Some(checked(numbers)?),
+            Entry::File(file) => {
+                check_file(&file)?;
+                self.files.push(*file);
+                limit(self.files.len(), Limits::default().files, "files")?;
+            }
+            Entry::Timeline(class) => {
+                check_class(&class)?;
+                self.classes.push(class);
+                limit(self.classes.len(), CLASSES_MAX, "classes")?;
+            }
+            Entry::Reading(line) => {
+                let reading = self.readings.reading(line)?;
+                if !(-SECONDS_MAX..SECONDS_MAX).contains(&reading.at_seconds) {
+                    return Err(EntryError::Number("the time of a reading"));
+                }
+                self.beside.push(reading);
+                limit(self.beside.len(), READINGS_MAX + 1, "readings")?;
+            }
+            Entry::End { lines } if lines != number - 1 => {
+                return Err(EntryError::Missing(lines, number - 1));
+            }
+            Entry::End { .. } => self.has_ended = true,
+        }
+        Ok(())
+    }
+}
+
+fn limit(count: usize, most: usize, of: &'static str) -> Result<(), EntryError> {
+    if count > most { Err(EntryError::Many(of)) } else { Ok(()) }
+}
+
+fn checked(numbers: Numbers) -> Result<Numbers, EntryError> {
+    let is_time = |seconds: f64| (0.0..=SECONDS_MAX).contains(&seconds);
+    if !is_time(numbers.seconds) || !is_time(numbers.interval_seconds) {
+        return Err(EntryError::Number("a time of the profile"));
+    }
+    let counts = [numbers.lost_events, numbers.files_left_out, numbers.operations_left_out];
+    if counts.iter().any(|it| *it > COUNT_MAX) {
+        return Err(EntryError::Number("a count of the profile"));
+    }
+    let costs =
+        numbers.cost.map(|it| [it.events_per_second, it.event_seconds, it.recorder_seconds]);
+    if costs.into_iter().flatten().any(|it| !(0.0..1e18).contains(&it)) {
+        return Err(EntryError::Number("what it cost"));
+    }
+    Ok(numbers)
+}
+
+fn check_file(file: &FileProfile) -> Result<(), EntryError> {
+    let sizes = || file.block_sizes.read.iter().chain(&file.block_sizes.write);
+    let counts = [file.calls, file.reads, file.writes, file.errors, file.sync.calls];
+    let others = [file.block_sizes.others].into_iter().chain(sizes().map(|(_, count)| *count));
+    let others = others.chain(file.places.counts.iter().map(|(_, count)| *count));
+    let engines = file.engines.values().copied();
+    if counts.into_iter().chain(others).chain(engines).any(|it| it > COUNT_MAX) {
+        return Err(EntryError::Number("a count of a file"));
+    }
+    let shares = [
+        file.read_share,
+        file.sequential_share,
+        file.rewrite_share,
+        file.reuse_share,
+        file.known_share.values().copied().reduce(f64::max),
+    ];
+    if shares.into_iter().flatten().any(|it| !(0.0..=1.0).contains(&it)) {
+        return Err(EntryError::Number("a share of a file"));
+    }
+    let times = [file.think_seconds, file.latency_seconds, file.sync.seconds];
+    let range = file.sync.operations_range.unwrap_or_default();
+    let counts = [
+        file.depth,
+        file.sync.operations_between,
+        file.sync.operations_mean,
+        Some(range[0]),
+        Some(range[1]),
+        Some(file.operations_per_second),
+    ];
+    let burstiness = [file.burstiness];
+    let all = times.into_iter().chain(counts).chain(burstiness).flatten();
+    if all.into_iter().any(|it| !(0.0..1e18).contains(&it)) {
+        return Err(EntryError::Number("a number of a file"));
+    }
+    Ok(())
+}
+
+fn check_class(class: &ClassTimeline) -> Result<(), EntryError> {
+    limit(class.intervals.len(), INTERVALS_MAX, "intervals")?;
+    let is_much = |count: u64| count > COUNT_MAX;
+    for it in &class.intervals {
+        let is_depth = it.depth.is_none_or(|depth| (0.0..1e12).contains(&depth));
+        if [it.reads, it.writes, it.syncs].into_iter().any(is_much) || !is_depth {
+            return Err(EntryError::Number("a number of an interval"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

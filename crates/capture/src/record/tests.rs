@@ -1,0 +1,169 @@
+//! What was written is what is read, and what is damaged is told.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::operation::{
+    Asked, Engine, FileKind, OpenedFile, Operation, Recording as _, SyncCall, Unknown,
+};
+use crate::profile::Profiler;
+
+/// A log with syncs, and a file of which little is seen, for two seconds.
+fn captured() -> Captured {
+    let mut profiler = Profiler::new(Limits::default());
+    profiler.begin(1_000);
+    let file = |path: &str| OpenedFile {
+        path: Ok(path.to_owned()),
+        kind: FileKind::Regular,
+        deleted: false,
+        direct: Ok(false),
+        synchronous: Ok(false),
+        append: Err(Unknown::NotAllowed),
+        size_bytes: Ok(1 << 20),
+    };
+    profiler.file(0, &file("/srv/pg_wal/000000010000000000000001"));
+    profiler.file(1, &file("/srv/seen\nbadly"));
+    for number in 0..200 {
+        let operation = Operation {
+            start_ns: 1_000 + number * 10_000_000,
+            duration_ns: Ok(1_000_000),
+            process: 1,
+            thread: 1,
+            file: 0,
+            engine: Engine::Psync,
+            asked: Asked::Write,
+            offset_bytes: Ok(number / 3 * 8192),
+            asked_bytes: Ok(8192),
+            done_bytes: Ok(8192),
+            synchronous: false,
+            in_flight: Ok(1),
+            error: 0,
+        };
+        profiler.operation(&operation);
+        let sync = Asked::Sync(SyncCall::Fdatasync);
+        profiler.operation(&Operation { asked: sync, ..operation });
+        let unknown = Err(Unknown::RequestOfAio);
+        let (offset_bytes, asked_bytes) = (unknown, unknown);
+        let unseen = Operation { offset_bytes, asked_bytes, file: 1, ..operation };
+        profiler.operation(&Operation { asked: Asked::Read, ..unseen });
+    }
+    profiler.lost(3);
+    profiler.cannot_see("what nobody sees");
+    profiler.cost(crate::profile::Cost {
+        events_per_second: 250_000.0,
+        event_seconds: 3.5e-7,
+        recorder_seconds: 0.25,
+    });
+    profiler.end(2_000_001_000);
+    let rows = |reads: u32| {
+        let text = format!("8 0 sda {reads} 0 {reads} 1 0 0 0 0 0 1 1");
+        machine::counters::disk::rows(text.as_bytes()).unwrap()
+    };
+    let reading = |number: u32| Reading {
+        at_seconds: f64::from(number) * 0.25 - 0.01,
+        unix_seconds: 1_795_163_581 + i64::from(number / 4),
+        rows: rows(number * 10),
+        ..Reading::default()
+    };
+    Captured {
+        heading: Heading {
+            began_unix_seconds: 1_795_163_581.123_456_7,
+            subject: "fio \"job\"".to_owned(),
+            events: 77,
+            failed: Some("status 3".to_owned()),
+            is_stopped: true,
+        },
+        profile: profiler.profile(),
+        beside: Some((0..9).map(reading).collect()),
+        is_cut: false,
+    }
+}
+
+fn read(text: &str) -> Result<Captured, CaptureRecordError> {
+    Captured::of(text.as_bytes(), Path::new("job"))
+}
+
+/// The message with its cause.
+fn told(text: &str) -> String {
+    let error = read(text).err().unwrap();
+    let source = std::error::Error::source(&error);
+    source.map_or(error.to_string(), |source| format!("{error}: {source}"))
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let captured = captured();
+    let log = &captured.profile.files[0];
+    assert_eq!(captured.profile.files.len(), 2);
+    assert_eq!(log.sync.call, "fdatasync");
+    assert!(captured.profile.files.iter().any(|it| it.unknown.len() > 2));
+    let timeline = &captured.profile.timeline;
+    let sum = |of: fn(&crate::profile::timeline::Interval) -> u64| -> u64 {
+        timeline.classes.iter().flat_map(|it| &it.intervals).map(of).sum()
+    };
+    assert_eq!((sum(|it| it.writes), sum(|it| it.reads), sum(|it| it.syncs)), (200, 200, 200));
+    assert_eq!(sum(|it| it.written_bytes), 200 * 8192);
+    let text = captured.to_lines();
+    assert_eq!(read(&text).unwrap(), captured);
+    let alone = Captured { beside: None, ..captured };
+    assert_eq!(read(&alone.to_lines()).unwrap(), alone);
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_told_with_its_line() {
+    let text = captured().to_lines();
+    let lines: Vec<&str> = text.lines().collect();
+    let until =
+        |count: usize| lines[..count].iter().map(|it| format!("{it}\n")).collect::<String>();
+    // Cut off anywhere behind the profile, it is told as far as it goes.
+    let cut = read(&text[..text.len() - 4]).unwrap();
+    assert!(cut.is_cut && cut.profile.files.len() == 2);
+    let cut = read(&until(3)).unwrap();
+    assert!(cut.is_cut && cut.profile.files.len() == 1 && cut.beside == Some(Vec::new()));
+    assert_eq!(told(&until(1)), "job ends before the profile");
+    assert_eq!(told(""), "job holds no record of `takeup capture`");
+    assert_eq!(told("{\"takeup_watch\":1}\n"), "job holds no record of `takeup capture`");
+    assert_eq!(told("{\"takeup_capture\":2}\n"), "job has format 2, and only 1 is known");
+    let line = |number: u32| format!("line {number} of job is nothing that a capture has: ");
+    let check = |text: String, expected: String| {
+        let told = told(&text);
+        assert!(told.starts_with(&expected), "{told}");
+    };
+    check(text.replacen("\"calls\":", "\"calls\":-", 1), line(3) + "it cannot be understood");
+    let cost = text.replacen("\"event_seconds\":", "\"event_seconds\":-", 1);
+    check(cost, line(2) + "what it cost is beyond");
+    let much = text.replacen("\"writes\":", "\"writes\":9000000000000000", 1);
+    check(much, line(3) + "a count of a file is beyond");
+    let share = text.replacen("\"sequential_share\":", "\"sequential_share\":7", 1);
+    check(share, line(3) + "a share of a file is beyond");
+    check(text.replacen("fdatasync", "fdatasink", 1), line(3) + "it cannot be understood");
+    let twice = until(2) + lines[1] + "\n";
+    check(twice, line(3) + "it is out of its order");
+    check(until(1) + lines[2] + "\n", line(2) + "it is out of its order");
+    let without = text.replacen(&format!("{}\n", lines[4]), "", 1);
+    let last = lines.len() as u32 - 1;
+    check(without, line(last) + "15 lines in front of it were written, and there are 14");
+    check(text.clone() + lines[2] + "\n", line(last + 2) + "it is out of its order");
+    let readings: Vec<&&str> = lines.iter().filter(|it| it.starts_with("{\"reading\"")).collect();
+    let back = text.replacen(*readings[1], readings[0], 1).replacen(*readings[0], readings[1], 1);
+    check(back, line(8) + "it was seen 0.250 s before the one in front of it");
+    check(text.replacen("8 0 sda", "x 0 sda", 1), line(7) + "a row is none of the kernel's");
+}
+
+proptest! {
+    /// Whatever a file holds: an answer, no panic, and nothing that cannot be shown.
+    #[test]
+    fn damage_is_an_error_or_can_be_shown(at in 0_usize..1 << 16, byte: u8, cut in 0_usize..4) {
+        let mut bytes = captured().to_lines().into_bytes();
+        let at = at % bytes.len();
+        bytes[at] = byte;
+        if cut == 0 {
+            bytes.truncate(at);
+        }
+        if let Ok(captured) = Captured::of(&bytes[..], Path::new("job")) {
+            let plain = report::table::Colour::Plain;
+            let text = crate::presentation::text(&captured.profile, plain);
+            prop_assert!(!text.is_empty());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! System calls and requests of other programs, as the kernel's tracepoints tell them.
+//!
+//! A [`Recorder`] has an instance of tracefs of its own (Documentation/trace/ftrace.rst): a set of
+//! buffers that nobody else reads, with the events that it wants, of the threads that it wants, on
+//! the kernel's monotonic clock. What it reads there are [`page`]s of binary events, each laid out
+//! as its [`mod@format`] file says, and it hands them out as [`Event`]s in the order of their
+//! times. Nothing is stopped, as ptrace would, and nothing is loaded into the kernel.
+//!
+//! Pages are read by `read(2)` of `trace_pipe_raw`, so there is no mapped memory and no `unsafe`
+//! here. `perf_event_open(2)` would need both, and a descriptor for each event on each processor
+//! for each thread; here there is one descriptor for each processor, whoever is recorded. It is
+//! also the cheaper of the two (`cargo run --release -p capture --example cost`).
+//!
+//! What cannot be seen, wherever it is used:
+//! - Arguments that are pointers: the name behind an `openat`, the requests behind an `io_submit`,
+//!   the lengths behind a `readv`. Only the pointer is recorded.
+//! - Threads that the kernel starts for a ring of io_uring are no children of a system call, so the
+//!   filter by thread does not follow them: [`Recorder::follow`] adds them, and events of rings are
+//!   recorded whoever they are of, and told apart by their ring.
+//! - What happened while a buffer was full: [`Recorder::lost`] counts it.
+//! - Who did it, from within a container: numbers of threads are those of the machine.
+//!
+//! Not here: what the events mean, which is in [`crate::live`].
+
+mod cost;
+mod error;
+pub mod format;
+mod instance;
+mod merge;
+pub mod page;
+mod recorder;
+mod tracefs;
+
+pub use cost::Cost;
+pub use error::TraceError;
+pub use recorder::{Options, Recorder, now_ns};
+pub use tracefs::Tracefs;
+
+/// More fields of one event are not read.
+pub const FIELDS_MAX: usize = 6;
+
+/// An event that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// Its group, such as `syscalls`.
+    pub system: &'static str,
+    /// Its name in the group.
+    pub name: &'static str,
+    /// The fields that are read, at most [`FIELDS_MAX`].
+    pub fields: &'static [&'static str],
+}
+
+/// An event as it was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in ns of `CLOCK_MONOTONIC`.
+    pub time_ns: u64,
+    /// The thread that was on the processor (`common_pid`).
+    pub thread: u32,
+    /// Which of the wanted events it is, from 0.
+    pub kind: u16,
+    /// Which of the values are there, a bit each.
+    known: u8,
+    values: [u64; FIELDS_MAX],
+}
+
+impl Event {
+    /// One that was not recorded, for tests of whoever takes events.
+    pub fn made(time_ns: u64, thread: u32, kind: u16, fields: &[u64]) -> Event {
+        let mut values = [0; FIELDS_MAX];
+        let mut known = 0;
+        for (at, (to, from)) in values.iter_mut().zip(fields).enumerate() {
+            *to = *from;
+            known |= 1 << at;
+        }
+        Event { time_ns, thread, kind, known, values }
+    }
+
+    /// The value of the wanted field of this number, its sign extended; of one that is longer than
+    /// 8 bytes the first 8. `None` where this kernel's event has no such field.
+    pub fn value(&self, field: usize) -> Option<u64> {
+        let value = *self.values.get(field)?;
+        (self.known >> field & 1 == 1).then_some(value)
+    }
+}

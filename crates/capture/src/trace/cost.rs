@@ -1,0 +1,77 @@
+//! What a recorded call costs here: calls of our own, alone and recorded.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::trace::Wanted;
+use crate::trace::error::TraceError;
+use crate::trace::recorder::{Options, Recorder};
+use crate::trace::tracefs::Tracefs;
+
+/// Calls that are timed at once, and how often: the fastest time is the one that nobody disturbed.
+const CALLS: u32 = 2000;
+const ROUNDS: usize = 9;
+/// Room for them, beyond which the oldest are written over.
+const BUFFER_BYTES: u64 = 1 << 20;
+const EVENTS: &[Wanted] = &[
+    Wanted { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
+    Wanted { system: "syscalls", name: "sys_exit_pread64", fields: &["ret"] },
+];
+
+/// What a call takes, in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// While nobody is recorded.
+    pub alone_ns: f64,
+    /// While its two events are.
+    pub recorded_ns: f64,
+}
+
+impl Cost {
+    /// Times some ten thousand calls of this thread, within some hundredths of a second. Nobody
+    /// else is to record calls at the same time, which they would take longer for as well.
+    ///
+    /// # Errors
+    /// When the kernel does not record.
+    pub fn measure(tracefs: &Tracefs) -> Result<Cost, TraceError> {
+        let path = Path::new("/dev/zero");
+        let file = File::open(path).map_err(|source| TraceError::File {
+            what: "open",
+            path: path.into(),
+            source,
+        })?;
+        let alone_ns = fastest_ns(&file);
+        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let threads = [own];
+        let options = Options {
+            events: EVENTS,
+            everywhere: &[],
+            threads: &threads,
+            buffer_bytes: BUFFER_BYTES,
+        };
+        let mut recorder = Recorder::new(tracefs, &options)?;
+        recorder.start()?;
+        let recorded_ns = fastest_ns(&file);
+        Ok(Cost { alone_ns, recorded_ns })
+    }
+
+    /// What one event adds, in s; a call has two.
+    pub fn event_seconds(&self) -> f64 {
+        (self.recorded_ns - self.alone_ns).max(0.0) / 2.0 / 1e9
+    }
+}
+
+fn fastest_ns(file: &File) -> f64 {
+    let mut byte = [0];
+    let mut round = || {
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            // Whatever it answers took its time.
+            let _ = file.read_at(&mut byte, 0);
+        }
+        begun.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    };
+    (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min)
+}

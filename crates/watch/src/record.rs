@@ -1,0 +1,226 @@
+//! What was seen, kept in a file: one line of JSON for the watch, and one for each reading.
+//!
+//! A reading has the rows of the kernel that are others than those before, as the kernel writes
+//! them, so that nothing that follows from them is lost, and a device that does nothing costs
+//! nothing. What is concluded is concluded again from the file, by whatever is known then.
+//!
+//! A file that ends in the middle of a line is what a crash leaves: that reading is not there. One
+//! that cannot have been, since its time goes back or its numbers are out of all reason, is left
+//! out and told, see `damage.rs`; what of its rows can be is known to those behind it.
+
+pub(crate) mod damage;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Reading;
+use crate::intervals::DEVICES_MAX;
+use crate::lines::{Encoder, LINE_BYTES_MAX, LineFailure, Lines, ReadingLine, Readings};
+pub use damage::{LEFT_OUT_MAX, LeftOut};
+
+/// Version of the lines. Fields are added without a new one.
+pub const FORMAT: u32 = 1;
+
+/// Why a file cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// It cannot be opened, made, read or written.
+    #[error("{what} {}", path.display())]
+    File {
+        /// `make`, `open`, `read` or `write`.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It was not made by a watch.
+    #[error("{} holds no record of `takeup watch`", path.display())]
+    NoRecord {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was made by another version.
+    #[error("{} has format {format}, and only {FORMAT} is known", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// A line is no reading.
+    #[error("line {line} of {} is no reading", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// Why.
+        source: LineError,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It is no JSON, or not what a reading has.
+    #[error("it cannot be understood")]
+    Json(#[from] serde_json::Error),
+    /// It is longer than any that is written.
+    #[error("it is longer than {LINE_BYTES_MAX} bytes")]
+    Long,
+    /// It has more devices than are told apart.
+    #[error("it has more than {DEVICES_MAX} devices")]
+    Devices,
+    /// It has what cannot have been.
+    #[error("{0}")]
+    Damage(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    takeup_watch: u32,
+}
+
+/// A file under way.
+#[derive(Debug)]
+pub struct RecordWriter {
+    file: File,
+    path: PathBuf,
+    readings: Encoder,
+}
+
+impl RecordWriter {
+    /// Makes a file that is not there yet.
+    ///
+    /// # Errors
+    /// When there is one, or none can be made.
+    pub fn create(path: &Path) -> Result<RecordWriter, RecordError> {
+        let failed = |what, source| RecordError::File { what, path: path.to_owned(), source };
+        let made = OpenOptions::new().write(true).create_new(true).open(path);
+        let mut file = made.map_err(|source| failed("make", source))?;
+        let written = write_line(&mut file, &Header { takeup_watch: FORMAT });
+        written.map_err(|source| failed("write", source))?;
+        Ok(RecordWriter { file, path: path.to_owned(), readings: Encoder::default() })
+    }
+
+    /// Appends a reading, in one write.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn write(&mut self, reading: &Reading) -> Result<(), RecordError> {
+        let line = self.readings.line(reading);
+        write_line(&mut self.file, &line).map_err(|source| RecordError::File {
+            what: "write",
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(line)?;
+    bytes.push(b'\n');
+    file.write_all(&bytes)
+}
+
+/// A file that is read, reading after reading, with memory for one of them.
+#[derive(Debug)]
+pub struct RecordReader<R = BufReader<File>> {
+    lines: Lines<R>,
+    path: PathBuf,
+    readings: Readings,
+    left_out: Vec<LeftOut>,
+    left_out_count: u64,
+}
+
+impl RecordReader {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or was not made by a watch.
+    pub fn open(path: &Path) -> Result<RecordReader, RecordError> {
+        let opened = File::open(path).map_err(|source| RecordError::File {
+            what: "open",
+            path: path.to_owned(),
+            source,
+        });
+        RecordReader::of(BufReader::new(opened?), path)
+    }
+}
+
+impl<R: BufRead> RecordReader<R> {
+    /// Of lines that are there already; `path` is what errors name.
+    ///
+    /// # Errors
+    /// When they were not made by a watch.
+    pub fn of(lines: R, path: &Path) -> Result<RecordReader<R>, RecordError> {
+        let mut reader = RecordReader {
+            lines: Lines::of(lines),
+            path: path.to_owned(),
+            readings: Readings::default(),
+            left_out: Vec::new(),
+            left_out_count: 0,
+        };
+        let no_record = || RecordError::NoRecord { path: path.to_owned() };
+        let first = reader.next_line()?.ok_or_else(no_record)?;
+        let header: Header = serde_json::from_slice(&first).map_err(|_| no_record())?;
+        match header.takeup_watch {
+            FORMAT => Ok(reader),
+            format => Err(RecordError::Format { path: path.to_owned(), format }),
+        }
+    }
+
+    /// Whether the last line had no end, and was left out.
+    pub fn is_cut(&self) -> bool {
+        self.lines.is_cut()
+    }
+
+    /// Readings that were left out so far since they cannot have been, the first
+    /// [`LEFT_OUT_MAX`] of them.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// How many that were in all.
+    pub fn left_out_count(&self) -> u64 {
+        self.left_out_count
+    }
+
+    /// The next reading that can have been; none at the end.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a line of it is no reading.
+    pub fn next_reading(&mut self) -> Result<Option<Reading>, RecordError> {
+        while let Some(bytes) = self.next_line()? {
+            let line = serde_json::from_slice(&bytes).map_err(LineError::from);
+            match line.and_then(|line: ReadingLine| self.readings.reading(line)) {
+                Ok(reading) => return Ok(Some(reading)),
+                Err(LineError::Damage(why)) => {
+                    self.left_out_count += 1;
+                    if self.left_out.len() < LEFT_OUT_MAX {
+                        self.left_out.push(LeftOut { line: self.lines.number(), why });
+                    }
+                }
+                Err(source) => return Err(self.wrong(source)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_line(&mut self) -> Result<Option<Vec<u8>>, RecordError> {
+        self.lines.next().map_err(|failure| match failure {
+            LineFailure::Read(source) => {
+                RecordError::File { what: "read", path: self.path.clone(), source }
+            }
+            LineFailure::Long => self.wrong(LineError::Long),
+        })
+    }
+
+    fn wrong(&self, source: LineError) -> RecordError {
+        RecordError::Line { path: self.path.clone(), line: self.lines.number(), source }
+    }
+}
