@@ -85,13 +85,13 @@ fn check_calls(tracefs: &Tracefs) {
 
 #[test]
 fn each_call_of_a_thread_is_there_once() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     check_calls(&Tracefs::open().unwrap());
 }
 
 #[test]
 fn a_mount_that_nobody_sees_will_do() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let before = fs::read_to_string("/proc/self/mounts").unwrap();
     let tracefs = Tracefs::mount().unwrap();
     check_calls(&tracefs);
@@ -101,7 +101,7 @@ fn a_mount_that_nobody_sees_will_do() {
 /// Recording takes time, and not so much that a call of some µs becomes one of ms.
 #[test]
 fn what_it_costs_is_measured() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let cost = capture::trace::Cost::measure(&Tracefs::open().unwrap()).unwrap();
     assert!(cost.alone_ns > 0.0 && cost.alone_ns < cost.recorded_ns, "{cost:?}");
     assert!((0.0..1e-3).contains(&cost.event_seconds()), "{cost:?}");
@@ -110,7 +110,7 @@ fn what_it_costs_is_measured() {
 /// What was read and what was lost are together what was called.
 #[test]
 fn what_a_small_buffer_has_no_room_for_is_counted() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let tracefs = Tracefs::open().unwrap();
     let file = file_of(100_000);
     let mut recorder = Recorder::new(&tracefs, &options(&[own_thread()], 128 << 10)).unwrap();
@@ -126,7 +126,7 @@ fn what_a_small_buffer_has_no_room_for_is_counted() {
 
 #[test]
 fn what_this_kernel_lacks_is_told() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let tracefs = Tracefs::open().unwrap();
     let lacking = Wanted { system: "syscalls", name: "sys_enter_nothing", fields: &[] };
     let events = [EVENTS[0], lacking];
@@ -141,10 +141,10 @@ fn what_this_kernel_lacks_is_told() {
 /// Whoever was killed leaves an instance, which the next one removes; its own goes by itself.
 #[test]
 fn nothing_is_left_behind() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let instances = Path::new("/sys/kernel/tracing/instances");
     if !instances.exists() {
-        needs::does_not_apply!("tracefs is not mounted where it usually is");
+        testkit::does_not_apply!("tracefs is not mounted where it usually is");
     }
     let left = instances.join("takeup-4194304-1-0");
     fs::create_dir(&left).unwrap();

@@ -19,7 +19,7 @@ use sim::tape::{
 const BYTES: usize = 128 << 20;
 
 fn main() {
-    let noise = samples::noise(0, BYTES);
+    let noise = testkit::samples::noise(0, BYTES);
     let words = b"the quick brown fox jumps over the lazy dog and then it rests a while ";
     let text: Vec<u8> = noise
         .iter()

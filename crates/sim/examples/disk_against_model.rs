@@ -226,7 +226,7 @@ fn closed_loop(disk: &DiskParameters, depth: usize) -> f64 {
     const BLOCKS: u64 = SIZE_BYTES >> 13;
     let mut model = DiskModel::new(disk.clone());
     let mut ends = BinaryHeap::new();
-    let mut random = samples::Random::numbered(0);
+    let mut random = testkit::samples::Random::numbered(0);
     let mut now_ns = 0;
     for number in 0..REQUESTS {
         if number >= depth as u64 {

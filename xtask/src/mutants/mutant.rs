@@ -133,7 +133,7 @@ fn rank(seed: u64, name: &str) -> u64 {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
-    samples::Random::numbered(seed).branch(hash).bits()
+    testkit::samples::Random::numbered(seed).branch(hash).bits()
 }
 
 #[cfg(test)]

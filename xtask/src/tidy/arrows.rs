@@ -17,7 +17,7 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// What only tests name.
-const FOR_TESTS: &[&str] = &["needs", "samples", "stepper"];
+const FOR_TESTS: &[&str] = &["testkit"];
 
 /// Where a dependency is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ mod tests {
         assert!(
             product("flow", "runs") && product("tree", "flow") && product("runs", "experiment")
         );
-        assert!(product("runs", "needs") && product("store", "flow") && product("flow", "store"));
+        assert!(product("runs", "testkit") && product("store", "flow") && product("flow", "store"));
         assert!(!product("xtask", "sim") && product("takeup", "xtask"));
         assert!(!product("sim", "model") && product("model", "sim") && product("machine", "flow"));
         assert!(refusal("runs", "sim", Use::Tests).is_none());

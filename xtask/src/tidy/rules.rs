@@ -215,7 +215,7 @@ fn product<'a>(path: &str, code: &'a str) -> Option<&'a str> {
 }
 
 /// Crates with `src` that is no part of what is shipped.
-const NOT_SHIPPED: &[&str] = &["needs", "peers", "samples", "stepper"];
+const NOT_SHIPPED: &[&str] = &["peers", "testkit"];
 
 /// The product starts programs by an absolute path: a name would be looked up by a PATH that may
 /// lead to the working directory, which anybody may have filled.
@@ -255,14 +255,14 @@ fn check_tests(path: &str, text: &str, code: &str) -> Vec<Finding> {
         let leaves = function.is_some_and(|function| is_test(&lines, function.line))
             && source::words(line, "return").any(|at| gives_nothing(&line[at + 6..]));
         if leaves {
-            let message = "a test that ends early looks like one that passed: needs::require!";
+            let message = "a test that ends early looks like one that passed: testkit::require!";
             find(at + 1, function.map(|function| &*function.name), message);
         }
     }
     for word in LEFT_OUT {
         for (at, _) in text.match_indices(word).filter(|(at, _)| *at >= begin) {
             let line = source::line_of(text, at);
-            let message = format!("{word}: what a test needs is said by needs::require!");
+            let message = format!("{word}: what a test needs is said by testkit::require!");
             find(line, inside(line).map(|function| &*function.name), &message);
         }
     }
@@ -386,14 +386,14 @@ mod tests {
         };
         let tests = "crates/flow/tests/flow/ring.rs";
         let found = [("leaves-early", 5)];
-        check(tests, "needs::require!(Fuse);", &[]);
+        check(tests, "testkit::require!(Fuse);", &[]);
         check(tests, "if !is_there() { return; }", &found);
         check(tests, "let Some(drive) = Drive::new() else { return };", &found);
         check(tests, "match fio() { Err(_) => return, Ok(it) => it.run() }", &found);
         check(tests, &format!("say({} here\");", LEFT_OUT[0]), &found);
         check(tests, &format!("let is_root = {};", LEFT_OUT[4]), &found);
         check("crates/loads/src/disk/tests.rs", "return;", &found);
-        check("crates/needs/tests/runs.rs", "return;", &[]);
+        check("crates/testkit/tests/runs.rs", "return;", &[]);
         check(tests, "return eprintln!(\"no fio\");", &found);
         check(tests, "let f = |x| { return Some(x) };", &[]);
         // Programs may ask who runs them, and functions return.

@@ -118,8 +118,8 @@ pub fn sim(takeup: &Path) -> std::process::Command {
 impl Ground {
     /// Random numbers of the case: the same for a seed and a number.
     #[must_use]
-    pub fn random(&self, number: u64) -> samples::Random {
-        samples::Random::numbered(self.seed.wrapping_mul(1_000_003).wrapping_add(number))
+    pub fn random(&self, number: u64) -> testkit::samples::Random {
+        testkit::samples::Random::numbered(self.seed.wrapping_mul(1_000_003).wrapping_add(number))
     }
 }
 

@@ -17,8 +17,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use samples::Random;
 use serde_json::Value;
+use testkit::samples::Random;
 
 use super::{Asked, Ground, Outcome, Trial};
 

@@ -389,7 +389,7 @@ fn concatenated_archives_are_read_through() {
 /// that the file has come back, also beside the most that a file may have.
 #[test]
 fn attributes_of_bsdtar_come_back_under_their_own_names() {
-    needs::require!(Bsdtar, Attributes);
+    testkit::require!(Bsdtar, Attributes);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("file");
     std::fs::write(&file, b"").expect("space in the temporary folder");
@@ -412,7 +412,7 @@ fn attributes_of_bsdtar_come_back_under_their_own_names() {
 /// Nothing in the archive says who wrote it, so it is read as POSIX has it, as GNU tar reads it.
 #[test]
 fn a_negative_time_with_a_fraction_counts_away_from_zero() {
-    needs::require!(Bsdtar, GnuTar);
+    testkit::require!(Bsdtar, GnuTar);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("file");
     std::fs::write(&file, b"").expect("space in the temporary folder");

@@ -142,7 +142,7 @@ fn restorable() -> impl Strategy<Value = Member> {
 fn compare(tool: Tool, member: &Member, file: &Path) {
     let status = file.symlink_metadata();
     let status = status.unwrap_or_else(|error| panic!("{tool:?} {file:?}: {error}"));
-    if needs::fully!(Root) {
+    if testkit::fully!(Root) {
         let owner = (u64::from(status.uid()), u64::from(status.gid()));
         assert_eq!(owner, (member.uid, member.gid), "{tool:?} {file:?}");
     }
@@ -166,7 +166,7 @@ fn compare(tool: Tool, member: &Member, file: &Path) {
 #[test]
 fn kinds_modes_and_links_come_back() {
     // bsdtar gives set-user-ID only to files whose owner it could restore.
-    let set_user_id = if needs::fully!(Root) { 0o4751 } else { 0o751 };
+    let set_user_id = if testkit::fully!(Root) { 0o4751 } else { 0o751 };
     let kinds = [
         ("dir", Kind::Directory, 0o1755),
         ("dir/file", Kind::File, set_user_id),
@@ -375,7 +375,7 @@ with tarfile.open(sys.argv[1], errors='surrogateescape', encoding='utf-8') as ar
 
 #[test]
 fn python_agrees() {
-    needs::require!(Python3);
+    testkit::require!(Python3);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let archive = folder.path().join("archive.tar");
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

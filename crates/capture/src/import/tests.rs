@@ -224,7 +224,7 @@ type Job = (&'static [&'static str], Engine, u64, f64, Option<f64>);
 
 #[test]
 fn the_real_fio_under_the_real_strace_comes_back_as_its_job() {
-    needs::require!(Fio, Strace);
+    testkit::require!(Fio, Strace);
     let folder = tempfile::tempdir().unwrap();
     let jobs: [Job; 4] = [
         (&["--rw=write", "--bs=8k", "--fdatasync=1"], Engine::Psync, 8192, 0.0, Some(1.0)),
@@ -263,7 +263,7 @@ fn the_real_fio_under_the_real_strace_comes_back_as_its_job() {
 
 #[test]
 fn the_real_fio_writes_a_log_that_is_its_job() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let mut command = Command::new("fio");

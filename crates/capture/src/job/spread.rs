@@ -431,7 +431,7 @@ mod tests {
         for rank in 1..=blocks {
             sums.push(sums[sums.len() - 1] + (rank as f64).powf(-exponent));
         }
-        let mut random = samples::Random::numbered(7);
+        let mut random = testkit::samples::Random::numbered(7);
         let (mut seen, mut again) = (std::collections::HashSet::new(), 0);
         for _ in 0..load.operations {
             let share = (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;

@@ -250,7 +250,7 @@ fn limits_cut_all_sections_by_the_same_share() {
 /// What the lines say, fio does: so many reads and writes, of these sizes, with so many syncs.
 #[test]
 fn fio_does_what_the_job_says() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let folder = tempfile::tempdir().unwrap();
     let sync = Sync {
         call: "fsync",
@@ -471,7 +471,7 @@ prop_compose! {
 /// fio reads it as it is, whatever was captured: no line is unknown to it or out of range.
 #[test]
 fn the_real_fio_takes_every_job() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let files = prop::collection::vec(any_file(), 1..6);
     proptest!(ProptestConfig::with_cases(32), |(files in files, limited in any::<bool>())| {
         let limits = Limits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };

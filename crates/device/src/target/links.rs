@@ -78,7 +78,7 @@ mod tests {
             followed(&at("loop")).unwrap_err().raw_os_error(),
             Some(Errno::LOOP.raw_os_error())
         );
-        needs::require!(Root);
+        testkit::require!(Root);
         lchown(at("relative"), Some(54_321), None).unwrap();
         for name in ["relative", "chain"] {
             let error = followed(&at(name)).unwrap_err().to_string();

@@ -136,7 +136,7 @@ mod tests {
         check(&path, "it has another name");
         std::fs::remove_file(&link).unwrap();
         check(directory.path(), "append to");
-        needs::require!(Root);
+        testkit::require!(Root);
         std::os::unix::fs::chown(&path, Some(54_321), None).unwrap();
         check(&path, "it belongs to user 54321");
     }

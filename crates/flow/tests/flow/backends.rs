@@ -16,7 +16,7 @@ use crate::{account, bytes_at};
 /// All back ends that this kernel has; io_uring may be forbidden, threads never are.
 pub fn choices() -> Vec<Choice> {
     let mut engines = vec![Engine::Threads];
-    if needs::fully!(IoUring) {
+    if testkit::fully!(IoUring) {
         engines.insert(0, Engine::IoUring);
     }
     engines.into_iter().map(|engine| Choice::new(engine).unwrap()).collect()

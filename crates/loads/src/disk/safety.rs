@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_mounted_device_is_refused_even_when_given_away() {
-        needs::require!(Ext4, LoopDevices);
+        testkit::require!(Ext4, LoopDevices);
         let folder = tempfile::tempdir().unwrap();
         let script = "truncate -s 8M disk && mkfs.ext4 -q disk && mkdir at && \
                       losetup --find --show disk >device && mount $(cat device) at";

@@ -57,7 +57,7 @@ fn the_time_of_runs_is_forecast() {
 /// The real fio on a small file.
 #[test]
 fn fio_runs_what_a_cell_says() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a:b.img");
     std::fs::write(&path, vec![7u8; 4 << 20]).unwrap();
@@ -78,7 +78,7 @@ fn fio_runs_what_a_cell_says() {
 
 #[test]
 fn a_file_that_fio_made_is_removed_and_one_with_data_is_kept() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("new.img");
     let levels = [("load", text("randwrite")), ("cache", text("buffered"))];
@@ -121,7 +121,7 @@ fn run_job(name: &str, job: &str) -> Result<RunRecord, String> {
 
 #[test]
 fn a_job_that_reads_leaves_the_file_as_it_was() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let read = "[a]\nrw=randread\nbs=4k\nioengine=psync\n";
     for name in ["data", "a:b", "a:other", " blank", "-", "percent%d"] {
         let run = run_job(name, read).unwrap();
@@ -140,7 +140,7 @@ fn a_job_that_reads_leaves_the_file_as_it_was() {
 /// other.
 #[test]
 fn sections_of_a_job_are_told_apart() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let two = "[global]\nrw=read\nbs=64k\nsize=256k\ngroup_reporting\nnumjobs=2\n[a]\n[b]\n\
                stonewall\nbs=4k\noffset=512k\n";
     let run = run_job("data", two).unwrap();
@@ -153,7 +153,7 @@ fn sections_of_a_job_are_told_apart() {
 
 #[test]
 fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let check = |options: &str, expected: &str| {
         let error = run_job("data", &format!("[a]\nrw=read\nbs=4k\n{options}\n")).unwrap_err();
         assert!(error.contains(expected), "{options}: {error}");
@@ -198,7 +198,7 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
 /// anew: what is left out or passed on changes no file that a job only reads.
 #[test]
 fn what_is_not_refused_leaves_files_as_they_were() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     for line in [
         "write_bw_log=FOLDER/other",
         "write_iolog=FOLDER/other",
@@ -230,7 +230,7 @@ fn what_is_not_refused_leaves_files_as_they_were() {
 /// it keeps how far it came unless it is told not to.
 #[test]
 fn a_job_verifies_what_it_wrote_itself() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let job = "[a]\nrw=randwrite\nbs=4k\nsize=512k\nfilename=FOLDER/made\nverify=crc32c\n\
                verify_state_save=1\nverify_fatal=1\n";
     let (folder, run) = run_named(job, None, Permission::KeepData);
@@ -245,7 +245,7 @@ fn a_job_verifies_what_it_wrote_itself() {
 /// no reason to ask for a permission.
 #[test]
 fn sections_without_files_touch_none() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let job = "[null]\nioengine=null\nrw=write\nsize=1m\nbs=64k\nfilename=FOLDER/other\n\
                [cpu]\nioengine=cpuio\ncpuload=5\ntime_based\nruntime=1\n\
                [a]\nrw=read\nbs=64k\nfilename=FOLDER/a.0.0\n";
@@ -264,7 +264,7 @@ fn sections_without_files_touch_none() {
 /// The job of an account works on the file that is given, at the size that is given.
 #[test]
 fn another_file_and_size_take_the_place_of_those_of_a_job() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().canonicalize().unwrap().join("mine");
     let file = directory.path().join("job.fio");
@@ -291,7 +291,7 @@ fn another_file_and_size_take_the_place_of_those_of_a_job() {
 /// What is refused above because of a list is refused by fio as well, where it knows how.
 #[test]
 fn fio_itself_is_told_to_write_nothing() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
     std::fs::write(&path, vec![7; 1 << 20]).unwrap();
@@ -374,7 +374,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 /// it writes does, and what was not there is gone afterwards.
 #[test]
 fn every_file_of_a_job_is_one_that_was_looked_at() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     use Permission::{Destructive, KeepData};
     let both = "[global]\nbs=64k\n[a]\nrw=read\nfilename=FOLDER/a.0.0:FOLDER/other\n[b]\nrw=write\n\
                 size=512k\nfilename=FOLDER/made\n";
@@ -398,7 +398,7 @@ fn every_file_of_a_job_is_one_that_was_looked_at() {
 /// there is none: `a.0.0`, which somebody has here.
 #[test]
 fn files_that_a_job_does_not_name_are_made_apart() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     use Permission::{Destructive, KeepData};
     let job = "[global]\nsize=384k\nbs=4k\nnumjobs=2\nnrfiles=3\ndirectory=FOLDER\n[a]\n\
                rw=randread\nopenfiles=1\nfile_service_type=sequential\n[b]\nrw=randwrite\n\
@@ -431,7 +431,7 @@ fn files_that_a_job_does_not_name_are_made_apart() {
 /// Files of our own: as many as asked for, each of its size; they are gone afterwards.
 #[test]
 fn many_files_are_made_and_read() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("takeup.0.0"), "precious").unwrap();
     let levels = |load: &str, bytes: u64| {
@@ -521,7 +521,7 @@ impl Drop for Loop {
 /// wait are merged, those at random places arrive as they are, and large ones are split.
 #[test]
 fn the_counters_show_what_was_merged_and_split() {
-    needs::require!(Fio, MqDeadline);
+    testkit::require!(Fio, MqDeadline);
     let device = Loop::attach(8 << 30);
     let measures = |load: &str, block_bytes: u64, depth: u64| {
         let levels = [

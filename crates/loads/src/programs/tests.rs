@@ -78,7 +78,7 @@ fn a_program_that_uses_a_core_is_told_with_its_time() {
 /// A program of several threads, of which each moves bytes.
 #[test]
 fn mbuffer_is_one_program_between_two_pipes() {
-    needs::require!(Mbuffer);
+    testkit::require!(Mbuffer);
     let line = "head -c 300M /dev/zero | mbuffer -q -m 16M | cat >/dev/null";
     let run = execute(&plan(&[("a", line)]), "a").unwrap();
     let of = |name: &str| run.programs.iter().filter(|program| program.name == name).count();

@@ -281,7 +281,8 @@ mod tests {
     impl Case {
         fn new() -> Case {
             let folder = tempfile::tempdir().unwrap();
-            let (path, bytes) = (folder.path().join("file"), samples::noise(1, CONTENT_BYTES));
+            let (path, bytes) =
+                (folder.path().join("file"), testkit::samples::noise(1, CONTENT_BYTES));
             std::fs::write(&path, &bytes).unwrap();
             let file = Arc::new(OwnedFd::from(std::fs::File::open(&path).unwrap()));
             let cancel = Cancel::new();

@@ -279,7 +279,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (now, before) in [(3000, 3000), (2048, 2048), (2048, 3000), (2047, 3000), (0, 3000)] {
             let path = folder.path().join("file");
-            let mut expected = samples::noise(1, now);
+            let mut expected = testkit::samples::noise(1, now);
             std::fs::write(&path, &expected).unwrap();
             expected.resize(before, 0);
             let file = OwnedFd::from(std::fs::File::open(&path).unwrap());

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use archive::chunk::Compression;
 use flow::cancel::Cancel;
 use runs::backup::BackupOptions;
-use samples::{Random, noise};
 use tempfile::tempdir;
+use testkit::samples::{Random, noise};
 
 use crate::harness::{Recorder, Watchdog, options, run, run_clean};
 use crate::index::check_archive;

@@ -35,7 +35,7 @@ fn contents(finished: &Finished, parts: &Parts) -> Vec<(String, Vec<u8>)> {
 /// Backs up one misbehaving file between two good ones, with both back ends; `expected` is what the
 /// archive shall hold of it, `None` if it shall not be a regular file there.
 fn check(size: u64, fault: Fault, expected: Option<Vec<u8>>, warnings: &[&str]) {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     for engine in [Engine::Auto, Engine::Threads] {
         let files = [
             ("a-good", SMALL, Fault::None),
@@ -207,7 +207,7 @@ fn a_folder_cannot_be_listed() {
 
 #[test]
 fn holes_of_any_grain_are_kept() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let runs = vec![(100, 1000), (2000, 1), (50_001, 3), (90_000, 10_000)];
     let mut stored = Vec::new();
     for (from, to) in [(0, 1536), (1536, 2048), (49_664, 50_176), (89_600, SMALL)] {
@@ -225,7 +225,7 @@ fn holes_of_any_grain_are_kept() {
 
 #[test]
 fn many_bad_files_among_many_good_ones() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let names: Vec<String> = (0..600).map(|number| format!("{number:04}")).collect();
     let faults = [
         Fault::None,

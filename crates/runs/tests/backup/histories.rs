@@ -8,8 +8,8 @@ use std::sync::Arc;
 use archive::chunk::Compression;
 use flow::cancel::Cancel;
 use runs::verify::{VerifyOptions, verify};
-use samples::Random;
 use tempfile::tempdir;
+use testkit::samples::Random;
 
 use crate::harness::{Finished, Recorder, options, run};
 use crate::index::{Parts, check_archive};
@@ -143,7 +143,7 @@ fn history(seed: u64) -> (Seen, Counts) {
 
 #[test]
 fn every_file_is_what_it_was_at_some_moment_or_is_warned_of() {
-    needs::require!(Fuse, GnuTar);
+    testkit::require!(Fuse, GnuTar);
     let histories = if is_long() { 300 } else { 8 };
     let (mut all, mut total) = (Counts::default(), Seen::default());
     for seed in 1..=histories {

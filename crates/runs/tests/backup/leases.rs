@@ -71,6 +71,6 @@ fn a_holder_that_answers_late_is_waited_for() {
 /// The kernel takes the lease away after `/proc/sys/fs/lease-break-time` seconds, 45 as a rule.
 #[test]
 fn a_holder_that_never_answers_is_waited_for_as_long_as_the_kernel_does() {
-    needs::long_run!();
+    testkit::long_run!();
     check(|_| false);
 }

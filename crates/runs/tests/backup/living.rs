@@ -16,9 +16,9 @@ use fuser::{
     Generation, INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, Request,
 };
-use samples::Random;
 use sim::mount::attributes_of;
 use tempfile::TempDir;
+use testkit::samples::Random;
 
 /// What an object is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

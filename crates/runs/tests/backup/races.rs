@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::chunk::Compression;
 use flow::cancel::Cancel;
-use samples::Random;
 use tempfile::tempdir;
+use testkit::samples::Random;
 
 use crate::harness::{Recorder, Watchdog, options, run};
 use crate::index::check_archive;

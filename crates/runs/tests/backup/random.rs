@@ -12,8 +12,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use rustix::fs::FileType;
-use samples::noise;
 use tempfile::tempdir;
+use testkit::samples::noise;
 
 use crate::harness::{options, run_clean};
 use crate::index::check_archive;
@@ -112,7 +112,7 @@ fn make(root: &Path, nodes: &[Node]) {
     }
     for (path, node) in made.iter().rev() {
         if !matches!(node.what, What::Symbolic(_)) {
-            let readable = if needs::fully!(Root) { 0 } else { 0o700 };
+            let readable = if testkit::fully!(Root) { 0 } else { 0o700 };
             let mode = PermissionsExt::from_mode(node.mode | readable);
             std::fs::set_permissions(path, mode).unwrap();
         }

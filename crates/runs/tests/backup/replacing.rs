@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use device::target::{Existing, FileMode};
 use runs::backup::{BackupOptions, Shrinking};
-use samples::noise;
 use tempfile::{TempDir, tempdir};
+use testkit::samples::noise;
 
 use crate::harness::{Finished, options, run, run_clean, try_run};
 use crate::sources::Mount;
@@ -59,7 +59,7 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn owner_and_mode_stay() {
-    needs::require!(Root);
+    testkit::require!(Root);
     for (owner, mode) in [((1234, 1235), 0o600), ((0, 1235), 0o640), ((1234, 0), 0o444)] {
         let place = place(3);
         fs::write(place.target(), "old").unwrap();
@@ -72,7 +72,7 @@ fn owner_and_mode_stay() {
 
 #[test]
 fn a_new_archive_of_roots_is_roots_alone() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let place = place(3);
     run_clean(&place.wanted);
     assert_eq!(place.access(), (0, 0, 0o600));
@@ -118,7 +118,7 @@ fn acl_of(path: &Path) -> Option<Vec<u8>> {
 
 #[test]
 fn the_acl_stays_and_that_of_the_folder_does_not_come() {
-    needs::require!(AccessRules);
+    testkit::require!(AccessRules);
     let place = place(1);
     let flags = rustix::fs::XattrFlags::empty();
     fs::write(place.target(), "old").unwrap();
@@ -136,7 +136,7 @@ fn the_acl_stays_and_that_of_the_folder_does_not_come() {
 
 #[test]
 fn a_pipe_keeps_them_too() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let place = place(1);
     fs::write(place.target(), "old").unwrap();
     chown(place.target(), Some(1234), Some(1235)).unwrap();
@@ -170,7 +170,7 @@ fn assert_refused(place: &Place, wanted: &BackupOptions, expected: &str) {
 
 #[test]
 fn an_empty_mount_point_does_not_replace_a_good_archive() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     for compression in [
         archive::chunk::Compression::None,
         archive::chunk::Compression::Zstd { level: 1 },
@@ -215,7 +215,7 @@ fn what_is_no_archive_is_replaced_by_any() {
 
 #[test]
 fn a_folder_that_dies_while_it_is_listed_does_not_replace_a_good_archive() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let mut good = crate::living::World::new(1, u64::MAX);
     (0..40).for_each(|number| good.add_file(&format!("{number:02}"), 100));
     let place = place(0);
@@ -235,7 +235,7 @@ fn a_folder_that_dies_while_it_is_listed_does_not_replace_a_good_archive() {
 
 #[test]
 fn a_source_that_cannot_be_listed_ends_the_run_before_the_target_is_touched() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let place = place(3);
     run_clean(&place.wanted);
     let mut world = crate::living::World::new(1, u64::MAX);

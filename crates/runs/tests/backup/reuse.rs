@@ -39,7 +39,7 @@ fn assert_told(finished: &Finished, new: &str, old: &str) {
 
 #[test]
 fn without_times_of_birth() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let mut world = World::steady("m", |world| {
         let before = world.inode("z");
         ["a", "z", "z2"].into_iter().for_each(|name| world.unlink(name));
@@ -81,7 +81,7 @@ fn take_number(folder: &Path, wanted: u64) -> Option<PathBuf> {
 
 #[test]
 fn on_the_file_system_of_this_machine() {
-    needs::require!(Fuse, Mounts);
+    testkit::require!(Fuse, Mounts);
     let folder = tempdir().unwrap();
     let tree = folder.path().join("tree");
     fs::create_dir_all(tree.join("m")).unwrap();

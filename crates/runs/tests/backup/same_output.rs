@@ -6,8 +6,8 @@ use std::path::Path;
 use archive::chunk::Compression;
 use flow::backend::Engine;
 use runs::backup::BackupOptions;
-use samples::noise;
 use tempfile::tempdir;
+use testkit::samples::noise;
 
 use crate::harness::{options, run_clean};
 use crate::index::check_archive;
@@ -113,7 +113,7 @@ fn gzip_output_depends_on_tree_and_options_alone() {
 
 #[test]
 fn io_uring_gives_what_pread_gives() {
-    needs::require!(IoUring);
+    testkit::require!(IoUring);
     check_all(Compression::None, &[("io_uring", |it| it.engine = Engine::IoUring), PREAD]);
 }
 

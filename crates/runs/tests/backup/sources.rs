@@ -114,7 +114,7 @@ fn excludes_leave_out_what_they_match() {
 
 #[test]
 fn other_file_systems_are_entered_or_not() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let folder = folder_with(&["t/a", "t/mounted/below"]);
     let source = folder.path().join("t");
     let mount = Mount::tmpfs(&source.join("mounted"), "size=1m");
@@ -202,7 +202,7 @@ fn a_missing_source_stops_the_run_before_anything_is_written() {
 
 #[test]
 fn a_device_as_target_stays_a_device_in_the_archive() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let folder = folder_with(&["t/a"]);
     let null = folder.path().join("t/null");
     crate::trees::mknod(&null, rustix::fs::FileType::CharacterDevice, rustix::fs::makedev(1, 3));

@@ -17,7 +17,7 @@ const STEP: u64 = 8192;
 
 #[test]
 fn of_too_many_holes_the_smallest_are_filled() {
-    needs::require!(Mounts, GnuTar);
+    testkit::require!(Mounts, GnuTar);
     let folder = tempdir().unwrap();
     let memory = folder.path().join("memory");
     fs::create_dir(&memory).unwrap();

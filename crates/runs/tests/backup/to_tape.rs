@@ -31,7 +31,7 @@ use crate::harness::{Recorder, Watchdog, options};
 use crate::snapshot::{Kind, Snapshot, assert_same, snapshot};
 use crate::trees::{text, write_sparse};
 use media::{Set, check_set, files, parts, shell};
-use samples::noise;
+use testkit::samples::noise;
 
 /// Somebody who puts one cartridge after the other into the drive.
 #[derive(Clone)]

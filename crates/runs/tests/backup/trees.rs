@@ -13,8 +13,8 @@ use archive::chunk::Compression;
 use flow::backend::Engine;
 use runs::backup::BackupOptions;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
-use samples::noise;
 use tempfile::{TempDir, tempdir};
+use testkit::samples::noise;
 
 use crate::harness::{options, run_clean};
 use crate::index::check_archive;
@@ -93,14 +93,14 @@ fn modes_and_owners(root: &Path) {
     for mode in [0o000, 0o400, 0o111, 0o777, 0o4755, 0o2755, 0o1777] {
         let path = root.join(format!("mode-{mode:04o}"));
         std::fs::write(&path, format!("{mode:o}")).unwrap();
-        if needs::fully!(Root) {
+        if testkit::fully!(Root) {
             std::os::unix::fs::chown(&path, Some(mode * 1000), Some(3_000_000_000)).unwrap();
         }
         // An unprivileged reader cannot archive what it may not read.
-        let mode = if needs::fully!(Root) { mode } else { mode | 0o400 };
+        let mode = if testkit::fully!(Root) { mode } else { mode | 0o400 };
         std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
     }
-    if needs::fully!(Root) {
+    if testkit::fully!(Root) {
         mknod(&root.join("null"), FileType::CharacterDevice, rustix::fs::makedev(1, 3));
         mknod(&root.join("loop"), FileType::BlockDevice, rustix::fs::makedev(7, 250));
     }

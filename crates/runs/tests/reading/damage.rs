@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use runs::restore::RestoreOptions;
-use samples::noise;
+use testkit::samples::noise;
 
 use crate::harness::{Harness, Kept, files, list_paths, shell, verify_archive, write};
 

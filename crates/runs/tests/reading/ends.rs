@@ -18,7 +18,7 @@ fn archive(harness: &Harness, compression: &str) -> Vec<u8> {
     let root = harness.path("t");
     fs::create_dir_all(&root).unwrap();
     for number in 0..8u64 {
-        let content = samples::noise(number + 1, 1000 * number as usize);
+        let content = testkit::samples::noise(number + 1, 1000 * number as usize);
         fs::write(root.join(format!("file{number}")), content).unwrap();
     }
     let options = BackupOptions {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use runs::backup::{BackupOptions, backup};
 use runs::restore::{Checksums, RestoreOptions, RestoreReport};
 use runs::selection::Selection;
-use samples::noise;
+use testkit::samples::noise;
 
 use crate::harness::{Harness, Kept, Times, assert_same_tree, describe, shell};
 

@@ -60,7 +60,7 @@ fn assert_is_golden(folder: &Path, case: &str) {
 
 #[test]
 fn read_by_us() {
-    needs::require!(Root, Attributes, AccessRules);
+    testkit::require!(Root, Attributes, AccessRules);
     for version in VERSIONS {
         for archive in ARCHIVES {
             let (harness, case) = (Harness::new(), format!("version {version}, {archive}"));
@@ -88,7 +88,7 @@ fn read_by_us() {
 
 #[test]
 fn sets_on_tape_are_read_by_us() {
-    needs::require!(Root, Attributes, AccessRules);
+    testkit::require!(Root, Attributes, AccessRules);
     for version in VERSIONS {
         let harness = TapeHarness::new(1, 1 << 20);
         let medium = harness.plain.path("medium");
@@ -108,7 +108,7 @@ fn sets_on_tape_are_read_by_us() {
 
 #[test]
 fn read_by_others() {
-    needs::require!(Root, Attributes, AccessRules, GnuTar, Bsdtar);
+    testkit::require!(Root, Attributes, AccessRules, GnuTar, Bsdtar);
     let python =
         "import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('out')";
     let tools = [

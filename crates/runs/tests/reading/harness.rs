@@ -14,8 +14,8 @@ use flow::monitor::{Counter, Level, Monitor, Notice};
 use runs::list::{ListOptions, ListReport, list};
 use runs::restore::{RestoreError, RestoreOptions, RestoreReport, Synchronise, restore};
 use runs::verify::{VerifyOptions, VerifyReport, verify};
-use samples::noise;
 use tempfile::TempDir;
+use testkit::samples::noise;
 
 /// Keeps all notices but details.
 #[derive(Default)]

@@ -25,7 +25,7 @@ use runs::verify::{VerifyOptions, verify};
 
 use crate::harness::Kept;
 use cases::{Case, cases, random_cases};
-use samples::noise;
+use testkit::samples::noise;
 
 /// An object of a tree: what it is, and all that a restore gives back.
 type Object = (u32, u32, u32, u64, i64, i64, Vec<u8>);

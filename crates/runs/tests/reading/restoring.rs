@@ -9,7 +9,7 @@ use flow::backend::Engine;
 use flow::cancel::Cancel;
 use runs::restore::{Checksums, RestoreError, RestoreOptions};
 use runs::selection::{NotFound, Selection};
-use samples::noise;
+use testkit::samples::noise;
 use tree::Overwrite;
 
 use crate::harness::{Harness, Kept, Times, assert_same_tree, exists, run, shell, write};
@@ -304,7 +304,7 @@ fn a_restore_from_a_silent_pipe_can_be_cancelled() {
 
 #[test]
 fn a_full_target_ends_the_run() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let harness = Harness::new();
     harness.tree("tree");
     shell("tar -cf a.tar tree && mkdir out", harness.folder.path());
@@ -351,7 +351,7 @@ fn an_archive_without_index_has_no_checksums() {
 /// A device holds what was there before, which must not come back as if it were of this archive.
 #[test]
 fn what_is_older_on_a_device_does_not_come_back() {
-    needs::require!(LoopDevices);
+    testkit::require!(LoopDevices);
     let harness = Harness::new();
     let folder = harness.folder.path();
     shell("mkdir t && echo old > t/file && echo old > t/other && tar cf old.tar t", folder);

@@ -87,7 +87,7 @@ fn a_pipe_is_held_against_the_checksums_that_come_last() {
     let archive = archive_of(&harness, &tree, "none");
     let sound = fs::read(&archive).unwrap();
     // Behind the 1233 bytes of a file is padding, of which no hash knows.
-    let content = samples::noise(9, 1233);
+    let content = testkit::samples::noise(9, 1233);
     let at = sound.windows(1233).position(|window| window == content).unwrap() + 1233;
     for (place, blocks) in [(at, 1), (at + 100, 1)] {
         let mut damaged = sound.clone();
@@ -139,7 +139,7 @@ fn every_flipped_byte_is_found_or_changes_nothing() {
         let tree = harness.path("t");
         fs::create_dir(&tree).unwrap();
         for number in 0..6usize {
-            let content = samples::noise(number as u64 + 1, number * 900);
+            let content = testkit::samples::noise(number as u64 + 1, number * 900);
             fs::write(tree.join(format!("file{number}")), content).unwrap();
         }
         let archive = fs::read(archive_of(&harness, &tree, compression)).unwrap();
@@ -172,7 +172,7 @@ fn every_flipped_bit_of_a_header_is_found() {
         let harness = Harness::new();
         let tree = harness.path("t");
         fs::create_dir(&tree).unwrap();
-        fs::write(tree.join("file"), samples::noise(1, 3000)).unwrap();
+        fs::write(tree.join("file"), testkit::samples::noise(1, 3000)).unwrap();
         let archive = fs::read(archive_of(&harness, &tree, compression)).unwrap();
         // Those of the index and the trailer, too.
         let magics = [&b"\x1f\x8b\x08\x04"[..], b"\x28\xb5\x2f\xfd"];

@@ -358,7 +358,7 @@ mod tests {
     /// Without it the end of a killed process hangs.
     #[test]
     fn a_loop_device_is_closed_before_its_disk_whatever_other_threads_close() {
-        needs::require!(Fuse, LoopDevices);
+        testkit::require!(Fuse, LoopDevices);
         let (place, inside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let backing =
             Backing::open(&inside.path().join("backing"), Some(1 << 20), Access::ReadWrite);

@@ -24,7 +24,7 @@ use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Protection, Virtual
 use tempfile::TempDir;
 
 /// Bytes that differ from block to block and compress badly.
-pub use samples::noise as content;
+pub use testkit::samples::noise as content;
 
 /// What kind of drive it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,10 +30,10 @@ impl Scenario {
     fn check(&self, place: Place) {
         let harness = match Harness::new(place, self.medium) {
             Ok(harness) => harness,
-            Err(reason) => needs::does_not_apply!(reason),
+            Err(reason) => testkit::does_not_apply!(reason),
         };
         match self.except.iter().find(|(kind, _)| *kind == harness.kind) {
-            Some((_, reason)) => needs::does_not_apply!(reason),
+            Some((_, reason)) => testkit::does_not_apply!(reason),
             None => (self.run)(&harness),
         }
     }
@@ -62,7 +62,7 @@ macro_rules! scenarios {
 
             $(#[test]
             fn $name() {
-                needs::require!(Fuse);
+                testkit::require!(Fuse);
                 Scenario { medium: $medium, except: &[$($except),*], run: $group::$name }
                     .check(Place::Folder);
             })*

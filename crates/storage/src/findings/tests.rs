@@ -64,13 +64,13 @@ fn folder() -> tempfile::TempDir {
 
 impl Case {
     fn stack(&self) -> Stack {
-        let mut text = samples::machine(self.machine);
+        let mut text = testkit::samples::machine(self.machine);
         for (from, to) in self.edits {
             assert!(text.contains(from), "{} has no {from}", self.machine);
             text = text.replace(from, to);
         }
         let folder = folder();
-        samples::unpack_machine(&text, folder.path()).unwrap();
+        testkit::samples::unpack_machine(&text, folder.path()).unwrap();
         let (number, path) = self.place;
         let is_device = path.starts_with("/dev/");
         let place = Place { number: number.to_owned(), path: PathBuf::from(path), is_device };
@@ -364,7 +364,7 @@ fn no_rule_is_without_a_case() {
 #[test]
 fn stripes_of_an_array_with_parity() {
     let found = |start: &str| {
-        let text = samples::machine("lab-multipath-md")
+        let text = testkit::samples::machine("lab-multipath-md")
             .replace("md/level: raid1", "md/level: raid5")
             .replace("md100/queue/minimum_io_size: 512", "md100/queue/minimum_io_size: 65536")
             .replace("md100/queue/optimal_io_size: 0", "md100/queue/optimal_io_size: 262144");
@@ -373,7 +373,7 @@ fn stripes_of_an_array_with_parity() {
             "{text}sys/dev/block/259:0 -> /{own}\n{own}/partition: 1\n{own}/start: {start}\n"
         );
         let folder = folder();
-        samples::unpack_machine(&part, folder.path()).unwrap();
+        testkit::samples::unpack_machine(&part, folder.path()).unwrap();
         let path = PathBuf::from("/dev/md100p1");
         let place = Place { number: "259:0".to_owned(), path, is_device: true };
         let stack = Stack::of(&Machine::recorded(folder.path()).unwrap(), &place);

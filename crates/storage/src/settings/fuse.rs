@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_raised_for_a_moment_only() {
-        needs::require!(Root, Fuse);
+        testkit::require!(Root, Fuse);
         let before = locked();
         let more = (before.unwrap_or(DEFAULT_PAGES) + 7) * page_bytes();
         for block_bytes in [4096, more] {

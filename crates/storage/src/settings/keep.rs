@@ -310,7 +310,7 @@ mod tests {
     /// What keeps these settings of a recorded machine, with files besides.
     fn kept(name: &str, besides: &[(&str, &str)], settings: &[(&str, Kind, &str)]) -> Vec<Keep> {
         let folder = tempfile::tempdir().unwrap();
-        samples::unpack_machine(&samples::machine(name), folder.path()).unwrap();
+        testkit::samples::unpack_machine(&testkit::samples::machine(name), folder.path()).unwrap();
         for (path, text) in besides {
             let path = folder.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -386,7 +386,8 @@ mod tests {
     fn what_would_keep_a_setting_is_what_keeps_it() {
         let words = |name: &str, device: &str, kind: Kind| {
             let folder = tempfile::tempdir().unwrap();
-            samples::unpack_machine(&samples::machine(name), folder.path()).unwrap();
+            testkit::samples::unpack_machine(&testkit::samples::machine(name), folder.path())
+                .unwrap();
             let machine = Machine::recorded(folder.path()).unwrap();
             let class = machine.at("sys").join("class/block").join(device);
             let queue = std::fs::canonicalize(class).unwrap().join("queue");
@@ -503,7 +504,7 @@ mod tests {
 
     #[test]
     fn the_name_of_a_disk_that_stays_is_the_surest_link_to_it() {
-        needs::require!(Root);
+        testkit::require!(Root);
         use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
         let folder = tempfile::tempdir().unwrap();
         let by_id = folder.path().join("by-id");

@@ -5,7 +5,7 @@ use crate::layers::Storage;
 
 fn machine(name: &str) -> (tempfile::TempDir, Machine) {
     let folder = tempfile::tempdir().unwrap();
-    samples::unpack_machine(&samples::machine(name), folder.path()).unwrap();
+    testkit::samples::unpack_machine(&testkit::samples::machine(name), folder.path()).unwrap();
     let machine = Machine::recorded(folder.path()).unwrap();
     (folder, machine)
 }
@@ -337,7 +337,7 @@ fn circles_and_towers_end() {
     text.push_str(&tower);
     text.push_str("sys/dev/block/253:0 -> /sys/devices/virtual/block/dm-0\n");
     let folder = tempfile::tempdir().unwrap();
-    samples::unpack_machine(&text, folder.path()).unwrap();
+    testkit::samples::unpack_machine(&text, folder.path()).unwrap();
     let machine = Machine::recorded(folder.path()).unwrap();
     let place = |number: &str, is_device| Place {
         number: number.to_owned(),

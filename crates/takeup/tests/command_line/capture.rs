@@ -82,7 +82,7 @@ const JOBS: [(&str, &str, u64, Option<f64>); 6] = [
 /// own, to the last one.
 #[test]
 fn what_fio_does_comes_back() {
-    needs::require!(Tracefs, Fio, IoUring, Fuse);
+    testkit::require!(Tracefs, Fio, IoUring, Fuse);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let slow = SlowDisk::new();
@@ -129,7 +129,7 @@ fn what_fio_does_comes_back() {
 
 #[test]
 fn a_program_that_ends_at_once_is_recorded() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["capture", "--", "true"]);
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output, directory.path()));
@@ -138,7 +138,7 @@ fn a_program_that_ends_at_once_is_recorded() {
 
 #[test]
 fn how_the_command_fails_is_told() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
     let check = |command: &[&str], expected: &str| {
         let arguments = [&["capture", "--"], command].concat();
@@ -154,7 +154,7 @@ fn how_the_command_fails_is_told() {
 
 #[test]
 fn what_is_no_process_is_told() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let directory = tempfile::tempdir().unwrap();
     let check = |pid: &str, expected: &str| {
         let output = run(directory.path(), &["capture", "--pid", pid]);
@@ -176,7 +176,7 @@ fn what_is_no_process_is_told() {
 /// Its processes have other numbers inside; from outside they are seen by those of the machine.
 #[test]
 fn a_container_is_seen_from_outside() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
     // It stays open for long enough to be looked up on a busy machine, too.
     let line = "{ head -c 5000000 /dev/zero; sleep 1; } > written";
@@ -190,7 +190,7 @@ fn a_container_is_seen_from_outside() {
 
 #[test]
 fn what_is_lost_is_counted() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
     let load = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=300000", "status=none"];
     let small = ["capture", "--json", "--buffer", "8k", "--"];
@@ -205,7 +205,7 @@ fn what_is_lost_is_counted() {
 /// recording so many costs is told.
 #[test]
 fn as_many_calls_as_can_be_are_read_or_counted() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     const CALLS: u64 = 50_000;
     let directory = tempfile::tempdir().unwrap();
     let load = format!(
@@ -239,9 +239,9 @@ fn as_many_calls_as_can_be_are_read_or_counted() {
 /// mapped as well, and is none of its files.
 #[test]
 fn pages_of_a_mapped_file_are_seen_as_far_as_they_can_be() {
-    needs::require!(Tracefs, Fio);
+    testkit::require!(Tracefs, Fio);
     if !Path::new("/sys/kernel/tracing/events/filemap/mm_filemap_fault").exists() {
-        needs::does_not_apply!("this kernel does not tell of faults of mapped files");
+        testkit::does_not_apply!("this kernel does not tell of faults of mapped files");
     }
     // In memory there is nothing to fetch.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -286,7 +286,7 @@ fn pages_of_a_mapped_file_are_seen_as_far_as_they_can_be() {
 /// ring name its file by a number, which file it is is not.
 #[test]
 fn requests_that_the_kernel_takes_are_seen() {
-    needs::require!(Tracefs, Fio, IoUring);
+    testkit::require!(Tracefs, Fio, IoUring);
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("data"), vec![7; 4 << 20]).unwrap();
     let recorded = document(
@@ -318,7 +318,7 @@ fn requests_that_the_kernel_takes_are_seen() {
 /// Threads that come and go, and far more of them than a descriptor each would be good for.
 #[test]
 fn five_hundred_threads_take_no_descriptors() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     const THREADS: u32 = 500;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("shared");
@@ -368,8 +368,7 @@ fn five_hundred_threads_take_no_descriptors() {
 fn a_recording_of_strace_is_imported() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
-    let samples =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/src/import/samples");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capture/src/import/samples");
     fs::copy(samples.join("strace_threads.txt"), at.join("trace")).unwrap();
     let said = run(at, &["capture", "--import", "trace"]);
     assert_eq!(said.status.code(), Some(0), "{}", shown(&said, at));
@@ -431,7 +430,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// A killed process cannot switch off what the kernel records for it.
 #[test]
 fn a_killed_capture_leaves_nothing_that_records() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let mounted = Mounted::new();
     let directory = tempfile::tempdir().unwrap();
     let mut capture = takeup()
@@ -451,7 +450,7 @@ fn a_killed_capture_leaves_nothing_that_records() {
 /// Nor can it remove the folder in which it runs fio, or end that.
 #[test]
 fn a_killed_validation_leaves_no_folder_and_no_fio() {
-    needs::require!(Tracefs, Fio);
+    testkit::require!(Tracefs, Fio);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     // Two seconds of a pause behind each of 30 writes.

@@ -46,7 +46,7 @@ fn without(mut document: Value, names: &[&str]) -> Value {
 /// clock; it is printed again as it was, and drawn.
 #[test]
 fn a_capture_with_its_disk_is_kept_and_drawn() {
-    needs::require!(Tracefs, Fio, LoopDevices);
+    testkit::require!(Tracefs, Fio, LoopDevices);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let disk = Loop::over(&at.join("disk"));
@@ -149,7 +149,7 @@ fn check_clock(told: &Value, looks: &[(f64, u64)]) {
 /// Without names the devices are those below the captured files.
 #[test]
 fn devices_below_the_files_are_found() {
-    needs::require!(Tracefs, LoopDevices);
+    testkit::require!(Tracefs, LoopDevices);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let (disk, other) = (Loop::over(&at.join("disk")), Loop::over(&at.join("other")));

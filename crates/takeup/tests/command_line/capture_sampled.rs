@@ -62,9 +62,9 @@ fn check_load(output: &Output, why: &str, at: &Path) {
 
 #[test]
 fn without_roots_rights_proc_is_looked_at() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     if !others_can_run_it() {
-        needs::does_not_apply!("the program is where only root can run it");
+        testkit::does_not_apply!("the program is where only root can run it");
     }
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
@@ -96,7 +96,7 @@ fn without_roots_rights_proc_is_looked_at() {
 /// No job is made up of what was not recorded, and nothing is written.
 #[test]
 fn a_kernel_without_events_of_calls_is_told_from_one_with() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     tracefs_without_calls(at);
@@ -122,7 +122,7 @@ fn a_kernel_without_events_of_calls_is_told_from_one_with() {
 /// Where the numbers of processes are others than those that would be recorded.
 #[test]
 fn within_a_container_proc_is_looked_at() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
     let mut inside = Command::new("unshare");
     inside.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_takeup")]);

@@ -67,7 +67,7 @@ fn known() -> Vec<(String, u64)> {
 /// A folder with what the pipelines read.
 fn scene() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let noise = samples::noise(7, 16 << 20);
+    let noise = testkit::samples::noise(7, 16 << 20);
     fs::write(directory.path().join("noise"), noise).unwrap();
     directory
 }
@@ -231,9 +231,9 @@ impl Drop for Drive {
 /// them.
 #[test]
 fn small_writes_to_a_tape_are_named() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let scene = scene();
-    fs::write(scene.path().join("few"), samples::noise(8, 4 << 20)).unwrap();
+    fs::write(scene.path().join("few"), testkit::samples::noise(8, 4 << 20)).unwrap();
     fs::write(scene.path().join("list"), "few\n").unwrap();
     let drive = Drive::mount(scene.path());
     let lines = [
@@ -360,7 +360,7 @@ fn what_runs_already_is_attached_to() {
     let all = known().into_iter().filter(|(line, _)| {
         line.matches(" | ").count() == 2 && !line.contains('&') && !line.contains('(')
     });
-    let few = if needs::is_long_run(module_path!()) { usize::MAX } else { 4 };
+    let few = if testkit::needs::is_long_run(module_path!()) { usize::MAX } else { 4 };
     for (number, (line, limit)) in all.take(few).enumerate() {
         let running = Running::start(scene.path(), &line);
         let found = attached(running.stages(3)[number % 3]);
@@ -397,9 +397,9 @@ fn attached(pid: u32) -> Value {
 /// A stage that its quota keeps from the cores looks as if it ran.
 #[test]
 fn a_stage_that_a_quota_holds_back_is_told_so() {
-    needs::require!(ProcessorQuota);
+    testkit::require!(ProcessorQuota);
     let scene = scene();
-    let quota = needs::ProcessorQuota::a_fifth().unwrap();
+    let quota = testkit::needs::ProcessorQuota::a_fifth().unwrap();
     let running = Running::start(scene.path(), "cat /dev/zero | gzip -1 | cat >/dev/null");
     let stages = running.stages(3);
     let check = |is_held: bool| {

@@ -83,7 +83,7 @@ fn a_throttled_source() {
 
 #[test]
 fn a_throttled_tree() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let slow = Fault::Slow(Duration::from_millis(40));
     let names: Vec<String> = (0..16).map(|number| number.to_string()).collect();
     let files: Vec<_> = names.iter().map(|name| (&**name, 1 << 20, slow.clone())).collect();

@@ -56,7 +56,7 @@ impl Drop for LoopDevice {
 
 #[test]
 fn a_loop_device_lies_on_the_file_system_of_its_file() {
-    needs::require!(LoopDevices);
+    testkit::require!(LoopDevices);
     let directory = small_tree();
     let file = directory.path().join("disk");
     File::create(&file).unwrap().set_len(8 << 20).unwrap();

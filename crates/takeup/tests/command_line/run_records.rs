@@ -185,7 +185,7 @@ fn a_run_stands_above_a_capture_of_its_time() {
 /// Whoever captures a backup of ours sees the same bytes in its stages and in its calls.
 #[test]
 fn stages_and_calls_of_one_run_agree() {
-    needs::require!(Tracefs);
+    testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     fs::create_dir(at.join("tree")).unwrap();

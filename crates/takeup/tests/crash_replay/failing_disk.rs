@@ -211,7 +211,7 @@ fn backup_from(system: &FileSystem, engine: &str) {
 
 #[test]
 fn a_backup_to_it() {
-    needs::require!(Fuse, LoopDevices, Ext4, Xfs, IoUring);
+    testkit::require!(Fuse, LoopDevices, Ext4, Xfs, IoUring);
     for engine in ["io_uring", "pread"] {
         backup_to(&EXT4, engine);
         if is_long() {
@@ -222,7 +222,7 @@ fn a_backup_to_it() {
 
 #[test]
 fn a_restore_to_it() {
-    needs::require!(Fuse, LoopDevices, Ext4, Xfs);
+    testkit::require!(Fuse, LoopDevices, Ext4, Xfs);
     restore_to(&EXT4);
     if is_long() {
         restore_to(&XFS);
@@ -231,7 +231,7 @@ fn a_restore_to_it() {
 
 #[test]
 fn a_restore_from_it() {
-    needs::require!(Fuse, LoopDevices, Ext4, Xfs, IoUring);
+    testkit::require!(Fuse, LoopDevices, Ext4, Xfs, IoUring);
     for engine in ["io_uring", "pread"] {
         restore_from(&EXT4, engine);
     }
@@ -239,7 +239,7 @@ fn a_restore_from_it() {
 
 #[test]
 fn a_backup_from_it() {
-    needs::require!(Fuse, LoopDevices, Ext4, Xfs, IoUring);
+    testkit::require!(Fuse, LoopDevices, Ext4, Xfs, IoUring);
     for engine in ["io_uring", "pread"] {
         backup_from(&EXT4, engine);
     }

@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use stepper::{Call, Ended, Step, Stepped, Verdict};
 use tempfile::TempDir;
+use testkit::stepper::{Call, Ended, Step, Stepped, Verdict};
 
 use crate::recorder::{Event, Recorder};
 

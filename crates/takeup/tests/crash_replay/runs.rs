@@ -175,7 +175,7 @@ fn restore(system: FileSystem, over: bool) {
 macro_rules! form {
     (short) => {};
     (long) => {
-        needs::long_run!();
+        testkit::long_run!();
     };
 }
 
@@ -187,28 +187,28 @@ macro_rules! on {
 
             #[test]
             fn backup() {
-                needs::require!(Fuse, LoopDevices, $need);
+                testkit::require!(Fuse, LoopDevices, $need);
                 form!($new);
                 super::backup($system, None);
             }
 
             #[test]
             fn backup_over_an_archive() {
-                needs::require!(Fuse, LoopDevices, $need);
+                testkit::require!(Fuse, LoopDevices, $need);
                 form!($over);
                 super::backup($system, Some(OLD));
             }
 
             #[test]
             fn restore() {
-                needs::require!(Fuse, LoopDevices, $need);
+                testkit::require!(Fuse, LoopDevices, $need);
                 form!($new);
                 super::restore($system, false);
             }
 
             #[test]
             fn restore_over_files() {
-                needs::require!(Fuse, LoopDevices, $need);
+                testkit::require!(Fuse, LoopDevices, $need);
                 form!($over);
                 super::restore($system, true);
             }

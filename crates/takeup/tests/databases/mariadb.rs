@@ -66,7 +66,7 @@ fn asks(folder: &TempDir, query: &str) -> Command {
 /// `docs/capture-databases.md` has what strace shows of each of these loads.
 #[test]
 fn single_rows_and_a_dump_of_mariadb_are_told_apart() {
-    needs::require!(Root, Mariadb, Tracefs, Fio);
+    testkit::require!(Root, Mariadb, Tracefs, Fio);
     let database = Mariadb::start();
     single_rows(&database);
     dump(&database);

@@ -24,7 +24,7 @@ struct Postgresql {
 
 impl Postgresql {
     fn start() -> Postgresql {
-        let programs = needs::postgresql_folder().unwrap();
+        let programs = testkit::needs::postgresql_folder().unwrap();
         let folder = folder();
         let data = folder.path().join("data");
         let mut initdb = unprivileged(&programs.join("initdb"), folder.path());
@@ -88,7 +88,7 @@ fn client(programs: &Path, folder: &TempDir, program: &str) -> Command {
 /// `docs/capture-databases.md` has what strace shows of each of these loads.
 #[test]
 fn five_loads_of_postgresql_are_told_apart() {
-    needs::require!(Root, Postgresql, Tracefs, Fio);
+    testkit::require!(Root, Postgresql, Tracefs, Fio);
     let database = Postgresql::start();
     single_rows(&database);
     transactions(&database);

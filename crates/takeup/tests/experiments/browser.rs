@@ -44,7 +44,7 @@ fn narrow(page: &Path) -> (String, String, String) {
 
 #[test]
 fn the_page_opens_without_a_word_on_the_console() {
-    needs::require!(Chromium);
+    testkit::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let arguments = small_experiment(directory.path());
     succeeds(directory.path(), &arguments);
@@ -68,7 +68,7 @@ fn the_page_opens_without_a_word_on_the_console() {
 /// Two experiments side by side: a row for each combination, drawn against the band.
 #[test]
 fn a_comparison_has_a_page() {
-    needs::require!(Chromium);
+    testkit::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let arguments = small_experiment(directory.path());
     for output in ["a.ndjson", "b.ndjson"] {
@@ -88,7 +88,7 @@ fn a_comparison_has_a_page() {
 /// A design with four factors: an overview, small multiples, and no more width than there is.
 #[test]
 fn the_page_of_a_whole_design_fits_a_narrow_window() {
-    needs::require!(Chromium);
+    testkit::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let design = ["--data", "zeros,random", "--framing", "raw,bacula", "--length", "1M,2M"];
     let size = ["--block-size", "64k,128k,256k", "--repeats", "2", "--repeats-max", "2"];
@@ -107,7 +107,7 @@ fn the_page_of_a_whole_design_fits_a_narrow_window() {
 /// What a watch recorded: figures and sentences of each device, no more width than there is.
 #[test]
 fn the_page_of_a_watch_fits_a_narrow_window() {
-    needs::require!(Chromium);
+    testkit::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let load = watch_record::Load::default();
     fs::write(directory.path().join("night"), watch_record::text(&load)).unwrap();
@@ -126,7 +126,7 @@ fn the_page_of_a_watch_fits_a_narrow_window() {
 /// A capture and the disk below it: calls above, the disk below, no more width than there is.
 #[test]
 fn the_page_of_a_capture_fits_a_narrow_window() {
-    needs::require!(Chromium);
+    testkit::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let record = captured_record::captured().to_lines();
     fs::write(directory.path().join("shop"), record).unwrap();
@@ -143,7 +143,7 @@ fn the_page_of_a_capture_fits_a_narrow_window() {
 /// That the tests above could fail.
 #[test]
 fn a_page_that_complains_is_noticed() {
-    needs::require!(Chromium);
+    testkit::require!(Chromium);
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("bad.html");
     fs::write(&page, "<!doctype html><script>nowhere.at()</script>").unwrap();

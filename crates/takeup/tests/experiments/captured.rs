@@ -119,7 +119,7 @@ fn file_of<'a>(files: &'a [Value], name: &str) -> Option<&'a Value> {
 #[expect(clippy::print_stdout, reason = "the table that the page of the command is made of")]
 #[test]
 fn jobs_of_fio_come_back_as_they_were() {
-    needs::require!(Fio, Root, Tracefs, IoUring);
+    testkit::require!(Fio, Root, Tracefs, IoUring);
     // A disk: direct I/O and the block layer are looked at.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let all = all();
@@ -193,7 +193,7 @@ fn fio(folder: &Path, arguments: &[&str]) {
 /// recording of it shows, and it leaves nothing behind.
 #[test]
 fn a_log_validates() {
-    needs::require!(Fio, Root, Tracefs);
+    testkit::require!(Fio, Root, Tracefs);
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let log = "[log]\nfilename=log\nioengine=psync\nbs=8k\nfilesize=4m\n\
                number_ios=400\nio_size=1g\noverwrite=1\nrw=randwrite:20\n\

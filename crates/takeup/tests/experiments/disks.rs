@@ -81,7 +81,7 @@ pub const ONCE: [&str; 5] = ["--repeats", "1", "--repeats-max", "1", "--no-progr
 
 #[test]
 fn discards_have_a_rate() {
-    needs::require!(Fio, LoopDevices);
+    testkit::require!(Fio, LoopDevices);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::over(directory.path(), 64 << 20);
     let load = ["--load", "trim,randtrim", "--engines", "psync", "--block-size", "64k"];
@@ -99,7 +99,7 @@ fn discards_have_a_rate() {
 
 #[test]
 fn a_ramp_is_not_counted_at_the_device_either() {
-    needs::require!(Fio, LoopDevices);
+    testkit::require!(Fio, LoopDevices);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::over(directory.path(), 64 << 20);
     let job = "[a]\nrw=randread\nioengine=psync\ndirect=1\nbs=64k\nsize=64m\ntime_based\n\
@@ -117,7 +117,7 @@ fn a_ramp_is_not_counted_at_the_device_either() {
 /// move, or, where that is a time, by what the device has moved. It is told as that, in all forms.
 #[test]
 fn a_run_that_is_stopped_leaves_a_bound() {
-    needs::require!(Fio, LoopDevices);
+    testkit::require!(Fio, LoopDevices);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::over(directory.path(), 512 << 20);
     let command = ["bench", "disk", device.path(), "--load", "randread", "--engines", "psync"];
@@ -148,7 +148,7 @@ fn a_run_that_is_stopped_leaves_a_bound() {
 
 #[test]
 fn a_run_that_moves_nothing_has_a_reason() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), vec![1; 1 << 20]).unwrap();
     let load = ["bench", "disk", "file", "--load", "trim", "--destructive", "--length", "1M"];
@@ -162,7 +162,7 @@ fn a_run_that_moves_nothing_has_a_reason() {
 /// Reads wait behind writes, and a hundredth of the fsyncs takes long: one number for all hides it.
 #[test]
 fn reads_writes_and_fsyncs_are_told_apart() {
-    needs::require!(Fio, LoopDevices);
+    testkit::require!(Fio, LoopDevices);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::over(directory.path(), 64 << 20);
     let command = ["bench", "disk", device.path(), "--load", "randrw", "--read-percent", "75"];
@@ -207,7 +207,7 @@ fn reads_writes_and_fsyncs_are_told_apart() {
 /// watched, and the settings of both are changed and put back. No PATH is needed.
 #[test]
 fn a_job_names_its_devices_itself() {
-    needs::require!(Fio, MqDeadline, KernelSettings);
+    testkit::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let folders = ["one", "two"].map(|name| directory.path().join(name));
     let [one, two] = folders.map(|folder| {
@@ -249,7 +249,7 @@ fn a_job_names_its_devices_itself() {
 /// Whatever one of them is, nothing is written to the others.
 #[test]
 fn a_job_with_a_device_that_is_mounted_is_refused() {
-    needs::require!(Fio, LoopDevices, Ext4);
+    testkit::require!(Fio, LoopDevices, Ext4);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::over(directory.path(), 32 << 20);
     let shell = |script: &str| {
@@ -273,7 +273,7 @@ fn a_job_with_a_device_that_is_mounted_is_refused() {
 
 #[test]
 fn many_files_have_a_rate_and_are_gone_afterwards() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("at")).unwrap();
     let command = ["bench", "disk", "at", "--load", "writefiles,readfiles", "--files", "50"];
@@ -296,7 +296,7 @@ fn many_files_have_a_rate_and_are_gone_afterwards() {
 
 #[test]
 fn many_files_are_gone_when_it_is_stopped() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("at");
     fs::create_dir(&at).unwrap();
@@ -323,7 +323,7 @@ fn many_files_are_gone_when_it_is_stopped() {
 
 #[test]
 fn a_job_that_is_not_there_is_told() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["bench", "disk", "--job", "none.fio"]);
     assert_eq!(output.status.code(), Some(1));
@@ -350,7 +350,7 @@ fn who_has(path: &Path) -> Vec<String> {
 /// fio would fork its jobs, which nobody ends with it, and go on writing for a minute.
 #[test]
 fn nothing_of_a_job_goes_on_behind_its_run() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().canonicalize().unwrap().join("victim");

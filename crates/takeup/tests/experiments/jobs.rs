@@ -14,7 +14,7 @@ const ONCE: [&str; 4] = ["--repeats", "1", "--repeats-max", "1"];
 
 #[test]
 fn the_job_of_an_account_runs_on_another_file_with_another_size() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("job.fio"), ACCOUNTS).unwrap();
     let command = ["bench", "disk", "mine.img", "--job", "job.fio", "--length", "4M"];

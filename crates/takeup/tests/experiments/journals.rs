@@ -85,7 +85,7 @@ impl Scene {
 
 #[test]
 fn a_journal_in_a_place_that_is_everybodys_is_not_read() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let scene = Scene::new();
     scene.plant(ATTACKER, &scene.temporary().join("takeup"));
     let output = scene.bench();
@@ -95,7 +95,7 @@ fn a_journal_in_a_place_that_is_everybodys_is_not_read() {
 
 #[test]
 fn a_journal_that_names_other_files_is_refused_wherever_it_lies() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let scene = Scene::new();
     let folder = scene.home().join(".local/state/takeup");
     scene.plant(VICTIM, &folder);

@@ -22,7 +22,7 @@ impl Scene {
     fn of(name: &str) -> Scene {
         let directory = tempfile::tempdir().unwrap();
         let machine = directory.path().join("machine");
-        samples::unpack_machine(&samples::machine(name), &machine).unwrap();
+        testkit::samples::unpack_machine(&testkit::samples::machine(name), &machine).unwrap();
         fs::create_dir_all(machine.join("etc")).unwrap();
         Scene(directory)
     }
@@ -65,7 +65,7 @@ fn changed(kind: &str, set: &str) -> Value {
 
 #[test]
 fn a_rule_is_shown_written_and_taken_away() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let scene = Scene::new(json!([changed("max-sectors", "512"), changed("requests", "64")]));
     let rule = "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{DEVTYPE}==\"disk\", \
                 ATTRS{wwid}==\"naa.5000c500a1b2c3d4\", ATTR{queue/max_sectors_kb}=\"512\", \
@@ -118,7 +118,7 @@ fn a_rule_is_shown_written_and_taken_away() {
 /// What is taken back is not to come back with the next start.
 #[test]
 fn revert_takes_the_rule_away() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let scene = Scene::new(json!([changed("requests", "64")]));
     told(&scene.tune(&["persist", "--write"]), 0);
     // The settings of a recorded machine are none of the kernel's, and are not written.
@@ -133,7 +133,7 @@ fn revert_takes_the_rule_away() {
 
 #[test]
 fn what_no_rule_keeps_is_told_with_what_does() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let scene = Scene::new(json!([changed("requests", "64"), changed("read-ahead", "1024")]));
     // The profile of the recorded machine that includes another one, which is not in `/etc`.
     let profile = scene.0.path().join("machine/etc/tuned/throughput-here/tuned.conf");
@@ -168,7 +168,7 @@ fn what_no_rule_keeps_is_told_with_what_does() {
 /// before anything is written.
 #[test]
 fn the_largest_request_below_a_live_multipath_device_is_left_alone() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let scene = Scene::of("san");
     let node = scene.0.path().join("luks-db");
     let made = Command::new("mknod").arg(&node).args(["b", "253", "2"]).status().unwrap();

@@ -24,7 +24,7 @@ fn document(directory: &Path, arguments: &[&str]) -> (Value, String) {
 /// queue is better.
 #[test]
 fn a_queue_that_is_too_short_is_found_and_taken_back() {
-    needs::require!(Fio, Fuse, LoopDevices, KernelSettings);
+    testkit::require!(Fio, Fuse, LoopDevices, KernelSettings);
     let changes =
         DiskChanges { service_ns: Some(20_000_000), servers: Some(64), ..DiskChanges::default() };
     let parameters = DiskParameters::sas15k().with(&changes);
@@ -76,7 +76,7 @@ fn a_queue_that_is_too_short_is_found_and_taken_back() {
 /// What is tried is put back, also where no time is left, and what cannot matter is not tried.
 #[test]
 fn schedulers_are_tried_and_put_back() {
-    needs::require!(Fio, MqDeadline, KernelSettings);
+    testkit::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();

@@ -13,7 +13,7 @@ const READS: [&str; 6] = ["--engines", "psync", "--depth", "1", "--length", "16M
 
 #[test]
 fn queue_settings_are_in_force_during_their_runs_and_back_afterwards() {
-    needs::require!(Fio, MqDeadline, KernelSettings);
+    testkit::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -42,7 +42,7 @@ fn queue_settings_are_in_force_during_their_runs_and_back_afterwards() {
 /// A read-ahead that is no factor is not raised by the kernel behind our back.
 #[test]
 fn what_is_no_factor_stays_as_it_is() {
-    needs::require!(Fio, LoopDevices, KernelSettings);
+    testkit::require!(Fio, LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -75,7 +75,7 @@ fn changing(directory: &Path, device: &Loop) -> Child {
 
 #[test]
 fn a_killed_experiment_with_queues_is_cleared_up_after() {
-    needs::require!(Fio, MqDeadline, KernelSettings);
+    testkit::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -99,7 +99,7 @@ fn a_killed_experiment_with_queues_is_cleared_up_after() {
 
 #[test]
 fn a_stopped_experiment_puts_its_queues_back() {
-    needs::require!(Fio, MqDeadline, KernelSettings);
+    testkit::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -115,7 +115,7 @@ fn a_stopped_experiment_puts_its_queues_back() {
 
 #[test]
 fn what_a_device_does_not_take_is_refused_before_anything_runs() {
-    needs::require!(Fio, MqDeadline, KernelSettings);
+    testkit::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -148,7 +148,7 @@ fn what_a_device_does_not_take_is_refused_before_anything_runs() {
 /// Without a scheduler a loop device has a queue of 128 at most.
 #[test]
 fn a_combination_that_a_device_does_not_take_is_left_out_and_named() {
-    needs::require!(Fio, MqDeadline, KernelSettings);
+    testkit::require!(Fio, MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let command = ["bench", "disk", device.path(), "--runtime", "once", "--block-size", "64k"];

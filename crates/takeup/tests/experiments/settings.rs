@@ -87,7 +87,7 @@ fn arguments(disk: &Disk, levels: &'static str) -> Vec<String> {
 
 #[test]
 fn every_read_ahead_is_measured_and_put_back() {
-    needs::require!(Fuse, KernelSettings);
+    testkit::require!(Fuse, KernelSettings);
     let disk = disk();
     let directory = tempfile::tempdir().unwrap();
     fs::write(&disk.setting, "192").unwrap();
@@ -102,7 +102,7 @@ fn every_read_ahead_is_measured_and_put_back() {
 
 #[test]
 fn a_killed_experiment_is_cleared_up_after() {
-    needs::require!(Fuse, KernelSettings);
+    testkit::require!(Fuse, KernelSettings);
     let disk = disk();
     let directory = tempfile::tempdir().unwrap();
     fs::write(&disk.setting, "192").unwrap();

@@ -67,7 +67,7 @@ fn let_it_be_overdue(directory: &Path) {
 
 #[test]
 fn what_is_set_for_a_while_goes_back_by_itself() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -92,7 +92,7 @@ fn what_is_set_for_a_while_goes_back_by_itself() {
 /// It has a session of its own, no terminal, nothing of what its caller had open, and no folder.
 #[test]
 fn who_puts_it_back_outlives_the_terminal_and_holds_nothing() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     // A descriptor that whoever calls has left open: `3>&1 | cat` waits for its end.
@@ -135,7 +135,7 @@ fn who_puts_it_back_outlives_the_terminal_and_holds_nothing() {
 
 #[test]
 fn what_a_killed_guard_leaves_the_next_command_puts_back() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -166,7 +166,7 @@ fn what_a_killed_guard_leaves_the_next_command_puts_back() {
 /// As a session that ends does with all that it had started.
 #[test]
 fn a_guard_that_is_asked_to_end_ends_the_trial() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -180,7 +180,7 @@ fn a_guard_that_is_asked_to_end_ends_the_trial() {
 /// Nobody meant that to be a trial.
 #[test]
 fn what_was_set_by_hand_meanwhile_outlives_the_trial() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     kill(on_trial(directory.path(), &device, "1h"));
@@ -195,7 +195,7 @@ fn what_was_set_by_hand_meanwhile_outlives_the_trial() {
 /// What the kernel makes of -1 is its default, and nobody else's value.
 #[test]
 fn the_kernels_default_latency_is_what_was_asked_for() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let set = ["set", device.path(), "wbt_lat_usec=-1", "--settle", "10ms"];
@@ -207,7 +207,7 @@ fn the_kernels_default_latency_is_what_was_asked_for() {
 /// Of another start of the machine nothing is waited for.
 #[test]
 fn a_restart_ends_a_trial() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     kill(on_trial(directory.path(), &device, "1h"));
@@ -220,7 +220,7 @@ fn a_restart_ends_a_trial() {
 
 #[test]
 fn a_trial_that_cannot_be_meant_is_refused() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let path = device.path();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use model::disk::{DiskChanges, DiskParameters};
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use rustix::process::{Pid, Signal, kill_process};
-use stepper::{Call, Stepped, Verdict};
+use testkit::stepper::{Call, Stepped, Verdict};
 
 use crate::disks::Loop;
 use crate::settings::Disk;
@@ -47,7 +47,7 @@ const EVERYTHING: [&str; 6] = [
 
 #[test]
 fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
-    needs::require!(MqDeadline, KernelSettings);
+    testkit::require!(MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -98,7 +98,7 @@ fn killed_at(directory: &Path, arguments: &[&str], at: usize) -> bool {
 
 #[test]
 fn whoever_is_killed_at_any_step_leaves_what_can_be_put_back() {
-    needs::require!(MqDeadline, KernelSettings);
+    testkit::require!(MqDeadline, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -129,7 +129,7 @@ fn whoever_is_killed_at_any_step_leaves_what_can_be_put_back() {
 
 #[test]
 fn what_would_not_stay_or_does_nothing_is_refused_before_anything_is_written() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     let before = device.settings();
@@ -166,7 +166,7 @@ fn detach(device: Loop) {
 
 #[test]
 fn a_device_that_is_gone_is_told_and_not_lost() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
     done(directory.path(), &["set", device.path(), "read_ahead_kb=1024", "--settle", "10ms"]);
@@ -204,7 +204,7 @@ fn knee_of_the_model(disk: &DiskParameters) -> u64 {
 /// KiB are enough, two of 128 KiB are far too little.
 #[test]
 fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
-    needs::require!(Fuse, KernelSettings);
+    testkit::require!(Fuse, KernelSettings);
     let changes = DiskChanges {
         service_ns: Some(5_500_000),
         servers: Some(64),
@@ -268,7 +268,7 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
 /// What was set with sudo is in the list of root: who looks in his own is told that there are two.
 #[test]
 fn an_ordinary_user_is_told_that_root_has_another_list() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     // Where the binary lies, others may have no way to.

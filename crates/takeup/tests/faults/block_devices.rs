@@ -45,7 +45,7 @@ fn restore_and_compare(case: &Case, device: &Path) {
 
 #[test]
 fn a_device_takes_an_archive_and_gives_it_back() {
-    needs::require!(LoopDevices);
+    testkit::require!(LoopDevices);
     let (large, small) = (Case::new(50, 100_000), Case::new(7, 3000));
     for options in [&[][..], &["--compress", "zstd"], &["--compress", "gzip"], &["-b", "4k"]] {
         let device = LoopDevice::new(16 << 20);
@@ -65,7 +65,7 @@ fn a_device_takes_an_archive_and_gives_it_back() {
 /// Neither with `--overwrite`: what is mounted must not change below its file system.
 #[test]
 fn a_device_that_is_mounted() {
-    needs::require!(LoopDevices, Ext4);
+    testkit::require!(LoopDevices, Ext4);
     let case = Case::new(2, 1000);
     let device = LoopDevice::new(8 << 20);
     let made = Command::new("mkfs.ext4").arg("-q").arg(&device.path).status().unwrap();
@@ -95,7 +95,7 @@ fn a_device_that_is_mounted() {
 
 #[test]
 fn a_device_that_is_too_small() {
-    needs::require!(LoopDevices);
+    testkit::require!(LoopDevices);
     let case = Case::new(50, 100_000);
     for options in [&[][..], &["--engine", "pread"], &["--compress", "zstd"], &["-b", "64k"]] {
         let device = LoopDevice::new(3 << 20);

@@ -6,8 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use samples::noise;
 use tempfile::{TempDir, tempdir};
+use testkit::samples::noise;
 
 /// No run here takes more than a few seconds, in the long form minutes; one that takes this long
 /// hangs.

@@ -62,7 +62,7 @@ fn what_somebody_else_holds_in_the_page_cache_is_read_from_the_disk() {
     let archive = std::fs::File::open(&target).unwrap();
     let archive_bytes = archive.metadata().unwrap().len();
     if device::file::direct_alignment(&archive).is_none() {
-        needs::does_not_apply!("no direct I/O on this disk");
+        testkit::does_not_apply!("no direct I/O on this disk");
     }
     let cached_bytes = || device::file::cached_bytes(archive.as_fd(), 0..archive_bytes).unwrap();
     let mut holder = Command::new("python3");
@@ -84,7 +84,7 @@ fn what_somebody_else_holds_in_the_page_cache_is_read_from_the_disk() {
 /// A disk of 4 KiB sectors is read past the page cache, too.
 #[test]
 fn sectors_of_4_kib_are_read_from_the_disk() {
-    needs::require!(Mounts, LoopDevices);
+    testkit::require!(Mounts, LoopDevices);
     let case = Case::new(4, 1 << 20);
     let (at, image) = (case.targets(), tempfile::NamedTempFile::new().unwrap());
     image.as_file().set_len(64 << 20).unwrap();
@@ -117,7 +117,7 @@ fn sectors_of_4_kib_are_read_from_the_disk() {
 
 #[test]
 fn a_file_that_lives_in_memory_is_said_to_come_from_there() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let case = Case::new(2, 1 << 20);
     let at = case.targets();
     let mount = |arguments: &[&str]| {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use samples::noise;
+use testkit::samples::noise;
 
 use crate::command::{Case, Done, Running, names_in, takeup};
 

@@ -89,7 +89,7 @@ fn is_done(done: &Done) -> bool {
 
 #[test]
 fn a_probe_starts_none() {
-    needs::require!(LoopDevices);
+    testkit::require!(LoopDevices);
     let (planted, device) = (Planted::new(), LoopDevice::new(1 << 20));
     let path = device.path.to_str().unwrap();
     planted.check(|| with(&["probe", path]), is_done);
@@ -98,7 +98,7 @@ fn a_probe_starts_none() {
 
 #[test]
 fn an_experiment_starts_none() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let planted = Planted::new();
     let file = planted.folder.path().join("file");
     fs::write(&file, vec![1; 1 << 20]).unwrap();
@@ -114,7 +114,7 @@ fn an_experiment_starts_none() {
 
 #[test]
 fn the_run_that_validates_a_job_starts_none() {
-    needs::require!(Tracefs, Fio);
+    testkit::require!(Tracefs, Fio);
     let planted = Planted::new();
     let write = |number: u32| {
         let (milliseconds, offset) = (number + 1, number * 4096);
@@ -147,7 +147,7 @@ fn the_shell_of_a_line_is_found_elsewhere() {
 
 #[test]
 fn a_setting_that_is_changed_starts_none() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let (planted, device) = (Planted::new(), LoopDevice::new(1 << 20));
     let state = tempdir().unwrap();
     let tune = |arguments: &[&str]| {
@@ -166,7 +166,7 @@ fn a_setting_that_is_changed_starts_none() {
 /// command's own has it do.
 #[test]
 fn a_backup_and_a_restore_ask_none_for_names() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let planted = Planted::new();
     let switch = planted.folder.path().join("nsswitch");
     fs::write(&switch, "passwd: files systemd\ngroup: files systemd\n").unwrap();

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use samples::noise;
+use testkit::samples::noise;
 
 use crate::command::{Case, Done, names_in, run, takeup};
 use crate::fuse_target::{Fault, mount};
@@ -34,7 +34,7 @@ fn run_as_nobody(case: &Case, target: &Path, options: &[&str]) -> Done {
 
 #[test]
 fn what_cannot_be_read_is_left_out_and_told() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let case = Case::new(5, 1000);
     let forbid = |name: &str| {
         std::fs::set_permissions(case.tree.join(name), PermissionsExt::from_mode(0o0)).unwrap();
@@ -69,7 +69,7 @@ fn what_cannot_be_read_is_left_out_and_told() {
 
 #[test]
 fn a_folder_that_may_not_be_written_to() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let case = Case::new(1, 10);
     let target = case.target();
     let done = run_as_nobody(&case, &target, &[]);
@@ -79,7 +79,7 @@ fn a_folder_that_may_not_be_written_to() {
 
 #[test]
 fn a_disk_that_fails_is_told_and_the_rest_is_saved() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let case = Case::new(1, 1000);
     let target = case.target();
     for (size, text) in [

@@ -111,7 +111,7 @@ fn too_little_memory_ends_a_backup_with_exit_code_1() {
 /// Every number that a process may take for its own shortage.
 #[test]
 fn what_a_file_system_says_of_a_file_stops_no_backup() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     for code in [libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
         let mounted = mount(Fault::OpenFails(code));
         mounted.place("sound", b"content");

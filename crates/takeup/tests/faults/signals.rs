@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use stepper::{Call, Ended, Stepped, Verdict};
+use testkit::stepper::{Call, Ended, Stepped, Verdict};
 
 use crate::command::{Case, Running, names_in};
 

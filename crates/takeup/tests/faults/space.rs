@@ -32,7 +32,7 @@ const WAYS: [&[&str]; 4] =
 
 #[test]
 fn a_full_file_system() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let case = Case::new(60, 100_000);
     let place = tempdir().unwrap();
     let _mounted = Tmpfs::mount(place.path(), "size=3m");
@@ -51,7 +51,7 @@ fn a_full_file_system() {
 
 #[test]
 fn a_read_only_file_system() {
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     let case = Case::new(1, 10);
     let place = tempdir().unwrap();
     let _mounted = Tmpfs::mount(place.path(), "ro");
@@ -107,7 +107,7 @@ fn few_open_files_are_enough() {
 
 /// Runs against a file system that fails; the line is told with the target left out.
 fn check(fault: Fault, line: &str) {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let case = Case::new(60, 100_000);
     for way in WAYS {
         let mounted = mount(fault.clone());
@@ -144,7 +144,7 @@ fn renaming_fails() {
 
 #[test]
 fn short_writes_and_unknown_calls_are_no_failures() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let case = Case::new(60, 100_000);
     for fault in [Fault::None, Fault::ShortWrites(70_001), Fault::FsyncFolderUnknown] {
         for way in WAYS {

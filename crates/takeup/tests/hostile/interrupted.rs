@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use stepper::{Call, Stepped, Verdict};
+use testkit::stepper::{Call, Stepped, Verdict};
 
 /// Larger than what travels in one piece.
 const LARGE_BYTES: usize = 1 << 20;
@@ -97,12 +97,12 @@ fn step() -> usize {
 
 #[test]
 fn a_kill_leaves_no_half() {
-    needs::require!(GnuTar);
+    testkit::require!(GnuTar);
     campaign(&[Signal::KILL], step());
 }
 
 #[test]
 fn the_second_signal_leaves_no_half() {
-    needs::require!(GnuTar);
+    testkit::require!(GnuTar);
     campaign(&[Signal::INT, Signal::TERM], step());
 }

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use stepper::{Call, Step, Stepped, Verdict};
+use testkit::stepper::{Call, Step, Stepped, Verdict};
 
 use attack::{ATTACKS, Attack};
 use scene::Scene;
@@ -131,7 +131,7 @@ fn campaign(archive: &Path, options: &[&str], is_due: impl Fn(usize, usize) -> b
 /// Every call with one attack, another one for each call.
 #[test]
 fn nothing_of_roots_is_given_away() {
-    needs::require!(Root, Attributes, GnuTar);
+    testkit::require!(Root, Attributes, GnuTar);
     let folder = tempfile::tempdir().unwrap();
     let archive = scene::archive(folder.path());
     campaign(&archive, &["--overwrite"], |call, attack| call % ATTACKS.len() == attack);
@@ -140,8 +140,8 @@ fn nothing_of_roots_is_given_away() {
 /// Every call with every attack, with what exists replaced, and with what exists left.
 #[test]
 fn nothing_of_roots_is_given_away_long() {
-    needs::long_run!();
-    needs::require!(Root, Attributes, GnuTar);
+    testkit::long_run!();
+    testkit::require!(Root, Attributes, GnuTar);
     let folder = tempfile::tempdir().unwrap();
     let archive = scene::archive(folder.path());
     campaign(&archive, &["--overwrite"], |_, _| true);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use stepper::{Call, Ended, Step, Stepped, Verdict};
+use testkit::stepper::{Call, Ended, Step, Stepped, Verdict};
 
 use crate::fault::{Fault, faults_of, is_on_error_output};
 

@@ -1,7 +1,7 @@
 //! Which call fails how.
 
 use rustix::io::Errno;
-use stepper::{Call, Verdict};
+use testkit::stepper::{Call, Verdict};
 
 /// One way in which calls of one name can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

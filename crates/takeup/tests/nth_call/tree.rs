@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symli
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, XattrFlags};
-use samples::noise;
+use testkit::samples::noise;
 
 /// Files of all sizes that are treated each in its way, and one of each other kind.
 pub fn make(tree: &Path) {

@@ -48,7 +48,7 @@ fn lines(drive: &Drive) -> Vec<Value> {
 
 #[test]
 fn an_experiment_with_tape_goes_on_where_it_was_stopped() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let options = [&SMALL[..], &["--drive-compression", "off", "--seed", "7"]].concat();
     let text = succeeds(&bench(&drive, &options));
@@ -80,7 +80,7 @@ fn an_experiment_with_tape_goes_on_where_it_was_stopped() {
 
 #[test]
 fn a_medium_with_data_is_left_to_its_owner() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let data: Vec<u8> = (0..200_000u32).map(|number| (number % 251) as u8).collect();
     drive.dd_in(&data, "bs=10k");
@@ -101,7 +101,7 @@ fn a_medium_with_data_is_left_to_its_owner() {
 /// What a backup finds on such a medium is said by its name.
 #[test]
 fn a_backup_knows_a_test_area() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     succeeds(&bench(&drive, &SMALL));
     let backup = |more: &[&str]| {
@@ -119,7 +119,7 @@ fn a_backup_knows_a_test_area() {
 /// A run that the medium has no room for costs nothing, also on a drive that takes no time.
 #[test]
 fn a_run_that_cannot_fit_is_refused_before_anything_is_written() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     for options in [["--time", "none"], ["--speed-up", "1000"]] {
         let drive = Drive::with(&options);
         let status = drive.status();
@@ -142,7 +142,7 @@ fn a_run_that_cannot_fit_is_refused_before_anything_is_written() {
 
 #[test]
 fn the_design_of_btape() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let preset = ["--preset", "btape", "--block-size", "64k,128k"];
     let plan = succeeds(&bench(&drive, &[&preset[..], &["--print-plan"]].concat()));
@@ -159,7 +159,7 @@ fn the_design_of_btape() {
 
 #[test]
 fn a_virtual_drive_tells_what_it_did() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::with(&["--speed-up", "1000"]);
     let options = ["--block-size", "64k", "--length", "8M", "--repeats", "1", "--repeats-max", "1"];
     succeeds(&bench(&drive, &[&options[..], &["--data", "zeros", "--no-progress"]].concat()));
@@ -176,7 +176,7 @@ fn a_virtual_drive_tells_what_it_did() {
 
 #[test]
 fn what_was_written_is_read_back() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let options = ["--operation", "write,read", "--framing", "raw,tar,bacula", "--data", "text:2"];
     let small = ["--block-size", "64k", "--length", "1M", "--repeats", "1", "--repeats-max", "1"];
@@ -188,7 +188,7 @@ fn what_was_written_is_read_back() {
 
 #[test]
 fn media_are_changed_once_in_a_round() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let (folder, changes) = (drive.folder().display(), drive.folder().join("changes"));
     // As an autoloader would, by the name on the label.
@@ -212,7 +212,7 @@ fn media_are_changed_once_in_a_round() {
 
 #[test]
 fn a_stop_leaves_a_filemark_and_the_settings() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let options = ["--drive-compression", "off", "--block-size", "64k", "--length", "16M"];
     let long = ["--repeats", "100000", "--repeats-max", "100000", "--interval", "0.0001"];
@@ -243,7 +243,7 @@ fn a_stop_leaves_a_filemark_and_the_settings() {
 
 #[test]
 fn a_run_that_is_cut_leaves_a_bound() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     // A first-generation drive takes 15 MB/s: 48 MiB behind its buffer are seconds.
     let drive = Drive::with(&["--drive", "lto1", "--compression", "off"]);
     let options = ["--block-size", "64k", "--length", "48M", "--run-limit", "0.3s"];

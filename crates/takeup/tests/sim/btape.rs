@@ -74,7 +74,7 @@ fn ours(drive: &Drive, framing: &str) -> Command {
 
 #[test]
 fn btape_writes_the_blocks_that_we_would() {
-    needs::require!(Fuse, Btape, MtSt);
+    testkit::require!(Fuse, Btape, MtSt);
     let drive = Drive::new();
     let said = btape(&drive, "rewind\nwr\nwr\nweof\nquit\n");
     assert!(said.contains("Wrote block to device"), "{said}");
@@ -95,7 +95,7 @@ fn btape_writes_the_blocks_that_we_would() {
 
 #[test]
 fn btape_reads_our_blocks() {
-    needs::require!(Fuse, Btape);
+    testkit::require!(Fuse, Btape);
     let drive = Drive::new();
     let tree = drive.folder().join("tree");
     std::fs::create_dir(&tree).unwrap();
@@ -139,7 +139,7 @@ fn files(drive: &Drive) -> Vec<usize> {
 /// A filemark in the middle of a gigabyte costs more than all else that Bacula does.
 #[test]
 fn btape_puts_its_filemarks_where_we_do() {
-    needs::require!(Fuse, Btape, MtSt);
+    testkit::require!(Fuse, Btape, MtSt);
     let drive = Drive::with(&["--time", "none", "--capacity", "4G"]);
     for (framing, expected) in [("raw", &[16_645][..]), ("bacula", &[15_500, 1145])] {
         btape(&drive, &speed(framing));
@@ -171,8 +171,8 @@ fn processor_seconds(command: &Command, lines: &str) -> f64 {
 fn framing_takes_as_much_processor_time_as_bacula_s_own() {
     const ROUNDS: usize = 5;
     const BAND: std::ops::RangeInclusive<f64> = 0.6..=1.6;
-    needs::require!(Fuse, Btape);
-    needs::long_run!();
+    testkit::require!(Fuse, Btape);
+    testkit::long_run!();
     let drive = Drive::with(&["--time", "none", "--capacity", "4G"]);
     let file = configuration(&drive);
     let mut theirs = Command::new("btape");

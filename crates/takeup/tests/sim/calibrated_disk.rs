@@ -62,7 +62,7 @@ fn told<'a>(from: &'a Value, parameter: &str) -> &'a Value {
 
 #[test]
 fn a_virtual_disk_is_the_one_of_an_experiment() {
-    needs::require!(Fuse, Fio);
+    testkit::require!(Fuse, Fio);
     let place = tempfile::tempdir().unwrap();
     let runs = place.path().join("runs.ndjson");
     let plan = experiment(&runs);

@@ -10,9 +10,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::FallocateFlags;
-use samples::Random;
 use serde_json::Value;
 use tempfile::TempDir;
+use testkit::samples::Random;
 
 use crate::drive::{LIMIT, run, takeup, unmount};
 
@@ -167,7 +167,7 @@ fn random_operations(file: &File, size: usize, aligned: usize, seed: u64) -> Vec
 
 #[test]
 fn bytes_are_those_of_a_plain_file() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     for (name, aligned) in [("disk", 1), ("disk", 4096), ("cached", 1000)] {
         // Requests are cut, so that pieces are put together again.
         let options = ["--preset", "array:3", "--max-request", "8k", "--speed-up", "1000"];
@@ -184,7 +184,7 @@ fn bytes_are_those_of_a_plain_file() {
 
 #[test]
 fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
-    needs::require!(Fuse, LoopDevices);
+    testkit::require!(Fuse, LoopDevices);
     let mut disk = Disk::with(&["--loop", "--time", "none"]);
     let device = disk.told("loop");
     let file = disk.open("loop");
@@ -204,7 +204,7 @@ fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
 /// another file, or none.
 #[test]
 fn probe_says_what_the_file_of_its_loop_device_lies_on() {
-    needs::require!(Fuse, LoopDevices);
+    testkit::require!(Fuse, LoopDevices);
     let mut disk = Disk::with(&["--loop", "--time", "none"]);
     let device = disk.told("loop");
     let output = takeup().arg("probe").arg(&device).arg("--json").output().unwrap();
@@ -223,7 +223,7 @@ fn probe_says_what_the_file_of_its_loop_device_lies_on() {
 /// then would measure with ours.
 #[test]
 fn a_loop_device_is_given_back_as_the_kernel_makes_it() {
-    needs::require!(Fuse, MqDeadline, KernelSettings);
+    testkit::require!(Fuse, MqDeadline, KernelSettings);
     let mut disk = Disk::with(&["--loop", "--time", "none"]);
     let device = disk.told("loop");
     let queue = Path::new("/sys/block").join(device.file_name().unwrap()).join("queue");
@@ -256,7 +256,7 @@ fn a_loop_device_is_given_back_as_the_kernel_makes_it() {
 
 #[test]
 fn many_threads_at_once() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let options = ["--preset", "ssd-sata", "--speed-up", "10"];
     let disk = Disk::with(&options);
     let file = disk.open("disk");
@@ -285,7 +285,7 @@ fn many_threads_at_once() {
 
 #[test]
 fn status_tells_what_the_disk_saw() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let options =
         ["--preset", "sas15k", "--max-request", "64k", "--speed-up", "100", "--parallel", "1"];
     let disk = Disk::with(&options);
@@ -311,7 +311,7 @@ fn status_tells_what_the_disk_saw() {
 
 #[test]
 fn a_disk_has_an_end_and_one_size() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let disk = Disk::with(&["--time", "none"]);
     let mut file = disk.open("disk");
     let end = file.seek(SeekFrom::End(0)).unwrap();
@@ -329,11 +329,11 @@ fn a_disk_has_an_end_and_one_size() {
 
 #[test]
 fn nobody_writes_to_a_disk_that_is_read_only() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let folder = tempfile::tempdir().unwrap();
     let backing = folder.path().join("backing");
     fs::write(&backing, vec![3; MIB]).unwrap();
-    let options: &[&str] = if needs::fully!(LoopDevices) {
+    let options: &[&str] = if testkit::fully!(LoopDevices) {
         &["--read-only", "--time", "none", "--loop"]
     } else {
         &["--read-only", "--time", "none"]
@@ -353,7 +353,7 @@ fn nobody_writes_to_a_disk_that_is_read_only() {
 
 #[test]
 fn maps_are_possible() {
-    needs::require!(Fuse, Python3);
+    testkit::require!(Fuse, Python3);
     let disk = Disk::with(&["--time", "none"]);
     disk.open("disk").write_all_at(b"mapped", 4096).unwrap();
     let script = "import mmap,sys\n\
@@ -370,7 +370,7 @@ fn maps_are_possible() {
 
 #[test]
 fn a_full_backing_is_an_error_that_status_explains() {
-    needs::require!(Fuse, Mounts);
+    testkit::require!(Fuse, Mounts);
     let folder = tempfile::tempdir().unwrap();
     let small = folder.path().join("small");
     fs::create_dir(&small).unwrap();
@@ -396,7 +396,7 @@ fn a_full_backing_is_an_error_that_status_explains() {
 
 #[test]
 fn killed_with_readers_and_unwritten_pages() {
-    needs::require!(Fuse, LoopDevices);
+    testkit::require!(Fuse, LoopDevices);
     let options = ["--loop", "--service-time", "100ms", "--parallel", "2"];
     let mut disk = Disk::with(&options);
     let device = disk.told("loop");
@@ -437,7 +437,7 @@ fn killed_with_readers_and_unwritten_pages() {
 
 #[test]
 fn a_signal_ends_a_disk_that_is_in_use() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let mut disk = Disk::with(&["--service-time", "10s"]);
     let path = disk.told("disk");
     let reader = std::thread::spawn(move || {
@@ -456,7 +456,7 @@ fn a_signal_ends_a_disk_that_is_in_use() {
 
 #[test]
 fn unmounted_under_a_file_system_it_serves_on() {
-    needs::require!(Fuse, LoopDevices);
+    testkit::require!(Fuse, LoopDevices);
     let mut disk = Disk::with(&["--loop", "--time", "none"]);
     let device = disk.told("loop");
     let users = OpenOptions::new()
@@ -504,7 +504,7 @@ fn misuse_of_a_disk_is_told() {
 /// What is mounted must not change below its file system.
 #[test]
 fn a_mounted_device_is_no_backing() {
-    needs::require!(Fuse, LoopDevices, Ext4);
+    testkit::require!(Fuse, LoopDevices, Ext4);
     let folder = tempfile::tempdir().unwrap();
     let shell = |script: &str| {
         let mut shell = Command::new("sh");
@@ -536,7 +536,7 @@ fn a_mounted_device_is_no_backing() {
 
 #[test]
 fn one_disk_has_a_backing() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let disk = Disk::with(&["--time", "none"]);
     let other = tempfile::tempdir().unwrap();
     let output = takeup()
@@ -553,7 +553,7 @@ fn one_disk_has_a_backing() {
 /// A folder with files of its own takes no other, so that nothing can be put in their place.
 #[test]
 fn a_file_that_cannot_be_replaced_says_so() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let disk = Disk::with(&["--time", "none"]);
     let source = disk.folder.path().join("source");
     fs::write(&source, vec![7; MIB]).unwrap();

@@ -41,7 +41,7 @@ fn killed_after(blocks: u8) -> Drive {
 
 #[test]
 fn killed_with_a_program_at_it() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = killed_after(10);
     let medium = drive.medium();
     let error = File::open(drive.tape()).unwrap_err();
@@ -61,7 +61,7 @@ fn killed_with_a_program_at_it() {
 
 /// Block `number` of a file, so that it cannot be taken for another: every third does not shrink.
 fn content(number: u64, bytes: usize) -> Vec<u8> {
-    let mut random = samples::Random::numbered(number);
+    let mut random = testkit::samples::Random::numbered(number);
     let mut word = |at: usize| match number % 3 {
         0 => random.bits(),
         1 => number,
@@ -125,7 +125,7 @@ const OPTIONS: [&[&str]; 4] = [
 
 #[test]
 fn killed_at_any_moment() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let sizes = [512, 10 * 1024 + 1, BLOCK, 1 << 20];
     for (round, options) in OPTIONS.into_iter().enumerate() {
         let delay = Duration::from_millis(5 + 7 * round as u64);
@@ -136,8 +136,8 @@ fn killed_at_any_moment() {
 /// The long form: `TAKEUP_LONG=1`.
 #[test]
 fn killed_at_many_moments() {
-    needs::require!(Fuse);
-    needs::long_run!();
+    testkit::require!(Fuse);
+    testkit::long_run!();
     let mut written = 0;
     for block_bytes in [1, 512, 4096, 10 * 1024 + 1, BLOCK, 256 << 10, 1 << 20] {
         for options in OPTIONS {
@@ -152,7 +152,7 @@ fn killed_at_many_moments() {
 
 #[test]
 fn ended_with_a_program_at_it() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let mut drive = Drive::new();
     let mut tape = open(&drive);
     tape.write_all(&[1; BLOCK]).unwrap();
@@ -172,7 +172,7 @@ fn ended_with_a_program_at_it() {
 
 #[test]
 fn ended_with_nobody_at_it() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let mut drive = Drive::new();
     drive.dd_in(&[1; BLOCK], "bs=64k");
     drive.signal("INT");
@@ -182,7 +182,7 @@ fn ended_with_nobody_at_it() {
 
 #[test]
 fn unmounted_from_outside() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let mut drive = Drive::new();
     drive.dd_in(&[1; BLOCK], "bs=64k");
     unmount(&drive.path());
@@ -191,7 +191,7 @@ fn unmounted_from_outside() {
 
 #[test]
 fn a_wait_for_the_tape_ends_with_the_drive() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     // A rewind over a whole medium takes about a minute and a half.
     let mut drive = Drive::with(&["--compression", "off"]);
     let mut tape = open(&drive);
@@ -205,7 +205,7 @@ fn a_wait_for_the_tape_ends_with_the_drive() {
 
 #[test]
 fn no_room_for_the_medium() {
-    needs::require!(Fuse, Mounts);
+    testkit::require!(Fuse, Mounts);
     let options = ["--time", "none", "--compression", "off"];
     let drive = Drive::with(&options);
     let small = drive.folder().join("small");
@@ -253,7 +253,7 @@ fn no_room_for_the_medium() {
 
 #[test]
 fn a_medium_leaves_its_disk_a_reserve() {
-    needs::require!(Fuse, Mounts);
+    testkit::require!(Fuse, Mounts);
     let drive = Drive::with(&["--time", "none", "--compression", "off"]);
     let small = drive.folder().join("small");
     fs::create_dir(&small).unwrap();
@@ -263,7 +263,7 @@ fn a_medium_leaves_its_disk_a_reserve() {
     load.args(["sim", "load", "--new"]).arg(drive.path()).arg(small.join("medium"));
     assert!(load.status().unwrap().success());
     let mut tape = open(&drive);
-    let block = samples::noise(3, BLOCK);
+    let block = testkit::samples::noise(3, BLOCK);
     let mut written = 0;
     while tape.write(&block).is_ok() {
         written += 1;

@@ -16,9 +16,9 @@ fn document(command: &mut Command) -> Value {
 
 #[test]
 fn findings_of_a_backup_and_of_probe_are_of_listed_rules() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
-    fs::write(drive.folder().join("data"), samples::noise(1, 1 << 20)).unwrap();
+    fs::write(drive.folder().join("data"), testkit::samples::noise(1, 1 << 20)).unwrap();
     let mut command = takeup();
     command.current_dir(drive.folder()).args(["backup", "data", "--json", "--to"]);
     let run = document(command.arg(drive.tape()));
@@ -45,11 +45,11 @@ fn findings_of_a_backup_and_of_probe_are_of_listed_rules() {
 /// has a word.
 #[test]
 fn a_backup_is_judged_by_the_drive_that_was_set() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let set = ["--set", "speeds_bytes_per_second=20MB,40MB", "--speed-up", "4"];
     let drive = Drive::with(&[&set[..], &["--set", "buffer_bytes=1M"]].concat());
     let file = drive.folder().join("file");
-    std::fs::write(&file, samples::noise(5, 8 << 20)).unwrap();
+    std::fs::write(&file, testkit::samples::noise(5, 8 << 20)).unwrap();
     let backup = |format: &[&str]| {
         let mut command = takeup();
         command.arg("backup").arg(&file).arg("--to").arg(drive.tape());
@@ -74,12 +74,12 @@ fn a_backup_is_judged_by_the_drive_that_was_set() {
 /// each stage. The sentence speaks of the same whole as the table.
 #[test]
 fn no_time_of_a_backup_to_tape_is_lost() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     for options in [["--drive", "lto1"], ["--drive", "lto5"]] {
         let drive =
             Drive::with(&[&options[..], &["--compression", "off", "--speed-up", "20"]].concat());
         let file = drive.folder().join("file");
-        std::fs::write(&file, samples::noise(5, 16 << 20)).unwrap();
+        std::fs::write(&file, testkit::samples::noise(5, 16 << 20)).unwrap();
         let backup = |format: &[&str]| {
             let mut command = takeup();
             command.arg("backup").arg(&file).args(["--ring", "32M", "--to"]).arg(drive.tape());
@@ -124,7 +124,7 @@ fn no_time_of_a_backup_to_tape_is_lost() {
 /// those of the run; the tape goes to the end once, and from there to the file.
 #[test]
 fn winding_for_a_restore_is_told() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let set = ["--speed-up", "20", "--capacity", "64M", "--set", "wind_ns=20s"];
     // What a drive reads ahead it need not wind over.
     let set = [&set[..], &["--set", "buffer_bytes=1000000"]].concat();
@@ -132,8 +132,11 @@ fn winding_for_a_restore_is_told() {
     let tree = drive.folder().join("tree");
     std::fs::create_dir(&tree).unwrap();
     for number in 0..12_u64 {
-        std::fs::write(tree.join(format!("file{number:02}")), samples::noise(number, 3 << 20))
-            .unwrap();
+        std::fs::write(
+            tree.join(format!("file{number:02}")),
+            testkit::samples::noise(number, 3 << 20),
+        )
+        .unwrap();
     }
     let takeup_on = |command: &str, more: &[&std::path::Path]| {
         let mut it = takeup();
@@ -171,7 +174,7 @@ fn winding_for_a_restore_is_told() {
 /// A virtual drive is asked as a real one is, and told of as it was set.
 #[test]
 fn a_virtual_drive_answers_and_its_compression_can_be_switched() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let set = ["--drive", "lto6", "--set", "speeds_bytes_per_second=20MB,40MB"];
     let drive = Drive::with(&[&set[..], &["--speed-up", "100"]].concat());
     let probe = || document(takeup().args(["probe", "--json"]).arg(drive.tape()));
@@ -185,7 +188,7 @@ fn a_virtual_drive_answers_and_its_compression_can_be_switched() {
     let speed = found.iter().find(|one| one["rule"] == "drive.lowest-speed").unwrap();
     assert_eq!(speed["numbers"][0]["value"], 2e9, "{speed:#}");
     assert!(drive.status()["compression"].as_bool().unwrap());
-    fs::write(drive.folder().join("data"), samples::noise(1, 1 << 20)).unwrap();
+    fs::write(drive.folder().join("data"), testkit::samples::noise(1, 1 << 20)).unwrap();
     for (switch, expected) in [("off", false), ("on", true)] {
         let mut command = takeup();
         command.current_dir(drive.folder()).args(["backup", "data", "--json", "--overwrite"]);

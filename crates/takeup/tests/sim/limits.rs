@@ -89,7 +89,7 @@ impl Bench {
         assert!(made.success());
         let mounted = Command::new("mount").arg(&device).arg(bench.slow()).status().unwrap();
         assert!(mounted.success());
-        let content = samples::noise(7, bytes as usize);
+        let content = testkit::samples::noise(7, bytes as usize);
         for path in [bench.slow().join("file"), bench.slow().join("other"), bench.fast()] {
             let mut file = File::create(path).unwrap();
             file.write_all(&content).unwrap();
@@ -308,7 +308,7 @@ fn check(bench: &Bench, limit: Limit, load: Load) {
 
 #[test]
 fn a_known_limit_is_named_whoever_else_is_there() {
-    needs::require!(Fuse, LoopDevices, Mounts, Ext4);
+    testkit::require!(Fuse, LoopDevices, Mounts, Ext4);
     let bench = Bench::new(24 * MIB);
     for limit in SHORT_LIMITS {
         for load in [Load::Nothing, Load::Cores] {
@@ -321,8 +321,8 @@ fn a_known_limit_is_named_whoever_else_is_there() {
 /// The long form: `TAKEUP_LONG=1`.
 #[test]
 fn known_limits_under_every_load() {
-    needs::require!(Fuse, LoopDevices, Mounts, Ext4);
-    needs::long_run!();
+    testkit::require!(Fuse, LoopDevices, Mounts, Ext4);
+    testkit::long_run!();
     let bench = Bench::new(100 * MIB);
     for limit in LONG_LIMITS {
         for load in [Load::Nothing, Load::Cores, Load::Disk, Load::Memory] {

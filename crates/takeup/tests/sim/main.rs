@@ -26,7 +26,7 @@ use drive::{Drive, run, takeup};
 
 #[test]
 fn status_tells_what_passed() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::with(&["--speed-up", "1000", "--compression", "off"]);
     drive.dd_in(&[7; 4 << 20], "bs=1M");
     let status = drive.status();
@@ -44,7 +44,7 @@ fn status_tells_what_passed() {
 
 #[test]
 fn status_tells_what_the_drive_is_taken_to_be() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let set = ["--set", "back_hitch_ns=3.5s", "--set", "speeds_bytes_per_second=90MB,200MB"];
     let drive = Drive::with(&set);
     let time = &drive.status()["time"];
@@ -59,7 +59,7 @@ fn status_tells_what_the_drive_is_taken_to_be() {
 
 #[test]
 fn compressible_data_takes_less_of_the_medium() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::with(&["--speed-up", "1000"]);
     drive.dd_in(&vec![0; 4 << 20], "bs=1M");
     let time = &drive.status()["time"];
@@ -72,7 +72,7 @@ fn compressible_data_takes_less_of_the_medium() {
 
 #[test]
 fn another_medium() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     drive.dd_in(b"first", "bs=64k");
     let (first, second) = (drive.medium(), drive.folder().join("second"));
@@ -117,7 +117,7 @@ fn another_medium() {
 
 #[test]
 fn what_is_no_medium_is_left_alone() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let file = drive.folder().join("letter");
     std::fs::write(&file, "dear reader").unwrap();
@@ -153,7 +153,7 @@ fn misuse_is_told() {
 /// what it did not tell is that of its generation, and what is set goes before.
 #[test]
 fn a_virtual_drive_is_the_one_of_an_experiment() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("drive")).unwrap();
     let runs = folder.path().join("runs.ndjson");

@@ -16,7 +16,7 @@ fn dd_fails(drive: &Drive) -> String {
 
 #[test]
 fn an_older_medium_is_written_at_its_own_speed() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let options = ["--medium-generation", "lto6", "--speed-up", "1000", "--compression", "off"];
     let drive = Drive::with(&[&["--drive", "lto7"], &options[..]].concat());
     drive.dd_in(b"written by a newer drive", "bs=64k");
@@ -51,7 +51,7 @@ fn make(path: &std::path::Path, generation: &str) {
 
 #[test]
 fn what_is_two_generations_older_is_read_and_not_written() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let folder = tempfile::tempdir().unwrap();
     let medium = folder.path().join("old");
     make(&medium, "lto5");
@@ -87,7 +87,7 @@ fn what_a_drive_does_not_take_is_refused_before_anything_is_made() {
 
 #[test]
 fn a_medium_that_is_another_one_is_told() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let folder = tempfile::tempdir().unwrap();
     let medium = folder.path().join("medium");
     make(&medium, "lto6");

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::process::Command;
 
-use samples::noise;
+use testkit::samples::noise;
 
 use crate::drive::{Drive, takeup};
 
@@ -16,7 +16,7 @@ fn number(status: &str, name: &str) -> i64 {
 
 #[test]
 fn mt_finds_its_way() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     for file in 0..3 {
         let data = vec![file; 10_000];
@@ -67,7 +67,7 @@ fn mt_finds_its_way() {
 /// Nothing can be made beside the files of a drive, and a name that is not there is just that.
 #[test]
 fn a_file_that_is_not_there_is_not_there() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let beside = |name: &str| drive.tape().with_file_name(name);
     let missing = Some(rustix::io::Errno::NOENT.raw_os_error());
@@ -85,7 +85,7 @@ fn a_file_that_is_not_there_is_not_there() {
 
 #[test]
 fn tar_in_blocks_of_many_sizes() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let tree = drive.folder().join("tree");
     fs::create_dir(&tree).unwrap();
@@ -117,7 +117,7 @@ fn tar_in_blocks_of_many_sizes() {
 
 #[test]
 fn blocks_of_8_mib_come_in_one_piece() {
-    needs::require!(Fuse, LargeFuseRequests);
+    testkit::require!(Fuse, LargeFuseRequests);
     let drive = Drive::new();
     let data = noise(0, 16 << 20);
     drive.dd_in(&data, "bs=8M");
@@ -128,7 +128,7 @@ fn blocks_of_8_mib_come_in_one_piece() {
 /// What FUSE passes in one piece was settled at the mount, and is more than its setting now says.
 #[test]
 fn takeup_writes_blocks_of_8_mib() {
-    needs::require!(Fuse, LargeFuseRequests);
+    testkit::require!(Fuse, LargeFuseRequests);
     let drive = Drive::new();
     fs::write(drive.folder().join("data"), noise(0, 10 << 20)).unwrap();
     let output = takeup()
@@ -149,7 +149,7 @@ fn takeup_writes_blocks_of_8_mib() {
 
 #[test]
 fn mbuffer_writes_blocks() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let data = noise(0, 5 << 20);
     let source = drive.folder().join("data");
@@ -168,7 +168,7 @@ fn mbuffer_writes_blocks() {
 
 #[test]
 fn st0_rewinds() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     fs::write(drive.path().join("st0"), "one block").unwrap();
     assert_eq!(drive.mt(&["tell"]), "At block 0.\n");
@@ -178,7 +178,7 @@ fn st0_rewinds() {
 
 #[test]
 fn takeup_writes_what_it_and_tar_read() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = Drive::new();
     let tree = drive.folder().join("tree");
     fs::create_dir(&tree).unwrap();

@@ -33,7 +33,7 @@ fn two_sets() -> Drive {
 
 #[test]
 fn a_list_of_sets_says_what_is_in_them() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = two_sets();
     let tape = drive.tape();
     let (code, text, errors) = run(&drive, &["list", tape.to_str().unwrap(), "--sets"]);
@@ -50,7 +50,7 @@ fn a_list_of_sets_says_what_is_in_them() {
 
 #[test]
 fn what_another_set_has_is_told_with_its_number() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = two_sets();
     let tape = drive.tape();
     let tape = tape.to_str().unwrap();
@@ -112,7 +112,7 @@ impl Drop for Window {
 
 #[test]
 fn nothing_is_drawn_over_the_question_for_the_next_tape() {
-    needs::require!(Fuse, Tmux);
+    testkit::require!(Fuse, Tmux);
     let drive = Drive::with(&["--time", "none", "--capacity", "8M", "--compression", "off"]);
     let mut noise = vec![0; 12 << 20];
     let mut state = 1_u64;

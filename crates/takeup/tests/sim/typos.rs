@@ -45,7 +45,7 @@ fn costs_nothing(drive: &Drive, command: &str, expected: &str) {
 
 #[test]
 fn a_name_that_is_not_there_costs_no_tape_and_no_file() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = precious();
     let plan = mistyped(&drive, "bench tape TAPE --data zeros,srcc --print-plan");
     fs::write(drive.folder().join("plan.toml"), plan.stdout).unwrap();
@@ -74,7 +74,7 @@ fn a_name_that_is_not_there_costs_no_tape_and_no_file() {
 
 #[test]
 fn data_that_are_the_target_are_not_written_over() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = precious();
     let said = "file is both the data and the target";
     costs_nothing(&drive, "bench tape file --overwrite --length 1M --data file", said);
@@ -86,7 +86,7 @@ fn data_that_are_the_target_are_not_written_over() {
 /// `tarr cf - /srv | takeup pipe --to /dev/nst0 --overwrite`: the shell starts both.
 #[test]
 fn a_stream_of_nothing_costs_no_tape() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = precious();
     costs_nothing(&drive, "pipe --to TAPE --overwrite", "nothing came");
     // What nothing stands behind may be ended by a filemark.
@@ -97,7 +97,7 @@ fn a_stream_of_nothing_costs_no_tape() {
 
 #[test]
 fn a_drive_that_cannot_be_mounted_leaves_no_medium() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("drive")).unwrap();
     for (options, expected) in [
@@ -117,7 +117,7 @@ fn a_drive_that_cannot_be_mounted_leaves_no_medium() {
 /// it is, of the other is said how to get rid of it, and no medium is made for either.
 #[test]
 fn a_drive_is_not_mounted_on_a_file_or_over_a_broken_mount() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let mut drive = Drive::new();
     fs::write(drive.folder().join("file"), PRECIOUS).unwrap();
     drive.signal("KILL");
@@ -137,7 +137,7 @@ fn a_drive_is_not_mounted_on_a_file_or_over_a_broken_mount() {
 /// What is refused has moved nothing: what is allowed then goes where it was meant to go.
 #[test]
 fn a_refused_stream_leaves_the_tape_where_it_stood() {
-    needs::require!(Fuse);
+    testkit::require!(Fuse);
     let drive = precious();
     fs::write(drive.folder().join("other"), b"something else").unwrap();
     let refused = mistyped(&drive, "pipe --from other --to TAPE");

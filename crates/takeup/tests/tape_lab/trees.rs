@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use samples::Random;
 use tempfile::TempDir;
+use testkit::samples::Random;
 
 /// A folder with `tree/` in it.
 pub struct Tree {

@@ -16,7 +16,7 @@ const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 
 #[test]
 fn capabilities_and_special_bits_outlive_the_owner() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let home = tempfile::tempdir().unwrap();
     let destination = destination(&home.path().join("into"), exact(ResolveMethod::Auto));
     let mut archived = file("ping", b"program");
@@ -36,7 +36,7 @@ fn capabilities_and_special_bits_outlive_the_owner() {
 
 #[test]
 fn owners_by_name_then_by_number() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let accounts = Accounts::load();
     let (nobody, group) =
         (accounts.user_id(b"nobody").unwrap(), accounts.group_id(b"sys").unwrap());
@@ -134,7 +134,7 @@ fn every_difference_is_found() {
 
 #[test]
 fn owners_and_devices_are_compared() {
-    needs::require!(Root);
+    testkit::require!(Root);
     check(
         &file("x", b"content"),
         &|path| std::os::unix::fs::chown(path, Some(5), Some(6)).unwrap(),

@@ -41,7 +41,7 @@ fn finish(worker: &mut Worker, archived: &Archived) -> Vec<MetadataProblem> {
 
 #[test]
 fn it_comes_back_with_its_owner_only() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let all = exact(ResolveMethod::Auto);
     let numbers = DestinationOptions { owners: Owners::Numbers, ..all };
     let ignore = DestinationOptions { owners: Owners::Ignore, ..all };
@@ -70,7 +70,7 @@ fn it_comes_back_with_its_owner_only() {
 
 #[test]
 fn a_number_that_nobody_has() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let options = DestinationOptions { owners: Owners::Numbers, ..exact(ResolveMethod::Auto) };
     let all = u64::from(u32::MAX);
     for (uid, gid, bits) in [(all, 5, 0o2000), (5, all, 0o4000), (all + 1, u64::MAX, 0)] {
@@ -90,7 +90,7 @@ fn a_number_that_nobody_has() {
 /// that name; a folder of his is.
 #[test]
 fn what_was_there_is_not_given_away() {
-    needs::require!(Root);
+    testkit::require!(Root);
     for (privileges, given) in [(Privileges::WithOwner, false), (Privileges::Keep, true)] {
         let home = tempfile::tempdir().unwrap();
         let options = DestinationOptions { owners: Owners::Numbers, ..exact(ResolveMethod::Auto) };
@@ -130,7 +130,7 @@ fn what_was_there_is_not_given_away() {
 /// What somebody put where the target of a hard link was is not linked to.
 #[test]
 fn a_link_leads_to_what_was_put_there() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("user")).unwrap();
     chown(home.path().join("user"), Some(USER), Some(USER)).unwrap();
@@ -149,7 +149,7 @@ fn a_link_leads_to_what_was_put_there() {
 /// what it leads to; and what is made there has no name of its own before it is whole.
 #[test]
 fn a_link_to_a_symbolic_link_in_a_folder_of_others() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let home = tempfile::tempdir().unwrap();
     let user = home.path().join("user");
     fs::create_dir(&user).unwrap();
@@ -174,7 +174,7 @@ fn a_link_to_a_symbolic_link_in_a_folder_of_others() {
 /// Nothing is said of a folder that stays as it is and is as the archive has it.
 #[test]
 fn a_folder_that_is_as_archived_is_not_told_of() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let numbers = DestinationOptions { owners: Owners::Numbers, ..exact(ResolveMethod::Auto) };
     let ignore = DestinationOptions { owners: Owners::Ignore, ..numbers };
     let cases = [
@@ -236,7 +236,7 @@ fn a_time_that_cannot_be_held_is_told() {
 /// Attributes of a folder are there at once, what lends rights at the end.
 #[test]
 fn attributes_of_folders() {
-    needs::require!(Root, Attributes);
+    testkit::require!(Root, Attributes);
     let home = tempfile::tempdir().unwrap();
     let destination = destination(home.path(), exact(ResolveMethod::Auto));
     let mut archived = other("folder", Kind::Directory);

@@ -132,7 +132,7 @@ fn build_in<'a>(
             What::Fifo => {
                 mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
             }
-            What::Device(..) if !needs::fully!(Root) => continue,
+            What::Device(..) if !testkit::fully!(Root) => continue,
             What::Device(major, minor) => {
                 let kind = match minor % 2 {
                     0 => FileType::CharacterDevice,
@@ -154,7 +154,7 @@ fn build_in<'a>(
 
 fn describe(path: &Path, object: &Object) {
     let is_link = matches!(object.what, What::SymbolicLink(_));
-    if needs::fully!(Root) {
+    if testkit::fully!(Root) {
         let (uid, gid) = (Uid::from_raw(object.owner.0), Gid::from_raw(object.owner.1));
         chownat(CWD, path, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW).unwrap();
     }
@@ -164,16 +164,16 @@ fn describe(path: &Path, object: &Object) {
         if takes_user {
             lsetxattr(path, "user.test", value, XattrFlags::empty()).unwrap();
         }
-        if needs::fully!(Root) {
+        if testkit::fully!(Root) {
             lsetxattr(path, "trusted.test", value, XattrFlags::empty()).unwrap();
         }
     }
     if !is_link {
-        let own = if needs::fully!(Root) { object.mode } else { object.mode | 0o700 };
+        let own = if testkit::fully!(Root) { object.mode } else { object.mode | 0o700 };
         let mode = Mode::from_raw_mode(own);
         rustix::fs::chmodat(CWD, path, mode, AtFlags::empty()).unwrap();
         if object.has_acl {
-            let access = acl(object.mode >> 6 & 7 | if needs::fully!(Root) { 0 } else { 7 });
+            let access = acl(object.mode >> 6 & 7 | if testkit::fully!(Root) { 0 } else { 7 });
             let flags = XattrFlags::empty();
             lsetxattr(path, "system.posix_acl_access", &access, flags).unwrap();
             if matches!(object.what, What::Directory(_)) {
@@ -202,7 +202,7 @@ fn acl(owner: u32) -> Vec<u8> {
 /// Everything as archived, by whoever runs it.
 pub fn exact(resolve: ResolveMethod) -> DestinationOptions {
     DestinationOptions {
-        owners: if needs::fully!(Root) { Owners::Numbers } else { Owners::Ignore },
+        owners: if testkit::fully!(Root) { Owners::Numbers } else { Owners::Ignore },
         modes: Modes::Exact,
         resolve,
         ..DestinationOptions::for_this_user()

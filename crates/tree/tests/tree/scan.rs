@@ -320,7 +320,7 @@ fn holes_are_found() {
 #[test]
 fn mounts_are_kept_apart_and_loops_are_seen() {
     const INSIDE: &str = "TAKEUP_TEST_IN_MOUNT_NAMESPACE";
-    needs::require!(Mounts);
+    testkit::require!(Mounts);
     if std::env::var_os(INSIDE).is_none() {
         let status = std::process::Command::new("unshare")
             .args(["--mount", "--propagation", "private", "--"])

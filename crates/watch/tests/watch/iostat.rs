@@ -167,7 +167,7 @@ fn uptime_hundredths() -> u64 {
 
 #[test]
 fn a_hundred_intervals_of_a_live_load_are_printed_as_iostat_prints_them() {
-    needs::require!(Root, Mounts, LoopDevices, Fio, Iostat);
+    testkit::require!(Root, Mounts, LoopDevices, Fio, Iostat);
     let directory = tempfile::tempdir().unwrap();
     let disk = Loop::over(directory.path());
     let name = disk.name();
@@ -199,7 +199,7 @@ fn a_hundred_intervals_of_a_live_load_are_printed_as_iostat_prints_them() {
 /// Counters of any size, which no load of a test comes to.
 #[test]
 fn counters_of_any_size_are_printed_as_iostat_prints_them() {
-    needs::require!(Root, Mounts, Iostat);
+    testkit::require!(Root, Mounts, Iostat);
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
     // Of all lengths, from nothing to some quintillions.
     let mut number = |bits_max: u32| {
@@ -247,7 +247,7 @@ fn counters_of_any_size_are_printed_as_iostat_prints_them() {
 /// Where a time begins again at 0 after 32 bits, which of a busy disk some do in less than a day.
 #[test]
 fn times_that_wrap_are_differences_in_both() {
-    needs::require!(Root, Mounts, Iostat);
+    testkit::require!(Root, Mounts, Iostat);
     let name = "made";
     let row = |time_ms: u32| {
         let direction = |sectors| Direction { requests: 10, merges: 0, sectors, time_ms };

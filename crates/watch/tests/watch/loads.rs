@@ -288,7 +288,7 @@ fn fio(directory: &Path, disk: &Loop, arguments: &[&str]) {
 
 #[test]
 fn loads_of_known_kind_get_the_right_line() {
-    needs::require!(Fio, MqDeadline, KernelSettings);
+    testkit::require!(Fio, MqDeadline, KernelSettings);
     assert!(LOADS.len() >= 25);
     for known in LOADS {
         let directory = tempfile::tempdir().unwrap();
@@ -312,7 +312,7 @@ fn loads_of_known_kind_get_the_right_line() {
 
 #[test]
 fn an_idle_device_is_not_spoken_of() {
-    needs::require!(LoopDevices);
+    testkit::require!(LoopDevices);
     let directory = tempfile::tempdir().unwrap();
     let disk = Loop::over(directory.path());
     // What looks at a new disk has seen enough of it.

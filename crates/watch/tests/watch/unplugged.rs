@@ -63,7 +63,7 @@ impl Drop for Plugged {
 
 #[test]
 fn a_disk_that_is_pulled_out_is_gone_and_the_next_one_is_another() {
-    needs::require!(LoopDevices, Python3);
+    testkit::require!(LoopDevices, Python3);
     let directory = tempfile::tempdir().unwrap();
     let number = 1000 + std::process::id() % 30_000;
     let name = format!("loop{number}");

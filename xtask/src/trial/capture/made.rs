@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use samples::Random;
+use testkit::samples::Random;
 
 /// Where a job's requests go.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -50,7 +50,7 @@ impl Place {
 
     fn write_files(&self, seed: u64, pipeline: &Pipeline) -> anyhow::Result<()> {
         let bytes = usize::try_from(pipeline.bytes)?;
-        let noise = samples::noise(seed, bytes);
+        let noise = testkit::samples::noise(seed, bytes);
         fs::write(self.folder.join("noise"), &noise)?;
         if pipeline.line.contains(" text") {
             let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];

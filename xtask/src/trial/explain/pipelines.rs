@@ -1,7 +1,7 @@
 //! Pipelines of a trial: ten kinds in turn, their numbers by chance, and the single changes
 //! that are measured of each.
 
-use samples::Random;
+use testkit::samples::Random;
 
 /// A pipeline, what it needs around it, and changes of it.
 pub(super) struct Pipeline {

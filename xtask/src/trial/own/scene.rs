@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use samples::Random;
 use serde_json::Value;
+use testkit::samples::Random;
 
 use super::super::Ground;
 
@@ -391,7 +391,7 @@ fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
 
 /// Half of it noise, half of it one byte, in pieces: it compresses to about half.
 fn compressible(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut data = samples::noise(seed, bytes);
+    let mut data = testkit::samples::noise(seed, bytes);
     for piece in data.chunks_mut(512) {
         let half = piece.len() / 2;
         piece[..half].fill(7);

@@ -298,7 +298,7 @@ fn each_job_of_a_section_begins_behind_the_one_before_it() {
 /// have fails here, and at run time that option is refused.
 #[test]
 fn each_option_of_the_installed_fio_is_known_to_be_passed_left_out_or_refused() {
-    needs::require!(Fio);
+    testkit::require!(Fio);
     let names = |arguments: &[&str]| {
         let output = Command::new("fio").args(arguments).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();

@@ -12,10 +12,10 @@ use flow::ring::LastBlock;
 use flow::run::{Endpoint, StageKind};
 use runs::backup::BackupOptions;
 use runs::pipe::{PipeError, PipeOptions, pipe};
-use samples::noise;
 use sim::tape::Library;
 use sim::tape::pace::{self, Act, Pace};
 use tapeset::{Refused, TapeOptions, TapeSetError};
+use testkit::samples::noise;
 
 use super::media::{check_set, files, parts};
 use super::{Operator, destination, library, set_id, tape_options, tree, write_well};

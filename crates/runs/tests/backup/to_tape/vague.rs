@@ -8,9 +8,9 @@ use archive::index::find_trailer;
 use archive::label::LabelKind;
 use flow::cancel::Cancel;
 use runs::pipe::pipe;
-use samples::noise;
 use sim::tape::{Cartridge, DriveSettings, Ends, Library, Object, VirtualDrive};
 use tapeset::TapeOptions;
+use testkit::samples::noise;
 
 use super::media::{Set, files, parts, stitch};
 use super::streams::pipe_options;

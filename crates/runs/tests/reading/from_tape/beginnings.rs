@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use device::tape::{Access, BlockMode, Filemark, TapeDrive};
-use samples::noise;
 use sim::tape::{DriveSettings, Faults, Library, Object, Positioning, VirtualDrive};
 use tapeset::{SetChoice, sets_on_volume};
+use testkit::samples::noise;
 
 use super::harness::{BLOCK_BYTES, Clerk, TapeHarness};
 use crate::harness::shell;

@@ -15,12 +15,12 @@ use runs::report::BackupReport;
 use runs::restore::{RestoreError, RestoreOptions, RestoreReport};
 use runs::selection::Selection;
 use runs::verify::{VerifyError, VerifyOptions, VerifyReport, verify};
-use samples::noise;
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Library, VirtualDrive};
 use tapeset::{
     ChangeError, TapeDestination, TapeOptions, VolumeChanger, VolumePurpose, VolumeRequest,
 };
 use tapeset::{SetChoice, TapeOrigin};
+use testkit::samples::noise;
 
 use crate::harness::{Harness, Kept, files};
 

@@ -1,7 +1,7 @@
 //! Which extents are damaged, and how.
 
 use archive::header::UNIT_BYTES;
-use samples::Random;
+use testkit::samples::Random;
 
 /// What became of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -270,7 +270,7 @@ mod tests {
     /// Files that are closed meanwhile leave lower numbers, and others higher ones.
     #[test]
     fn a_device_that_was_taken_is_replaced_under_its_number() {
-        needs::require!(LoopDevices);
+        testkit::require!(LoopDevices);
         let lower = File::open("/dev/null").unwrap();
         let device = LoopDevice::reserve(Access::ReadWrite).unwrap();
         let number = device.number();

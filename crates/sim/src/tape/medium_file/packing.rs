@@ -83,7 +83,7 @@ mod tests {
         let mut packer = Packer::new();
         let zeros = vec![0; 1 << 16];
         assert!(packer.pack(&zeros).unwrap().len() < 1000);
-        assert_eq!(packer.pack(&samples::noise(0, 1 << 16)), None);
+        assert_eq!(packer.pack(&testkit::samples::noise(0, 1 << 16)), None);
         for _ in 0..REST_BLOCKS {
             assert_eq!(packer.pack(&zeros), None);
         }
@@ -101,7 +101,7 @@ mod tests {
         assert!(packer.unpack(&frame, &mut [0; 4999]).is_err());
         assert!(packer.unpack(&frame, &mut [0; 5001]).is_err());
         assert!(packer.unpack(&frame[..frame.len() - 1], &mut block).is_err());
-        assert!(packer.unpack(&samples::noise(0, 100), &mut block).is_err());
+        assert!(packer.unpack(&testkit::samples::noise(0, 100), &mut block).is_err());
         assert!(packer.unpack(&[], &mut block).is_err());
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 
 /// A block that does not shrink.
 fn block(number: u8, bytes: usize) -> Object {
-    Object::Block(samples::noise(u64::from(number), bytes))
+    Object::Block(testkit::samples::noise(u64::from(number), bytes))
 }
 
 /// One that does.

@@ -54,7 +54,7 @@ fn plant(journal: &Path, text: &str) {
 
 #[test]
 fn settings_come_back_whichever_way_it_ends() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let device = Loop::attach();
     let directory = tempfile::tempdir().unwrap();
     let journal = directory.path().join("run/read-ahead.json");
@@ -132,7 +132,7 @@ fn a_journal_that_names_something_else_changes_nothing() {
 
 #[test]
 fn a_journal_that_others_may_have_made_is_not_believed() {
-    needs::require!(Root);
+    testkit::require!(Root);
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("run");
     let journal = folder.join("read-ahead.json");
@@ -203,7 +203,7 @@ fn a_journal_that_is_not_understood_stays() {
 
 #[test]
 fn every_setting_is_tried_also_behind_one_that_fails() {
-    needs::require!(LoopDevices, KernelSettings);
+    testkit::require!(LoopDevices, KernelSettings);
     let (device, other) = (Loop::attach(), Loop::attach());
     let directory = tempfile::tempdir().unwrap();
     let journal = directory.path().join("read-ahead.json");

@@ -292,7 +292,8 @@ mod tests {
 
     fn stack(machine: &str, number: &str, path: &str) -> Stack {
         let folder = tempfile::tempdir().unwrap();
-        samples::unpack_machine(&samples::machine(machine), folder.path()).unwrap();
+        testkit::samples::unpack_machine(&testkit::samples::machine(machine), folder.path())
+            .unwrap();
         let (number, is_device) = (number.to_owned(), path.starts_with("/dev/"));
         let place = Place { number, path: path.into(), is_device };
         Stack::of(&Machine::recorded(folder.path()).unwrap(), &place)

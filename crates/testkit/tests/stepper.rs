@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use stepper::{Call, Ended, Step, Stepped, Verdict};
+use testkit::stepper::{Call, Ended, Step, Stepped, Verdict};
 
 fn run(command: &Command, step: &mut dyn Step) -> Ended {
     Stepped::new(command, "/dev/null", Duration::from_secs(30)).run(step).unwrap()

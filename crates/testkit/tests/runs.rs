@@ -16,21 +16,21 @@ fn has_run() {
 #[test]
 #[ignore = "another test runs it"]
 fn that_needs_a_browser() {
-    needs::require!(Chromium);
+    testkit::require!(Chromium);
     has_run();
 }
 
 #[test]
 #[ignore = "another test runs it"]
 fn that_asserts_less_without_a_browser() {
-    let _ = needs::fully!(Chromium) && needs::fully!(Chromium);
+    let _ = testkit::fully!(Chromium) && testkit::fully!(Chromium);
     has_run();
 }
 
 #[test]
 #[ignore = "another test runs it"]
 fn that_takes_long() {
-    needs::long_run!();
+    testkit::long_run!();
     has_run();
 }
 

@@ -1,7 +1,7 @@
-//! Which needs of tests this machine meets: `cargo run -p needs --example here`.
+//! Which needs of tests this machine meets: `cargo run -p testkit --example here`.
 #![allow(clippy::print_stdout)]
 
-use needs::Need;
+use testkit::needs::Need;
 
 fn main() {
     for need in Need::ALL {

@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::call::{Call, Verdict};
+use crate::stepper::call::{Call, Verdict};
 
 /// Sees each call. The thread that makes it stands still meanwhile, the others go on.
 pub trait Step {

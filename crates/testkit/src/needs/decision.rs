@@ -1,6 +1,6 @@
 //! What becomes of a test whose needs are not met. Knows the environment, not the machine.
 
-use crate::need::Need;
+use crate::needs::need::Need;
 
 /// What the environment says of missing needs.
 pub struct Rules {

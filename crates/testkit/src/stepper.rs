@@ -3,7 +3,7 @@
 //! take less than it was given, or to report an error after it was done.
 //!
 //! It is ptrace(2) and nothing else: the program runs as users run it, and the kernel does what is
-//! not told otherwise. x86-64 only. Nothing outside of tests may depend on this crate.
+//! not told otherwise. x86-64 only.
 
 mod call;
 mod traced;

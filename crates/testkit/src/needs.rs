@@ -1,5 +1,5 @@
 //! What a test needs of the machine that runs it, said in the first line of the test:
-//! `needs::require!(Fuse, LoopDevices);`.
+//! `crate::needs::require!(Fuse, LoopDevices);`.
 //!
 //! A test that finds nothing to test on must not look like one that passed. So what is missing
 //! fails the test where `CI` is set, and the message says what it is and how to get it. The script
@@ -29,7 +29,7 @@ pub use record::Extent;
 #[macro_export]
 macro_rules! require {
     ($($need:ident),+ $(,)?) => {
-        if !$crate::all(&[$($crate::Need::$need),+], ::core::module_path!()) {
+        if !$crate::needs::all(&[$($crate::needs::Need::$need),+], ::core::module_path!()) {
             return;
         }
     };
@@ -42,7 +42,7 @@ macro_rules! require {
 #[macro_export]
 macro_rules! fully {
     ($need:ident) => {
-        $crate::in_full($crate::Need::$need, ::core::module_path!())
+        $crate::needs::in_full($crate::needs::Need::$need, ::core::module_path!())
     };
 }
 
@@ -51,7 +51,7 @@ macro_rules! fully {
 #[macro_export]
 macro_rules! long_run {
     () => {
-        if !$crate::is_long_run(::core::module_path!()) {
+        if !$crate::needs::is_long_run(::core::module_path!()) {
             return;
         }
     };
@@ -62,7 +62,7 @@ macro_rules! long_run {
 #[macro_export]
 macro_rules! does_not_apply {
     ($why:expr) => {{
-        $crate::tell_that_it_does_not_apply(::core::module_path!(), $why);
+        $crate::needs::tell_that_it_does_not_apply(::core::module_path!(), $why);
         return;
     }};
 }
