@@ -45,6 +45,22 @@
 //! assert_eq!(found, Some(member));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Map
+//!
+//! - [`stream`]: the two streams of an archive, before and after compression, and offsets in them.
+//! - [`member`]: the type of a member, which all others use.
+//! - [`encode`]: members to bytes.
+//! - [`decode`]: bytes to events, with the overrides of pax and GNU tar.
+//! - [`header`]: one unit of 512 bytes as a header.
+//! - [`pax`]: extended records.
+//! - [`sparse`]: files with holes, in the formats of GNU tar and pax.
+//! - `xattr`: extended attributes in pax records.
+//! - [`acl`]: access control lists as text and as the kernel stores them.
+//! - [`chunk`]: pieces that are compressed on their own, their ends, the seek table.
+//! - [`index`]: names, hashes and checksums behind the end of an archive.
+//! - [`label`]: the header of a part on tape.
+//! - [`mark`]: the header at the front of any other archive.
 
 pub mod acl;
 pub mod chunk;

@@ -5,6 +5,18 @@
 //! mistyped names ([`names`]) are written.
 //!
 //! This crate knows no other crate of Takeup.
+//!
+//! # Map
+//!
+//! - [`interruptible`]: system calls that a signal may interrupt, made again.
+//! - [`failures`]: errors with their causes, locks that outlive a panic.
+//! - [`offset`]: byte offsets, typed by the stream they count in.
+//! - [`finding`]: what was found, and by which rule.
+//! - [`format`]: sizes, rates and times as text.
+//! - [`rounding`]: how many digits a number has.
+//! - [`calendar`]: points in time.
+//! - [`escape`]: names and text of others, safe for a terminal.
+//! - [`names`]: what a mistyped name meant.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod calendar;

@@ -26,6 +26,14 @@
 //! assert!(Target::open(path.as_os_str(), Existing::Keep, FileMode::default()).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Map
+//!
+//! - [`target`]: what a backup is written to, from opening to its final name.
+//! - [`source`]: what an archive is read from.
+//! - [`file`]: alignment of direct I/O, and what the page cache holds.
+//! - [`pipe`]: how large a pipe is.
+//! - [`tape`]: a drive and its medium: calls, positions, errors, questions to it.
 
 pub mod file;
 pub mod pipe;

@@ -5,7 +5,7 @@
 //! the driver are those of the kernel's `Documentation/scsi/st.rst`. All tape ioctls of the project
 //! are below this module.
 //!
-//! Not here: sets, segments and volumes, which are `backup`'s; the moving of bytes, which is
+//! Not here: sets, segments and volumes, which are `tapeset`'s; the moving of bytes, which is
 //! `flow`'s.
 
 pub mod drive;

@@ -10,6 +10,20 @@
 //!
 //! Not here: what a run does, which is an executor of `loads`; drawing, which is `report`'s; and
 //! arguments, which are the binary's.
+//!
+//! # Map
+//!
+//! - [`plan`]: what is varied, and how often.
+//! - [`run`]: the cells of a plan in randomised blocks, through an executor.
+//! - [`record`]: the file of runs.
+//! - [`environment`]: the kernel, the device and their settings.
+//! - [`observed`]: what was seen from outside during a run.
+//! - [`quantities`]: factors and measures by their names.
+//! - [`judgement`]: from runs to sentences.
+//! - [`compare`]: two experiments side by side.
+//! - [`power`]: how many repeats a difference needs.
+//! - [`import`]: tables of others as an experiment.
+//! - [`presentation`]: text, page, figures and lines of JSON.
 
 pub mod compare;
 pub mod environment;

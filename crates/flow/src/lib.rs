@@ -38,6 +38,32 @@
 //! assert_eq!(found, [(RingOffset::START, 512), (RingOffset::new(512), 188)]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Map
+//!
+//! - [`ring`]: the memory between two stages, its ends and its marks.
+//! - [`crew`]: the threads of a run and their failures.
+//! - [`account`]: what each thread did with its time.
+//! - [`series`]: the same over time.
+//! - [`run`]: the record of a run.
+//! - [`bottleneck`]: from times to what held a run back.
+//! - [`backend`]: io_uring, and threads that call pread and pwrite.
+//! - [`in_flight`]: what is under way on a back end, brought to its end.
+//! - [`depth`]: how much of a stream may be under way.
+//! - [`source`]: the stage that reads a stream.
+//! - [`sink`]: the stage that writes one.
+//! - [`gaps`]: what could not be read of a stream.
+//! - [`restart`]: when a writer that ran dry starts again.
+//! - [`neighbour`]: what programs do at the other end of a pipe.
+//! - [`budget`]: bytes that queues share.
+//! - [`queue`]: bounded queues.
+//! - [`turnstile`]: order in parallel work.
+//! - [`steps`]: what each block cost the two stages of a stream, and what another ring would
+//!   change.
+//! - [`rate`]: a limit of bytes per second.
+//! - [`cancel`]: the end of a run from outside.
+//! - [`monitor`]: what a run reports while it runs.
+//! - [`trap`]: a panic to order, for tests.
 
 pub mod account;
 pub mod backend;

@@ -5,6 +5,17 @@
 //! an experiment.
 //!
 //! Not here: the order of runs, their record and what they mean, which are `experiment`'s.
+//!
+//! # Map
+//!
+//! - [`read`]: streams of files.
+//! - [`disk`]: block devices and files, with fio.
+//! - [`tape`]: tape drives.
+//! - [`programs`]: commands of the shell.
+//! - [`payload`]: what is written to tape.
+//! - [`framing`]: its layout: plain blocks, tar, Bacula.
+//! - [`calibrate`]: from runs to the parameters of a model.
+//! - [`memory`]: memory that a virtual machine has given back.
 
 pub mod calibrate;
 pub mod disk;

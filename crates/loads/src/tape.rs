@@ -22,7 +22,7 @@
 //! slower than ours.
 //!
 //! Not here: what the blocks hold ([`crate::payload`], [`crate::framing`]); sets of a backup, whose
-//! labels and rules are `backup`'s.
+//! labels and rules are `archive`'s and `tapeset`'s.
 
 mod checksum;
 pub(crate) mod counters;

@@ -24,6 +24,20 @@
 //!
 //! Not here: the layers of storage below a path, which are `storage`'s; which folder of sysfs a tape
 //! drive has, which `device` finds; and what any of the numbers mean for a run.
+//!
+//! # Map
+//!
+//! - [`counters`]: what the kernel counts; two looks give what happened in between.
+//! - [`mounts`]: what is mounted where.
+//! - [`open_files`]: how many files this process may have open.
+//! - [`processes`]: what is known of one process.
+//! - [`threads`]: what its threads are in.
+//! - [`pipes`]: how full the pipes between programs are.
+//! - [`programs`]: where the programs are that Takeup starts.
+//! - `snapshot`: this machine, or one that was recorded.
+//! - [`small_file`]: a file that is read as a whole, with a limit.
+//! - [`table`]: files of names, colons and values.
+//! - `unnamed_file`: a place on the disk for what is not needed after the run.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod counters;

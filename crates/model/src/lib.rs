@@ -38,6 +38,17 @@
 //!
 //! Not here: the bytes themselves, the semantics of the kernel's tape driver, and any clock or
 //! device: drives and disks that other programs can use are `sim`'s.
+//!
+//! # Map
+//!
+//! - [`tape`]: a drive: generations, parameters, mechanics, choice of a speed.
+//! - [`disk`]: a disk: service times, queue, write cache.
+//! - [`read_ahead`]: the read-ahead of the kernel over a disk.
+//! - [`compressibility`]: what the compression of a drive makes of data.
+//! - [`program`]: programs that move bytes.
+//! - [`pipeline`]: programs joined by pipes.
+//! - [`engine`]: what a backup costs processors.
+//! - [`plan`]: a backup to tape in virtual time, alternatives, what a window takes.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 

@@ -307,7 +307,7 @@ impl Campaign {
         Ok((outcome, Some(tape)))
     }
 
-    /// Runs a cell, and what `bench` keeps of it.
+    /// Runs a cell, and what `experiment` keeps of it.
     pub fn measure(&self, cell: &Cell, output: Output) -> anyhow::Result<RunRecord> {
         let (outcome, tape) = self.execute(cell, output)?;
         let (input_files, input_bytes) = input_of(cell);

@@ -10,7 +10,7 @@ use machine::counters::memory::Memory;
 use machine::mounts;
 use storage::layers::Storage;
 
-/// Looks at the machine: what `bench` keeps of one, the file system of `folder`, which holds the
+/// Looks at the machine: what `experiment` keeps of one, the file system of `folder`, which holds the
 /// data, and the versions of all programs; `takeup` is the product's binary.
 ///
 /// # Errors

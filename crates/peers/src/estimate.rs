@@ -1,4 +1,4 @@
-//! Typical values of repeated runs and how far to trust them, by the methods of `bench`.
+//! Typical values of repeated runs and how far to trust them, by the methods of `statistics`.
 //!
 //! Runs of one round stand close in time, so a ratio is formed within each round. The geometric
 //! mean of such ratios and its interval are the same as Student's t on the differences of the

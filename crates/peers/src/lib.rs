@@ -1,10 +1,27 @@
 //! The product and its peers side by side, on data made for it: `cargo xtask peers`.
 //!
 //! Arguments become works (`contenders.rs`), a [`campaign::Campaign`] runs each as an experiment of
-//! `bench`, whose cells are the contenders, and the tables are computed from the files alone
+//! `experiment`, whose cells are the contenders, and the tables are computed from the files alone
 //! (`table.rs`, `targets.rs`), so that they can be printed again at any time.
 //!
-//! Not here: order, records, intervals, which are `bench`'s.
+//! Not here: order, records, intervals, which are `experiment`'s.
+//!
+//! # Map
+//!
+//! - `contenders`: every command line that is compared.
+//! - `data`: what is backed up.
+//! - `content`: what its files hold.
+//! - `campaign`: works prepared and contenders checked.
+//! - `rounds`: the works run as an experiment.
+//! - `pipeline`: one run of a pipeline.
+//! - `tape`: works on virtual drives.
+//! - `programs`: versions of the tools.
+//! - `environment`: what the machine is.
+//! - `record`: what a run holds.
+//! - `targets`: what is asked of Takeup.
+//! - `table`: what came out.
+//! - `estimate`: ratios with their intervals.
+//! - `random`: bytes from a seed.
 
 // It talks to the person who started it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]

@@ -1,4 +1,4 @@
-//! Numbers that test data is made of: the same next year, so from the generator of `bench`, which
+//! Numbers that test data is made of: the same next year, so from the generator of `statistics`, which
 //! stays as it is. Nothing here is fit for secrets.
 
 use statistics::random::Random;

@@ -1,4 +1,4 @@
-//! A run of a contender, as an experiment of `bench` keeps it.
+//! A run of a contender, as an experiment of `experiment` keeps it.
 //!
 //! Every group of works that alternate with each other is an experiment: its cells are works and
 //! contenders, each timed run one record with the numbers of the pipeline as measures. So

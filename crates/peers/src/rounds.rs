@@ -1,4 +1,4 @@
-//! The rounds of works that alternate, as an experiment of `bench`: its blocks, its random orders,
+//! The rounds of works that alternate, as an experiment of `experiment`: its blocks, its random orders,
 //! its file of records.
 
 use std::path::{Path, PathBuf};

@@ -11,6 +11,17 @@
 //! begin with): what takes longer is done less often.
 //!
 //! Not here: running the programs, which is the command's.
+//!
+//! # Map
+//!
+//! - `sampler`: looks at all stages while they run.
+//! - `followed`: one stage.
+//! - `doing`: what a thread waits for, by its system call.
+//! - `missed`: stages that ended before the first look.
+//! - [`pace`]: rates that programs were told to hold.
+//! - [`judge`]: which stage is the limit, what to change, what it brings.
+//! - [`line`]: a command line, changed as it is typed.
+//! - [`rules`]: the rules of the judge.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod doing;

@@ -3,6 +3,19 @@
 //!
 //! Everything here turns plain data into text and returns it; nothing prints, and nothing knows a
 //! device or a flag.
+//!
+//! # Map
+//!
+//! - [`summary`]: the document that `--json` prints, and its table.
+//! - [`run_record`]: a run in a file, with its stages over time.
+//! - [`verdict`]: the first line: whether the run succeeded, and its counts.
+//! - [`explanation`]: what limited a run, in words.
+//! - [`streaming`]: whether the drive streamed.
+//! - [`findings`]: how a finding is printed.
+//! - [`rules`]: the rules of limits and streaming.
+//! - [`figure`]: charts as SVG.
+//! - [`page`]: pages as HTML.
+//! - [`table`]: aligned tables.
 
 pub mod explanation;
 pub mod figure;

@@ -3,6 +3,23 @@
 //! A run takes an options structure, a [`flow::monitor::Monitor`] to tell what it does, and a
 //! [`flow::cancel::Cancel`]; it returns a [`flow::run::RunReport`] or an error. Nothing here prints
 //! or knows a flag.
+//!
+//! # Map
+//!
+//! - [`backup`]: the backup run.
+//! - [`restore`]: the restore run.
+//! - [`verify`]: the verify run.
+//! - [`list`]: the list run.
+//! - [`pipe`]: a stream from one place to another.
+//! - [`origin`]: where an archive is read from: a path or a tape.
+//! - [`destination`]: where a run writes to: a path or a tape.
+//! - [`read`]: the reading stages that list, restore and verify share.
+//! - [`selection`]: which members `PATH...` means.
+//! - [`report`]: the record of a run, and what only a tape adds to it.
+//! - `echoes`: the first failure of a run, kept apart from what follows from it.
+//! - `past_cache`: a file that is read past the page cache as long as that works.
+//! - `spool`: bytes that are needed again at the end.
+//! - `warnings`: warnings that are kept for the index.
 
 pub mod backup;
 pub mod destination;

@@ -11,6 +11,24 @@
 //!
 //! Not here: what any of the numbers mean (`watch`), and where readings come from, which is the
 //! command's.
+//!
+//! # Map
+//!
+//! - [`lines`]: intervals as lines that scroll by.
+//! - [`timeline`]: the last intervals, from this machine or a record.
+//! - [`view`]: what the keys have chosen.
+//! - [`draw`]: a picture of both, for any terminal.
+//! - `fields`: the columns that fit.
+//! - `tree`: layers below what lies on them.
+//! - [`glyphs`]: letters and blocks that a terminal can draw.
+//! - `details`: one device.
+//! - `help`: the keys.
+//! - [`terminal`]: the terminal, taken and given back as it was.
+//! - [`run`]: the loop.
+//! - [`history`]: a record as a text and a page.
+//! - [`comparison`]: two records side by side.
+//! - [`captured`]: a capture with its devices on one page.
+//! - [`stages`]: the stages of our own runs above them.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod captured;

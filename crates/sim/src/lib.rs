@@ -6,6 +6,13 @@
 //!
 //! Not here: the time that drive and disk take, which is `model`'s, and the calls of the real
 //! driver, which are `device`'s.
+//!
+//! # Map
+//!
+//! - [`tape`]: a drive in this process: cartridges, SCSI commands, the driver above them, faults
+//!   to order.
+//! - [`mount`]: drives and disks as folders of FUSE, and a loop device over a disk.
+//! - [`speed_up`]: time that passes faster.
 
 pub mod mount;
 pub mod speed_up;

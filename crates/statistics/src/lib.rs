@@ -9,6 +9,27 @@
 //! `docs/design/statistics.md` tells which is used where, and what was simulated. Besides the
 //! methods there are what they work on and with: [`histogram`]s of times, [`bytes_over_time`],
 //! [`curve`]s through a sweep, and [`random`] numbers that a seed gives again.
+//!
+//! # Map
+//!
+//! - [`interval`]: confidence intervals.
+//! - [`ratio`]: ratios of two cells, paired or not.
+//! - [`blocks`]: experiments in randomised blocks.
+//! - `two_way`: runs as a table of cells and blocks.
+//! - [`simultaneous`]: many comparisons at once.
+//! - [`moderated`]: the scatter of many cells with few runs each.
+//! - [`noncentral`]: power of a test.
+//! - [`stopping`]: when enough was measured.
+//! - [`drift`]: rates that change with time.
+//! - [`series`]: the warm-up of a series, and where it changes for good.
+//! - [`sample`]: whether repeats are independent and of one kind.
+//! - [`outliers`]: values that are far out.
+//! - [`bootstrap`]: intervals by resampling.
+//! - [`sweep`]: which level of a factor to set.
+//! - [`curve`]: a curve through a sweep.
+//! - [`histogram`]: times in fixed memory.
+//! - [`bytes_over_time`]: bytes over time in fixed memory.
+//! - [`random`]: random numbers that a seed gives again.
 
 pub mod blocks;
 pub mod bootstrap;

@@ -16,7 +16,18 @@
 //! behind it.
 //!
 //! Not here: what a drive means by its answers (`device::tape`), and what the stream holds
-//! (`backup`).
+//! (`runs`).
+//!
+//! # Map
+//!
+//! - `options`: how a set is laid out, and what follows from the drive.
+//! - `segments`: where segments end.
+//! - `write`: labels, blocks and filemarks, until a medium is full.
+//! - `read`: sets of a volume, and their parts joined to a stream again.
+//! - `change`: who is asked for another volume.
+//! - `claims`: what labels and indexes may say.
+//! - `index_file`: an index that lies in a file.
+//! - `block`: blocks of a tape whose size is not known beforehand.
 
 mod block;
 mod change;

@@ -3,6 +3,12 @@
 //! ([`samples`]), and a program that is stopped at every system call ([`stepper`]).
 //!
 //! Nothing outside of tests may depend on this crate.
+//!
+//! # Map
+//!
+//! - [`needs`]: what a test needs of the machine.
+//! - [`samples`]: data from a seed, and recorded machines.
+//! - [`stepper`]: a program that is stopped at every system call.
 
 pub mod needs;
 pub mod samples;

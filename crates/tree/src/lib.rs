@@ -27,6 +27,35 @@
 //! assert_eq!(names[1..], ["a", "b", "c"]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Map
+//!
+//! - `source`: an argument as typed.
+//! - `scan`: the sorted walk of a backup.
+//! - `scan_problem`: what the walk could not read.
+//! - `listing`: one directory of it.
+//! - `look_ahead`: directories that are listed before their turn.
+//! - `exclude`: patterns of what is left out.
+//! - `capture`: an entry as a member.
+//! - `attributes`: extended attributes and ACLs of an object.
+//! - `sparse`: where a file has holes.
+//! - `links`: hard links that were seen before.
+//! - `identity`: whether a name still stands for the same object.
+//! - `lease`: waiting for the lease of another program on a file.
+//! - `accounts`: names of users and groups.
+//! - `destination`: the directory of a restore, and what its workers share.
+//! - `worker`: objects made from members.
+//! - `folder`: who else can change the names in a directory.
+//! - `resolve`: paths beneath the destination, without symbolic links.
+//! - `restore_file`: content written under a temporary name.
+//! - `placing`: the final name.
+//! - `metadata`: owner, mode, times and attributes, in the order that keeps them.
+//! - `object`: one object whose metadata are set.
+//! - `deferred`: directories that get their metadata last.
+//! - `synchronise`: until all of it is on the disk.
+//! - `compare`: members against live files.
+//! - `error`: what can fail in a backup.
+//! - `restore_error`: what can fail in a restore.
 
 mod accounts;
 mod attributes;

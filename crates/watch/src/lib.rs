@@ -7,6 +7,20 @@
 //! the same words as what happens now.
 //!
 //! Not here: how any of it is printed, which is the command's.
+//!
+//! # Map
+//!
+//! - [`live`]: readings of this machine.
+//! - [`record`]: readings in a file.
+//! - `lines`: its lines.
+//! - [`beside`]: readings of a time that something else takes.
+//! - [`intervals`]: from readings to intervals.
+//! - [`columns`]: the columns of `iostat -x`.
+//! - [`tapes`]: the same columns of tape drives.
+//! - [`explain`]: what an interval means.
+//! - [`rules`]: by which rules.
+//! - [`history`]: a whole record at once.
+//! - [`compare`]: two records, with intervals.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod beside;

@@ -24,7 +24,7 @@ const FOR_TESTS: &[&str] = &["testkit"];
 pub enum Use {
     /// By the product.
     Product,
-    /// By tests, examples and benchmarks: they may look up, as `backup` is tested on drives of
+    /// By tests, examples and benchmarks: they may look up, as `runs` is tested on drives of
     /// `sim`.
     Tests,
 }

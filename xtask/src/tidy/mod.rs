@@ -7,6 +7,7 @@ mod allowed;
 mod arrows;
 mod licences;
 mod links;
+mod map;
 mod rules;
 mod source;
 
@@ -74,7 +75,10 @@ fn check_files(root: &Path) -> anyhow::Result<Vec<Finding>> {
         }
         let text = fs::read_to_string(&path).with_context(|| format!("read {name}"))?;
         match ending.as_str() {
-            "rs" => findings.extend(rules::check_rust(&name, &text)),
+            "rs" => {
+                findings.extend(rules::check_rust(&name, &text));
+                findings.extend(map::check(&name, &text));
+            }
             "md" => {
                 findings.extend(rules::check_markdown(&name, &text));
                 findings.extend(links::broken_links(&path, &text).iter().map(|broken| {

@@ -230,10 +230,10 @@ fn check_programs(path: &str, text: &str, code: &str) -> Vec<Finding> {
     by_name.map(|at| Finding::new("program", path, source::line_of(code, at), message)).collect()
 }
 
-/// Tests that end early look like tests that passed, so what they lack is told by `needs`.
+/// Tests that end early look like tests that passed, so what they lack is told by `testkit::needs`.
 fn check_tests(path: &str, text: &str, code: &str) -> Vec<Finding> {
-    // Where `needs` itself is tested, and where this list is.
-    if path.starts_with("crates/needs/") {
+    // Where `testkit` itself is tested, and where this list is.
+    if path.starts_with("crates/testkit/") {
         return Vec::new();
     }
     let is_test_file = path.contains("/tests/") || path.ends_with("/tests.rs");

@@ -2,7 +2,7 @@
 //!
 //! Each setting is an experiment of `bench disk` of its own, with the others as they are in force:
 //! all combinations would take longer than anybody waits, and what they come to together is not
-//! claimed. Where they act (the disks at the bottom, or a multipath device) is `bench`'s business.
+//! claimed. Where they act (the disks at the bottom, or a multipath device) is `loads`' business.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
