@@ -29,7 +29,7 @@ use crate::read::{
 };
 use crate::selection::{NotFound, Selection};
 use crate::warnings::Warnings;
-use tapeset::IndexFile;
+use catalogue::IndexFile;
 use tapeset::Need;
 
 use against_index::AgainstIndex;

@@ -46,7 +46,7 @@ use crate::read::ranges::{Plan, StandIns, plan};
 use crate::read::{Contents, IndexNeed, Input, ReadFailure, ReadSettings, read_archive};
 use crate::selection::{NotFound, Selection};
 use crate::warnings::Warnings;
-use tapeset::IndexFile;
+use catalogue::IndexFile;
 use tapeset::{Need, TapeReading};
 
 use crate::read::block_check::{BlockCheck, KeptChecksums};

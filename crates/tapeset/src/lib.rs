@@ -11,9 +11,8 @@
 //! ```
 //!
 //! [`TapeStream`] and the files that [`OpenTape`] finds on tapes of others are what both directions
-//! do without labels. [`VolumeChanger`] is who is asked for another volume, in both. [`IndexFile`]
-//! is the index once it lies in a file: that of a set on tape in one of its own, that of an archive
-//! behind it.
+//! do without labels. [`VolumeChanger`] is who is asked for another volume, in both. The index of
+//! a set, once it was read from its tape, is a [`catalogue::IndexFile`].
 //!
 //! Not here: what a drive means by its answers (`device::tape`), and what the stream holds
 //! (`runs`).
@@ -26,13 +25,11 @@
 //! - `read`: sets of a volume, and their parts joined to a stream again.
 //! - `change`: who is asked for another volume.
 //! - `claims`: what labels and indexes may say.
-//! - `index_file`: an index that lies in a file.
 //! - `block`: blocks of a tape whose size is not known beforehand.
 
 mod block;
 mod change;
 mod claims;
-mod index_file;
 mod options;
 mod read;
 mod segments;
@@ -41,7 +38,6 @@ mod write;
 pub use change::{
     CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumeChanger, VolumePurpose, VolumeRequest,
 };
-pub use index_file::{IndexFile, read_at};
 pub use options::{
     BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes,
 };

@@ -47,9 +47,9 @@ use flow::gaps::Gaps;
 use flow::ring::Producer;
 
 use crate::change::VolumeChanger;
-use crate::index_file::IndexFile;
 use beginning::{Beginning, Search};
 pub use blocks::Totals;
+use catalogue::IndexFile;
 use drive::LoadedDrive;
 pub use failure::TapeReadFailure;
 use feed::Feed;

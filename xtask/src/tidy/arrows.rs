@@ -6,7 +6,7 @@ const FLOORS: &[&[&str]] = &[
     &["archive", "machine", "model", "statistics"],
     &["storage"],
     &["device"],
-    &["tree", "flow", "sim"],
+    &["catalogue", "tree", "flow", "sim"],
     &["report", "tapeset"],
     &["experiment", "runs"],
     &["loads"],

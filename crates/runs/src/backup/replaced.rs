@@ -11,7 +11,7 @@ use archive::index::Section;
 use device::source::Source;
 
 use super::BackupError;
-use tapeset::IndexFile;
+use catalogue::IndexFile;
 
 /// What to do when the new archive has far less than the one that it replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::read::cross_check::disagreement;
 use crate::read::members::Found;
 use crate::read::{Damage, ReadFailure};
 use crate::warnings::Warnings;
-use tapeset::IndexFile;
+use catalogue::IndexFile;
 
 /// The records of an index, walked along the archive.
 pub(super) struct AgainstIndex<'a> {

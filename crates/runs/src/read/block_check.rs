@@ -9,7 +9,7 @@ use archive::stream::ArchiveOffset;
 use base::failures::lock;
 
 use super::cursor::Lease;
-use tapeset::IndexFile;
+use catalogue::IndexFile;
 
 /// Blocks that differ and are kept by number; of more only the count.
 const DIFFERING_MAX: usize = 10_000;

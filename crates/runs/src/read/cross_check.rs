@@ -16,7 +16,7 @@ use archive::member::{Kind, Member};
 use archive::stream::{ArchiveOffset, StoredOffset};
 
 use super::plain_decoder;
-use tapeset::{IndexFile, read_at};
+use catalogue::{IndexFile, read_at};
 
 /// Headers that are looked at in a plain archive: a few milliseconds on a disk with heads each.
 const SAMPLE_MAX: u64 = 32;

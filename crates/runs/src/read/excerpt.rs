@@ -27,7 +27,7 @@ use super::block_check::BlockCheck;
 use super::cursor::{Lease, RingSupply, Supply};
 use super::decompress::CHUNK_BYTES_MAX;
 use super::ranges::Plan;
-use tapeset::IndexFile;
+use catalogue::IndexFile;
 
 /// Most chunks that are read apart: 24 bytes each. Beyond, everything is read.
 const CHUNKS_MAX: usize = 1 << 20;

@@ -3,11 +3,12 @@
 use std::os::fd::OwnedFd;
 
 use archive::chunk::Format;
+use catalogue::IndexFile;
 use device::source::Source;
 use flow::cancel::Cancel;
 use flow::monitor::{Monitor, Pause};
 use flow::run::Endpoint;
-use tapeset::{IndexFile, Need, OpenTape};
+use tapeset::{Need, OpenTape};
 
 use super::ReadFailure;
 use super::excerpt::{self, Chunks};

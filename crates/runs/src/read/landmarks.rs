@@ -8,7 +8,7 @@
 use archive::index::FileRecord;
 use archive::stream::ArchiveOffset;
 
-use tapeset::IndexFile;
+use catalogue::IndexFile;
 
 /// Two units of zeros end an archive.
 const END_MARK_BYTES: u64 = 1024;

@@ -118,7 +118,7 @@ mod tests {
     };
     use flow::account::Stage;
 
-    use tapeset::IndexFile;
+    use catalogue::IndexFile;
 
     /// No blocks at all.
     struct Nothing;

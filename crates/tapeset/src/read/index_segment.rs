@@ -15,7 +15,7 @@ use super::failure::TapeReadFailure;
 use super::label_reader::read_block;
 use super::walk::LabelledFile;
 use crate::claims::extents_can_be;
-use crate::index_file::IndexFile;
+use catalogue::IndexFile;
 use machine::unnamed_file;
 
 /// Most parts of a set: 80 bytes each, 20 MiB.

@@ -9,8 +9,8 @@ use runs::list::ListWay;
 use runs::origin::Origin;
 use runs::restore::{Checksums, RestoreOptions};
 
+use catalogue::IndexFile;
 use sim::tape::Object;
-use tapeset::IndexFile;
 
 use super::harness::{BLOCK_BYTES, TapeHarness};
 use crate::harness::{Kept, Times, assert_same_tree};
