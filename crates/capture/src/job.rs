@@ -12,11 +12,16 @@
 //!
 //! Not here: starting it under a recording, which is the command's.
 
+use rustix::fs::MetadataExt;
 mod blocks;
 mod cadence;
 mod compare;
 mod extent;
 mod group;
+mod limits;
+mod numbers;
+mod part;
+mod scale;
 mod section;
 mod slice;
 mod spread;
@@ -26,10 +31,9 @@ mod words;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use base::format::{binary_size, count, counted, size};
+use base::format::{count, counted};
 use loads::disk::safety::SafetyError;
 use loads::disk::{DiskError, fio_name};
 
@@ -40,6 +44,8 @@ use super::operation::FileKind;
 use super::profile::{Class, FileProfile, Profile};
 
 pub use compare::{Compared, Score, Validation, compare};
+pub use limits::Limits;
+use numbers::whole;
 pub use section::Line;
 pub use trial::Trial;
 
@@ -98,18 +104,6 @@ pub struct Target<'a> {
     pub limits: Option<Limits>,
 }
 
-/// What a job is cut to. All of its sections are made smaller by the same share, so that the mix
-/// stays what it was.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Bytes of all files together.
-    pub file_bytes: u64,
-    /// Reads and writes of all sections together.
-    pub operations: u64,
-    /// Seconds, at the rate that was captured.
-    pub seconds: f64,
-}
-
 /// A job for fio.
 #[derive(Clone, Debug)]
 pub struct Job {
@@ -155,7 +149,7 @@ impl Job {
             return Err(JobError::Nothing);
         }
         group::name(&mut groups);
-        let scale = section::Scale::of(&groups, profile.seconds, target.limits);
+        let scale = scale::Scale::of(&groups, profile.seconds, target.limits);
         let groups = groups.into_iter().map(|group| {
             let sections = sections(&group, &scale);
             Written { group, sections }
@@ -213,7 +207,7 @@ impl Job {
 
 /// The sections of a group. Where nothing pauses they come one after the other, but for those that
 /// are one load: side by side there would be more in flight than was captured.
-fn sections(group: &Group, scale: &section::Scale) -> Vec<Section> {
+fn sections(group: &Group, scale: &scale::Scale) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     let mut before: Option<String> = None;
     for part in Part::of(group) {
@@ -235,7 +229,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-fn heading(profile: &Profile, scale: &section::Scale) -> String {
+fn heading(profile: &Profile, scale: &scale::Scale) -> String {
     let mut text = format!(
         "; A job for fio with the load that takeup capture saw in {:.1} s in {}.\n",
         profile.seconds,
@@ -318,17 +312,6 @@ pub fn check_folder(job: &Job, folder: &Path, captured: &Profile) -> Result<(), 
         }
     }
     Ok(())
-}
-
-/// A size for a comment: what fio would be told, and what people read.
-fn bytes(bytes: u64) -> String {
-    if bytes.is_multiple_of(1 << 10) && bytes < 1 << 30 { binary_size(bytes) } else { size(bytes) }
-}
-
-/// The nearest whole number; of what is none or too large, 0 or the largest.
-#[expect(clippy::cast_possible_truncation, reason = "what a cast does is what is wanted")]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod rules;
 mod sampling;
 mod sweeps;
 mod tape;
+mod told;
 mod typed;
 mod verdict;
 mod winner;

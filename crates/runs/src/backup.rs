@@ -13,9 +13,11 @@ mod cached;
 mod compressor;
 mod descriptors;
 mod draft;
+mod error;
 mod groups;
 mod hasher;
 mod index;
+mod options;
 mod pace;
 mod parts;
 mod placed;
@@ -26,222 +28,31 @@ mod sizes;
 mod stream;
 
 use std::ffi::OsStr;
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use archive::chunk::seek_table::SeekTableError;
-use archive::chunk::{ChunkError, Compression, CompressionError};
-use archive::index::IndexError;
-use device::target::{Existing, FileMode, Target, TargetError};
-use flow::backend::{Choice, Engine};
-use flow::cancel::{Cancel, Stopped};
-use flow::crew::{Crew, StageFailure, cores};
+use archive::chunk::Compression;
+use device::target::{Existing, Target};
+use flow::backend::Choice;
+use flow::cancel::Cancel;
+use flow::crew::{Crew, cores};
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport};
-use flow::sink::WriteError;
 use flow::steps::StreamSteps;
-use tapeset::{Safe, SetPlan, TapeSetError, TapeSink};
-use tree::{Attributes, FileSystems, Scan, ScanError};
+use tapeset::{SetPlan, TapeSink};
+use tree::Scan;
 
 use crate::destination::{Completed, Destination, Output, open_target};
 use crate::report::BackupReport;
 use descriptors::InHand;
+pub use error::{BackupError, Unfinished};
+pub use options::{BackupOptions, Refill};
 use replaced::check_size;
 pub use replaced::{ArchiveSize, Shrinking};
 use run::{Done, Run, Stages};
 use sizes::{Layout, RingSizes};
-
-/// What to back up, where to, and how.
-#[derive(Clone, Debug)]
-pub struct BackupOptions {
-    /// Files and directories.
-    pub sources: Vec<PathBuf>,
-    /// Where the archive goes.
-    pub target: Destination,
-    /// What to do with a target that exists, or with what the first medium holds.
-    pub existing: Existing,
-    /// What to do when that is an archive in a file, and the new one has far less.
-    pub shrinking: Shrinking,
-    /// Permissions of a target that is a file.
-    pub mode: FileMode,
-    /// Compression of the archive.
-    pub compression: Compression,
-    /// Threads that compress; by default one for each core.
-    pub compress_threads: Option<usize>,
-    /// Threads that read small files; by default as many as keep a disk busy.
-    pub read_threads: Option<usize>,
-    /// Bytes of one write to the target; a multiple of 512.
-    pub block_bytes: usize,
-    /// Memory of the rings together.
-    pub ring_bytes: usize,
-    /// Share of the ring that must be full before the writer starts.
-    pub start_fill_percent: u8,
-    /// When the writer starts again after the ring ran empty.
-    pub refill: Refill,
-    /// Globs of what is left out.
-    pub excludes: Vec<String>,
-    /// Whether to enter other file systems.
-    pub file_systems: FileSystems,
-    /// Whether extended attributes and ACLs are archived.
-    pub attributes: Attributes,
-    /// Back end of bulk input and output.
-    pub engine: Engine,
-    /// Limit on the rate to the target.
-    pub rate_limit_bytes_per_second: Option<u64>,
-}
-
-/// When a writer that found the ring empty starts again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refill {
-    /// At the fill at which it started.
-    AsAtTheStart,
-    /// As suits the target: a tape drive with a source too slow for it gets a full ring, everything
-    /// else what there is.
-    AsTheTargetNeeds,
-}
-
-impl Default for BackupOptions {
-    fn default() -> BackupOptions {
-        BackupOptions {
-            sources: Vec::new(),
-            target: "-".into(),
-            existing: Existing::Keep,
-            shrinking: Shrinking::Refuse,
-            mode: FileMode::Usual,
-            compression: Compression::None,
-            compress_threads: None,
-            read_threads: None,
-            block_bytes: 1 << 20,
-            ring_bytes: 64 << 20,
-            start_fill_percent: 0,
-            refill: Refill::AsAtTheStart,
-            excludes: Vec::new(),
-            file_systems: FileSystems::All,
-            attributes: Attributes::Read,
-            engine: Engine::Auto,
-            rate_limit_bytes_per_second: None,
-        }
-    }
-}
-
-/// Why a backup did not come to its end. Nothing of it is under the target's name then.
-#[derive(Debug, thiserror::Error)]
-pub enum BackupError {
-    /// A source is not there, or a glob is none.
-    #[error(transparent)]
-    Scan(#[from] ScanError),
-    /// The target cannot be opened or completed.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// The target would replace what is backed up.
-    #[error("{target} is also the source")]
-    TargetIsSource {
-        /// The target.
-        target: String,
-    },
-    /// The new archive has far less than the one that it would replace.
-    #[error(
-        "{target} has {} members in {} bytes, and the new archive only {} in {}",
-        before.members, before.bytes, now.members, now.bytes
-    )]
-    FarLess {
-        /// The target.
-        target: String,
-        /// What is there.
-        before: ArchiveSize,
-        /// What would take its place.
-        now: ArchiveSize,
-    },
-    /// The target does not take more data.
-    #[error("cannot write to {target}")]
-    Write {
-        /// The target.
-        target: String,
-        /// Why.
-        source: WriteError,
-    },
-    /// Sizes of block and ring do not fit each other.
-    #[error("a ring of {ring_bytes} bytes is too small for blocks of {block_bytes} bytes")]
-    RingTooSmall {
-        /// Asked for.
-        ring_bytes: usize,
-        /// Bytes of one block, or of one chunk of compression.
-        block_bytes: usize,
-    },
-    /// A block size that is no multiple of 512.
-    #[error("a block size of {block_bytes} bytes is not a multiple of 512")]
-    BlockSize {
-        /// Asked for.
-        block_bytes: usize,
-    },
-    /// The memory of a ring cannot be had.
-    #[error("cannot allocate the ring")]
-    Ring(#[source] io::Error),
-    /// A stage cannot be started, or broke down.
-    #[error(transparent)]
-    Stage(#[from] StageFailure),
-    /// The back end for bulk input and output fails.
-    #[error("bulk input fails")]
-    Engine(#[source] io::Error),
-    /// The temporary file of the index fails.
-    #[error("cannot keep the index in a temporary file")]
-    Spool(#[source] io::Error),
-    /// The index cannot be written.
-    #[error("cannot write the index")]
-    Index(#[source] IndexError),
-    /// The seek table cannot be written.
-    #[error("cannot write the seek table")]
-    SeekTable(#[source] SeekTableError),
-    /// The compression is not one we have.
-    #[error(transparent)]
-    Compression(CompressionError),
-    /// A chunk cannot be compressed.
-    #[error("cannot compress")]
-    Compress(#[source] ChunkError),
-    /// The set cannot be written to tape.
-    #[error(transparent)]
-    Tape(#[from] TapeSetError),
-    /// A set on tape did not come to its end. Part of it is there.
-    #[error(transparent)]
-    Unfinished(Box<Unfinished>),
-    /// Files were left out because this process could not open any more.
-    #[error(transparent)]
-    Shortage(#[from] base::interruptible::Shortage),
-    /// The run was stopped.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-}
-
-impl flow::crew::Failure for BackupError {
-    fn is_echo(&self) -> bool {
-        matches!(self, BackupError::Stopped(_))
-    }
-}
-
-/// A set on tape that did not come to its end.
-#[derive(Debug)]
-pub struct Unfinished {
-    /// Why.
-    pub error: BackupError,
-    /// What is on the media.
-    pub safe: Safe,
-}
-
-impl fmt::Display for Unfinished {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(formatter)
-    }
-}
-
-impl std::error::Error for Unfinished {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.source()
-    }
-}
 
 /// Writes in flight to a file or block device.
 const WRITE_DEPTH: usize = 4;

@@ -3,10 +3,10 @@
 //! The command decides for itself where the next volume comes from; what it is told is in its
 //! environment. Whether the right volume came is looked at by the run, which asks again if not.
 
+use rustix::fd::AsFd;
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
 use crate::failure::with_causes;
-use crate::terminal::Question;
+use crate::question::Question;
 
 /// How volumes of a tape are changed.
 #[derive(Args, Clone, Debug, Default)]

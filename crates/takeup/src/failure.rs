@@ -33,13 +33,10 @@ use serde_json::{Value, json};
 use sim::tape::MediumFileError;
 use tapeset::{ChangeError, Refused, TapeReadFailure, TapeSetError};
 
-use crate::outcome::LATER_VERSION;
+use crate::exit_code::{FAILED, LATER_VERSION};
 pub use misuse::usage;
 use wording::system_text;
 pub use wording::without_error_numbers;
-
-/// Exit code of a run that failed, misuse included.
-pub const FAILED: u8 = 1;
 
 /// Why a command did not do its job.
 #[derive(Debug)]
@@ -116,7 +113,7 @@ impl Failure {
 pub fn standard_output_closed() -> ExitCode {
     let hint = "send it to /dev/null if nobody is to read it";
     let failure = Failure::of("standard output is closed", Some(hint));
-    crate::terminal::to_standard_error(&failure.to_text());
+    crate::standard_error::to_standard_error(&failure.to_text());
     ExitCode::from(FAILED)
 }
 

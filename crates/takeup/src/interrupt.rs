@@ -36,11 +36,11 @@ fn start(cancel: &Cancel) -> io::Result<()> {
                 continue;
             }
             if stopping {
-                std::process::exit(crate::failure::FAILED.into());
+                std::process::exit(crate::exit_code::FAILED.into());
             }
             stopping = true;
             cancel.cancel();
-            crate::terminal::to_standard_error(
+            crate::standard_error::to_standard_error(
                 "takeup: stopping at the next block; once more stops at once\n",
             );
         }

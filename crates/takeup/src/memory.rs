@@ -7,7 +7,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-use crate::failure::FAILED;
+use crate::exit_code::FAILED;
 
 /// The allocator of the system, which never fails and returns.
 pub struct OrEnd;

@@ -1,11 +1,12 @@
 //! From the end of a run to what the user sees, and to the exit code.
 
+use flow::monitor::Monitor;
 use std::io::Write;
 use std::process::ExitCode;
 
 use base::escape::{Printable, escape};
 use base::finding::Certainty;
-use flow::monitor::{Harm, Level, Monitor, Notice};
+use flow::monitor::{Harm, Level, Notice};
 use flow::run::RunReport;
 use model::tape::generation;
 use report::summary::RunSummary;
@@ -13,14 +14,15 @@ use report::verdict::{State, Verdict};
 use runs::selection::NotFound;
 use serde_json::Value;
 
-use crate::failure::{FAILED, Failure};
+use crate::exit_code::FAILED;
+use crate::exit_code::LATER_VERSION;
+use crate::failure::Failure;
 use crate::options::CommonArgs;
-use crate::terminal::{Terminal, colour, to_standard_error};
+use crate::standard_error::to_standard_error;
+use crate::terminal::{Terminal, colour};
 
 /// Exit code of a run that did its job but for what it warned about.
 pub const WARNED: u8 = 2;
-/// Exit code where something was written by a later version of this program.
-pub const LATER_VERSION: u8 = 3;
 
 /// How a command that did not fail has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

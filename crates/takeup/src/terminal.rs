@@ -6,14 +6,14 @@
 //! a command says so, already after [`SHOWN_REPEATS`] that are the same but for the object. Output
 //! that cannot be written is dropped: nobody is there to read about it.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use base::escape::{Printable, escape};
+use base::escape::escape;
 use base::failures::lock;
 use base::format::{count, counted, duration, percent, rate, size};
 use flow::account::Stage;
@@ -27,7 +27,9 @@ use storage::{DiskTime, DiskWatch};
 
 use crate::failure::{Failure, without_error_numbers};
 use crate::options::CommonArgs;
+use crate::question::QUESTION;
 use crate::recording::{RecordArgs, Recording};
+use crate::standard_error::{CLEAR, to_standard_error};
 
 /// Warnings that are printed and kept for the JSON document; the rest is counted.
 pub const SHOWN_WARNINGS: usize = 1000;
@@ -383,9 +385,6 @@ impl Shared {
     }
 }
 
-/// Back to the start of the line, and clear to its end.
-const CLEAR: &str = "\r\x1b[K";
-
 /// Rates over the last two seconds or so.
 struct Speed {
     samples: std::collections::VecDeque<(Instant, u64, u64)>,
@@ -415,37 +414,6 @@ pub fn colour(stream: &impl IsTerminal) -> Colour {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     if stream.is_terminal() && !refused && !dumb { Colour::Ansi } else { Colour::Plain }
-}
-
-/// Whether a question stands on the terminal: nothing is drawn over it then.
-static QUESTION: Mutex<bool> = Mutex::new(false);
-
-/// Held while a question stands on the terminal and waits for its answer.
-pub struct Question(());
-
-impl Question {
-    /// Waits until the live line is drawn, and keeps it from being drawn again.
-    pub fn begin() -> Question {
-        *lock(&QUESTION) = true;
-        Question(())
-    }
-}
-
-impl Drop for Question {
-    fn drop(&mut self) {
-        *lock(&QUESTION) = false;
-    }
-}
-
-/// Writes to standard error, without anything that a terminal would obey but a live line that is
-/// cleared first. Does not care whether anybody reads it.
-pub fn to_standard_error(text: &str) {
-    let (clear, text) = match text.strip_prefix(CLEAR) {
-        Some(rest) => (CLEAR, rest),
-        None => ("", text),
-    };
-    let text = Printable::of(text.as_bytes());
-    let _ = std::io::stderr().lock().write_all(&[clear.as_bytes(), text.as_bytes()].concat());
 }
 
 fn columns() -> usize {

@@ -22,6 +22,7 @@ mod feed;
 mod file;
 mod index_segment;
 mod label_reader;
+mod origin;
 mod part;
 mod place;
 mod set;
@@ -29,10 +30,9 @@ mod sign;
 mod stitch;
 mod walk;
 
-use std::fmt;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use archive::chunk::Compression;
@@ -40,13 +40,11 @@ use archive::index::RecordKind;
 use archive::label::hex;
 use archive::stream::{Stored, StoredOffset};
 use base::failures::lock;
-use device::tape::drive::TapeDrive;
 use flow::account::Account;
 use flow::cancel::Cancel;
 use flow::gaps::Gaps;
 use flow::ring::Producer;
 
-use crate::change::VolumeChanger;
 use beginning::{Beginning, Search};
 pub use blocks::Totals;
 use catalogue::IndexFile;
@@ -56,89 +54,13 @@ use feed::Feed;
 use file::{FileEnd, TapeFile, Wish};
 pub use index_segment::TapeIndex;
 use index_segment::{Following, read_index};
+pub use origin::{SetChoice, TapeOrigin, TapeReading};
 use place::Spot;
 pub use set::Need;
 use set::OpenSet;
 use sign::Sign;
 use stitch::{SetEnd, Stitcher};
 use walk::{SetHere, Walk};
-
-/// The tape that an archive is read from.
-#[derive(Clone)]
-pub struct TapeOrigin {
-    /// The drive.
-    pub drive: Arc<dyn TapeDrive>,
-    /// Which set, on a tape of ours.
-    pub set: SetChoice,
-    /// Number of a file of the tape, from 0, that is read as it is, whoever wrote it.
-    pub file_number: Option<u32>,
-    /// Numbers of volumes that are not to be had: nobody is asked for them, and what is on them is
-    /// missing.
-    pub without_volumes: Vec<u32>,
-    /// Who is asked for other volumes.
-    pub changer: Arc<Mutex<dyn VolumeChanger>>,
-}
-
-impl fmt::Debug for TapeOrigin {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("TapeOrigin")
-            .field("drive", &self.drive.name())
-            .field("set", &self.set)
-            .field("file_number", &self.file_number)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Which set of a volume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum SetChoice {
-    /// The newest.
-    #[default]
-    Last,
-    /// By its number on the volume, from 1 for the oldest.
-    Number(u32),
-    /// By the beginning of its id.
-    Id(String),
-}
-
-/// What reading a tape has come to.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TapeReading {
-    /// Name of the drive.
-    pub device: String,
-    /// Id of the set, of a tape of ours.
-    pub set: Option<String>,
-    /// Number of the file, of another tape or when it was asked for.
-    pub file_number: Option<u32>,
-    /// Bytes of a full block; 0 when unknown.
-    pub block_bytes: u64,
-    /// Blocks that were read, labels and indexes included.
-    pub blocks: u64,
-    /// Bytes of these blocks.
-    pub bytes: u64,
-    /// Blocks that cannot be read.
-    pub lost_blocks: u64,
-    /// Reads that failed at first.
-    pub retries: u64,
-    /// How often the ring was full, so that the drive had to stop.
-    pub stops: u64,
-    /// Volumes of the set that were read from, in order.
-    pub volumes: Vec<u32>,
-    /// Changes of volume.
-    pub changes: u32,
-    /// Time in reads, as the kernel counts it for this drive.
-    pub read_seconds: Option<f64>,
-    /// Time until the first byte could be asked for: the tape is wound, and labels and the index
-    /// are read.
-    pub ready_seconds: f64,
-    /// Part of that for reading; the rest is winding.
-    pub label_seconds: f64,
-    /// Time of winding after that.
-    pub winding_seconds: f64,
-    /// Time for changes of volume.
-    pub change_seconds: f64,
-}
 
 /// A tape whose beginning was looked at.
 pub struct OpenTape {

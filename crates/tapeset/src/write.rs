@@ -7,9 +7,11 @@ mod begin;
 mod end;
 mod error;
 mod members;
+mod plan;
 mod report;
 mod sink;
 mod stream;
+mod unfit;
 mod volume;
 
 use std::fmt;

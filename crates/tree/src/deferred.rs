@@ -9,22 +9,24 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 use base::interruptible::openat;
 use machine::unnamed_file;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, chmodat, fstat, statx};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmodat, fstat};
 use rustix::io::Errno;
 
 use crate::attributes::{Handle, proc_path};
 use crate::deferred::record::Record;
 use crate::destination::Destination;
 use crate::folder::Inheritance;
-use crate::identity::Identity;
 use crate::metadata::{Metadata, MetadataPart, MetadataProblem, Problems};
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError};
+pub(crate) use made::Made;
 
+mod made;
 mod record;
 
 /// Bytes of records that stay in memory.
@@ -41,42 +43,6 @@ pub(crate) struct Deferred {
     file: Option<File>,
     /// Where each run ends; it begins where the one before ends.
     runs_end: Vec<u64>,
-}
-
-/// What tells a directory that was made or found from any other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Made {
-    device: u64,
-    inode: u64,
-    /// Nanoseconds from 1970 in which it came into being; 0 where the file system does not say. An
-    /// inode number is used again.
-    born: u64,
-    inheritance: Inheritance,
-}
-
-impl Made {
-    pub(crate) fn of(directory: BorrowedFd<'_>, inheritance: Inheritance) -> Result<Made, Errno> {
-        let stat = fstat(directory)?;
-        let born = statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME);
-        let born = match born {
-            Ok(status) if status.stx_mask & StatxFlags::BTIME.bits() != 0 => {
-                let seconds = status.stx_btime.tv_sec.cast_unsigned();
-                let nanoseconds = u64::from(status.stx_btime.tv_nsec);
-                seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds)
-            }
-            _ => 0,
-        };
-        Ok(Made { device: stat.st_dev, inode: stat.st_ino, born, inheritance })
-    }
-
-    pub(crate) fn identity(&self) -> Identity {
-        Identity { device: self.device, inode: self.inode }
-    }
-
-    fn is_same(&self, other: &Made) -> bool {
-        let one = |made: &Made| (made.device, made.inode, made.born);
-        one(self) == one(other)
-    }
 }
 
 impl Deferred {

@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 use std::fs::DirBuilder;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
+use std::hash::RandomState;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,6 @@ use crate::metadata::{MetadataPolicy, MetadataProblem, Modes, Owners, Privileges
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError, ResolveMethod, checked, split};
 use crate::restore_error::RestoreError;
 use crate::synchronise::WrittenFileSystems;
-use crate::worker::Worker;
 
 /// What happens where something exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ const NOTHING: Identity = Identity { device: 0, inode: 0 };
 #[derive(Debug)]
 pub struct Destination {
     pub(crate) beneath: Beneath,
-    overwrite: Overwrite,
+    pub(crate) overwrite: Overwrite,
     replaced: Replaced,
     policy: MetadataPolicy,
     pub(crate) accounts: Arc<Accounts>,
@@ -172,16 +172,6 @@ impl Destination {
             hashes: RandomState::new(),
             without_privilege: AtomicU64::new(0),
         }))
-    }
-
-    /// A worker for one thread.
-    pub fn worker(self: &Arc<Destination>) -> Worker {
-        Worker::new(Arc::clone(self), self.overwrite)
-    }
-
-    /// A worker that replaces what it finds: for objects that this run made itself.
-    pub fn replacing_worker(self: &Arc<Destination>) -> Worker {
-        Worker::new(Arc::clone(self), Overwrite::Replace)
     }
 
     /// Gives the directories their metadata, deepest first. Call it once, when all workers are

@@ -65,6 +65,7 @@ mod deferred;
 mod destination;
 mod error;
 mod exclude;
+mod file_systems;
 mod folder;
 mod identity;
 mod lease;

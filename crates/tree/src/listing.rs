@@ -15,14 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use base::interruptible::{openat, openat_ahead};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, fstat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use crate::exclude::{Candidacy, Excludes};
+use crate::file_systems::FileSystems;
 use crate::identity::Identity;
-use crate::scan::FileSystems;
 use crate::scan_problem::ScanProblem;
-use crate::source::kind_of;
 
 /// What getdents(2) says an object is (or stat(2), where it says nothing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -536,6 +535,11 @@ impl<'a> Filter<'a> {
         self.path.truncate(prefix_bytes);
         matches
     }
+}
+
+/// The kind of object behind a stat result.
+pub(crate) fn kind_of(stat: &Stat) -> EntryKind {
+    EntryKind::from_file_type(FileType::from_raw_mode(stat.st_mode))
 }
 
 /// Opens a directory below another one, never through a symbolic link.

@@ -32,6 +32,7 @@ use std::time::Duration;
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
+pub use super::file_systems::FileSystems;
 use crate::ScanError;
 use crate::exclude::Excludes;
 use crate::identity::Identity;
@@ -40,16 +41,6 @@ use crate::listing::{GETDENTS_BYTES, open_directory};
 use crate::look_ahead::{Claim, LookAhead, Ticket};
 use crate::scan_problem::{ScanProblem, ScanProblemKind};
 use crate::source::{Source, Stripped};
-
-/// Whether the walk stays on the file system of each source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FileSystems {
-    /// Mounted file systems are walked too.
-    #[default]
-    All,
-    /// A directory on which another file system is mounted is an entry, but is not entered.
-    One,
-}
 
 /// How far directories are listed before their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::ScanError;
 use crate::identity::Identity;
-use crate::listing::{Directory, EntryKind, Names, SourceStart, open_directory};
+use crate::listing::{Directory, Names, SourceStart, kind_of, open_directory};
 
 /// What was taken off a source's path to make its path in the archive, to be told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,11 +114,6 @@ fn check_readable(parent: &OwnedFd, name: &CStr, stat: &Stat) -> Result<(), Errn
         }
         _ => Ok(()),
     }
-}
-
-/// The kind of object behind a stat result.
-pub(crate) fn kind_of(stat: &Stat) -> EntryKind {
-    EntryKind::from_file_type(FileType::from_raw_mode(stat.st_mode))
 }
 
 /// Identity of what a path names, symbolic links followed: for the output file and the like.

@@ -13,7 +13,8 @@
 //! in one directory; nothing depends on it.
 
 use std::borrow::Cow;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -75,6 +76,18 @@ type Make<'a> = dyn Fn(&OwnedFd, &[u8]) -> Result<(), Errno> + 'a;
 
 /// Makes something in a directory that a worker has open.
 type InFolder<'a, T> = dyn FnMut(&Worker, &Arc<Folder>) -> Result<T, Errno> + 'a;
+
+impl Destination {
+    /// A worker for one thread.
+    pub fn worker(self: &Arc<Destination>) -> Worker {
+        Worker::new(Arc::clone(self), self.overwrite)
+    }
+
+    /// A worker that replaces what it finds: for objects that this run made itself.
+    pub fn replacing_worker(self: &Arc<Destination>) -> Worker {
+        Worker::new(Arc::clone(self), Overwrite::Replace)
+    }
+}
 
 impl Worker {
     pub(crate) fn new(destination: Arc<Destination>, overwrite: Overwrite) -> Worker {

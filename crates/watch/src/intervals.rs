@@ -10,6 +10,7 @@ use base::finding::Finding;
 use machine::counters::disk::{DiskCounters, DiskRow};
 use storage::queue::Queue;
 
+pub use super::stuck::Stuck;
 use crate::Reading;
 use crate::columns::Columns;
 use crate::explain;
@@ -40,15 +41,6 @@ pub struct DeviceInterval {
     pub stuck: Stuck,
     /// What all of it means.
     pub findings: Vec<Finding>,
-}
-
-/// A time without an end of any request.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Stuck {
-    /// Intervals.
-    pub intervals: u32,
-    /// Seconds.
-    pub seconds: f64,
 }
 
 /// Where the counters of a device stand.

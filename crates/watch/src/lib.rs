@@ -33,6 +33,7 @@ pub mod lines;
 pub mod live;
 pub mod record;
 pub mod rules;
+mod stuck;
 pub mod tapes;
 
 use std::collections::BTreeMap;

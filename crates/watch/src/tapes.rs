@@ -15,7 +15,7 @@ use machine::counters::tape::Statistics;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{Columns, DirectionColumns};
-use crate::intervals::Stuck;
+use crate::stuck::Stuck;
 
 /// Most drives that are told apart.
 pub const TAPES_MAX: usize = 512;

@@ -5,6 +5,7 @@
 
 mod allowed;
 mod arrows;
+mod circles;
 mod licences;
 mod links;
 mod map;
@@ -66,6 +67,7 @@ pub fn run(arguments: &TidyArguments) -> anyhow::Result<ExitCode> {
 
 fn check_files(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
+    let mut sources = Vec::new();
     for path in files(root)? {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
@@ -78,6 +80,7 @@ fn check_files(root: &Path) -> anyhow::Result<Vec<Finding>> {
             "rs" => {
                 findings.extend(rules::check_rust(&name, &text));
                 findings.extend(map::check(&name, &text));
+                sources.push((name, text));
             }
             "md" => {
                 findings.extend(rules::check_markdown(&name, &text));
@@ -90,6 +93,7 @@ fn check_files(root: &Path) -> anyhow::Result<Vec<Finding>> {
             _ => findings.extend(rules::check_script(&name, &text)),
         }
     }
+    findings.extend(circles::check(&sources));
     Ok(findings)
 }
 

@@ -2,9 +2,9 @@
 
 use base::format::{count, counted};
 
-use super::bytes;
 use super::group::Group;
-use super::section::{Lines, Part};
+use super::numbers::bytes;
+use super::part::{Lines, Part};
 
 /// Sizes that are told apart in `bssplit`.
 const SIZES_MAX: usize = 16;

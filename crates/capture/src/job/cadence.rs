@@ -5,8 +5,8 @@
 //! Where no such number comes near the count, one part of the writes has the next smaller number
 //! and the rest the next larger one. How syncs bunch is not made again.
 
+use super::numbers::whole;
 use super::slice::Slice;
-use super::whole;
 
 /// What the count may be off for one section to do.
 const NEAR: f64 = 0.05;

@@ -22,7 +22,8 @@ use serde::Serialize;
 use super::super::operation::Engine;
 use super::super::profile::{FileProfile, Profile};
 use super::group::Group;
-use super::{Job, bytes, words};
+use super::numbers::bytes;
+use super::{Job, words};
 use crate::words::short_number;
 
 /// What is compared, in the order in which it is told.

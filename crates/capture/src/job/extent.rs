@@ -5,9 +5,10 @@ use base::format::count;
 use super::super::profile::Class;
 use super::blocks::fio_size;
 use super::group::Group;
-use super::section::{Lines, Part, Scale};
+use super::numbers::{bytes, whole};
+use super::part::{Lines, Part};
+use super::scale::Scale;
 use super::spread::Load;
-use super::{bytes, whole};
 
 /// What a file of a job may have, and a request in it: more than any disk and any call.
 const FILE_BYTES_MAX: u64 = 1 << 50;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::operation::{Engine, FileKind, SyncCall};
 use super::super::profile::{Class, FileProfile, Places};
-use super::whole;
+use super::numbers::whole;
 
 /// Most files of a group's own.
 const FILES_MAX: usize = 64;

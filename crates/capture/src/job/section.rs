@@ -13,12 +13,14 @@ use base::format::{count, counted, percent};
 use super::super::operation::{Engine, SyncCall};
 use super::super::profile::Class;
 use super::group::Group;
+use super::numbers::whole;
+use super::part::rewrites;
+pub use super::part::synced_among_reads;
+pub use super::part::{Line, Lines, Part};
+use super::scale::Scale;
 use super::slice::{DEPTH_MAX, Slice, asked_depth, filled};
 use super::spread::{self, Load};
-use super::{blocks, cadence, extent, whole};
-
-/// Share of rewrites from which on they are imitated.
-const REWRITE_MIN: f64 = 0.05;
+use super::{blocks, cadence, extent};
 
 /// Largest weight that fio takes.
 const FLOW_MAX: f64 = 1000.0;
@@ -28,15 +30,6 @@ const FLOW_OF_SYNCS: f64 = 8.0;
 /// Why requests of several sizes go without a map.
 const MAP_CUTS: &str = "fio's map of places used before would cut the larger requests";
 
-/// An option of fio, or what is known in its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// As fio reads it; `None` where there is only something to say.
-    pub value: Option<String>,
-    /// Where it comes from.
-    pub origin: String,
-}
-
 /// A section.
 #[derive(Clone, Debug)]
 pub struct Section {
@@ -45,155 +38,6 @@ pub struct Section {
     /// Its lines.
     pub lines: Vec<Line>,
     file_bytes: u64,
-}
-
-/// Which operations of a group a section does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Reads, beside a section of writes.
-    Reads,
-    /// Writes and their syncs, beside a section of reads.
-    Writes,
-    /// Writes of a queue, beside a section of syncs.
-    Queued,
-    /// Syncs by call, each behind a write.
-    Syncs,
-    /// All that there is.
-    All,
-}
-
-impl Part {
-    /// Into what a group is cut.
-    pub fn of(group: &Group) -> &'static [Part] {
-        if group.syncs_beside() {
-            return match group.reads {
-                0 => &[Part::Queued, Part::Syncs],
-                _ => &[Part::Reads, Part::Queued, Part::Syncs],
-            };
-        }
-        if group.syncs_among_reads_beside() {
-            return &[Part::Queued, Part::Syncs];
-        }
-        let is_mixed = synced_among_reads(group).is_some();
-        let apart = group.syncs > 0 && !is_mixed
-            || rewrites(group).is_some()
-            || goes_further_than_a_mix(group);
-        if group.reads > 0 && group.writes > 0 && apart {
-            &[Part::Reads, Part::Writes]
-        } else {
-            &[Part::All]
-        }
-    }
-
-    /// How many reads it does.
-    pub fn reads(self, group: &Group) -> u64 {
-        let is_beside = group.syncs_among_reads_beside();
-        let synced = if is_beside { whole(group.reads as f64 * synced_share(group)) } else { 0 };
-        match self {
-            Part::Reads | Part::All => group.reads,
-            Part::Writes => 0,
-            Part::Queued if synced > 0 => group.reads - synced,
-            Part::Queued => 0,
-            Part::Syncs => synced,
-        }
-    }
-
-    /// How many writes.
-    pub fn writes(self, group: &Group) -> u64 {
-        let synced = if group.syncs_among_reads_beside() {
-            whole(group.writes as f64 * synced_share(group))
-        } else {
-            group.syncs
-        };
-        match self {
-            Part::Reads => 0,
-            Part::Writes | Part::All => group.writes,
-            Part::Queued => group.writes.saturating_sub(synced),
-            Part::Syncs => synced,
-        }
-    }
-
-    /// All that it does.
-    fn operations(self, group: &Group) -> u64 {
-        self.reads(group) + self.writes(group)
-    }
-}
-
-/// Of a ring with more syncs than writes, the share of its reads and writes with a sync behind it.
-fn synced_share(group: &Group) -> f64 {
-    group.syncs as f64 / group.operations().max(1) as f64
-}
-
-/// Whether reads and writes went through more of the file, in order, than a section of both does:
-/// that begins again when both together come to the size of the file (3.33).
-fn goes_further_than_a_mix(group: &Group) -> bool {
-    /// By this share of the requests, which is what of them goes to places used before.
-    const FURTHER: f64 = 0.08;
-    let in_order = group.sequential.is_some_and(|share| share >= 0.9);
-    let (Some(reuse), Some(size), Some(block)) = (group.reuse, group.size_bytes, group.block_bytes)
-    else {
-        return false;
-    };
-    let operations = group.operations() as f64;
-    let places = size as f64 / block.max(1) as f64;
-    let share = group.reads.max(group.writes) as f64 / operations.max(1.0);
-    let of_mix = share * places.min(operations);
-    in_order && group.paths.len() == 1 && 1.0 - reuse - of_mix / operations.max(1.0) > FURTHER
-}
-
-/// A sync behind how many writes, where reads between them are synced as well.
-pub fn synced_among_reads(group: &Group) -> Option<u64> {
-    cadence::among_reads(group.reads, group.writes, group.syncs, filled(group))
-}
-
-/// By how much a job is smaller than what was captured.
-#[derive(Clone, Copy, Debug)]
-pub struct Scale {
-    /// Share of the operations, at most 1.
-    pub share: f64,
-    /// Share of the size of files, at most 1.
-    pub size_share: f64,
-    /// Share of the operations of a part that one section has.
-    pub slice: f64,
-}
-
-impl Scale {
-    /// What keeps a job within its limits.
-    pub fn of(groups: &[Group], seconds: f64, limits: Option<super::Limits>) -> Scale {
-        let Some(limits) = limits else { return Scale { share: 1.0, size_share: 1.0, slice: 1.0 } };
-        let operations: u64 = groups.iter().map(Group::operations).sum();
-        let share = (limits.operations as f64 / operations.max(1) as f64)
-            .min(limits.seconds / seconds.max(1e-3))
-            .min(1.0);
-        let taken = |group: &Group| {
-            let each = extent::size_of(group, share).0;
-            each.saturating_mul(group.names.len() as u64)
-        };
-        let all = groups.iter().map(taken).fold(0, u64::saturating_add);
-        let size_share = (limits.file_bytes as f64 / all.max(1) as f64).min(1.0);
-        Scale { share, size_share, slice: 1.0 }
-    }
-}
-
-/// The lines of a section while it is written.
-pub struct Lines(Vec<Line>);
-
-impl Lines {
-    /// An option.
-    pub fn add(&mut self, value: impl Into<String>, origin: impl Into<String>) {
-        self.0.push(Line { value: Some(value.into()), origin: origin.into() });
-    }
-
-    /// A comment.
-    pub fn say(&mut self, origin: impl Into<String>) {
-        self.0.push(Line { value: None, origin: origin.into() });
-    }
-
-    /// What is not known, why, and what is taken in its place.
-    pub fn assume(&mut self, value: Option<String>, what: &str, why: &str, taken: &str) {
-        let origin = format!("{what} unknown: {why}; {taken} is an assumption");
-        self.0.push(Line { value, origin });
-    }
 }
 
 impl Section {
@@ -341,13 +185,6 @@ fn depth(group: &Group, part: Part, slice: Slice, lines: &mut Lines) -> u64 {
         ));
     }
     jobs
-}
-
-/// How often a place is written before the next one, where that is often.
-fn rewrites(group: &Group) -> Option<(u64, f64)> {
-    let share = group.rewrite.filter(|share| *share >= REWRITE_MIN)?;
-    let times = whole(1.0 / (1.0 - share).max(1e-3)).min(group.writes.max(1));
-    (times > 1).then_some((times, share))
 }
 
 /// Where in the file.

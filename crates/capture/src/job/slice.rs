@@ -4,8 +4,9 @@
 use super::super::operation::Engine;
 use super::cadence;
 use super::group::Group;
-use super::section::{Part, synced_among_reads};
-use super::whole;
+use super::numbers::whole;
+use super::part::Part;
+use super::part::synced_among_reads;
 
 /// Deepest queue that is asked for.
 pub const DEPTH_MAX: f64 = 1024.0;

@@ -10,7 +10,7 @@
 use base::format::percent;
 
 use super::group::Group;
-use super::whole;
+use super::numbers::whole;
 
 /// Exponents that are tried: fio takes none that is 1 (3.33).
 const ZIPF: [f64; 2] = [0.05, 2.5];

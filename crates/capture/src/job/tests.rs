@@ -7,7 +7,7 @@ use flow::cancel::Cancel;
 use loads::disk::fio::FioRun;
 use proptest::prelude::*;
 
-use super::super::operation::{Engine, SyncCall};
+use super::super::operation::Engine;
 use super::super::profile::{BlockSizes, Places, Sync};
 use super::*;
 

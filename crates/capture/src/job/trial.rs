@@ -13,7 +13,8 @@ use loads::disk::{DiskError, OwnFolder, Room, check_room};
 use loads::read::Pages;
 
 use super::super::profile::Profile;
-use super::{Job, JobError, Limits, Target, Validation, check_folder, compare};
+use super::limits::Limits;
+use super::{Job, JobError, Target, Validation, check_folder, compare};
 
 /// A job whose files are made; they go with it.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 use base::finding::{Certainty, Finding, Unit};
 use model::tape::generation::Generation;
 
-use super::words::told_ratio;
+use super::told::told_ratio;
 use super::{
     CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict, rules,
 };

@@ -15,6 +15,7 @@ use super::costs::{Grown, grown};
 use super::findings::{doubts, named, requests};
 use super::pipes::slow_programs;
 use super::read_ahead::read_ahead;
+pub use super::told::told_ratio;
 use super::typed::Change;
 use super::verdict::the_same;
 use super::worth::instead;
@@ -26,7 +27,7 @@ use crate::quantities::{self, title};
 use crate::record::{Cell, Factor, Level, Role, RunRecord, Value, shown_cell};
 use base::finding::{Certainty, Finding, Unit};
 use base::rounding::Rounding;
-use curve::{Curve, between};
+use curve::Curve;
 use joint::{conditions, joint_effects, turned};
 use once::repeats;
 use statistics::interval::Interval;
@@ -576,12 +577,4 @@ fn up_to(hidden: f64) -> String {
         bound if bound.is_finite() => format!("up to {:.0} %", (100.0 * (bound - 1.0)).ceil()),
         _ => "much".to_owned(),
     }
-}
-
-/// A ratio with the digits that its interval supports, and that interval in brackets.
-pub fn told_ratio(ratio: f64, interval: Option<Interval>) -> (String, String) {
-    let digits = Rounding::of(interval.map(|interval| (interval.low, interval.high)));
-    let shown = |value| digits.number(value);
-    let between = interval.map_or(String::new(), |interval| between(interval, shown));
-    (digits.number(ratio), between)
 }

@@ -2,7 +2,7 @@
 //! [`advice`] says, for the difference that whoever asked takes to be worth having.
 
 use super::advice::{Advice, advice};
-use super::words::told_ratio;
+use super::told::told_ratio;
 use super::{Judgement, Options, Sentence, Subject, Verdict, rules, typed::Change};
 use crate::quantities::title;
 use crate::record::{Factor, Level, RunRecord};

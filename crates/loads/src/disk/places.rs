@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use base::format::binary_size;
 
-use super::DiskError;
+use super::error::DiskError;
 use super::job::{Beside, Job, JobError, LINE_BYTES_MAX, Room, Section};
 use super::ramp::Ramp;
 use super::safety::{Access, SafetyError};

@@ -14,7 +14,7 @@ use flow::cancel::Cancel;
 use machine::processes::huge_page_bytes;
 use machine::programs;
 
-use super::DiskError;
+use super::error::DiskError;
 use crate::programs::group::Group;
 use crate::read::Pages;
 

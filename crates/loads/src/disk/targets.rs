@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::DiskError;
+use super::error::DiskError;
 use super::job::Room;
 use super::safety::{self, Access, Found, Permission, Permit, SafetyError};
 

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use flow::cancel::Cancel;
 
+use super::error::DiskError;
 use super::job::Room;
 use super::load::Load;
 use super::places::{self, UserJob};
+use super::process;
 use super::safety::{Access, Permission, SafetyError};
 use super::targets::{OwnFolder, Targets, check_room, fio_name, length_of};
-use super::{DiskError, process};
 use crate::read::Pages;
 use experiment::plan::Plan;
 use experiment::record::Cell;

@@ -25,8 +25,8 @@ use flow::ring::Block;
 use rustix::io::Errno;
 use serde_json::Value;
 
-use super::TapeBenchError;
 use super::counters::{Counters, StatusFile};
+use super::error::TapeBenchError;
 use super::found::{First, behind_data, read_first};
 use super::label::Label;
 use super::options::{Begin, MediumChanger, Occupied};

@@ -2,7 +2,7 @@
 
 use device::tape::{BlockMode, Filemark, Place, Tape, TapeError, TapeRead};
 
-use super::TapeBenchError;
+use super::error::TapeBenchError;
 use super::label::{LABEL_BYTES, Label};
 
 /// What a file begins with.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::TapeBenchError;
+use super::error::TapeBenchError;
 
 /// Where runs are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

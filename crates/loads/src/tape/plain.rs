@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use storage::layers::Storage;
 use tree::Identity;
 
-use super::TapeBenchError;
+use super::error::TapeBenchError;
 use super::options::Occupied;
 use super::transfer::{Medium, Taken};
 use experiment::environment;

@@ -22,8 +22,8 @@ use flow::run::{StageKind, StageReport};
 use flow::sink::{Sink, WriteError, WriteOptions, write_all};
 use tree::Identity;
 
-use super::TapeBenchError;
 use super::checksum::Checksum;
+use super::error::TapeBenchError;
 use super::job::TapeJob;
 use crate::framing::{Follows, Framer, Framing};
 use crate::payload::tree::{Content, Tree, TreeOptions};

@@ -25,7 +25,7 @@ use flow::monitor::Counter;
 use flow::ring::Piece;
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::BackupError;
+use super::error::BackupError;
 use super::groups::{Content, in_archive};
 use super::parts::{Part, Parts};
 use super::placed::Job;

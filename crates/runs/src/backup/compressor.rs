@@ -9,7 +9,7 @@ use flow::ring::{Consumer, Producer};
 use flow::turnstile::Turnstile;
 use tapeset::{Chunks, Segments};
 
-use super::BackupError;
+use super::error::BackupError;
 use super::groups::in_archive;
 
 /// What the threads of the stage share.

@@ -23,7 +23,7 @@ use flow::cancel::Cancel;
 use flow::ring::{Block, Consumer};
 use flow::turnstile::Turnstile;
 
-use super::BackupError;
+use super::error::BackupError;
 use super::groups::{Content, Finding, Group, Groups, in_archive};
 use crate::spool::Spool;
 

@@ -13,8 +13,8 @@ use flow::account::Account;
 use flow::ring::Producer;
 use tapeset::Chunks;
 
-use super::BackupError;
 use super::compressor::put;
+use super::error::BackupError;
 use super::hasher::Gathered;
 use crate::spool::Spool;
 

@@ -17,9 +17,9 @@ use flow::account::{Account, Stage};
 use flow::monitor::Counter;
 use flow::ring::Reservation;
 
-use super::BackupError;
 use super::cached::Cached;
 use super::draft::{Content, Draft, fill_content, fill_direct};
+use super::error::BackupError;
 use super::groups::{Findings, in_archive};
 use super::reader::{Shared, tell_warnings};
 use crate::past_cache::choose_direct;

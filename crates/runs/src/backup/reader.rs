@@ -27,8 +27,8 @@ use tree::{
     Capture, CaptureError, Capturer, Entry, HardLinks, Item, LeaseWait, Link, Skip, SparseMap,
 };
 
-use super::BackupError;
 use super::draft::{Content, Draft, fill_content};
+use super::error::BackupError;
 use super::groups::{Finding, Findings, Group, Groups, in_archive};
 use super::hasher::Hasher;
 use super::pace::{Pace, SleepMeter, Spent};

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use archive::index::Section;
 use device::source::Source;
 
-use super::BackupError;
+use super::error::BackupError;
 use catalogue::IndexFile;
 
 /// What to do when the new archive has far less than the one that it replaces.

@@ -24,13 +24,15 @@ use tapeset::{Chunks, Segments, TapeSetError};
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
 use super::descriptors::InHand;
+use super::error::BackupError;
 use super::groups::Groups;
 use super::hasher::{Gathered, Hasher};
+use super::options::{BackupOptions, Refill};
 use super::pace::Pace;
 use super::placed;
 use super::reader::{self, Batch, Reader};
 use super::sizes::RingSizes;
-use super::{ArchiveSize, BackupError, BackupOptions, Refill, compressor, index};
+use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
 
 /// Objects of a batch where readers wait for the disk.

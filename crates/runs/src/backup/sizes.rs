@@ -3,7 +3,8 @@
 use archive::chunk::Compression;
 use flow::ring::RingOptions;
 
-use super::{BackupError, BackupOptions};
+use super::error::BackupError;
+use super::options::BackupOptions;
 
 /// Sizes of the rings, checked.
 #[derive(Clone, Copy, Debug)]

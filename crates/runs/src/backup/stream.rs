@@ -20,9 +20,9 @@ use flow::in_flight::{Failure, InFlight, Transfer};
 use flow::monitor::Counter;
 use flow::ring::{Piece, Reuse};
 
-use super::BackupError;
 use super::cached::{Cached, NotCopied};
 use super::draft::{Draft, padded};
+use super::error::BackupError;
 use super::groups::{Content, Findings, Group, in_archive};
 use super::parts::Parts;
 use super::reader::Reader;

@@ -10,7 +10,7 @@
 use archive::chunk::{Coding, is_as_written};
 use archive::stream::StoredOffset;
 
-use super::TableState;
+use super::table_watch::TableState;
 
 /// What is known of the outside of a compressed archive.
 #[derive(Clone, Copy, Debug, Default)]

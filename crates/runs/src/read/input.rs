@@ -10,8 +10,8 @@ use flow::monitor::{Monitor, Pause};
 use flow::run::Endpoint;
 use tapeset::{Need, OpenTape};
 
-use super::ReadFailure;
 use super::excerpt::{self, Chunks};
+use super::failure::ReadFailure;
 use crate::origin::Origin;
 
 /// Whether an index must follow an archive that does not say so itself.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base::interruptible::{openat, openat2};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
-use super::{Elsewhere, VerifyReport};
+use super::findings::{Elsewhere, VerifyReport};
 
 /// Of so many members compared, all but one are missing.
 const NEXT_TO_NOTHING: u64 = 10;

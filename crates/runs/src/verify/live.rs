@@ -13,8 +13,9 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use twox_hash::XxHash3_64;
 
+use super::error::VerifyError;
+use super::findings::VerifyReport;
 use super::workers::Workers;
-use super::{VerifyError, VerifyReport};
 use crate::read::placement::Placement;
 use crate::warnings::Warnings;
 

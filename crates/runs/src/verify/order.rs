@@ -15,9 +15,12 @@ use flow::budget::Loan;
 use flow::cancel::Stopped;
 use flow::monitor::Harm;
 
+use super::blocks::report_blocks;
+use super::error::VerifyError;
+pub(crate) use super::findings::IndexFromEnd;
+use super::findings::VerifyReport;
 use super::seen::{Seen, SeenReader};
 use super::workers::{Candidate, Job, Large, Object, Workers, remember};
-use super::{VerifyError, VerifyReport, report_blocks};
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{IndexFault, LateCheck, is_trailer, read_trailer, section_of};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
@@ -32,15 +35,6 @@ const SMALL_BYTES_MAX: u64 = 256 << 10;
 const AHEAD_MAX: usize = 64;
 const BATCH_OBJECTS_MAX: usize = 64;
 const BATCH_BYTES_MAX: u64 = 512 << 10;
-
-/// Whether the index of a file must have been found from its end too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IndexFromEnd {
-    /// One archive with its index and nothing else.
-    Expected,
-    /// There is none, or something in front of or behind it.
-    NotExpected,
-}
 
 /// Goes through the archive and gathers the report.
 pub(crate) struct Verifier<'a> {

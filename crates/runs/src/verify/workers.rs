@@ -25,12 +25,12 @@ use flow::run::StageKind;
 use flow::turnstile::Turnstile;
 use tree::{Accounts, CompareOptions, LiveTree};
 
+use super::error::VerifyError;
 use super::large::{Finished, LargeFile};
+use super::lists::{Bounded, Differing, LISTED_BYTES_MAX, LISTED_MAX, Problem, Textual};
 use super::live::LiveFile;
+use super::options::VerifyOptions;
 use super::seen::{Seen, SeenMembers};
-use super::{
-    Bounded, Differing, LISTED_BYTES_MAX, LISTED_MAX, Problem, Textual, VerifyError, VerifyOptions,
-};
 use crate::read::{MEMBERS_BYTES_MAX, Slice};
 use crate::warnings::Warnings;
 

@@ -17,17 +17,19 @@
 //!
 //! Not here: the time, which is [`DiskModel`](model::disk::DiskModel)'s.
 
+use rustix::fd::AsRawFd;
+use std::os::fd::AsFd;
+use std::os::linux::fs::MetadataExt;
+use std::os::unix::fs::FileExt;
 mod backing;
 mod files;
 mod loop_device;
+mod names;
 mod queue;
 mod status;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::linux::fs::MetadataExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -48,12 +50,9 @@ use super::folder::Folder;
 use super::{MountAs, MountError};
 use files::DiskFiles;
 use model::disk::DiskParameters;
+use names::be_a_device;
+pub use names::{CACHED_NAME, DISK_NAME};
 use queue::{PROBE, Queue};
-
-/// Name of the file whose calls are requests.
-pub const DISK_NAME: &str = "disk";
-/// Name of the file that goes through the page cache.
-pub const CACHED_NAME: &str = "cached";
 
 /// Whether there is a loop device over the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,15 +335,6 @@ fn wait_until_gone(number: &str) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-}
-
-/// Makes this thread and those that it starts serve as a device does: at once, and without waiting
-/// for memory that only they can free. Without the privileges it does without.
-fn be_a_device() {
-    super::serve_at_once();
-    // They write what the kernel gets rid of when it is short of memory (prctl(2),
-    // PR_SET_IO_FLUSHER). A tape is not mounted.
-    let _ = rustix::process::configure_io_flusher_behavior(true);
 }
 
 #[cfg(test)]

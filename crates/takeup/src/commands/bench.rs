@@ -26,7 +26,8 @@ use storage::settings::GuardError;
 
 use crate::failure::Failure;
 use crate::outcome::{Outcome, to_standard_output};
-use crate::terminal::{colour, to_standard_error};
+use crate::standard_error::to_standard_error;
+use crate::terminal::colour;
 use options::ExperimentArgs;
 
 pub use options::{Form, NamedRate, finish};

@@ -38,11 +38,13 @@ use self::guard::Guard;
 use self::job::{JobArgs, Made, Wanted};
 use self::subject::Subject;
 use super::watch::{say_cut, watched};
-use crate::failure::{FAILED, Failure};
+use crate::exit_code::FAILED;
+use crate::failure::Failure;
 use crate::outcome::to_standard_output;
 use crate::output_file::OutputFile;
 use crate::quantity::{Size, Span};
-use crate::terminal::{colour, to_standard_error};
+use crate::standard_error::to_standard_error;
+use crate::terminal::colour;
 
 /// Record what a process really does to its files
 ///

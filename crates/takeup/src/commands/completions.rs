@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::Shell;
 
 use crate::outcome::to_standard_output;
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 
 /// Print the completions of a shell
 #[derive(Args, Debug)]

@@ -23,10 +23,12 @@ use pipeline::{Look, Sampler, joined, line};
 use serde_json::{Value, json};
 
 use self::live::Live;
-use crate::failure::{FAILED, Failure};
+use crate::exit_code::FAILED;
+use crate::failure::Failure;
 use crate::outcome::{WARNED, to_standard_output};
 use crate::quantity::Span;
-use crate::terminal::{colour, to_standard_error};
+use crate::standard_error::to_standard_error;
+use crate::terminal::colour;
 
 /// Say which stage of a pipeline holds it back, and what would help
 ///

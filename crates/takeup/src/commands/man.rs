@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 
 /// Write the manual pages into a folder
 #[derive(Args, Debug)]

@@ -28,7 +28,7 @@ use storage::stack::{Place, Stack};
 use crate::failure::Failure;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 use crate::virtual_drive::VirtualDrive;
 
 /// Say what a tape drive or the storage below a path is, how it is set, and what stands out

@@ -18,8 +18,9 @@ use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
 use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, print_with, summarise};
 use crate::recording::RecordArgs;
+use crate::standard_error::to_standard_error;
 use crate::tape_source::{self, TapeSourceArgs};
-use crate::terminal::{Terminal, to_standard_error};
+use crate::terminal::Terminal;
 
 /// Write what is in an archive into a directory
 ///

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::outcome::to_standard_output;
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 
 /// Everybody who finds something.
 const ROOMS: &[&Room] = &[

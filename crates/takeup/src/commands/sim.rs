@@ -24,11 +24,12 @@ use sim::tape::{
 
 use super::plan::Setting;
 use crate::calibration::FromRuns;
-use crate::failure::{FAILED, Failure, with_causes};
+use crate::exit_code::FAILED;
+use crate::failure::{Failure, with_causes};
 use crate::interrupt::listen;
 use crate::outcome::to_standard_output;
 use crate::quantity::Size;
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 use base::escape::escape;
 use base::format::size;
 use report::table::Colour;

@@ -96,7 +96,7 @@ fn recovered() -> Result<usize, Failure> {
         .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))?;
     if count > 0 {
         let settings = base::format::counted(count as u64, "setting", "settings");
-        crate::terminal::to_standard_error(&format!(
+        crate::standard_error::to_standard_error(&format!(
             "takeup: {settings} that a killed experiment had left put back\n"
         ));
     }
@@ -131,7 +131,7 @@ fn put_back_overdue() -> Result<Reverted, Failure> {
     let reverted = changes(&ThisMachine)?.put_back_overdue().map_err(|error| failure(&error))?;
     let told = show::reverted_words(&reverted, 0);
     let lines: String = told.lines().map(|line| format!("takeup: {line}\n")).collect();
-    crate::terminal::to_standard_error(&format!(
+    crate::standard_error::to_standard_error(&format!(
         "takeup: its time is over and nobody had confirmed it:\n{lines}"
     ));
     Ok(reverted)

@@ -29,7 +29,8 @@ use screen::lines::Lines;
 
 use crate::failure::{Failure, with_causes};
 use crate::outcome::to_standard_output;
-use crate::terminal::{colour, to_standard_error};
+use crate::standard_error::to_standard_error;
+use crate::terminal::colour;
 use base::escape::{Printable, escape, escape_path};
 use base::format::counted;
 use report::table::Colour;

@@ -1,13 +1,15 @@
 //! What clap has to say of what was typed, in our own form.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::process::ExitCode;
 
 use base::escape::escape_controls;
 use base::names::meant;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::{FAILED, Failure, with_causes};
+use super::super::exit_code::FAILED;
+use super::{Failure, with_causes};
 
 /// Prints what clap has to say: help to standard output, misuse in our own form.
 pub fn usage(mut error: clap::Error) -> ExitCode {
@@ -16,7 +18,7 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
         return match printed {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let why = format!("write standard output: {}", with_causes(&error));
-                crate::terminal::to_standard_error(&Failure::of(why, None).to_text());
+                crate::standard_error::to_standard_error(&Failure::of(why, None).to_text());
                 ExitCode::from(FAILED)
             }
             // A reader that has seen enough is no reason to fail a request for help.
@@ -24,7 +26,7 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
         };
     }
     if let Some(failure) = below_zero(&error, std::env::args().skip(1)) {
-        crate::terminal::to_standard_error(&failure.to_text());
+        crate::standard_error::to_standard_error(&failure.to_text());
         return ExitCode::from(FAILED);
     }
     take_back_far_fetched(&mut error);
@@ -36,7 +38,7 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
         // No arguments at all: the help.
         None => text,
     };
-    crate::terminal::to_standard_error(&text);
+    crate::standard_error::to_standard_error(&text);
     ExitCode::from(FAILED)
 }
 

@@ -13,10 +13,10 @@ use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
 use flow::cancel::Cancel;
 
-use super::TapeOrigin;
 use super::beginning::{self, Beginning, Search};
 use super::blocks::{BlockReader, Identity, Totals};
 use super::failure::TapeReadFailure;
+use super::origin::TapeOrigin;
 use super::walk::{SetHere, Walk};
 use crate::change::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
 

@@ -8,10 +8,10 @@
 use archive::chunk::Compression;
 use archive::label::{Label, LabelKind, hex};
 
-use super::SetChoice;
 use super::drive::{Brought, LoadedDrive, Wanted, Which};
 use super::failure::TapeReadFailure;
 use super::index_segment::{Following, TapeIndex, read_index};
+use super::origin::SetChoice;
 use super::walk::{LabelledFile, SetHere, Walk};
 
 /// Volumes that are asked for in search of an index.

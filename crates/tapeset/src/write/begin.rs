@@ -21,34 +21,12 @@ use flow::monitor::{Monitor, Pause};
 use super::TapeDestination;
 use super::end::{Medium, behind_the_last_set};
 use super::error::TapeSetError;
-use super::sink::SetPlan;
+use super::plan::SetPlan;
+pub(super) use super::unfit::{Numbers, Unfit, UsedMedium};
 use super::volume::Volume;
 use crate::block::{FIRST_BUFFER_BYTES, read_any};
 use crate::change::Refused;
 use crate::options::BlockLayout;
-
-/// Why a medium is not written to.
-pub(super) enum Unfit {
-    /// Another one may be better.
-    Refused(Refused),
-    /// No other one will help.
-    Failed(TapeSetError),
-}
-
-impl From<TapeError> for Unfit {
-    /// A medium that cannot be looked at may be the medium's fault.
-    fn from(error: TapeError) -> Unfit {
-        Unfit::Failed(error.into())
-    }
-}
-
-/// A medium that the running set has come to already.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UsedMedium {
-    pub(super) medium: [u8; 16],
-    /// Number of the volume; `None` when there was no room for any of the set.
-    pub(super) volume: Option<u32>,
-}
 
 /// What the beginning of a medium says.
 pub(super) enum First {
@@ -81,28 +59,6 @@ pub(super) enum Behind {
     Filemark,
     /// At the end of the data.
     EndOfData,
-}
-
-/// Whether the drive tells where it is. Asked before the medium is looked at: later on a question
-/// without an answer is a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Numbers {
-    Told,
-    Unknown,
-}
-
-impl Numbers {
-    fn of(tape: &mut Tape) -> Numbers {
-        if tape.position().is_ok() { Numbers::Told } else { Numbers::Unknown }
-    }
-
-    /// Number of the next object.
-    pub(super) fn ask(self, tape: &mut Tape) -> Result<Option<u64>, TapeError> {
-        match self {
-            Numbers::Told => tape.position().map(Some),
-            Numbers::Unknown => Ok(None),
-        }
-    }
 }
 
 /// Opens the drive and makes the medium in it ready to take the next block. `monitor` hears what it

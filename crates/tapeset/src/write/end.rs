@@ -7,8 +7,9 @@
 use archive::label::Label;
 use device::tape::{Filemark, Place, Tape, TapeError, TapeRead};
 
-use super::begin::{Behind, First, Numbers, Unfit, look};
+use super::begin::{Behind, First, look};
 use super::error::TapeSetError;
+use super::unfit::{Numbers, Unfit};
 use super::volume::Volume;
 use crate::block::FIRST_BUFFER_BYTES;
 use crate::change::Refused;

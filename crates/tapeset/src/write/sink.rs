@@ -15,7 +15,6 @@ use archive::label::{Continuation, HostName, Label, LabelKind};
 use archive::stream::StoredOffset;
 use base::failures::lock;
 use device::tape::{DriveCompression, Filemark, TapeWrite};
-use device::target::Existing;
 use flow::account::{Account, State};
 use flow::monitor::{Level, Monitor, Notice, Pause};
 use flow::restart::Restart;
@@ -24,10 +23,12 @@ use flow::sink::Sink;
 use model::tape::generation::Generation;
 
 use super::TapeDestination;
-use super::begin::{Unfit, UsedMedium, open_volume};
+use super::begin::open_volume;
 use super::error::{Safe, TapeSetError};
 use super::members::MemberTracker;
+pub use super::plan::SetPlan;
 use super::report::TapeReport;
+use super::unfit::{Unfit, UsedMedium};
 use super::volume::Volume;
 use crate::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumePurpose, VolumeRequest};
 use crate::options::{self, Compressed, DrivePace, segment_bytes};
@@ -57,17 +58,6 @@ pub struct TapeSink<'a> {
     /// The drive has reported an error: what was not known to be on the medium before may be lost.
     is_in_doubt: bool,
     report: TapeReport,
-}
-
-/// What a set is to be like.
-#[derive(Clone, Copy, Debug)]
-pub struct SetPlan {
-    /// Bytes of every block.
-    pub block_bytes: usize,
-    /// Compression of the data.
-    pub compression: Compression,
-    /// Whether what the first medium holds may be written over.
-    pub existing: Existing,
 }
 
 /// The part of a segment that is being written.

@@ -6,7 +6,7 @@ use device::tape::raw::Statistics;
 use device::tape::{Filemark, Tape, TapeError, TapeWrite};
 use rustix::io::Errno;
 
-use super::begin::Numbers;
+use super::unfit::Numbers;
 
 /// An open volume.
 pub(super) struct Volume {

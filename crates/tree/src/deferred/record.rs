@@ -13,7 +13,7 @@
 
 use archive::member::Timestamp;
 
-use super::Made;
+use super::made::Made;
 use crate::folder::Inheritance;
 use crate::metadata::{ArchivedOwner, Extra, Metadata};
 

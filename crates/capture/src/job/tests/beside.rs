@@ -1,6 +1,7 @@
 //! Sections of one file, beside and behind each other.
 
 use super::*;
+use crate::operation::SyncCall;
 
 /// fio repeats the syncs of a deep ring as often as it likes (3.33); one at a time each request has
 /// one.

@@ -7,6 +7,7 @@ use base::format::{counted, rate};
 use base::rounding::Rounding;
 
 use super::super::tape::Drive;
+pub use super::super::told::between;
 use super::super::{
     Basis, CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules, tape,
 };
@@ -302,11 +303,6 @@ fn fixed_time(value: f64, known: Interval, times: f64) -> String {
 pub fn rate_within(value: f64, known: Interval) -> String {
     let digits = Rounding::within(known.low, known.high);
     format!("{}{}", digits.rate(value), between(known, |rate| digits.rate_digits(rate)))
-}
-
-/// ` (110 us to 140 us)`
-pub fn between(interval: Interval, shown: impl Fn(f64) -> String) -> String {
-    format!(" ({} to {})", shown(interval.low), shown(interval.high))
 }
 
 #[cfg(test)]

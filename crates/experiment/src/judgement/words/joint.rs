@@ -4,9 +4,9 @@
 use base::finding::{Certainty, Finding, Unit};
 
 use super::super::effects::At;
+use super::super::told::told_ratio;
 use super::super::verdict::the_same;
 use super::super::{Effect, Judgement, Options, Sentence, Subject, Verdict, rules};
-use super::told_ratio;
 use crate::quantities::title;
 use crate::record::{Cell, Factor, Level, Role, shown_cell};
 use statistics::blocks::Contrast;

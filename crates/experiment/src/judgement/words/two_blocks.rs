@@ -6,9 +6,9 @@
 
 use base::finding::{Certainty, Finding, Unit};
 
+use super::super::told::told_ratio;
 use super::super::verdict::the_same;
 use super::super::{Effect, Judgement, Options, Sentence, Subject, Verdict, rules};
-use super::told_ratio;
 use crate::quantities::title;
 
 const READS: &str = "read_block_bytes";

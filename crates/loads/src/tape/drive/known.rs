@@ -8,7 +8,7 @@ use model::tape::generation::Generation;
 use model::tape::parameters::TapeParameters;
 use serde_json::Value;
 
-use super::super::TapeBenchError;
+use super::super::error::TapeBenchError;
 use super::super::job::TapeJob;
 use super::MeasuredDrive;
 use crate::payload::Data;

@@ -147,8 +147,8 @@ fn broken(error: &io::Error) -> Errno {
 impl Files for DiskFiles {
     type File = File;
     const NAMES: &'static [(File, &'static str)] = &[
-        (File::Disk, super::DISK_NAME),
-        (File::Cached, super::CACHED_NAME),
+        (File::Disk, super::names::DISK_NAME),
+        (File::Cached, super::names::CACHED_NAME),
         (File::Status, "status"),
     ];
 

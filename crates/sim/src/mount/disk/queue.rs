@@ -388,7 +388,7 @@ impl Shared {
 
     /// A timer's life.
     fn answer_in_time(&self) {
-        super::be_a_device();
+        super::names::be_a_device();
         // The kernel otherwise adds up to 50 us to a sleep (prctl(2), PR_SET_TIMERSLACK).
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();

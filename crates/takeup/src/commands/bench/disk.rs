@@ -279,7 +279,7 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
 fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
     let shown = |path: &Path| escape_path(path);
     let say = |text: String| {
-        crate::terminal::to_standard_error(&format!("takeup: job {}: {text}\n", shown(file)));
+        crate::standard_error::to_standard_error(&format!("takeup: job {}: {text}\n", shown(file)));
     };
     if let (Some(other), Some(path)) = (job.replaced(), path) {
         say(format!("works on {}, not on {}", shown(path), shown(other)));

@@ -8,7 +8,7 @@ use experiment::record::{Factor, RunRecord, Value, shown_cell};
 use experiment::run::Observer;
 
 use super::options::ExperimentArgs;
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 
 /// A live line on a terminal, a line for each run where that was asked for.
 pub struct Progress<'a> {

@@ -122,7 +122,7 @@ pub fn run(tracefs: Option<&Path>) -> ExitCode {
     // No signal of a terminal is for it.
     let _ = rustix::process::setsid();
     if rustix::io::write(rustix::stdio::stdout(), &[READY]).is_err() {
-        return ExitCode::from(crate::failure::FAILED);
+        return ExitCode::from(crate::exit_code::FAILED);
     }
     let mut left = Vec::new();
     for line in BufReader::new(std::io::stdin()).split(b'\n') {
@@ -146,5 +146,5 @@ pub fn run(tracefs: Option<&Path>) -> ExitCode {
         }
         std::thread::sleep(STEP);
     }
-    ExitCode::from(crate::failure::FAILED)
+    ExitCode::from(crate::exit_code::FAILED)
 }

@@ -8,7 +8,7 @@ use base::format::{duration, percent};
 use loads::programs::Output;
 use pipeline::Sampler;
 
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 
 /// Between two lines.
 const EVERY: Duration = Duration::from_secs(1);

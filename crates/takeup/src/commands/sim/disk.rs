@@ -20,7 +20,7 @@ use crate::calibration::disk::DiskFromRuns;
 use crate::failure::Failure;
 use crate::outcome::to_standard_output;
 use crate::quantity::{Rate, Size, seconds};
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 
 /// Mount a virtual disk; ends when it is unmounted or interrupted
 ///

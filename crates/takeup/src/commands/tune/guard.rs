@@ -24,7 +24,8 @@ use machine::processes::Process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use storage::settings::changes::{Change, ChangeError, Changes, Reverted, ThisMachine, remembered};
 
-use crate::failure::{FAILED, Failure};
+use crate::exit_code::FAILED;
+use crate::failure::Failure;
 
 /// Wait for the end of a trial (started by `takeup tune set --for`)
 #[derive(Args, Debug)]

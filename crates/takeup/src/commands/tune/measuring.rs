@@ -17,7 +17,7 @@ use flow::cancel::Cancel;
 
 use crate::commands::bench::progress::Progress;
 use crate::failure::Failure;
-use crate::terminal::to_standard_error;
+use crate::standard_error::to_standard_error;
 
 pub use ending::{MeasureArgs, Recommended};
 

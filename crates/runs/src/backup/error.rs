@@ -1,0 +1,129 @@
+//! Why a backup fails.
+
+use crate::backup::ArchiveSize;
+use archive::chunk::seek_table::SeekTableError;
+use archive::chunk::{ChunkError, CompressionError};
+use archive::index::IndexError;
+use device::target::TargetError;
+use flow::cancel::Stopped;
+use flow::crew::StageFailure;
+use flow::sink::WriteError;
+use std::fmt;
+use std::io;
+use tapeset::{Safe, TapeSetError};
+use tree::ScanError;
+
+/// Why a backup did not come to its end. Nothing of it is under the target's name then.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// A source is not there, or a glob is none.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// The target cannot be opened or completed.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The target would replace what is backed up.
+    #[error("{target} is also the source")]
+    TargetIsSource {
+        /// The target.
+        target: String,
+    },
+    /// The new archive has far less than the one that it would replace.
+    #[error(
+        "{target} has {} members in {} bytes, and the new archive only {} in {}",
+        before.members, before.bytes, now.members, now.bytes
+    )]
+    FarLess {
+        /// The target.
+        target: String,
+        /// What is there.
+        before: ArchiveSize,
+        /// What would take its place.
+        now: ArchiveSize,
+    },
+    /// The target does not take more data.
+    #[error("cannot write to {target}")]
+    Write {
+        /// The target.
+        target: String,
+        /// Why.
+        source: WriteError,
+    },
+    /// Sizes of block and ring do not fit each other.
+    #[error("a ring of {ring_bytes} bytes is too small for blocks of {block_bytes} bytes")]
+    RingTooSmall {
+        /// Asked for.
+        ring_bytes: usize,
+        /// Bytes of one block, or of one chunk of compression.
+        block_bytes: usize,
+    },
+    /// A block size that is no multiple of 512.
+    #[error("a block size of {block_bytes} bytes is not a multiple of 512")]
+    BlockSize {
+        /// Asked for.
+        block_bytes: usize,
+    },
+    /// The memory of a ring cannot be had.
+    #[error("cannot allocate the ring")]
+    Ring(#[source] io::Error),
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
+    /// The back end for bulk input and output fails.
+    #[error("bulk input fails")]
+    Engine(#[source] io::Error),
+    /// The temporary file of the index fails.
+    #[error("cannot keep the index in a temporary file")]
+    Spool(#[source] io::Error),
+    /// The index cannot be written.
+    #[error("cannot write the index")]
+    Index(#[source] IndexError),
+    /// The seek table cannot be written.
+    #[error("cannot write the seek table")]
+    SeekTable(#[source] SeekTableError),
+    /// The compression is not one we have.
+    #[error(transparent)]
+    Compression(CompressionError),
+    /// A chunk cannot be compressed.
+    #[error("cannot compress")]
+    Compress(#[source] ChunkError),
+    /// The set cannot be written to tape.
+    #[error(transparent)]
+    Tape(#[from] TapeSetError),
+    /// A set on tape did not come to its end. Part of it is there.
+    #[error(transparent)]
+    Unfinished(Box<Unfinished>),
+    /// Files were left out because this process could not open any more.
+    #[error(transparent)]
+    Shortage(#[from] base::interruptible::Shortage),
+    /// The run was stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl flow::crew::Failure for BackupError {
+    fn is_echo(&self) -> bool {
+        matches!(self, BackupError::Stopped(_))
+    }
+}
+
+/// A set on tape that did not come to its end.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// Why.
+    pub error: BackupError,
+    /// What is on the media.
+    pub safe: Safe,
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(formatter)
+    }
+}
+
+impl std::error::Error for Unfinished {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}

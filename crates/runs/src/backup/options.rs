@@ -1,0 +1,82 @@
+//! What a backup is asked to do.
+
+use crate::backup::Shrinking;
+use crate::destination::Destination;
+use archive::chunk::Compression;
+use device::target::{Existing, FileMode};
+use flow::backend::Engine;
+use std::path::PathBuf;
+use tree::{Attributes, FileSystems};
+
+/// What to back up, where to, and how.
+#[derive(Clone, Debug)]
+pub struct BackupOptions {
+    /// Files and directories.
+    pub sources: Vec<PathBuf>,
+    /// Where the archive goes.
+    pub target: Destination,
+    /// What to do with a target that exists, or with what the first medium holds.
+    pub existing: Existing,
+    /// What to do when that is an archive in a file, and the new one has far less.
+    pub shrinking: Shrinking,
+    /// Permissions of a target that is a file.
+    pub mode: FileMode,
+    /// Compression of the archive.
+    pub compression: Compression,
+    /// Threads that compress; by default one for each core.
+    pub compress_threads: Option<usize>,
+    /// Threads that read small files; by default as many as keep a disk busy.
+    pub read_threads: Option<usize>,
+    /// Bytes of one write to the target; a multiple of 512.
+    pub block_bytes: usize,
+    /// Memory of the rings together.
+    pub ring_bytes: usize,
+    /// Share of the ring that must be full before the writer starts.
+    pub start_fill_percent: u8,
+    /// When the writer starts again after the ring ran empty.
+    pub refill: Refill,
+    /// Globs of what is left out.
+    pub excludes: Vec<String>,
+    /// Whether to enter other file systems.
+    pub file_systems: FileSystems,
+    /// Whether extended attributes and ACLs are archived.
+    pub attributes: Attributes,
+    /// Back end of bulk input and output.
+    pub engine: Engine,
+    /// Limit on the rate to the target.
+    pub rate_limit_bytes_per_second: Option<u64>,
+}
+
+/// When a writer that found the ring empty starts again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refill {
+    /// At the fill at which it started.
+    AsAtTheStart,
+    /// As suits the target: a tape drive with a source too slow for it gets a full ring, everything
+    /// else what there is.
+    AsTheTargetNeeds,
+}
+
+impl Default for BackupOptions {
+    fn default() -> BackupOptions {
+        BackupOptions {
+            sources: Vec::new(),
+            target: "-".into(),
+            existing: Existing::Keep,
+            shrinking: Shrinking::Refuse,
+            mode: FileMode::Usual,
+            compression: Compression::None,
+            compress_threads: None,
+            read_threads: None,
+            block_bytes: 1 << 20,
+            ring_bytes: 64 << 20,
+            start_fill_percent: 0,
+            refill: Refill::AsAtTheStart,
+            excludes: Vec::new(),
+            file_systems: FileSystems::All,
+            attributes: Attributes::Read,
+            engine: Engine::Auto,
+            rate_limit_bytes_per_second: None,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Why a verification fails.
+
+use crate::read::ReadFailure;
+use flow::cancel::Stopped;
+use flow::crew::{Failure, StageFailure};
+use std::path::PathBuf;
+
+/// Why an archive could not be verified to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The archive cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadFailure),
+    /// The directory to compare with cannot be opened.
+    #[error("cannot open {}", path.display())]
+    Against {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The temporary file for what was found fails.
+    #[error("cannot keep what was found in a temporary file")]
+    Spool(#[source] std::io::Error),
+    /// A stage cannot be started, or broke down.
+    #[error(transparent)]
+    Stage(#[from] StageFailure),
+    /// Files were left out because this process could not open any more.
+    #[error(transparent)]
+    Shortage(#[from] base::interruptible::Shortage),
+    /// The run was stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl Failure for VerifyError {
+    fn is_echo(&self) -> bool {
+        match self {
+            VerifyError::Read(failure) => failure.is_echo(),
+            error => matches!(error, VerifyError::Stopped(_)),
+        }
+    }
+}

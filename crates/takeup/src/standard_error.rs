@@ -1,0 +1,18 @@
+//! Text for standard error.
+
+use base::escape::Printable;
+use std::io::Write;
+
+/// Back to the start of the line, and clear to its end.
+pub(super) const CLEAR: &str = "\r\x1b[K";
+
+/// Writes to standard error, without anything that a terminal would obey but a live line that is
+/// cleared first. Does not care whether anybody reads it.
+pub fn to_standard_error(text: &str) {
+    let (clear, text) = match text.strip_prefix(CLEAR) {
+        Some(rest) => (CLEAR, rest),
+        None => ("", text),
+    };
+    let text = Printable::of(text.as_bytes());
+    let _ = std::io::stderr().lock().write_all(&[clear.as_bytes(), text.as_bytes()].concat());
+}

@@ -1,0 +1,83 @@
+//! Where sets are read from, and which.
+
+use crate::change::VolumeChanger;
+use device::tape::drive::TapeDrive;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// The tape that an archive is read from.
+#[derive(Clone)]
+pub struct TapeOrigin {
+    /// The drive.
+    pub drive: Arc<dyn TapeDrive>,
+    /// Which set, on a tape of ours.
+    pub set: SetChoice,
+    /// Number of a file of the tape, from 0, that is read as it is, whoever wrote it.
+    pub file_number: Option<u32>,
+    /// Numbers of volumes that are not to be had: nobody is asked for them, and what is on them is
+    /// missing.
+    pub without_volumes: Vec<u32>,
+    /// Who is asked for other volumes.
+    pub changer: Arc<Mutex<dyn VolumeChanger>>,
+}
+
+impl fmt::Debug for TapeOrigin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TapeOrigin")
+            .field("drive", &self.drive.name())
+            .field("set", &self.set)
+            .field("file_number", &self.file_number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which set of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SetChoice {
+    /// The newest.
+    #[default]
+    Last,
+    /// By its number on the volume, from 1 for the oldest.
+    Number(u32),
+    /// By the beginning of its id.
+    Id(String),
+}
+
+/// What reading a tape has come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TapeReading {
+    /// Name of the drive.
+    pub device: String,
+    /// Id of the set, of a tape of ours.
+    pub set: Option<String>,
+    /// Number of the file, of another tape or when it was asked for.
+    pub file_number: Option<u32>,
+    /// Bytes of a full block; 0 when unknown.
+    pub block_bytes: u64,
+    /// Blocks that were read, labels and indexes included.
+    pub blocks: u64,
+    /// Bytes of these blocks.
+    pub bytes: u64,
+    /// Blocks that cannot be read.
+    pub lost_blocks: u64,
+    /// Reads that failed at first.
+    pub retries: u64,
+    /// How often the ring was full, so that the drive had to stop.
+    pub stops: u64,
+    /// Volumes of the set that were read from, in order.
+    pub volumes: Vec<u32>,
+    /// Changes of volume.
+    pub changes: u32,
+    /// Time in reads, as the kernel counts it for this drive.
+    pub read_seconds: Option<f64>,
+    /// Time until the first byte could be asked for: the tape is wound, and labels and the index
+    /// are read.
+    pub ready_seconds: f64,
+    /// Part of that for reading; the rest is winding.
+    pub label_seconds: f64,
+    /// Time of winding after that.
+    pub winding_seconds: f64,
+    /// Time for changes of volume.
+    pub change_seconds: f64,
+}
