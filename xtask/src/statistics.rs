@@ -1,8 +1,8 @@
 //! `cargo xtask statistics`: what the program's sentences used to claim and what they claim now,
 //! one table of all rows.
 //!
-//! The experiments whose truth is known are those of `crates/experiment/tests/truth` and `coverage`.
-//! Their tests print a line for each number that belongs to a row; here they are run, gathered and
+//! The experiments whose truth is known are those of `crates/experiment/tests/truth` and of
+//! `crates/statistics/tests/coverage.rs`. Their tests print a line for each number that belongs to a row; here they are run, gathered and
 //! printed under what was found before. A row of which nothing was measured is a failure.
 
 use std::collections::BTreeMap;
@@ -172,7 +172,9 @@ fn tests(long: bool) -> anyhow::Result<String> {
         "test",
         "--quiet",
         "--package",
-        "bench",
+        "experiment",
+        "--package",
+        "statistics",
         "--test",
         "truth",
         "--test",

@@ -1,7 +1,7 @@
 //! What measuring costs a run: the same reads with latencies, series and counters, and with nothing
 //! but a count of bytes, in turns.
 //!
-//! `cargo run --release -p experiment --example measuring_cost -- [FILE [ROUNDS]]`. From the page cache,
+//! `cargo run --release -p loads --example measuring_cost -- [FILE [ROUNDS]]`. From the page cache,
 //! where a block is there at once and every look at the clock counts most; of FILE, when one is
 //! named, also past the cache. Without FILE one of 1 GiB in the temporary folder is read.
 //! Processor time is told beside the time: other programs on the machine do not disturb it.

@@ -1,5 +1,5 @@
 //! How fast the data of an experiment with tape are made, on one core, beside copying memory:
-//! `cargo run --release -p experiment --example payload_rates`. Least time of several rounds, which
+//! `cargo run --release -p loads --example payload_rates`. Least time of several rounds, which
 //! other work on the machine disturbs least; then what a drive and zstd -3 make of the data.
 //!
 //! A drive takes 0.3 to 0.4 GB/s, and 1.2 GB/s with data that compress (LTO-9, 12 Gbit/s SAS).

@@ -4,7 +4,7 @@
 //! A drive compresses what it gets, so that the data decide the rate. Zeros show the host interface
 //! and nothing of the medium; random bytes show the medium; real data lie between, and
 //! [`Data::Text`] puts them where one wants. None of them may be the limit: each is made at several
-//! times the rate of the fastest drive (`cargo run --release -p experiment --example payload_rates`).
+//! times the rate of the fastest drive (`cargo run --release -p loads --example payload_rates`).
 //!
 //! A payload is one endless stream of bytes: how it is cut into buffers changes nothing in it, and
 //! the same seed gives the same bytes. What is read from its disk as a backup would ([`tree`]) has

@@ -3,7 +3,7 @@
 //! sweeps against:
 //!
 //! ```text
-//! cargo run -p experiment --example read_ahead_prediction -- [MILLISECONDS [DISK_MB_PER_SECOND \
+//! cargo run -p model --example read_ahead_prediction -- [MILLISECONDS [DISK_MB_PER_SECOND \
 //!     [COPY_MB_PER_SECOND [PARALLEL [REQUEST_KIB]]]]]
 //! ```
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

@@ -1,5 +1,5 @@
 //! The methods against simulated experiments whose truth is known: the share of intervals that hold
-//! it, and the share of alarms where there is nothing. `cargo test -p experiment --test coverage --
+//! it, and the share of alarms where there is nothing. `cargo test -p statistics --test coverage --
 //! --nocapture` prints the table of `docs/design/statistics.md`.
 
 #![expect(clippy::print_stdout, reason = "the table of the document")]
