@@ -30,7 +30,7 @@ impl Verdict {
         match self {
             Verdict::Agrees => "agrees".to_owned(),
             Verdict::Direction => "agrees in direction".to_owned(),
-            Verdict::Open => "measured; they give nothing to hold it against".to_owned(),
+            Verdict::Open => "measured; they give nothing to compare it with".to_owned(),
             Verdict::NotHere(why) => format!("not askable here: {why}"),
             Verdict::Disagrees(why) => format!("DISAGREES: {why}"),
         }

@@ -11,13 +11,13 @@ pub fn account() -> Account {
     Account::new(
         "block-device",
         "fio and iostat on a SATA SSD",
-        "Loads of fio, and a copy of small files, on one SATA SSD of 7.68 TB with ext4, as `iostat \
-         -x` shows them. Here on\nvirtual disks behind a loop device with the scheduler \
-         mq-deadline, which is what such a disk has: the preset `ssd-sata`, and\nfor requests that \
-         have to queue up whatever else the machine does one at a quarter of its pace, 32 requests \
-         at once in\n3.16 ms each; rates of fio on that one are told four times as high. The \
-         scheduler of a loop device takes 256 requests\nwhere their disk took 32, so the load \
-         that is to be merged has 512 under way.",
+        "They ran loads of fio, and a copy of small files, on one SATA SSD of 7.68 TB with ext4, \
+         as `iostat -x` shows them. Here the\ndisks are virtual, behind a loop device with the \
+         scheduler mq-deadline, which such a disk has. One has the preset `ssd-sata`.\nWhere \
+         requests must queue up whatever else the machine does, another disk runs at a quarter of \
+         that pace, 32 requests at once\nin 3.16 ms each; rates of fio on it are given four times \
+         as high. The scheduler of a loop device takes 256 requests where\ntheir disk took 32, so \
+         the load that is to be merged has 512 under way.",
     )
 }
 
@@ -56,7 +56,7 @@ pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
         "Takeup traces no program; the engines themselves are levels of `takeup bench disk`",
     );
     account.cannot_ask(
-        "Which scheduler has which layer?",
+        "Which layer has which scheduler?",
         "mq-deadline for a single SATA disk, none in a virtual machine, for Fibre Channel and for \
          md",
         "those layers and their hardware are not here",
@@ -106,7 +106,7 @@ fn random(scene: &Scene, account: &mut Account, published: &Published) -> anyhow
         asked.holds("the device gets what the program asked for", (request / 8192.0) < 1.1);
         asked.holds("nothing is merged", merged < 2.0);
         let told = !judged.told("experiment.requests-unchanged").is_empty();
-        asked.holds("that is said", told);
+        asked.holds("the report says so", told);
         asked.near(request / 1024.0, size);
         asked.near(requests, reads + writes);
         Ok(())
@@ -123,7 +123,7 @@ fn sequential(scene: &Scene, account: &mut Account, published: &Published) -> an
         of("w_rqm_percent")?,
         of("rareq_kb")?
     );
-    account.ask(scene, "And of sequential ones?", they, |asked| {
+    account.ask(scene, "What becomes of sequential requests?", they, |asked| {
         let options = "--load randrw,rw --block-size 8k --jobs 4 --depth 128";
         let judged = load(scene, options, "sequential")?;
         let of = |load: &str, name: &str| judged.measure(&[("load", load)], name);
@@ -131,8 +131,8 @@ fn sequential(scene: &Scene, account: &mut Account, published: &Published) -> an
         let request = of("rw", "device_request_bytes")?;
         let rate = |load: &str| judged.rate(&[("load", load)]).map(|rate| rate * PACE);
         asked.says(format!(
-            "{merged:.0} % merged, requests of {}, {} MB/s; random ones of the same depth {:.0} % \
-             and {} MB/s.",
+            "{merged:.0} % merged, requests of {}, {} MB/s; random requests of the same depth \
+             {:.0} % and {} MB/s.",
             kb(request),
             mb_s(rate("rw")?),
             of("randrw", "device_merged_percent")?,
@@ -140,9 +140,9 @@ fn sequential(scene: &Scene, account: &mut Account, published: &Published) -> an
         ));
         asked.holds("sequential requests are merged", merged > 5.0);
         let random = of("randrw", "device_merged_percent")?;
-        asked.holds("random ones are not", random < merged / 4.0);
+        asked.holds("random requests are not", random < merged / 4.0);
         asked.holds("the device gets larger requests", request > 8192.0 * 1.05);
-        asked.holds("more bytes pass", rate("rw")? > rate("randrw")?);
+        asked.holds("the rate is higher", rate("rw")? > rate("randrw")?);
         Ok(())
     });
     Ok(())
@@ -155,14 +155,14 @@ fn large(scene: &Scene, account: &mut Account, published: &Published) -> anyhow:
         "they are split at max_sectors_kb = {sectors}: the device gets {size} KiB each time"
     );
     let mut done = None;
-    account.ask(scene, "And of requests of 8 MiB?", they, |asked| {
+    account.ask(scene, "What becomes of requests of 8 MiB?", they, |asked| {
         let options = "--load randrw --block-size 8M --jobs 4 --depth 32";
         let judged = &*done.insert(load(scene, options, "large")?);
         let request = judged.measure(ALL, "device_request_bytes")?;
         let told = judged.told("experiment.requests-split").join("; ");
         asked.says(format!("\"{told}\""));
         asked.holds("no request is larger than the limit", request <= sectors * 1024.0 * 1.02);
-        asked.holds("the split is told", !told.is_empty());
+        asked.holds("the report names the split", !told.is_empty());
         asked.near(request / 1024.0, size);
         Ok(())
     });
@@ -172,14 +172,14 @@ fn large(scene: &Scene, account: &mut Account, published: &Published) -> anyhow:
         of("fio_result.read_clat_ms")? / 1e3,
         of("iostat.r_await_ms")?
     );
-    account.ask(scene, "Where do they wait?", they, |asked| {
+    account.ask(scene, "Where do those requests wait?", they, |asked| {
         let judged = done.as_ref().ok_or_else(|| anyhow::anyhow!("they were not run"))?;
         let program = judged.measure(ALL, "fio_clat_mean_ns")? / 1e6;
         let device = judged.measure(ALL, "device_await_ns")? / 1e6;
         asked.says(format!("{program:.0} ms for the program, {device:.0} ms at the device."));
         asked.holds("most of the time passes in the host", program > 2.0 * device);
         let told = !judged.told("experiment.queue-in-the-host").is_empty();
-        asked.holds("that is said", told);
+        asked.holds("the report says so", told);
         Ok(())
     });
     Ok(())
@@ -188,7 +188,7 @@ fn large(scene: &Scene, account: &mut Account, published: &Published) -> anyhow:
 fn applications(scene: &Scene, account: &mut Account) {
     let they = "PostgreSQL writes 8 KiB and calls fdatasync; fio does the same with psync, one \
                 request at a time; no figure";
-    let question = "What does a database get that waits for each commit?";
+    let question = "How fast are the commits of a database that waits for each?";
     account.ask(scene, question, they, |asked| {
         let (seconds, repeats) = scene.length.pick((1, 1), (5, 3));
         let judged = scene.judged(&format!(
@@ -198,7 +198,9 @@ fn applications(scene: &Scene, account: &mut Account) {
         ))?;
         let requests = |every: &str| judged.measure(&[("fsync_every", every)], "fio_iops");
         let (without, with) = (requests("0")?, requests("1")?);
-        asked.says(format!("{with:.0} commits a second, {without:.0} writes without them."));
+        asked.says(format!(
+            "{with:.0} commits a second, {without:.0} writes a second without commits."
+        ));
         asked.holds("a commit for each write is slower", with < without);
         asked.is_open();
         Ok(())
@@ -207,7 +209,7 @@ fn applications(scene: &Scene, account: &mut Account) {
 
 fn not_measured_there(scene: &Scene, account: &mut Account) {
     let they = "planned, not measured yet";
-    account.ask(scene, "What does TRIM come to?", they, |asked| {
+    account.ask(scene, "How fast is TRIM?", they, |asked| {
         let judged = scene.judged(
             "takeup bench disk $LOOP --destructive --engines psync --load trim,randtrim \
              --block-size 1M \\\n      --depth 1 --length 256M --runtime once --repeats 1 \
@@ -215,12 +217,12 @@ fn not_measured_there(scene: &Scene, account: &mut Account) {
         )?;
         let rate = |load: &str| judged.rate(&[("load", load)]);
         let (trim, random) = (rate("trim")?, rate("randtrim")?);
-        asked.says(format!("{} MB/s in turn, {} MB/s at random.", mb_s(trim), mb_s(random)));
+        asked.says(format!("{} MB/s in order, {} MB/s at random.", mb_s(trim), mb_s(random)));
         asked.holds("both have a rate", trim > 0.0 && random > 0.0);
         asked.is_open();
         Ok(())
     });
-    account.ask(scene, "And io_uring against libaio?", they, |asked| {
+    account.ask(scene, "Is io_uring faster than libaio?", they, |asked| {
         let (seconds, repeats) = scene.length.pick((1, 2), (5, 3));
         let judged = scene.judged(&format!(
             "takeup bench disk $LOOP --engines libaio,io_uring --load randread --block-size 8k \

@@ -34,12 +34,12 @@ pub fn account() -> Account {
     Account::new(
         "block-size",
         "Block size on LTO-5 and LTO-7",
-        "`tar -b` and `dd bs=` to an LTO-5 and an LTO-7 drive, one run each, seconds as `time` and \
-         `dd` print them. Here\nthe drives are virtual ones at a quarter and an eighth of their \
-         pace (rates divided, times multiplied by it), so that the\nway through FUSE is not more \
-         than a command of theirs takes; figures are told in the drive's own pace. The source \
-         is\na virtual disk as fast as theirs, since one thread reads a block and then writes it, \
-         and both count.",
+        "They ran `tar -b` and `dd bs=` to an LTO-5 and an LTO-7 drive, one run each, seconds as \
+         `time` and `dd` print them.\nHere the drives are virtual, at a quarter and an eighth of \
+         their pace (rates divided, times multiplied by it), so that\nthe way through FUSE takes \
+         no more than a command of theirs does. Figures are in the drive's own pace. The source \
+         is a\nvirtual disk as fast as theirs: one thread reads a block and then writes it, so \
+         both count.",
     )
 }
 
@@ -74,15 +74,15 @@ fn judged_as_a_table(scene: &Scene, account: &mut Account) {
         let image = judged.knee("block_bytes", &of("an image that does not compress"))?;
         let database = judged.knee("block_bytes", &of("a database that compresses 5.5:1"))?;
         asked.says(format!(
-            "of the image {} is as good as the best, of the database {}. Each of their \
-             combinations ran once, and that is said: no setting is recommended from it.",
+            "for the image {} is as good as the best, for the database {}. Each of their \
+             combinations ran once; the report says so, and recommends no setting.",
             kib(image.parse()?),
             kib(database.parse()?)
         ));
         asked.holds("64 KiB is enough for the image", image == "65536");
         asked.holds("1 MiB is the best for the database", database == "1048576");
         let once = !judged.told("experiment.one-run-each").is_empty();
-        asked.holds("it is said that every row is one run", once);
+        asked.holds("the report says that every row is one run", once);
         asked.near(image.parse()?, 65536.0);
         Ok(())
     });
@@ -98,7 +98,7 @@ fn limits(scene: &Scene, account: &mut Account, published: &Published) {
         let largest = document["blocks"]["drive_bytes_max"].as_f64().unwrap_or(0.0);
         asked.says(format!("LTO-7: {largest:.0} B at most."));
         let theirs = published.number("device.1.block_limits.max_bytes")?;
-        asked.holds("the largest block of the LTO-7 is theirs", largest == theirs);
+        asked.holds("the largest block of the LTO-7 is as they found it", largest == theirs);
         asked.near(largest, theirs);
         Ok(())
     });
@@ -229,7 +229,8 @@ fn image(scene: &Scene, account: &mut Account, published: &Published) -> anyhow:
     let theirs = Theirs::of(published, IMAGE)?;
     let setup = Setup::lto7("off", IMAGE_RATE_LTO7);
     let mut ours = Vec::new();
-    let they = "the rate rises up to 64 KiB, where the tape is the limit; nothing is won above";
+    let they = "the rate rises up to 64 KiB, where the tape is the limit; larger blocks bring \
+                nothing";
     account.ask(scene, "Where is the knee for data that do not compress?", they, |asked| {
         let command = "dd=dd if=source/disk of=drive/nst0 bs={block}";
         let limit = scene.length.pick("8s", "40s");
@@ -242,9 +243,10 @@ fn image(scene: &Scene, account: &mut Account, published: &Published) -> anyhow:
         let smallest = judged.bound(&[("block_bytes", "512")]).or_else(|_| rate("512"))?;
         asked.holds("512 B are slower than 64 KiB", smallest < k64);
         asked.holds("16 KiB are slower than 64 KiB", k16 < k64 * 0.9);
-        asked.holds("less is won above 64 KiB than up to there", k128 / k64 < k64 / k16);
+        let gains_less = k128 / k64 < k64 / k16;
+        asked.holds("blocks above 64 KiB gain less than those up to there", gains_less);
         let bounds = !judged.told("experiment.bound").is_empty();
-        asked.holds("a run that was stopped is told as a bound", bounds || rate("512").is_ok());
+        asked.holds("a run that was stopped is reported as a bound", bounds || rate("512").is_ok());
         asked.near(k64 * setup.pace, theirs.rate(65536.0)?);
         asked.near(k128 * setup.pace, theirs.rate(131_072.0)?);
         ours = vec![(65536, k64 * setup.pace), (131_072, k128 * setup.pace)];
@@ -277,8 +279,11 @@ fn against_the_published_table(scene: &Scene, account: &mut Account, ours: &[(u6
             .filter_map(|pair| document["comparison"]["pairs"][pair]["ratio"].as_f64())
             .collect();
         let text: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
-        asked.says(format!("theirs by ours: {}; one run each is no verdict.", text.join(", ")));
-        asked.holds("both block sizes are found in both tables", ratios.len() == ours.len());
+        asked.says(format!(
+            "theirs divided by ours: {}; one run each gives no verdict.",
+            text.join(", ")
+        ));
+        asked.holds("both block sizes are in both tables", ratios.len() == ours.len());
         let settled = (0..pairs)
             .any(|pair| document["comparison"]["pairs"][pair]["verdict"] != "not_settled");
         asked.holds("nothing is called settled from single runs", !settled);
@@ -292,7 +297,7 @@ fn database(scene: &Scene, account: &mut Account, published: &Published) -> anyh
     let setup = Setup::lto7("2.5", DATABASE_RATE);
     let they = "with the drive's compression the tape is not the limit, and the rate still rises \
                 at 1 MiB";
-    account.ask(scene, "And for data that compress?", they, |asked| {
+    account.ask(scene, "What do larger blocks bring for data that compress?", they, |asked| {
         let command = "dd=dd if=source/disk of=drive/nst0 bs={block}";
         let blocks = scene.length.pick("16k,64k,1M", "16k,32k,64k,128k,256k,512k,1M");
         let judged =
@@ -311,7 +316,7 @@ fn database(scene: &Scene, account: &mut Account, published: &Published) -> anyh
     });
     let they = "one thread reads, then writes, so the times of source and tape add up; what a \
                 second thread would bring was not tried";
-    account.ask(scene, "What if reading and writing took no turns?", they, |asked| {
+    account.ask(scene, "What if reading and writing did not take turns?", they, |asked| {
         let repeats = scene.length.pick(1, 3);
         let line = format!(
             "takeup bench run --bytes-of source/disk \\\n      \
@@ -353,7 +358,7 @@ fn below_the_lowest_speed(scene: &Scene, account: &mut Account, published: &Publ
         let out_of_line = judged.told("experiment.off-the-curve").join("; ");
         asked.says(format!(
             "the drive stops below {} MB/s, so at {} MB/s it stops {stops} times; the report \
-             on their table tells the row as out of line. That alone does not explain the row: \
+             on their table names the row as out of line. The stops alone do not explain the row: \
              see [design/models.md](design/models.md#what-to-think-of-it).",
             mb_s(lowest),
             mb_s(rate)
@@ -380,15 +385,15 @@ fn planned(scene: &Scene, account: &mut Account, published: &Published) {
         let ways = small["alternatives"].as_array().map_or(&[][..], Vec::as_slice);
         let names: Vec<&str> = ways.iter().filter_map(|way| way["name"].as_str()).collect();
         asked.says(format!(
-            "planned with the 186 us of a command that their first row comes to: {:.0} s and {:.0} \
-             s, {gain:.2} times as fast; with 10 KiB larger blocks are among the ways that the \
-             plan weighs.",
+            "with 186 us for a command, which follows from their first row, the plans take {:.0} s \
+             and {:.0} s: {gain:.2} times as fast. The plan for 10 KiB has larger blocks among \
+             its alternatives.",
             seconds(&small),
             seconds(&large)
         ));
-        asked.holds("64 KiB are planned to be faster", gain > 1.5);
+        asked.holds("the plan for 64 KiB is faster", gain > 1.5);
         let is_larger = names.iter().any(|name| name.contains("64 KiB"));
-        asked.holds("a larger block is among the ways", is_larger);
+        asked.holds("a larger block is among the alternatives", is_larger);
         asked.near(gain, published.number("conclusions.speedup_tar_lto5")?);
         Ok(())
     });

@@ -14,10 +14,11 @@ pub fn account() -> Account {
     Account::new(
         "btape",
         "btape speed on an LTO-4",
-        "Zeros and random data, raw and in Bacula's blocks, files of 1, 2 and 4 GB, three times \
-         each, with the drive's\ncompression on and off, shown as charts without a table. Here on \
-         a virtual LTO-4 that takes 50 MB/s, as theirs did (120 by its\nmaker), and 240 MB/s from \
-         the host; buffer, stops and files are a fraction of the real ones (`--scale`).",
+        "They wrote zeros and random data, raw and in Bacula's blocks, files of 1, 2 and 4 GB, \
+         three times each, with the drive's\ncompression on and off, and show charts without a \
+         table. Here the drive is a virtual LTO-4 that takes 50 MB/s, as theirs did\n(120 by its \
+         maker), and 240 MB/s from the host; buffer, stops and files are a fraction of the real \
+         ones (`--scale`).",
     )
 }
 
@@ -56,12 +57,12 @@ pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
             table(asked, done)?;
             let gain = done.rate(&[ZEROS, ON])? / done.rate(&[ZEROS, OFF])?;
             asked.says(format!(
-                "{gain:.1} times the rate, and that zeros measure the host's way \
-                                to the drive and not the tape."
+                "{gain:.1} times the rate; the report says that zeros measure the host's way to \
+                 the drive and not the tape."
             ));
             asked.holds("zeros are at least twice as fast with it", gain > 2.0);
             let told = !done.told("experiment.zeros").is_empty();
-            asked.holds("it is said what zeros measure", told);
+            asked.holds("the report says what zeros measure", told);
             asked.near(gain, (least * most).sqrt());
             Ok(())
         },
@@ -71,10 +72,10 @@ pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
     about_random(scene, account, &judged, &published);
     about_conditions(scene, account, &judged);
     account.cannot_ask(
-        "An LTO-3 medium in the LTO-4 drive?",
+        "How fast is an LTO-3 medium in the LTO-4 drive?",
         "nearly as fast as an LTO-4 medium, with one dip at 256 KiB and 1 GB",
-        "what an older medium does in a newer drive rests on media; a virtual drive would answer \
-         with the speed that it is given",
+        "what an older medium does in a newer drive depends on the media; a virtual drive would \
+         show only the speed that it is set to",
     );
     Ok(())
 }
@@ -97,7 +98,7 @@ fn design(scene: &Scene, account: &mut Account, published: &Published) {
         let values = (cells * repeats) as f64;
         asked.says(format!("{values} values for each block size, as a preset."));
         let theirs = published.number("design.values_per_block_size")?;
-        asked.holds("it is theirs", values == theirs);
+        asked.holds("the number is theirs", values == theirs);
         asked.near(values, theirs);
         Ok(())
     });
@@ -118,7 +119,7 @@ fn about_random(scene: &Scene, account: &mut Account, judged: &Judged, published
     let they = "no difference";
     account.ask(scene, "What does compression cost with random data?", they, |asked| {
         let ratio = judged.rate(&[RANDOM, ON])? / judged.rate(&[RANDOM, OFF])?;
-        asked.says(format!("{ratio:.3} times the rate of off."));
+        asked.says(format!("on runs at {ratio:.3} times the rate of off."));
         asked.holds("the two lie within a tenth", (0.9..1.1).contains(&ratio));
         asked.near(ratio, 1.0);
         Ok(())
@@ -126,7 +127,7 @@ fn about_random(scene: &Scene, account: &mut Account, judged: &Judged, published
     let they = "only slightly above";
     account.ask(scene, "Are zeros faster than random data without it?", they, |asked| {
         let ratio = judged.rate(&[ZEROS, OFF])? / judged.rate(&[RANDOM, OFF])?;
-        asked.says(format!("{ratio:.3} times the rate of random data."));
+        asked.says(format!("zeros run at {ratio:.3} times the rate of random data."));
         asked.holds("the two lie within a tenth", (0.9..1.1).contains(&ratio));
         asked.near(ratio, 1.0);
         Ok(())
@@ -137,12 +138,13 @@ fn about_random(scene: &Scene, account: &mut Account, judged: &Judged, published
         let name = "without_filemark_bytes_per_second";
         let rate = judged.measure(&[RANDOM, OFF, ("file_bytes", &longest)], name)?;
         asked.says(format!(
-            "{} MB/s with random data, without the filemark; this number was given to the virtual \
-             drive, and is found again.",
+            "{} MB/s with random data, without the filemark; the virtual drive was set to this \
+             rate, and the experiment finds it again.",
             mb_s(rate)
         ));
         let theirs = published.number("conclusions.natural_rate_mb_s")? * 1e6;
-        asked.holds("it is what the drive was given", (rate / theirs - 1.0).abs() < 0.15);
+        let is_as_set = (rate / theirs - 1.0).abs() < 0.15;
+        asked.holds("it is the rate that the drive was set to", is_as_set);
         asked.near(rate, theirs);
         Ok(())
     });
@@ -175,12 +177,14 @@ fn about_conditions(scene: &Scene, account: &mut Account, judged: &Judged) {
     account.ask(scene, "What do Bacula's blocks cost?", they, |asked| {
         let rate = |framing| judged.rate(&[RANDOM, OFF, ("framing", framing)]);
         let ratio = rate("bacula")? / rate("raw")?;
-        asked.says(format!("random data in them come at {ratio:.3} times the rate of raw blocks."));
+        asked.says(format!(
+            "random data in Bacula's blocks run at {ratio:.3} times the rate of raw blocks."
+        ));
         asked.holds("both framings were written", ratio > 0.0);
         asked.is_open();
         Ok(())
     });
-    account.ask(scene, "What does the length of a file do?", they, |asked| {
+    account.ask(scene, "How does the length of a file change the rate?", they, |asked| {
         let mut lengths = judged.levels("file_bytes")?;
         lengths.sort_by_key(|text| text.parse::<u64>().unwrap_or(0));
         let rates: Vec<f64> = lengths

@@ -16,11 +16,11 @@ pub fn account() -> Account {
     Account::new(
         "double-buffer",
         "Double buffering with dd",
-        "`tar | gzip` to a tape drive of 1999 (D. Spinellis), directly, through one `dd obs=512k` \
-         and through two, and to `/dev/null`;\none run each. Here the source is two virtual disks \
-         in turn, at the rates that gzip is taken to have had for two kinds of files, and\nthe \
-         drive a virtual one of 510 kB/s with a buffer of 512 KiB and stops of 2.3 s; all of it \
-         faster by a factor, the seconds are theirs\nagain in the table.",
+        "D. Spinellis ran `tar | gzip` to a tape drive of 1999, directly, through one `dd \
+         obs=512k` and through two, and to `/dev/null`;\none run each. Here the source is two \
+         virtual disks in turn, at the rates that gzip is assumed to have had for two kinds of \
+         files.\nThe drive is a virtual one of 510 kB/s with a buffer of 512 KiB and stops of 2.3 \
+         s. All of it runs faster by a factor; the table\nhas the seconds in their time.",
     )
 }
 
@@ -72,12 +72,12 @@ fn judged_as_a_table(
         let ours = 100.0 * (direct - two) / (direct - bound);
         let once = judged.told("experiment.one-run-each").join("; ");
         asked.says(format!(
-            "what is above the bound of {bound:.0} s is cut by {ours:.0} %, the whole by {:.0} %; \
-             and \"{once}\"",
+            "two dd cut the time above the bound of {bound:.0} s by {ours:.0} %, the whole by \
+             {:.0} %; the report: \"{once}\"",
             100.0 * (direct - two) / direct
         ));
         asked.holds("two dd are faster than none", two < direct);
-        asked.holds("that it is one run each is said", !once.is_empty());
+        asked.holds("the report says that it is one run each", !once.is_empty());
         asked.near(ours, cut);
         Ok(())
     });
@@ -153,7 +153,7 @@ fn pipelines(scene: &Scene, account: &mut Account, published: &Published) -> any
         ours.beside(asked, judged, &theirs)?;
         asked.holds("one dd is slower than none", ours.one > ours.direct);
         asked.holds("two are faster than none", ours.two < ours.direct);
-        asked.holds("without a tape all of it is faster", ours.null < ours.two);
+        asked.holds("the run without a tape is the fastest", ours.null < ours.two);
         let pairs = [(ours.null, theirs.null), (ours.direct, theirs.direct)];
         let rest = [(ours.one, theirs.one), (ours.two, theirs.two)];
         pairs.iter().chain(&rest).for_each(|(ours, theirs)| asked.near(*ours, *theirs));
@@ -180,19 +180,20 @@ fn explained(
         let seen = scene.document("takeup explain 'sh gzip-output >drive/nst0'")?;
         let seconds = |value: &serde_json::Value| value["seconds"].as_f64();
         let (Some(foretold), Some(direct)) = (seconds(&seen["predicted"]), seconds(&seen)) else {
-            anyhow::bail!("explain foretells nothing: {seen}");
+            anyhow::bail!("explain forecasts nothing: {seen}");
         };
         let measured = judged.seconds(&[("command", "takeup")])?;
         asked.says(format!(
-            "`takeup explain` of the pipeline without one: {:.0} s become {:.0} s with `takeup \
-             pipe`, which took {:.0} s.",
+            "`takeup explain` of the pipeline without a buffer forecasts {:.0} s to become {:.0} s \
+             with `takeup pipe`, which took {:.0} s.",
             scale.theirs(direct),
             scale.theirs(foretold),
             scale.theirs(measured)
         ));
         // One short run each, on a machine that may have other work.
-        let (within, share) =
-            scene.length.pick(("it is foretold within 15 %", 0.15), ("within 10 %", 0.10));
+        let (within, share) = scene
+            .length
+            .pick(("the forecast is within 15 %", 0.15), ("the forecast is within 10 %", 0.10));
         asked.holds(within, (foretold / measured - 1.0).abs() <= share);
         asked.is_open();
         Ok(())
@@ -269,14 +270,14 @@ fn what_they_tell(
 ) -> anyhow::Result<()> {
     let (ours, theirs) = (Ours::of(judged, scale)?, Theirs::of(published)?);
     let they = format!("{:.0} %", published.number("conclusions.tape_overhead_cut_percent")?);
-    account.ask(scene, "How much of the tape's time is gone with two?", they, |asked| {
+    account.ask(scene, "How much of the tape's time do two dd save?", they, |asked| {
         asked.says(format!("{:.0} %.", ours.cut()));
-        asked.holds("some of it is gone, and not all", ours.cut() > 0.0 && ours.cut() < 100.0);
+        asked.holds("they save some of it, and not all", ours.cut() > 0.0 && ours.cut() < 100.0);
         asked.near(ours.cut(), theirs.cut());
         Ok(())
     });
-    let they = "buffers of today were not there";
-    account.ask(scene, "What stands in the place of the two today?", they, |asked| {
+    let they = "today's buffers did not exist";
+    account.ask(scene, "What replaces the two dd today?", they, |asked| {
         let seconds = |name: &str| -> anyhow::Result<f64> {
             Ok(scale.theirs(judged.seconds(&[("command", name)])?))
         };
@@ -294,9 +295,9 @@ fn what_they_tell(
 
 /// What the author asks of a backup process.
 fn wishes(scene: &Scene, account: &mut Account) {
-    let they = "asked of a backup: its size, a comparison of the files after it, a log of the \
+    let they = "wanted of a backup: its size, a comparison of the files after it, a log of the \
                 results";
-    account.ask(scene, "Does a backup tell what it did, and can it be checked?", they, |asked| {
+    account.ask(scene, "Does a backup report what it did, and can you check it?", they, |asked| {
         scene.run("mkdir set; head -c 8M /dev/urandom | split -b 64k - set/file-")?;
         let backup = scene.document("takeup backup set --to set.tar")?;
         let check = || -> anyhow::Result<(u64, u64)> {
@@ -311,23 +312,23 @@ fn wishes(scene: &Scene, account: &mut Account) {
         let bytes = backup["source_bytes"].as_u64().unwrap_or(0);
         asked.says(format!(
             "with `--json` the run's document counts {files} files and {bytes} bytes; `verify \
-             --against` compares {} members with what is there and finds {} that changed, {} once \
-             one was changed.",
+             --against` compares {} members with what is there. It finds {} that changed, and {} \
+             after one was changed.",
             before.0, before.1, after.1
         ));
         asked.holds("size and number are those of the files", (files, bytes) == (128, 8 << 20));
         asked.holds("nothing differs at first", before.0 > files && before.1 == 0);
-        asked.holds("a file that was changed since is found", after.1 == 1);
+        asked.holds("it finds a file that was changed later", after.1 == 1);
         Ok(())
     });
     account.cannot_ask(
         "Full and incremental backups, and a quota?",
-        "asked of a backup",
+        "wanted of a backup",
         "Takeup has neither yet",
     );
     account.cannot_ask(
         "Sources without stable inode numbers (SMB)?",
-        "asked of a backup",
+        "wanted of a backup",
         "no such file system is here",
     );
 }

@@ -31,8 +31,8 @@ pub fn page(accounts: &[Account], made: &Made) -> String {
     };
     let company = if made.load_before > BUSY {
         format!(
-            "other work was going on beside it (load {:.1} before the first run), so that \
-             figures scatter",
+            "other work was going on beside it (load {:.1} before the first run), so the figures \
+             scatter",
             made.load_before
         )
     } else {
@@ -40,8 +40,8 @@ pub fn page(accounts: &[Account], made: &Made) -> String {
     };
     let _ = write!(
         text,
-        "This page was made by {length}, in {:.0} minutes, on {} processors, Linux {}; {company}.\
-         \n\n",
+        "This page was made by {length}, in {:.0} minutes, on {} processors, Linux {};\n\
+         {company}.\n\n",
         made.minutes.max(1.0),
         made.processors,
         made.kernel,
@@ -61,28 +61,29 @@ pub fn page(accounts: &[Account], made: &Made) -> String {
 }
 
 const INTRODUCTION: &str = "\
-# The five accounts, asked again
+# Does Takeup find what five published accounts found?
 
-Five people published how they found out what their tapes, disks and pipelines do. Here every \
-experiment, table and question of theirs
-is asked again, by commands of Takeup alone, on virtual drives and disks that keep time \
-([sim.md](sim.md)), and the answer stands beside theirs.
-`cargo xtask replay` types the commands, works the verdicts out, writes this page, and fails where \
-a direction is another one; CI runs its
-short form and `make test-long` the long one.
+Five people published how they found out what their tapes, disks and pipelines do. This page \
+repeats all their experiments,
+tables and questions with commands of Takeup alone, on virtual drives and disks that keep time \
+([sim.md](sim.md)), and puts the
+answers beside theirs. `cargo xtask replay` runs the commands, computes the verdicts, writes this \
+page, and fails if a result goes
+in another direction. CI runs its short form, `make test-long` the long one.
 
-- **agrees**: the direction is theirs, and every figure that can be held against one of theirs \
-lies within a quarter of it.
-- **agrees in direction**: what they concluded holds here; the figures are those of other hardware.
-- **measured**: it was asked, and they give no figure.
-- **not askable here**: why.
+- **agrees**: the direction is theirs, and every figure that has a counterpart of theirs lies \
+within a quarter of it.
+- **agrees in direction**: their conclusion holds here; the figures are those of other hardware.
+- **measured**: Takeup measured it, and they give no figure.
+- **not askable here**: the reason follows.
 
-Commands are as they were typed, those of each account in an empty folder. \
-`$LOOP` is the loop device that `takeup sim disk --loop` prints, `$QUEUE` its
-folder `/sys/block/loopN/queue`, `published` stands for \
-[benchmarks/published](../benchmarks/published). What an account says comes from the
-tables in `crates/experiment/tests/published`. No drive, array or network of theirs is here: where \
-something stands in for it, that is said.
+Commands are as they were typed, those of each account in an empty folder. `$LOOP` is the loop \
+device that
+`takeup sim disk --loop` prints, `$QUEUE` its folder `/sys/block/loopN/queue`, and `published` \
+stands for
+[benchmarks/published](../benchmarks/published). What an account says comes from the tables in
+`crates/experiment/tests/published`. None of their drives, arrays or networks is here; each part \
+says what stands in for them.
 
 ";
 

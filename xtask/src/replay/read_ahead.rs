@@ -11,10 +11,10 @@ pub fn account() -> Account {
     Account::new(
         "read-ahead",
         "Read-ahead of a backup's single stream",
-        "One file of 50.51 GB read by a backup from VxFS on an array, under three settings, one \
-         run each. Here a virtual\ndisk whose requests take 5.5 ms wherever they lie, 64 of them \
-         at once, at 344 MB/s together (their best rate), and the\nkernel's own read-ahead on the \
-         loop device over it. Their default, one window of 64 KiB on several paths, has \
+        "A backup read one file of 50.51 GB from VxFS on an array, under three settings, one run \
+         each. Here the source is a\nvirtual disk whose requests take 5.5 ms at any place, 64 of \
+         them at once, at 344 MB/s together (their best rate), with\nthe kernel's own read-ahead \
+         on the loop device over it. Their default, one window of 64 KiB on several paths, has \
          no\ncounterpart: 512 KiB stands for it.",
     )
 }
@@ -43,7 +43,7 @@ pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
 }
 
 fn requests_a_second(scene: &Scene, account: &mut Account, published: &Published) {
-    let they = "a service time of 5.5 ms is 182 requests a second, whatever stands behind it";
+    let they = "a service time of 5.5 ms allows 182 requests a second, whatever is behind it";
     account.ask(scene, "How many requests does a single stream get?", they, |asked| {
         let judged = scene.judged(
             "takeup bench disk $LOOP --load randread --engines psync --block-size 8k --depth 1 \
@@ -60,7 +60,7 @@ fn requests_a_second(scene: &Scene, account: &mut Account, published: &Published
 
 fn one_at_a_time(scene: &Scene, account: &mut Account, published: &Published) {
     let they = "182 requests of 256 KiB are 46 MB/s";
-    account.ask(scene, "What is that in requests of 256 KiB, one at a time?", they, |asked| {
+    account.ask(scene, "How fast are requests of 256 KiB, one at a time?", they, |asked| {
         let length = scene.length.pick("64M", "256M");
         let judged = scene.judged(&format!(
             "takeup bench read slow/disk --cache direct --block-size 256k --length {length} \
@@ -121,7 +121,7 @@ fn what_the_windows_tell(scene: &Scene, account: &mut Account, judged: &Judged) 
         let rate = |window| judged.rate(&[("read_ahead_bytes", window)]);
         let (small, enough) = (rate(SMALLEST)?, rate(DEFAULT)?);
         asked.says(format!(
-            "requests of 256 KiB come at {} MB/s with a window of 128 KiB, at {} MB/s with one \
+            "requests of 256 KiB run at {} MB/s with a window of 128 KiB, and at {} MB/s with one \
              that holds them.",
             mb_s(small),
             mb_s(enough)
@@ -130,14 +130,14 @@ fn what_the_windows_tell(scene: &Scene, account: &mut Account, judged: &Judged) 
         asked.holds("a window that holds the request is faster", enough > small * 1.2);
         Ok(())
     });
-    let they = "it floods few spindles, reads what nobody asked for and pushes useful pages out";
-    account.ask(scene, "And one that is too large?", they, |asked| {
+    let they = "it floods few spindles, reads what no program asked for and evicts useful pages";
+    account.ask(scene, "How does a window that is too large show?", they, |asked| {
         let of = |window, name| judged.measure(&[("read_ahead_bytes", window)], name);
         let moved = |window| of(window, "device_bytes_per_byte");
         let latency = |window| of(window, "random_read_p50_ns");
         asked.says(format!(
-            "with 16 MiB the device moves {:.2} bytes for each that was asked for, and a random \
-             read beside it takes {:.1} ms; with 128 KiB {:.2} bytes and {:.1} ms.",
+            "with 16 MiB the device moves {:.2} bytes for each requested byte, and a random read \
+             beside it takes {:.1} ms; with 128 KiB {:.2} bytes and {:.1} ms.",
             moved(LARGEST)?,
             latency(LARGEST)? / 1e6,
             moved(SMALLEST)?,
@@ -158,7 +158,7 @@ fn what_the_windows_tell(scene: &Scene, account: &mut Account, judged: &Judged) 
     let question = "What if array and host both read ahead?";
     account.ask(scene, question, they, |asked| {
         let is_told = told_if_any(asked, judged, "experiment.read-ahead-conflict");
-        asked.holds("what it would look like is told", is_told);
+        asked.holds("the report says what it would look like", is_told);
         asked.is_not_here("no array that reads ahead by itself");
         Ok(())
     });
@@ -185,7 +185,8 @@ fn printed_rates(scene: &Scene, account: &mut Account) {
         asked.says(format!("\"{}\"", told.join("; ")));
         let names = |name: &str| told.iter().any(|text| text.contains(name));
         let both = names("none (direct I/O): 72.0 MB/s") && names("very large: 223 MB/s");
-        asked.holds("the first and the last are told to disagree with size by time", both);
+        let says = "the report says that the first and the last disagree with size divided by time";
+        asked.holds(says, both);
         Ok(())
     });
 }
