@@ -2,8 +2,9 @@
 //! one table of all rows.
 //!
 //! The experiments whose truth is known are those of `crates/experiment/tests/truth` and of
-//! `crates/statistics/tests/coverage.rs`. Their tests print a line for each number that belongs to a row; here they are run, gathered and
-//! printed under what was found before. A row of which nothing was measured is a failure.
+//! `crates/statistics/tests/coverage.rs`. Their tests print a line for each number that belongs to
+//! a row; here they are run, gathered and printed under what was found before. A row of which
+//! nothing was measured is a failure.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -6,6 +6,7 @@
 //! rule that is in no list. A [`Finding`] is what a rule says of this machine or this run.
 //!
 //! There are no words for the terminal here, those are `report`'s, and nothing that looks.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -47,7 +48,8 @@ pub struct Room {
 ///         source: "the thermometer",
 ///     }
 /// }
-/// let found = base::finding::Finding::new(&BOILS, base::finding::Certainty::Measured, "the water boils");
+/// use base::finding::{Certainty, Finding};
+/// let found = Finding::new(&BOILS, Certainty::Measured, "the water boils");
 /// assert_eq!(found.rule, KETTLE.rules[0]);
 /// ```
 #[macro_export]

@@ -1,8 +1,8 @@
 //! What every crate may use: system calls that survive a signal ([`interruptible`]), errors with
 //! their causes and locks that outlive a panic ([`failures`]), byte offsets typed by the stream
 //! they count in ([`offset`]), findings with the rules that make them ([`finding`]), and how
-//! numbers ([`format`], [`rounding`]), points in time ([`calendar`]), text of others ([`escape`]) and
-//! mistyped names ([`names`]) are written.
+//! numbers ([`format`], [`rounding`]), points in time ([`calendar`]), text of others ([`escape`])
+//! and mistyped names ([`names`]) are written.
 //!
 //! This crate knows no other crate of Takeup.
 //!
@@ -17,7 +17,6 @@
 //! - [`calendar`]: points in time.
 //! - [`escape`]: names and text of others, safe for a terminal.
 //! - [`names`]: what a mistyped name meant.
-#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod calendar;
 pub mod escape;

@@ -277,7 +277,7 @@ fn next<R: BufRead>(
     lines: &mut Lines<R>,
     path: &Path,
 ) -> Result<Option<Vec<u8>>, CaptureRecordError> {
-    lines.next().map_err(|failure| match failure {
+    lines.next_line().map_err(|failure| match failure {
         LineFailure::Read(source) => {
             CaptureRecordError::File { what: "read", path: path.to_owned(), source }
         }

@@ -8,7 +8,6 @@
 //! # Map
 //!
 //! - `index_file`: an index that lies in a file.
-#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod index_file;
 

@@ -1,6 +1,6 @@
 //! Published tables, taken as if their rows were runs: the judgement has to come to what the
-//! documents concluded, and to notice what they did not. `cargo test -p experiment --test published --
-//! --nocapture` prints what it says.
+//! documents concluded, and to notice what they did not. `cargo test -p experiment --test published
+//! -- --nocapture` prints what it says.
 //!
 //! The tables are facts of other people's documents; each file names its source. Of the LTO-4
 //! document there are charts only, so its runs are made here from the ratios that it states.

@@ -7,15 +7,16 @@
 //! Everything goes through a ring of `flow`. While the drive streams it gets no command but WRITE
 //! or READ; counters are the kernel's, or the status file's of a virtual drive.
 //!
-//! Measures of a run, beside those of [`experiment::observed`]: `without_filemark_bytes_per_second`,
-//! `filemarks`, `filemark_seconds` (of one of them), `written_file_bytes` (bytes for each),
-//! `generator_bytes_per_second` (bytes by the time in which the generator worked), `memory_bytes`;
-//! where blocks are worked on in the writing thread `sealing_seconds`; of a tree `tree_files` and
-//! `tree_bytes` (what was read of it); of a real drive `drive_write_percent` (share of the time
-//! that it was the limit), `drive_busy_percent`, `drive_writes`, `drive_other_commands`, and where
-//! its log counts them `drive_native_bytes` and `drive_compression_ratio`; of a virtual one these
-//! two and `drive_back_hitches`, `drive_back_hitch_seconds`, `drive_streaming_seconds`,
-//! `drive_still_seconds`, `drive_native_bytes`, `drive_compression_ratio`.
+//! Measures of a run, beside those of [`experiment::observed`]:
+//! `without_filemark_bytes_per_second`, `filemarks`, `filemark_seconds` (of one of them),
+//! `written_file_bytes` (bytes for each), `generator_bytes_per_second` (bytes by the time in which
+//! the generator worked), `memory_bytes`; where blocks are worked on in the writing thread
+//! `sealing_seconds`; of a tree `tree_files` and `tree_bytes` (what was read of it); of a real
+//! drive `drive_write_percent` (share of the time that it was the limit), `drive_busy_percent`,
+//! `drive_writes`, `drive_other_commands`, and where its log counts them `drive_native_bytes` and
+//! `drive_compression_ratio`; of a virtual one these two and `drive_back_hitches`,
+//! `drive_back_hitch_seconds`, `drive_streaming_seconds`, `drive_still_seconds`,
+//! `drive_native_bytes`, `drive_compression_ratio`.
 //!
 //! Where the clock of a virtual drive is faster than ours (`drive_clock_ratio`), all times of a run
 //! are in its time: the rates are then those of the drive, on a machine that is as many times

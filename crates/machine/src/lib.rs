@@ -1,9 +1,9 @@
 //! The machine that a program runs on, as the kernel shows it in `/proc` and `/sys`.
 //!
 //! [`counters`] is what the kernel counts: looked at twice, the difference is what happened in
-//! between. [`mounts`] is what is mounted where, [`open_files`] how many this process may have open,
-//! [`processes`] what is known of one process, [`threads`] what its threads are in, [`pipes`] how
-//! full those between programs are, and [`programs`] where those are that Takeup starts. A
+//! between. [`mounts`] is what is mounted where, [`open_files`] how many this process may have
+//! open, [`processes`] what is known of one process, [`threads`] what its threads are in, [`pipes`]
+//! how full those between programs are, and [`programs`] where those are that Takeup starts. A
 //! [`Machine`] is this one or one that was recorded, [`unnamed_file()`] a place on its disk for
 //! what is not needed after the run.
 //!
@@ -22,8 +22,8 @@
 //! # Ok::<(), machine::counters::CounterError>(())
 //! ```
 //!
-//! Not here: the layers of storage below a path, which are `storage`'s; which folder of sysfs a tape
-//! drive has, which `device` finds; and what any of the numbers mean for a run.
+//! Not here: the layers of storage below a path, which are `storage`'s; which folder of sysfs a
+//! tape drive has, which `device` finds; and what any of the numbers mean for a run.
 //!
 //! # Map
 //!

@@ -10,8 +10,8 @@ use machine::counters::memory::Memory;
 use machine::mounts;
 use storage::layers::Storage;
 
-/// Looks at the machine: what `experiment` keeps of one, the file system of `folder`, which holds the
-/// data, and the versions of all programs; `takeup` is the product's binary.
+/// Looks at the machine: what `experiment` keeps of one, the file system of `folder`, which holds
+/// the data, and the versions of all programs; `takeup` is the product's binary.
 ///
 /// # Errors
 /// When /proc cannot be read.

@@ -1,5 +1,5 @@
-//! The rounds of works that alternate, as an experiment of `experiment`: its blocks, its random orders,
-//! its file of records.
+//! The rounds of works that alternate, as an experiment of `experiment`: its blocks, its random
+//! orders, its file of records.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! What stands out in the storage below a path: the rules, as functions of its layers.
 //!
-//! Nothing here looks at the machine; what was seen is [`crate::stack`]'s, of this machine or of one
-//! that was recorded.
+//! Nothing here looks at the machine; what was seen is [`crate::stack`]'s, of this machine or of
+//! one that was recorded.
 
 pub mod rules;
 mod state;

@@ -2,9 +2,9 @@
 //! setting is changed and comes back.
 //!
 //! [`layers`] is what a run has to know of its storage, [`stack`] every layer in detail, of this or
-//! of a recorded machine, and [`findings`] the rules that say what is wrong or slow in it. [`queue`]
-//! is how the queue of a block device is set; [`settings`] what can be set, for a while or to stay.
-//! [`DiskWatch`] says what other programs moved on the disk of a run.
+//! of a recorded machine, and [`findings`] the rules that say what is wrong or slow in it.
+//! [`queue`] is how the queue of a block device is set; [`settings`] what can be set, for a while
+//! or to stay. [`DiskWatch`] says what other programs moved on the disk of a run.
 //!
 //! Not here: rates, which are measured by `loads`, and counters over time, which are `watch`'s.
 //!

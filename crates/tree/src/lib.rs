@@ -32,6 +32,7 @@
 //!
 //! - `source`: an argument as typed.
 //! - `scan`: the sorted walk of a backup.
+//! - `file_systems`: which file systems a walk enters.
 //! - `scan_problem`: what the walk could not read.
 //! - `listing`: one directory of it.
 //! - `look_ahead`: directories that are listed before their turn.

@@ -12,9 +12,10 @@
 //!
 //! - [`live`]: readings of this machine.
 //! - [`record`]: readings in a file.
-//! - `lines`: its lines.
+//! - [`lines`]: its lines.
 //! - [`beside`]: readings of a time that something else takes.
 //! - [`intervals`]: from readings to intervals.
+//! - `stuck`: how long a device has had requests and ended none.
 //! - [`columns`]: the columns of `iostat -x`.
 //! - [`tapes`]: the same columns of tape drives.
 //! - [`explain`]: what an interval means.

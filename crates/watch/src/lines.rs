@@ -44,7 +44,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next line, with its end; none behind the last one.
-    pub fn next(&mut self) -> Result<Option<Vec<u8>>, LineFailure> {
+    pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, LineFailure> {
         let mut bytes = Vec::new();
         self.number += 1;
         let read = self.from.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);

@@ -212,7 +212,7 @@ impl<R: BufRead> RecordReader<R> {
     }
 
     fn next_line(&mut self) -> Result<Option<Vec<u8>>, RecordError> {
-        self.lines.next().map_err(|failure| match failure {
+        self.lines.next_line().map_err(|failure| match failure {
             LineFailure::Read(source) => {
                 RecordError::File { what: "read", path: self.path.clone(), source }
             }

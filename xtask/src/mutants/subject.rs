@@ -71,9 +71,9 @@ impl Subject {
         }
     }
 
-    /// Of a program of those tests, as in `experiment lib experiment`, the ones that are about this subject,
-    /// as libtest's filters; all of them where there is none. What others notice of it besides
-    /// would only take its time.
+    /// Of a program of those tests, as in `experiment lib experiment`, the ones that are about this
+    /// subject, as libtest's filters; all of them where there is none. What others notice of it
+    /// besides would only take its time.
     pub fn filters(self, program: &str) -> &'static [&'static str] {
         match (self, program) {
             (Subject::Sets, "runs lib runs" | "runs test backup" | "runs test reading") => {

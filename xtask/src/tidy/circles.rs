@@ -110,7 +110,9 @@ fn uses(module: &Module, code: &str) -> Vec<Module> {
             // An import was taken apart above, and a visibility names no use.
             let is_import = code[line_start..at].contains("use ");
             let is_within = code[..at].ends_with("in ") || code[..at].ends_with('(');
-            if path.contains("::") && !is_import && !(is_within && code[..at].contains("pub(")) {
+            let is_inside = code[..at].ends_with("::");
+            let is_visibility = is_within && code[line_start..at].contains("pub(");
+            if path.contains("::") && !is_import && !is_inside && !is_visibility {
                 paths.push(segments(path));
             }
         }
@@ -195,6 +197,8 @@ mod tests {
             ("two", "// crate::three::three()\nuse crate::three::Three;"),
             ("three", "#[cfg(test)]\n#[allow(x)]\nmod tests {\n    use crate::four::Four;\n}"),
             ("four", "pub(in crate::one) fn four() {}\nuse super::one;"),
+            ("four/five", "fn five() { super::super::one::one(); }"),
+            ("one/one", "use crate::four::five;"),
         ];
         assert!(check(&files(&four)).is_empty());
     }

@@ -1,5 +1,5 @@
-//! The map of a crate: each module that `lib.rs` declares has a line in its opening comment, so that
-//! a newcomer finds a room by its name.
+//! The map of a crate: each module that `lib.rs` declares has a line in its opening comment, so
+//! that a newcomer finds a room by its name.
 
 use super::rules::Finding;
 

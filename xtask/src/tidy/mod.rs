@@ -108,7 +108,10 @@ fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
             let entry = entry?;
             let name = entry.file_name();
             let kind = entry.file_type()?;
-            if kind.is_dir() && !["target", ".git", "corpus"].iter().any(|skip| name == *skip) {
+            // Cargo marks its own; a module may have the same name.
+            let is_output = name == "target" && entry.path().join("CACHEDIR.TAG").exists();
+            let is_skipped = is_output || [".git", "corpus"].iter().any(|skip| name == *skip);
+            if kind.is_dir() && !is_skipped {
                 folders.push(entry.path());
             }
             if kind.is_file() {

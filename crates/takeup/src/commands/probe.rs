@@ -2,8 +2,8 @@
 //! layers of storage below it.
 //!
 //! What is known of a drive comes from [`device::tape::survey`]; [`findings`] says what of it
-//! matters, [`text`] and [`document`] print it. Layers come from [`storage::stack`], what stands out
-//! there from [`storage::findings`], and [`tree`] draws them.
+//! matters, [`text`] and [`document`] print it. Layers come from [`storage::stack`], what stands
+//! out there from [`storage::findings`], and [`tree`] draws them.
 
 mod document;
 mod findings;

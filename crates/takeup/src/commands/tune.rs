@@ -1,7 +1,7 @@
 //! `takeup tune`: settings of the storage below a path, measured, set, remembered and taken back.
 //!
-//! What is written, in which order, and how it comes back is `storage::settings::changes`'s. Here is
-//! what is asked for, what is refused before anything is written, and what is said about it.
+//! What is written, in which order, and how it comes back is `storage::settings::changes`'s. Here
+//! is what is asked for, what is refused before anything is written, and what is said about it.
 
 mod apply;
 mod confirm;
