@@ -3,13 +3,13 @@
 
 pub mod budget;
 
-use archive::decode::{Decoder, Event, Limits};
+use archive::decode::{DecodeLimits, Decoder, Event};
 use archive::encode::encode_member;
 use archive::header::{UNIT_BYTES, Unit, padding_bytes};
-use archive::member::{Kind, Member};
+use archive::member::{Member, MemberKind};
 
-/// Limits low enough that the fuzzer reaches them.
-pub const LIMITS: Limits = Limits {
+/// DecodeLimits low enough that the fuzzer reaches them.
+pub const LIMITS: DecodeLimits = DecodeLimits {
     extended_bytes_max: 1 << 16,
     global_bytes_max: 1 << 12,
     long_name_bytes_max: 1 << 12,
@@ -44,7 +44,7 @@ pub fn read(archive: &[u8], mut visit: impl FnMut(&Member)) {
         let passed_over = match event {
             Ok(Event::Member { member, stored_bytes, notes }) => {
                 check_member(&member);
-                if let (Kind::File, Some(_)) = (&member.kind, &member.sparse) {
+                if let (MemberKind::File, Some(_)) = (&member.kind, &member.sparse) {
                     assert_eq!(member.content_bytes(), stored_bytes);
                 }
                 notes.iter().for_each(|note| assert!(!note.to_string().is_empty()));
@@ -71,7 +71,7 @@ fn check_member(member: &Member) {
     assert!(member.modified.nanoseconds < 1_000_000_000);
     assert!(member.xattrs.is_sorted_by(|left, right| left.0 < right.0));
     match (&member.kind, &member.sparse) {
-        (Kind::File, Some(extents)) => {
+        (MemberKind::File, Some(extents)) => {
             assert!(extents.len() <= LIMITS.extents_max);
             // Not `check_extents`, which the decoder itself relies on.
             let ends = extents
@@ -81,7 +81,7 @@ fn check_member(member: &Member) {
             let size = u128::from(member.size_bytes);
             assert!(ends.zip(starts.skip(1).chain([size])).all(|(end, next)| end <= next));
         }
-        (Kind::File, None) => {}
+        (MemberKind::File, None) => {}
         (_, sparse) => assert!(sparse.is_none() && member.size_bytes == 0),
     }
 }
@@ -100,7 +100,7 @@ pub fn check_round_trip(member: &Member) {
 fn through_encoder(member: &Member) -> Option<Member> {
     let mut headers = Vec::new();
     encode_member(member, &mut headers).ok()?;
-    let mut decoder = Decoder::new(Limits::default());
+    let mut decoder = Decoder::new(DecodeLimits::default());
     let mut read = None;
     for unit in headers.chunks_exact(UNIT_BYTES) {
         match decoder.push(unit.try_into().expect("a whole unit")) {

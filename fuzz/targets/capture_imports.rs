@@ -5,16 +5,16 @@
 #![no_main]
 
 use archive_fuzz::budget::Budget;
-use libfuzzer_sys::fuzz_target;
 use capture::import::{blkparse, import, iolog, strace};
-use capture::job::{Job, Target};
+use capture::job::{FioJob, JobTarget};
 use capture::presentation::{document, text};
-use capture::profile::{Limits, Profiler};
+use capture::profile::{ProfileLimits, Profiler};
+use libfuzzer_sys::fuzz_target;
 use report::table::Colour;
 
 fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);
-    let limits = Limits { files: 16, openings: 64, sizes: 4, threads: 4, words: 256 };
+    let limits = ProfileLimits { files: 16, openings: 64, sizes: 4, threads: 4, words: 256 };
     let mut profiler = Profiler::new(limits);
     let results = [
         import(input, &mut profiler),
@@ -36,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
         assert!(shares.iter().flatten().all(|it| (0.0..=1.0).contains(it)), "{file:?}");
     }
     assert!(!text(&profile, Colour::Plain).is_empty());
-    if let Ok(job) = Job::of(&profile, &Target { folder: None, limits: None }) {
+    if let Ok(job) = FioJob::of(&profile, &JobTarget { folder: None, limits: None }) {
         assert!(!job.text().is_empty());
     }
     let findings = document(&profile).findings;

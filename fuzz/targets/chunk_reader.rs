@@ -5,8 +5,8 @@
 
 use archive::chunk::seek_table::{SeekTableBuilder, SeekTableLookup, parse_seek_table};
 use archive::chunk::{
-    Boundary, BoundaryFinder, ChunkDecompressor, ChunkError, Coding, Format, Input, StreamDecoder,
-    StreamState, gzip_member,
+    Boundary, BoundaryFinder, ChunkDecompressor, ChunkError, Coding, Input, StreamDecoder,
+    StreamFormat, StreamState, gzip_member,
 };
 use archive::stream::StoredOffset;
 use archive_fuzz::budget::Budget;
@@ -16,7 +16,7 @@ const LIMIT_BYTES: usize = 1 << 16;
 
 fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);
-    Format::detect(input);
+    StreamFormat::detect(input);
     for coding in [Coding::Gzip, Coding::Zstd] {
         read(coding, input);
     }

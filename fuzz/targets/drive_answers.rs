@@ -5,7 +5,7 @@
 
 use archive_fuzz::budget::Budget;
 use device::tape::Compression;
-use device::tape::limits::{Found, Limits};
+use device::tape::limits::{DriveLimits, Found};
 use device::tape::scsi::inquiry::{self, Inquiry};
 use device::tape::scsi::log::{
     ALERT_PAGE, SEQUENTIAL_PAGE, SequentialAccess, VOLUME_PAGE, VolumeStatistics, parameters,
@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     if let Some(drive) = told(BlockLimits::parse(input)) {
-        let limits = Limits::new(drive, Found::Asked, None, None, 4096);
+        let limits = DriveLimits::new(drive, Found::Asked, None, None, 4096);
         assert!(limits.direct_bytes_max <= limits.block_bytes_max);
         let _ = limits.recommended_block_bytes();
     }

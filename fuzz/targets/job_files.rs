@@ -7,15 +7,15 @@
 use std::path::Path;
 
 use archive_fuzz::budget::Budget;
-use loads::disk::{UserJob, Wanted};
 use libfuzzer_sys::fuzz_target;
+use loads::disk::{JobRequest, UserJob};
 
 fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);
     let Ok(text) = std::str::from_utf8(input) else { return };
     let file = Path::new("fuzz.fio");
     let made = |path: &Path| path.to_owned();
-    let job = match UserJob::of_text(file, text, Wanted::default()) {
+    let job = match UserJob::of_text(file, text, JobRequest::default()) {
         Ok(job) => job,
         Err(error) => {
             assert!(!error.to_string().is_empty());
@@ -24,7 +24,8 @@ fuzz_target!(|input: &[u8]| {
     };
     // A name that cannot be written into a job is an error.
     let Ok(given) = job.text(made) else { return };
-    let again = UserJob::of_text(file, &given, Wanted::default()).expect("fio gets what passed");
+    let again =
+        UserJob::of_text(file, &given, JobRequest::default()).expect("fio gets what passed");
     assert_eq!(again.paths(), job.paths(), "{given}");
     assert_eq!(again.access(), job.access(), "{given}");
     assert!(again.left_out().is_empty(), "{given}");

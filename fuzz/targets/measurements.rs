@@ -4,10 +4,10 @@
 #![no_main]
 
 use archive_fuzz::budget::Budget;
-use loads::disk::fio::FioRun;
 use experiment::observed::{Measures, put_direction};
-use machine::counters::disk::{DiskCounters, parse};
 use libfuzzer_sys::fuzz_target;
+use loads::disk::fio::FioRun;
+use machine::counters::disk::{DiskCounters, parse};
 
 fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);

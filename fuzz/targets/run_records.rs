@@ -7,7 +7,7 @@ use std::path::Path;
 
 use archive_fuzz::budget::Budget;
 use experiment::compare::compare;
-use experiment::judgement::{Options, judge};
+use experiment::judgement::{JudgementOptions, judge};
 use experiment::record::{Experiment, header_line, read, run_line};
 use libfuzzer_sys::fuzz_target;
 use report::table::Colour;
@@ -26,11 +26,12 @@ fuzz_target!(|input: &[u8]| {
     if experiment.runs.len() > RUNS_MAX {
         return;
     }
-    let judgement = judge(&experiment.header.factors, &experiment.runs, &Options::default());
+    let judgement =
+        judge(&experiment.header.factors, &experiment.runs, &JudgementOptions::default());
     assert!(judgement.cells.len() <= experiment.runs.len());
     let text = experiment::presentation::text(&experiment, &judgement, Colour::Plain);
     assert!(judgement.cells.is_empty() || !text.is_empty());
-    let same = compare(&experiment, &experiment, &Options::default());
+    let same = compare(&experiment, &experiment, &JudgementOptions::default());
     assert_eq!((same.only_in_a, same.only_in_b), (0, 0));
 });
 

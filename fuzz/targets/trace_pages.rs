@@ -4,9 +4,9 @@
 #![no_main]
 
 use archive_fuzz::budget::Budget;
-use libfuzzer_sys::fuzz_target;
-use capture::trace::format::Format;
+use capture::trace::format::EventFormat;
 use capture::trace::page::{Entries, Layout};
+use libfuzzer_sys::fuzz_target;
 
 /// `events/header_page` of a kernel of 64 bits with pages of 4 KiB.
 const HEADER_PAGE: &[u8] = b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -20,10 +20,10 @@ const EVENT: &[u8] = b"name: sys_enter_pread64\nID: 800\nformat:\n\
 
 fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);
-    let event = Format::parse(EVENT).expect("the format of an event");
+    let event = EventFormat::parse(EVENT).expect("the format of an event");
     entries(&Layout::parse(HEADER_PAGE).expect("the layout of a page"), &event, input);
     // What the bytes say of a page, or of an event, holds of themselves as well.
-    match (Layout::parse(input), Format::parse(input)) {
+    match (Layout::parse(input), EventFormat::parse(input)) {
         (Ok(layout), Ok(format)) => entries(&layout, &format, input),
         (Ok(layout), Err(error)) => {
             assert!(!error.to_string().is_empty());
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn entries(layout: &Layout, format: &Format, page: &[u8]) {
+fn entries(layout: &Layout, format: &EventFormat, page: &[u8]) {
     let Ok(entries) = Entries::of(layout, page) else { return };
     let mut count = 0;
     for entry in entries {

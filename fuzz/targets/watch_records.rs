@@ -7,11 +7,11 @@ use std::path::Path;
 
 use archive_fuzz::budget::Budget;
 use libfuzzer_sys::fuzz_target;
-use watch::columns::COLUMNS;
-use watch::record::RecordReader;
-use watch::intervals::{DEVICES_MAX, Interval, Watch};
 use report::table::Colour;
-use screen::lines::Lines;
+use screen::lines::ScreenLines;
+use watch::columns::COLUMNS;
+use watch::intervals::{DEVICES_MAX, Interval, IntervalMaker};
+use watch::record::RecordReader;
 
 /// More intervals than this take longer than the fuzzer waits.
 const INTERVALS_MAX: usize = 64;
@@ -22,8 +22,8 @@ fuzz_target!(|input: &[u8]| {
         Ok(reader) => reader,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    let mut watch = Watch::default();
-    let mut lines = Lines::new(Colour::Plain);
+    let mut watch = IntervalMaker::default();
+    let mut lines = ScreenLines::new(Colour::Plain);
     let mut last_seconds = f64::NEG_INFINITY;
     for _ in 0..INTERVALS_MAX {
         let reading = match reader.next_reading() {
@@ -39,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn check(interval: &Interval, lines: &mut Lines) {
+fn check(interval: &Interval, lines: &mut ScreenLines) {
     for device in &interval.devices {
         for column in &COLUMNS {
             let value = (column.value)(&device.columns);

@@ -4,16 +4,16 @@
 
 #![allow(clippy::print_stdout)]
 
-use archive::decode::{Decoder, Event, Limits};
+use archive::decode::{DecodeLimits, Decoder, Event};
 use archive::encode::encode_member;
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Member, MemberKind, Timestamp};
 use std::hint::black_box;
 use std::time::Instant;
 
 fn main() {
     let plain = Member {
         path: b"usr/share/doc/some-package/changelog.Debian.gz".to_vec(),
-        kind: Kind::File,
+        kind: MemberKind::File,
         mode: 0o644,
         uid: 1000,
         gid: 1000,
@@ -74,7 +74,7 @@ fn encode(member: &Member) -> f64 {
 fn decode(member: &Member) -> f64 {
     let mut headers = Vec::new();
     encode_member(member, &mut headers).expect("a valid member");
-    let mut decoder = Decoder::new(Limits::default());
+    let mut decoder = Decoder::new(DecodeLimits::default());
     fastest(|| {
         for _ in 0..MEMBERS {
             for unit in black_box(&headers).chunks_exact(512) {

@@ -6,8 +6,8 @@
 //! did. In return a match never reaches over a chunk's edge, which the chunk size and the window
 //! pay back (`docs/design/compression.md` has the numbers).
 //!
-//! Reading goes the other way: [`Format::detect`] names the compression, [`BoundaryFinder`] finds
-//! where a chunk ends without decompressing it, [`ChunkDecompressor`] opens it, and
+//! Reading goes the other way: [`StreamFormat::detect`] names the compression, [`BoundaryFinder`]
+//! finds where a chunk ends without decompressing it, [`ChunkDecompressor`] opens it, and
 //! [`StreamDecoder`] takes over where an end cannot be known beforehand. [`seek_table`] is the
 //! directory of frames that follows them in zstd's seekable format.
 //!
@@ -31,7 +31,7 @@ pub use boundary::{Boundary, BoundaryFinder, Input};
 pub use compress::ChunkCompressor;
 pub use decompress::ChunkDecompressor;
 pub use error::{ChunkError, Coding, CompressionError};
-pub use format::{Format, OtherFormat};
+pub use format::{OtherFormat, StreamFormat};
 pub use padding::{PADDING_BYTES_MIN, encode_padding, padding_to_block};
 pub use stream::{StreamDecoder, StreamState, StreamStep};
 

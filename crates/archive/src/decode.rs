@@ -2,7 +2,7 @@
 //!
 //! It does no I/O and sees no content: after a member the caller consumes the stored bytes and
 //! their padding itself, as fast as it likes, and comes back with the next header unit. Extended
-//! headers, long names and sparse maps are collected inside, within [`Limits`].
+//! headers, long names and sparse maps are collected inside, within [`DecodeLimits`].
 //!
 //! It reads v7, ustar, pax, GNU, star and Solaris headers. Whatever the bytes are, it answers with
 //! an event or a typed error and goes on with the next unit: an archive is worth reading behind a
@@ -12,20 +12,22 @@ mod event;
 mod fields;
 mod overrides;
 
-pub use event::{DecodeError, Event, GLOBAL_RECORD_BYTES, HeaderFault, Limits, Note, Skipped};
+pub use event::{
+    DecodeError, DecodeLimits, Event, GLOBAL_RECORD_BYTES, HeaderFault, Note, Skipped,
+};
 
 use std::collections::BTreeMap;
 
 use crate::acl::{NameLookup, NoNames};
 use crate::header::{self, Layout, UNIT_BYTES, Unit};
-use crate::member::{Extent, Kind, Member};
+use crate::member::{Extent, Member, MemberKind};
 use crate::pax::Records;
 use crate::sparse::{self, MapError, MapReader};
 use overrides::{Overrides, SparseFormat};
 
 /// Decodes a stream of header units; see the module's text.
 pub struct Decoder {
-    limits: Limits,
+    limits: DecodeLimits,
     names: Box<dyn NameLookup + Send>,
     state: State,
     pending: Pending,
@@ -66,7 +68,7 @@ impl Globals {
     /// What the next member begins with.
     fn overrides(
         &mut self,
-        limits: &Limits,
+        limits: &DecodeLimits,
         notes: &mut Vec<Note>,
     ) -> Result<Overrides, DecodeError> {
         if let Some((overrides, told)) = &self.overrides {
@@ -143,13 +145,13 @@ impl Pending {
 impl Decoder {
     /// A decoder at the start of an archive that leaves names in ACLs unresolved.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: DecodeLimits) -> Self {
         Self::with_names(limits, Box::new(NoNames))
     }
 
     /// A decoder that asks `names` for ids where an ACL has only names.
     #[must_use]
-    pub fn with_names(limits: Limits, names: Box<dyn NameLookup + Send>) -> Self {
+    pub fn with_names(limits: DecodeLimits, names: Box<dyn NameLookup + Send>) -> Self {
         Self {
             limits,
             names,
@@ -365,7 +367,7 @@ impl Decoder {
         if let Some(path) = long_name {
             member.path = path;
         }
-        if let (Some(link), Kind::SymbolicLink { target } | Kind::HardLink { target }) =
+        if let (Some(link), MemberKind::SymbolicLink { target } | MemberKind::HardLink { target }) =
             (long_link, &mut member.kind)
         {
             *target = link;
@@ -374,7 +376,7 @@ impl Decoder {
         overrides.apply_to(&mut member, &mut *self.names, &mut notes);
         fields::settle_path(&mut member, unit[header::TYPEFLAG]);
         let stored_bytes = self.stored_bytes(unit, &member.kind, size_bytes);
-        member.size_bytes = if member.kind == Kind::File { stored_bytes } else { 0 };
+        member.size_bytes = if member.kind == MemberKind::File { stored_bytes } else { 0 };
         if member.path.is_empty() {
             return Ok(Event::Skip { stored_bytes, why: Skipped::EmptyPath });
         }
@@ -387,15 +389,17 @@ impl Decoder {
     }
 
     /// Bytes of content that follow a header, which for most kinds are none whatever it says.
-    fn stored_bytes(&self, unit: &Unit, kind: &Kind, size_bytes: u64) -> u64 {
+    fn stored_bytes(&self, unit: &Unit, kind: &MemberKind, size_bytes: u64) -> u64 {
         match (unit[header::TYPEFLAG], kind) {
             // A dump of the names in the directory (GNU incremental).
-            (b'D', _) | (_, Kind::File) => size_bytes,
+            (b'D', _) | (_, MemberKind::File) => size_bytes,
             // Before pax the size of a link was that of the file, which is not stored again; pax
             // allows content (POSIX.1-2017, pax, "ustar Header Block", typeflag 1).
-            (_, Kind::HardLink { .. }) if self.pax && Layout::of(unit) != Layout::Gnu => size_bytes,
+            (_, MemberKind::HardLink { .. }) if self.pax && Layout::of(unit) != Layout::Gnu => {
+                size_bytes
+            }
             // A "file" whose name ends in a slash is a directory, but keeps its content.
-            (b'0' | b'\0' | b'7', Kind::Directory) => size_bytes,
+            (b'0' | b'\0' | b'7', MemberKind::Directory) => size_bytes,
             _ => 0,
         }
     }
@@ -409,7 +413,7 @@ impl Decoder {
     ) -> Option<Result<Event, DecodeError>> {
         let offset_bytes = if unit[header::TYPEFLAG] == b'M' {
             header::unsigned(&unit[header::GNU_OFFSET])
-        } else if member.kind == Kind::File {
+        } else if member.kind == MemberKind::File {
             let volume = self.volume.take()?;
             if let Some(path) = volume.path {
                 member.path = path;
@@ -437,7 +441,7 @@ impl Decoder {
         mut overrides: Overrides,
     ) -> Result<Event, DecodeError> {
         let format = overrides.sparse_format();
-        if partial.member.kind != Kind::File {
+        if partial.member.kind != MemberKind::File {
             return self.hand_out(partial);
         }
         match format {

@@ -13,7 +13,7 @@ use crate::header::{
     self, CHECKSUM, DEVICE_MAJOR, DEVICE_MINOR, GID, GROUP, LINKNAME, MAGIC, MAGIC_USTAR, MODE,
     MTIME, NAME, OCTAL_7_MAX, OCTAL_11_MAX, PREFIX, SIZE, TYPEFLAG, UID, UNIT_BYTES, USER, Unit,
 };
-use crate::member::{Kind, Member, Timestamp};
+use crate::member::{Member, MemberKind, Timestamp};
 use crate::pax::{self, Record};
 use crate::sparse::{self, MapError};
 use crate::xattr;
@@ -242,12 +242,12 @@ impl<'a> Plan<'a> {
             check_text("attribute name", name)?;
         }
         let ends_in_slash = member.path.last() == Some(&b'/');
-        if ends_in_slash && member.kind != Kind::Directory {
+        if ends_in_slash && member.kind != MemberKind::Directory {
             return Err(EncodeError::TrailingSlash);
         }
-        let slash = member.kind == Kind::Directory && !ends_in_slash;
+        let slash = member.kind == MemberKind::Directory && !ends_in_slash;
         let link: &[u8] = match &member.kind {
-            Kind::SymbolicLink { target } | Kind::HardLink { target } => {
+            MemberKind::SymbolicLink { target } | MemberKind::HardLink { target } => {
                 check_text("link target", target)?;
                 target
             }
@@ -261,9 +261,8 @@ impl<'a> Plan<'a> {
             map_bytes: 0,
             stored_bytes: member.content_bytes(),
             devices: match member.kind {
-                Kind::CharacterDevice { major, minor } | Kind::BlockDevice { major, minor } => {
-                    (u64::from(major), u64::from(minor))
-                }
+                MemberKind::CharacterDevice { major, minor }
+                | MemberKind::BlockDevice { major, minor } => (u64::from(major), u64::from(minor)),
                 _ => (0, 0),
             },
         };
@@ -274,7 +273,7 @@ impl<'a> Plan<'a> {
     /// The data runs of a sparse regular file.
     fn sparse(&self) -> Option<&'a [crate::member::Extent]> {
         match &self.member.kind {
-            Kind::File => self.member.sparse.as_deref(),
+            MemberKind::File => self.member.sparse.as_deref(),
             _ => None,
         }
     }
@@ -282,7 +281,7 @@ impl<'a> Plan<'a> {
     fn check_sizes(&mut self) -> Result<(), EncodeError> {
         let size_bytes = self.member.size_bytes;
         // Readers keep sizes in signed 64 bits and round them up to whole units.
-        if self.member.kind == Kind::File && size_bytes > i64::MAX as u64 - (1 << 32) {
+        if self.member.kind == MemberKind::File && size_bytes > i64::MAX as u64 - (1 << 32) {
             return Err(EncodeError::Size { size_bytes });
         }
         if let Some(extents) = self.sparse() {
@@ -458,13 +457,13 @@ fn fill_header(plan: &Plan<'_>, unit: &mut Unit) {
     let seconds = u64::try_from(member.modified.seconds).unwrap_or(0);
     header::put_octal(&mut unit[MTIME], fitting(seconds, OCTAL_11_MAX));
     unit[TYPEFLAG] = match member.kind {
-        Kind::File => b'0',
-        Kind::HardLink { .. } => b'1',
-        Kind::SymbolicLink { .. } => b'2',
-        Kind::CharacterDevice { .. } => b'3',
-        Kind::BlockDevice { .. } => b'4',
-        Kind::Directory => b'5',
-        Kind::Fifo => b'6',
+        MemberKind::File => b'0',
+        MemberKind::HardLink { .. } => b'1',
+        MemberKind::SymbolicLink { .. } => b'2',
+        MemberKind::CharacterDevice { .. } => b'3',
+        MemberKind::BlockDevice { .. } => b'4',
+        MemberKind::Directory => b'5',
+        MemberKind::Fifo => b'6',
     };
     put_text(&mut unit[LINKNAME], plan.link);
     // POSIX wants a NUL behind these; longer ones are in records.

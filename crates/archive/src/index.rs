@@ -51,7 +51,7 @@ pub const SECTIONS: usize = 5;
 
 /// The five sections, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Section {
+pub enum IndexSection {
     /// [`FileRecord`]s, one for every member of the archive, in archive order.
     Files,
     /// [`BlockChecksum`]s of the archive's uncompressed blocks.
@@ -67,30 +67,35 @@ pub enum Section {
 /// Name of the trailer as the last member of an index archive.
 pub const TRAILER_NAME: &str = "takeup-index/trailer";
 
-impl Section {
+impl IndexSection {
     /// All sections in order.
-    pub const ALL: [Section; SECTIONS] =
-        [Section::Files, Section::Blocks, Section::Chunks, Section::Warnings, Section::Extents];
+    pub const ALL: [IndexSection; SECTIONS] = [
+        IndexSection::Files,
+        IndexSection::Blocks,
+        IndexSection::Chunks,
+        IndexSection::Warnings,
+        IndexSection::Extents,
+    ];
 
     /// Name of the section as a member of the index archive.
     pub fn member_name(self) -> &'static str {
         match self {
-            Section::Files => "takeup-index/files",
-            Section::Blocks => "takeup-index/blocks",
-            Section::Chunks => "takeup-index/chunks",
-            Section::Warnings => "takeup-index/warnings",
-            Section::Extents => "takeup-index/extents",
+            IndexSection::Files => "takeup-index/files",
+            IndexSection::Blocks => "takeup-index/blocks",
+            IndexSection::Chunks => "takeup-index/chunks",
+            IndexSection::Warnings => "takeup-index/warnings",
+            IndexSection::Extents => "takeup-index/extents",
         }
     }
 
     /// First bytes of the section; the version follows.
     pub(crate) fn magic(self) -> [u8; 7] {
         match self {
-            Section::Files => *b"TKUPFIL",
-            Section::Blocks => *b"TKUPBLK",
-            Section::Chunks => *b"TKUPCHK",
-            Section::Warnings => *b"TKUPWRN",
-            Section::Extents => *b"TKUPEXT",
+            IndexSection::Files => *b"TKUPFIL",
+            IndexSection::Blocks => *b"TKUPBLK",
+            IndexSection::Chunks => *b"TKUPCHK",
+            IndexSection::Warnings => *b"TKUPWRN",
+            IndexSection::Extents => *b"TKUPEXT",
         }
     }
 }

@@ -14,7 +14,7 @@ use twox_hash::XxHash3_64;
 
 use crate::chunk::{
     Boundary, BoundaryFinder, ChunkCompressor, ChunkDecompressor, ChunkError, Coding, Compression,
-    Format, Input, PADDING_BYTES_MIN, encode_padding,
+    Input, PADDING_BYTES_MIN, StreamFormat, encode_padding,
 };
 use crate::encode::{EncodeError, encode_global_header, encode_member, encode_volume_name};
 use crate::header::{self, UNIT_BYTES};
@@ -230,10 +230,10 @@ impl Label {
         if prefix.len() < UNIT_BYTES {
             return Ok(Found::NeedMore { prefix_bytes: UNIT_BYTES });
         }
-        let coding = match Format::detect(prefix) {
-            Format::Plain => return find_plain(prefix),
-            Format::Other(_) => return Ok(Found::Foreign),
-            Format::Compressed(coding) => coding,
+        let coding = match StreamFormat::detect(prefix) {
+            StreamFormat::Plain => return find_plain(prefix),
+            StreamFormat::Other(_) => return Ok(Found::Foreign),
+            StreamFormat::Compressed(coding) => coding,
         };
         let mut finder = BoundaryFinder::new(coding, FRAME_BYTES_MAX);
         let (frame_bytes, content_bytes_max) = match finder.examine(prefix, Input::MoreMayFollow) {

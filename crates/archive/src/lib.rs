@@ -4,10 +4,10 @@
 //! has the content puts it behind them; units of 512 bytes become events:
 //!
 //! ```
-//! use archive::decode::{Decoder, Event, Limits};
+//! use archive::decode::{Decoder, Event, DecodeLimits};
 //! use archive::encode::{encode_end_of_archive, encode_member};
 //! use archive::header::{UNIT_BYTES, padding_bytes};
-//! use archive::member::{Kind, Member, Timestamp};
+//! use archive::member::{MemberKind, Member, Timestamp};
 //!
 //! let content = b"hello";
 //! let member = Member {

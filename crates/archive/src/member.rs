@@ -14,7 +14,7 @@ pub struct Timestamp {
 
 /// What kind of object a member is, with what only that kind has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MemberKind {
     /// A regular file; `Member::size_bytes` and `Member::sparse` belong to it.
     File,
     /// A directory.
@@ -62,8 +62,8 @@ pub struct Member {
     /// Path as stored: any bytes but NUL, no trailing slash (the encoder adds a directory's).
     /// The decoder hands it on unchecked: it may be absolute or hold `..`.
     pub path: Vec<u8>,
-    /// Kind of object.
-    pub kind: Kind,
+    /// MemberKind of object.
+    pub kind: MemberKind,
     /// Permission bits with set-user-ID, set-group-ID and sticky: the low 12 bits.
     pub mode: u32,
     /// Numeric owner.
@@ -94,8 +94,8 @@ impl Member {
     /// the size of the file, or the sum of its data runs when it is sparse.
     pub fn content_bytes(&self) -> u64 {
         match (&self.kind, &self.sparse) {
-            (Kind::File, None) => self.size_bytes,
-            (Kind::File, Some(runs)) => runs.iter().map(|run| run.length_bytes).sum(),
+            (MemberKind::File, None) => self.size_bytes,
+            (MemberKind::File, Some(runs)) => runs.iter().map(|run| run.length_bytes).sum(),
             _ => 0,
         }
     }
@@ -106,7 +106,9 @@ impl Member {
         /// Of an allocation, small ones rounded up.
         const EACH: usize = 32;
         let target = match &self.kind {
-            Kind::SymbolicLink { target } | Kind::HardLink { target } => target.capacity(),
+            MemberKind::SymbolicLink { target } | MemberKind::HardLink { target } => {
+                target.capacity()
+            }
             _ => 0,
         };
         let names = self.path.capacity() + self.user.capacity() + self.group.capacity() + target;

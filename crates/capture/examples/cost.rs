@@ -9,12 +9,12 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use capture::trace::{Options, Recorder, TraceError, Tracefs, Wanted};
+use capture::trace::{Recorder, RecorderOptions, TraceError, Tracefs, WantedEvent};
 
 const CALLS: u32 = 200_000;
-const EVENTS: &[Wanted] = &[
-    Wanted { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
-    Wanted { system: "syscalls", name: "sys_exit_pread64", fields: &["ret"] },
+const EVENTS: &[WantedEvent] = &[
+    WantedEvent { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
+    WantedEvent { system: "syscalls", name: "sys_exit_pread64", fields: &["ret"] },
 ];
 
 /// ns for each call.
@@ -30,7 +30,8 @@ fn measure(file: &File) -> f64 {
 
 /// The same while some threads are recorded and somebody reads what is recorded.
 fn recorded(tracefs: &Tracefs, threads: &[u32], file: &File) -> Result<(f64, u64), TraceError> {
-    let options = Options { events: EVENTS, everywhere: &[], threads, buffer_bytes: 64 << 20 };
+    let options =
+        RecorderOptions { events: EVENTS, everywhere: &[], threads, buffer_bytes: 64 << 20 };
     let mut recorder = Recorder::new(tracefs, &options)?;
     recorder.start()?;
     let done = &AtomicBool::new(false);

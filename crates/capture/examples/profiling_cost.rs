@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use capture::operation::{Asked, Engine, FileKind, OpenedFile, Operation, Recording, SyncCall};
-use capture::profile::{Limits, Profiler};
+use capture::operation::{Asked, Engine, FileKind, FileOperation, OpenedFile, Recording, SyncCall};
+use capture::profile::{ProfileLimits, Profiler};
 
 const OPERATIONS: u64 = 4_000_000;
 /// Operations for each second of the recording.
@@ -14,10 +14,10 @@ const RATE: u64 = 400_000;
 const FILES: u32 = 100;
 
 /// The operation of a number.
-type Load = fn(u64) -> Operation;
+type Load = fn(u64) -> FileOperation;
 
-fn operation(number: u64, asked: Asked, offset: u64, bytes: u64) -> Operation {
-    Operation {
+fn operation(number: u64, asked: Asked, offset: u64, bytes: u64) -> FileOperation {
+    FileOperation {
         start_ns: number * (1_000_000_000 / RATE),
         duration_ns: Ok(20_000),
         process: 1,
@@ -40,24 +40,24 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-fn log(number: u64) -> Operation {
+fn log(number: u64) -> FileOperation {
     let sync = Asked::Sync(SyncCall::Fdatasync);
     let asked = if number.is_multiple_of(2) { Asked::Write } else { sync };
     operation(number, asked, number / 16 * 8192, 8192)
 }
 
-fn sequential(number: u64) -> Operation {
+fn sequential(number: u64) -> FileOperation {
     operation(number, Asked::Read, number * 131_072, 131_072)
 }
 
 /// Of 100 files of 1 TB each, by 16 threads with 32 in flight.
-fn random(number: u64) -> Operation {
+fn random(number: u64) -> FileOperation {
     let chance = mixed(number);
     let asked = if chance % 10 < 7 { Asked::Read } else { Asked::Write };
     let file = u32::try_from(chance >> 8 & 0xffff).unwrap_or(0) % FILES;
     let thread = u32::try_from(number % 16).unwrap_or(0);
     let at = (chance >> 24) % (1 << 26) * 16_384;
-    Operation { file, thread, in_flight: Ok(32), ..operation(number, asked, at, 16_384) }
+    FileOperation { file, thread, in_flight: Ok(32), ..operation(number, asked, at, 16_384) }
 }
 
 fn main() {
@@ -67,8 +67,8 @@ fn main() {
         ("random, 100 files, 16 threads, 32 in flight", random),
     ];
     for (name, load) in loads {
-        let operations: Vec<Operation> = (0..OPERATIONS).map(load).collect();
-        let mut profiler = Profiler::new(Limits::default());
+        let operations: Vec<FileOperation> = (0..OPERATIONS).map(load).collect();
+        let mut profiler = Profiler::new(ProfileLimits::default());
         for number in 0..FILES {
             profiler.file(
                 number,

@@ -61,7 +61,7 @@ pub enum ImportError {
 
 /// Who wrote a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum RecordingFormat {
     /// `strace -f -ttt -T -yy -o FILE`.
     Strace,
     /// `blkparse`.
@@ -70,14 +70,14 @@ pub enum Format {
     Iolog,
 }
 
-impl Format {
+impl RecordingFormat {
     /// By its first line; what looks like neither of the others is taken for strace's.
-    pub fn of(first_line: &str) -> Format {
+    pub fn of(first_line: &str) -> RecordingFormat {
         let word = first_line.split_ascii_whitespace().next().unwrap_or("");
         match word {
-            "fio" => Format::Iolog,
-            _ if blkparse::is_device(word) => Format::Blkparse,
-            _ => Format::Strace,
+            "fio" => RecordingFormat::Iolog,
+            _ if blkparse::is_device(word) => RecordingFormat::Blkparse,
+            _ => RecordingFormat::Strace,
         }
     }
 }
@@ -89,10 +89,10 @@ pub fn import(
 ) -> Result<Imported, ImportError> {
     let beginning = input.fill_buf().map_err(|source| ImportError::Read { line: 0, source })?;
     let line = beginning.split(|it| *it == b'\n').next().unwrap_or_default();
-    match Format::of(&String::from_utf8_lossy(line)) {
-        Format::Strace => strace::import(input, recording),
-        Format::Blkparse => blkparse::import(input, recording),
-        Format::Iolog => iolog::import(input, recording),
+    match RecordingFormat::of(&String::from_utf8_lossy(line)) {
+        RecordingFormat::Strace => strace::import(input, recording),
+        RecordingFormat::Blkparse => blkparse::import(input, recording),
+        RecordingFormat::Iolog => iolog::import(input, recording),
     }
 }
 

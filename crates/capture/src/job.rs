@@ -37,14 +37,14 @@ use base::format::{count, counted};
 use loads::disk::safety::SafetyError;
 use loads::disk::{DiskError, fio_name};
 
-use self::group::Group;
-use self::section::{Part, Section};
+use self::group::FileGroup;
+use self::section::{JobSection, Part};
 use self::slice::Slice;
 use super::operation::FileKind;
 use super::profile::{Class, FileProfile, Profile};
 
 pub use compare::{Compared, Score, Validation, compare};
-pub use limits::Limits;
+pub use limits::JobLimits;
 use numbers::whole;
 pub use section::Line;
 pub use trial::Trial;
@@ -97,16 +97,16 @@ pub enum JobError {
 
 /// Where the files of a job are, and how large it may be.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Target<'a> {
+pub struct JobTarget<'a> {
     /// The folder; without one the job asks for it with [`DIRECTORY_VARIABLE`].
     pub folder: Option<&'a Path>,
     /// What it is cut to; without, it is as large as what was captured.
-    pub limits: Option<Limits>,
+    pub limits: Option<JobLimits>,
 }
 
 /// A job for fio.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct FioJob {
     directory: String,
     groups: Vec<Written>,
     left_out: Vec<String>,
@@ -118,16 +118,16 @@ pub struct Job {
 /// A group and what became of it.
 #[derive(Clone, Debug)]
 struct Written {
-    group: Group,
-    sections: Vec<Section>,
+    group: FileGroup,
+    sections: Vec<JobSection>,
 }
 
-impl Job {
+impl FioJob {
     /// The job that does what a profile says.
     ///
     /// # Errors
     /// When there is nothing to do, or the folder cannot be named to fio.
-    pub fn of(profile: &Profile, target: &Target<'_>) -> Result<Job, JobError> {
+    pub fn of(profile: &Profile, target: &JobTarget<'_>) -> Result<FioJob, JobError> {
         let directory = match target.folder {
             Some(folder) => fio_name(folder)?.to_string_lossy().into_owned(),
             None => format!("${{{DIRECTORY_VARIABLE}}}"),
@@ -136,8 +136,8 @@ impl Job {
         let mut groups = group::joined(&chosen, profile.seconds);
         groups.sort_by_key(|group| std::cmp::Reverse(group.operations()));
         if groups.len() > GROUPS_MAX {
-            let rest: Vec<Group> = groups.drain(GROUPS_MAX..).collect();
-            let operations: u64 = rest.iter().map(Group::operations).sum();
+            let rest: Vec<FileGroup> = groups.drain(GROUPS_MAX..).collect();
+            let operations: u64 = rest.iter().map(FileGroup::operations).sum();
             let files: usize = rest.iter().map(|group| group.paths.len()).sum();
             left_out.push(format!(
                 "{} with {} in groups beyond the {GROUPS_MAX} largest",
@@ -157,7 +157,7 @@ impl Job {
         let groups = groups.collect();
         let heading = heading(profile, &scale);
         let runtime_seconds = target.limits.map(|limits| whole(limits.seconds.ceil()).max(1));
-        Ok(Job { directory, groups, left_out, heading, runtime_seconds })
+        Ok(FioJob { directory, groups, left_out, heading, runtime_seconds })
     }
 
     /// Names of its files, each once.
@@ -170,7 +170,7 @@ impl Job {
     /// What its files take.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
-        let of = |written: &Written| written.sections.iter().map(Section::file_bytes).max();
+        let of = |written: &Written| written.sections.iter().map(JobSection::file_bytes).max();
         self.groups.iter().filter_map(of).fold(0, u64::saturating_add)
     }
 
@@ -207,8 +207,8 @@ impl Job {
 
 /// The sections of a group. Where nothing pauses they come one after the other, but for those that
 /// are one load: side by side there would be more in flight than was captured.
-fn sections(group: &Group, scale: &scale::Scale) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
+fn sections(group: &FileGroup, scale: &scale::Scale) -> Vec<JobSection> {
+    let mut sections: Vec<JobSection> = Vec::new();
     let mut before: Option<String> = None;
     for part in Part::of(group) {
         if *part != Part::Syncs && !group.pauses() {
@@ -218,7 +218,7 @@ fn sections(group: &Group, scale: &scale::Scale) -> Vec<Section> {
             if slice.is_after {
                 before = sections.last().map(|section| section.name.clone());
             }
-            sections.push(Section::of(group, *part, slice, scale, before.as_deref()));
+            sections.push(JobSection::of(group, *part, slice, scale, before.as_deref()));
         }
     }
     sections
@@ -292,7 +292,7 @@ fn chosen(profile: &Profile) -> (Vec<&FileProfile>, Vec<String>) {
 ///
 /// # Errors
 /// When one is, or this cannot be found out.
-pub fn check_folder(job: &Job, folder: &Path, captured: &Profile) -> Result<(), JobError> {
+pub fn check_folder(job: &FioJob, folder: &Path, captured: &Profile) -> Result<(), JobError> {
     let number = |path: &Path| match fs::metadata(path) {
         Ok(known) => Ok(Some((known.dev(), known.ino()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

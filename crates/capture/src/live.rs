@@ -28,5 +28,5 @@ mod threads;
 
 pub use calls::{events, events_everywhere};
 pub use follower::Follower;
-pub use session::{BUFFER_BYTES, Ended, Session};
+pub use session::{BUFFER_BYTES, RecordingEnd, Session};
 pub use threads::family;

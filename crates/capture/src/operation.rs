@@ -234,7 +234,7 @@ impl SyncCall {
 
 /// One operation. Recorders hand them out in the order in which they ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub struct FileOperation {
     /// When it was asked for, in ns of a clock that all operations of a recording share.
     pub start_ns: u64,
     /// Until the program had its answer.
@@ -271,7 +271,7 @@ pub trait Recording {
     /// More became known of a file that was met before: a name, or a size.
     fn file_again(&mut self, number: FileNumber, file: &OpenedFile);
     /// An operation has ended, or never will within this recording.
-    fn operation(&mut self, operation: &Operation);
+    fn operation(&mut self, operation: &FileOperation);
     /// How many were in flight when operations of a file began that were handed out as
     /// [`Unknown::BegunBefore`], and how often: it became known later.
     fn depths(&mut self, _number: FileNumber, _counts: &[(u32, u64)]) {}

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::profiler::{Limits, Profiler};
+pub use self::profiler::{ProfileLimits, Profiler};
 use self::timeline::Timeline;
 use super::operation::{Asked, Engine, FileKind};
 

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::profile::timeline::{ClassTimeline, INTERVALS_MAX, Timeline};
-use super::profile::{Cost, FileProfile, Limits, Profile};
+use super::profile::{Cost, FileProfile, Profile, ProfileLimits};
 use watch::Reading;
 use watch::beside::READINGS_MAX;
-use watch::lines::{Encoder, LineFailure, Lines, ReadingLine, Readings};
+use watch::lines::{Encoder, FileLines, LineFailure, ReadingLine, Readings};
 use watch::record::LineError;
 
 /// Version of the lines. Fields are added without a new one.
@@ -205,7 +205,7 @@ impl Captured {
     /// # Errors
     /// As for [`Captured::read`].
     pub fn of(lines: impl BufRead, path: &Path) -> Result<Captured, CaptureRecordError> {
-        let mut lines = Lines::of(lines);
+        let mut lines = FileLines::of(lines);
         let heading = first(&mut lines, path)?;
         let mut reader = Reader::default();
         while let Some(bytes) = next(&mut lines, path)? {
@@ -245,7 +245,7 @@ impl Captured {
 pub fn is_record(path: &Path) -> bool {
     let is_file = path.metadata().is_ok_and(|it| it.is_file());
     let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return false };
-    let first = first(&mut Lines::of(BufReader::new(file)), path);
+    let first = first(&mut FileLines::of(BufReader::new(file)), path);
     matches!(first, Ok(_) | Err(CaptureRecordError::Format { .. }))
 }
 
@@ -254,7 +254,7 @@ fn line_of(entry: &impl Serialize) -> String {
     serde_json::to_string(entry).expect("plain numbers and texts") + "\n"
 }
 
-fn first<R: BufRead>(lines: &mut Lines<R>, path: &Path) -> Result<Heading, CaptureRecordError> {
+fn first<R: BufRead>(lines: &mut FileLines<R>, path: &Path) -> Result<Heading, CaptureRecordError> {
     #[derive(Deserialize)]
     struct Version {
         takeup_capture: u32,
@@ -274,7 +274,7 @@ fn first<R: BufRead>(lines: &mut Lines<R>, path: &Path) -> Result<Heading, Captu
 }
 
 fn next<R: BufRead>(
-    lines: &mut Lines<R>,
+    lines: &mut FileLines<R>,
     path: &Path,
 ) -> Result<Option<Vec<u8>>, CaptureRecordError> {
     lines.next_line().map_err(|failure| match failure {
@@ -285,7 +285,7 @@ fn next<R: BufRead>(
     })
 }
 
-fn wrong<R: BufRead>(lines: &Lines<R>, path: &Path, source: EntryError) -> CaptureRecordError {
+fn wrong<R: BufRead>(lines: &FileLines<R>, path: &Path, source: EntryError) -> CaptureRecordError {
     CaptureRecordError::Line { path: path.to_owned(), line: lines.number(), source }
 }
 
@@ -311,7 +311,7 @@ impl Reader {
             Entry::File(file) => {
                 check_file(&file)?;
                 self.files.push(*file);
-                limit(self.files.len(), Limits::default().files, "files")?;
+                limit(self.files.len(), ProfileLimits::default().files, "files")?;
             }
             Entry::Timeline(class) => {
                 check_class(&class)?;

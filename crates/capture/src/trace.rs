@@ -33,7 +33,7 @@ mod tracefs;
 
 pub use cost::Cost;
 pub use error::TraceError;
-pub use recorder::{Options, Recorder, now_ns};
+pub use recorder::{Recorder, RecorderOptions, now_ns};
 pub use tracefs::Tracefs;
 
 /// More fields of one event are not read.
@@ -41,7 +41,7 @@ pub const FIELDS_MAX: usize = 6;
 
 /// An event that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Wanted {
+pub struct WantedEvent {
     /// Its group, such as `syscalls`.
     pub system: &'static str,
     /// Its name in the group.

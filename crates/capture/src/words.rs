@@ -31,19 +31,20 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         order = all.collect();
     }
     order.sort_by_key(|it| std::cmp::Reverse(it.calls));
-    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut groups: Vec<SimilarFiles<'_>> = Vec::new();
     for file in order {
         for (rule, words) in of_file(file) {
-            let is_same =
-                |it: &Group<'_>| it.class == file.class && it.rule == rule && it.words == words;
+            let is_same = |it: &SimilarFiles<'_>| {
+                it.class == file.class && it.rule == rule && it.words == words
+            };
             if let Some(at) = groups.iter().position(is_same) {
                 groups[at].files.push(file);
             } else if groups.len() < MOST {
-                groups.push(Group { class: file.class, rule, words, files: vec![file] });
+                groups.push(SimilarFiles { class: file.class, rule, words, files: vec![file] });
             }
         }
     }
-    found.extend(groups.iter().map(Group::finding));
+    found.extend(groups.iter().map(SimilarFiles::finding));
     found
 }
 
@@ -66,14 +67,14 @@ pub fn is_place(file: &FileProfile) -> bool {
 }
 
 /// Files of which the same is so.
-struct Group<'a> {
+struct SimilarFiles<'a> {
     class: Class,
     rule: &'static Rule,
     words: String,
     files: Vec<&'a FileProfile>,
 }
 
-impl Group<'_> {
+impl SimilarFiles<'_> {
     fn finding(&self) -> Finding {
         let what = format!("{}: {}", names(&self.files), self.words);
         numbered(Finding::new(self.rule, Certainty::Measured, what), &self.files)
@@ -365,9 +366,9 @@ fn floor(value: f64) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operation::{Asked, OpenedFile, Operation, Recording, SyncCall};
+    use super::super::operation::{Asked, FileOperation, OpenedFile, Recording, SyncCall};
     use super::super::presentation;
-    use super::super::profile::{Limits, Profiler};
+    use super::super::profile::{ProfileLimits, Profiler};
     use super::*;
 
     fn open(profiler: &mut Profiler, number: u32, path: &str, direct: bool) {
@@ -383,8 +384,8 @@ mod tests {
         profiler.file(number, &file);
     }
 
-    fn operation(asked: Asked, engine: Engine, at: u64, offset: u64, bytes: u64) -> Operation {
-        Operation {
+    fn operation(asked: Asked, engine: Engine, at: u64, offset: u64, bytes: u64) -> FileOperation {
+        FileOperation {
             start_ns: at,
             duration_ns: Ok(100_000),
             process: 1,
@@ -403,7 +404,7 @@ mod tests {
 
     /// A database: its log, two tables that are read at random, and a dump.
     fn database() -> Profiler {
-        let mut profiler = Profiler::new(Limits::default());
+        let mut profiler = Profiler::new(ProfileLimits::default());
         open(&mut profiler, 0, "/srv/pg/pg_wal/000000010000000000000001", false);
         open(&mut profiler, 1, "/srv/pg/base/5/16384", true);
         open(&mut profiler, 2, "/srv/pg/base/5/16385", true);
@@ -418,15 +419,15 @@ mod tests {
                 chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let offset = (chance >> 40) * 16_384;
                 let read = operation(Asked::Read, Engine::IoUring, at, offset, 16_384);
-                profiler.operation(&Operation { file, in_flight: Ok(8), ..read });
+                profiler.operation(&FileOperation { file, in_flight: Ok(8), ..read });
             }
             let (engine, bytes) = (Engine::Sync, 1 << 20);
             let write = operation(Asked::Write, engine, at, number * bytes, bytes);
-            profiler.operation(&Operation { file: 3, ..write });
+            profiler.operation(&FileOperation { file: 3, ..write });
             if number % 100 == 99 {
                 let sync = Asked::Sync(SyncCall::Fsync);
                 let sync = operation(sync, engine, at + 200_000, 0, 0);
-                profiler.operation(&Operation { file: 3, ..sync });
+                profiler.operation(&FileOperation { file: 3, ..sync });
             }
         }
         profiler
@@ -450,14 +451,14 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_said_and_nothing_in_its_place() {
-        let mut profiler = Profiler::new(Limits { files: 2, ..Limits::default() });
+        let mut profiler = Profiler::new(ProfileLimits { files: 2, ..ProfileLimits::default() });
         open(&mut profiler, 0, "/dev/sdb", true);
         open(&mut profiler, 1, "/srv/once", false);
         open(&mut profiler, 2, "/srv/more", false);
         for number in 0..20 {
             let unknown = operation(Asked::Read, Engine::Libaio, number, 0, 0);
             let reason = super::super::operation::Unknown::RequestOfAio;
-            profiler.operation(&Operation {
+            profiler.operation(&FileOperation {
                 offset_bytes: Err(reason),
                 asked_bytes: Err(reason),
                 done_bytes: Err(reason),
@@ -467,7 +468,7 @@ mod tests {
         }
         for file in [1, 2] {
             let once = operation(Asked::Write, Engine::Sync, 30, 0, 700);
-            profiler.operation(&Operation { file, ..once });
+            profiler.operation(&FileOperation { file, ..once });
         }
         profiler.lost(2);
         profiler.cannot_see("pages of a mapping that are in memory are not seen");
@@ -504,7 +505,7 @@ file       class  engine  reads  writes  read  written      block  in order  aga
     #[test]
     fn syncs_in_bunches_are_told_by_their_number() {
         let said = |bunch: &[u64], rounds: u64| {
-            let mut profiler = Profiler::new(Limits::default());
+            let mut profiler = Profiler::new(ProfileLimits::default());
             open(&mut profiler, 0, "/srv/table", false);
             let mut at = 0;
             for between in bunch.iter().cycle().take(bunch.len() * rounds as usize) {
@@ -551,12 +552,12 @@ file       class  engine  reads  writes  read  written      block  in order  aga
 
     #[test]
     fn only_the_end_of_a_name_is_in_a_sentence() {
-        let mut profiler = Profiler::new(Limits::default());
+        let mut profiler = Profiler::new(ProfileLimits::default());
         let paths = ["/srv/pg/base/5/1", "/x", "/dev/st0", "pipe:[12]", ""];
         for (number, path) in (0..).zip(paths) {
             open(&mut profiler, number, path, false);
             let read = operation(Asked::Read, Engine::Sync, 0, 0, u64::from(100 - number));
-            profiler.operation(&Operation { file: number, ..read });
+            profiler.operation(&FileOperation { file: number, ..read });
         }
         let names: Vec<String> = profiler.profile().files.iter().map(short_name).collect();
         assert_eq!(names, ["5/1", "/x", "/dev/st0", "pipe:[12]", ""]);

@@ -8,16 +8,16 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::mpsc::channel;
 
-use capture::trace::{Event, Options, Recorder, TraceError, Tracefs, Wanted};
+use capture::trace::{Event, Recorder, RecorderOptions, TraceError, Tracefs, WantedEvent};
 
-const EVENTS: &[Wanted] = &[
-    Wanted { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
-    Wanted { system: "syscalls", name: "sys_exit_pread64", fields: &["ret", "no_such_field"] },
+const EVENTS: &[WantedEvent] = &[
+    WantedEvent { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
+    WantedEvent { system: "syscalls", name: "sys_exit_pread64", fields: &["ret", "no_such_field"] },
 ];
 const OUR_BUFFERS: u64 = 8 << 20;
 
-fn options(threads: &[u32], buffer_bytes: u64) -> Options<'_> {
-    Options { events: EVENTS, everywhere: &[], threads, buffer_bytes }
+fn options(threads: &[u32], buffer_bytes: u64) -> RecorderOptions<'_> {
+    RecorderOptions { events: EVENTS, everywhere: &[], threads, buffer_bytes }
 }
 
 fn own_thread() -> u32 {
@@ -128,10 +128,15 @@ fn what_a_small_buffer_has_no_room_for_is_counted() {
 fn what_this_kernel_lacks_is_told() {
     testkit::require!(Tracefs);
     let tracefs = Tracefs::open().unwrap();
-    let lacking = Wanted { system: "syscalls", name: "sys_enter_nothing", fields: &[] };
+    let lacking = WantedEvent { system: "syscalls", name: "sys_enter_nothing", fields: &[] };
     let events = [EVENTS[0], lacking];
     let threads = [own_thread()];
-    let of = |events| Options { events, everywhere: &[], threads: &threads, buffer_bytes: 1 << 20 };
+    let of = |events| RecorderOptions {
+        events,
+        everywhere: &[],
+        threads: &threads,
+        buffer_bytes: 1 << 20,
+    };
     let recorder = Recorder::new(&tracefs, &of(&events)).unwrap();
     assert_eq!(recorder.missing(), ["syscalls:sys_enter_nothing"]);
     let error = Recorder::new(&tracefs, &of(&events[1..])).unwrap_err();

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use archive::chunk::gzip_member::find_stored_member;
 use archive::chunk::seek_table::{SeekTable, SeekTableLookup, parse_seek_table};
-use archive::chunk::{ChunkDecompressor, Coding, Compression, Format, StreamDecoder};
+use archive::chunk::{ChunkDecompressor, Coding, Compression, StreamDecoder, StreamFormat};
 use archive::index::{
-    ChunkRecord, ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, RecordKind,
-    Section, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
+    ChunkRecord, ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, IndexSection,
+    RecordKind, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
 };
 use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use device::source::Source;
@@ -56,20 +56,23 @@ impl IndexFile {
     pub fn find(source: &Source) -> Option<IndexFile> {
         let length_bytes = source.length_bytes?;
         let file = &source.file;
-        let prefix =
-            read_at(file, StoredOffset::START, Format::PREFIX_BYTES.min(length_bytes as usize))
-                .ok()?;
+        let prefix = read_at(
+            file,
+            StoredOffset::START,
+            StreamFormat::PREFIX_BYTES.min(length_bytes as usize),
+        )
+        .ok()?;
         let tail = read_tail(file, length_bytes, TAIL_BYTES)?;
-        let (trailer, coding) = match Format::detect(&prefix) {
-            Format::Plain => (find_in_plain(file, length_bytes, tail)?, None),
-            Format::Compressed(Coding::Zstd) => {
+        let (trailer, coding) = match StreamFormat::detect(&prefix) {
+            StreamFormat::Plain => (find_in_plain(file, length_bytes, tail)?, None),
+            StreamFormat::Compressed(Coding::Zstd) => {
                 (find_in_zstd(file, length_bytes, tail)?, Some(Coding::Zstd))
             }
-            Format::Compressed(Coding::Gzip) => {
+            StreamFormat::Compressed(Coding::Gzip) => {
                 let content = find_stored_member(&tail, TRAILER_MEMBER_BYTES)?;
                 (find_trailer(&content).ok()??.trailer, Some(Coding::Gzip))
             }
-            Format::Other(_) => return None,
+            StreamFormat::Other(_) => return None,
         };
         let start_bytes = match coding {
             None => stored_plain(trailer.archive_end_bytes()),
@@ -116,7 +119,7 @@ impl IndexFile {
     ///
     /// # Errors
     /// When it cannot be read up to there.
-    pub fn section(&self, section: Section) -> io::Result<impl Read> {
+    pub fn section(&self, section: IndexSection) -> io::Result<impl Read> {
         let place = self.trailer.section(section);
         let reader: Box<dyn Read> = match self.coding {
             None => {
@@ -203,7 +206,7 @@ impl IndexFile {
     /// # Errors
     /// When it cannot be read up to there.
     pub fn chunks(&self) -> io::Result<IndexReader<ChunkRecord, impl Read>> {
-        Ok(IndexReader::new(self.section(Section::Chunks)?))
+        Ok(IndexReader::new(self.section(IndexSection::Chunks)?))
     }
 
     /// The members of the archive.
@@ -211,7 +214,7 @@ impl IndexFile {
     /// # Errors
     /// When it cannot be read up to there.
     pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read>> {
-        Ok(IndexReader::new(self.section(Section::Files)?))
+        Ok(IndexReader::new(self.section(IndexSection::Files)?))
     }
 }
 

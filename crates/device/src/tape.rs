@@ -23,8 +23,8 @@ pub mod test_area;
 use std::io;
 
 use raw::{
-    GMT_BOT, GMT_DR_OPEN, GMT_EOD, GMT_EOT, GMT_ONLINE, GMT_WR_PROT, Operation, RawStatus, RawTape,
-    Statistics,
+    GMT_BOT, GMT_DR_OPEN, GMT_EOD, GMT_EOT, GMT_ONLINE, GMT_WR_PROT, MtOperation, RawStatus,
+    RawTape, Statistics,
 };
 use rustix::io::Errno;
 use sense::Sense;
@@ -138,7 +138,7 @@ pub struct TapeError {
     /// The device.
     pub device: String,
     /// Where, if known.
-    pub place: Place,
+    pub place: TapePlace,
     /// What the drive said, if known.
     pub said: Option<Sense>,
     /// What the driver returned.
@@ -152,14 +152,14 @@ fn in_words(said: Option<&Sense>) -> String {
 
 /// A place on the medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct TapePlace {
     /// Number of the file: filemarks before it.
     pub file_number: Option<u32>,
     /// Number of the block in the file.
     pub block_in_file: Option<u32>,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for TapePlace {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.file_number, self.block_in_file) {
             (Some(file), Some(block)) => write!(formatter, " at file {file}, block {block}"),
@@ -253,7 +253,7 @@ impl Tape {
             }
             // The driver has read past the block already (st.rst).
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOMEM) => {
-                self.operate(Operation::BackwardBlocks, 1, "step back on")?;
+                self.operate(MtOperation::BackwardBlocks, 1, "step back on")?;
                 Ok(TapeRead::LargerBlock)
             }
             Err(error) => {
@@ -300,7 +300,7 @@ impl Tape {
     /// that moves the tape makes the driver forget that it was writing, also one by no blocks.
     fn forget_writing(&mut self) {
         // A drive that refuses even this cannot be helped, and the error that counts is told.
-        let _ = self.raw.operate(Operation::ForwardBlocks, 0);
+        let _ = self.raw.operate(MtOperation::ForwardBlocks, 0);
     }
 
     /// Writes a filemark.
@@ -309,8 +309,8 @@ impl Tape {
     /// When it, or a block before it, did not reach the medium.
     pub fn write_filemark(&mut self, filemark: Filemark) -> Result<(), TapeError> {
         let operation = match filemark {
-            Filemark::Immediate => Operation::WriteFilemarksImmediate,
-            Filemark::Synchronising => Operation::WriteFilemarks,
+            Filemark::Immediate => MtOperation::WriteFilemarksImmediate,
+            Filemark::Synchronising => MtOperation::WriteFilemarks,
         };
         self.operate(operation, 1, "write a filemark to")
     }
@@ -320,7 +320,7 @@ impl Tape {
     /// # Errors
     /// When something did not reach the medium.
     pub fn synchronise(&mut self) -> Result<(), TapeError> {
-        self.operate(Operation::WriteFilemarks, 0, "synchronise")
+        self.operate(MtOperation::WriteFilemarks, 0, "synchronise")
     }
 
     /// To the beginning of the medium.
@@ -328,7 +328,7 @@ impl Tape {
     /// # Errors
     /// When the drive cannot.
     pub fn rewind(&mut self) -> Result<(), TapeError> {
-        self.operate(Operation::Rewind, 1, "rewind")
+        self.operate(MtOperation::Rewind, 1, "rewind")
     }
 
     /// To the object of that number, see [`Tape::position`].
@@ -337,7 +337,7 @@ impl Tape {
     /// When the drive cannot, or there is no such object.
     pub fn seek(&mut self, position: u64) -> Result<(), TapeError> {
         match i32::try_from(position) {
-            Ok(count) => self.operate(Operation::Seek, count, "position"),
+            Ok(count) => self.operate(MtOperation::Seek, count, "position"),
             Err(_) => Err(self.failed("position", Errno::OVERFLOW.into())),
         }
     }
@@ -348,9 +348,9 @@ impl Tape {
     /// When there are fewer.
     pub fn space_filemarks(&mut self, count: i32) -> Result<(), TapeError> {
         if count < 0 {
-            self.operate(Operation::BackwardFilemarks, -count, "space back on")
+            self.operate(MtOperation::BackwardFilemarks, -count, "space back on")
         } else {
-            self.operate(Operation::ForwardFilemarks, count, "space forward on")
+            self.operate(MtOperation::ForwardFilemarks, count, "space forward on")
         }
     }
 
@@ -360,9 +360,9 @@ impl Tape {
     /// When a filemark or an end comes first.
     pub fn space_blocks(&mut self, count: i32) -> Result<(), TapeError> {
         if count < 0 {
-            self.operate(Operation::BackwardBlocks, -count, "space back on")
+            self.operate(MtOperation::BackwardBlocks, -count, "space back on")
         } else {
-            self.operate(Operation::ForwardBlocks, count, "space forward on")
+            self.operate(MtOperation::ForwardBlocks, count, "space forward on")
         }
     }
 
@@ -375,7 +375,7 @@ impl Tape {
             BlockMode::Variable => 0,
             BlockMode::Fixed(bytes) => bytes as i32,
         };
-        self.operate(Operation::SetBlockSize, bytes, "set the block size of")
+        self.operate(MtOperation::SetBlockSize, bytes, "set the block size of")
     }
 
     /// Rewinds and ejects the medium.
@@ -383,7 +383,7 @@ impl Tape {
     /// # Errors
     /// When the drive cannot.
     pub fn eject(&mut self) -> Result<(), TapeError> {
-        self.operate(Operation::Offline, 1, "eject the medium of")
+        self.operate(MtOperation::Offline, 1, "eject the medium of")
     }
 
     /// The kernel's counters of this drive.
@@ -393,7 +393,7 @@ impl Tape {
 
     fn operate(
         &mut self,
-        operation: Operation,
+        operation: MtOperation,
         count: i32,
         what: &'static str,
     ) -> Result<(), TapeError> {
@@ -401,7 +401,7 @@ impl Tape {
         self.first_block = true;
         self.raw.operate(operation, count).map_err(|error| self.failed(what, error))?;
         // What only changes a setting leaves in the driver what it met (`st_int_ioctl`, `chg_eof`).
-        self.met_end &= operation == Operation::SetBlockSize;
+        self.met_end &= operation == MtOperation::SetBlockSize;
         Ok(())
     }
 
@@ -421,9 +421,9 @@ impl Tape {
         let said = self.raw.last_sense();
         let place = match self.raw.status().map(TapeStatus::from) {
             Ok(TapeStatus { file_number, block_in_file, .. }) => {
-                Place { file_number, block_in_file }
+                TapePlace { file_number, block_in_file }
             }
-            Err(_) => Place::default(),
+            Err(_) => TapePlace::default(),
         };
         TapeError { what, device: self.name.clone(), place, said, source }
     }
@@ -471,7 +471,7 @@ mod tests {
         let error = TapeError {
             what: "write",
             device: "/dev/nst0".to_owned(),
-            place: Place { file_number: Some(3), block_in_file: Some(12) },
+            place: TapePlace { file_number: Some(3), block_in_file: Some(12) },
             said: Some(Sense { key: 3, code: 0x0c, qualifier: 0, deferred: true }),
             source: io::Error::from_raw_os_error(5),
         };

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use device::tape::limits::{Found, LimitedBy};
 use device::tape::st::StDrive;
 use device::tape::{
-    Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, OpenError, Place,
-    Tape, TapeDrive, TapeRead, TapeWrite, find,
+    Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, OpenError, Tape,
+    TapeDrive, TapePlace, TapeRead, TapeWrite, find,
 };
 
 const CARTRIDGE: &str = "device";
@@ -185,7 +185,7 @@ fn a_place_is_found_from_everywhere() {
         for (file, block, number, absolute) in places {
             for absolute in [None, Some(absolute)] {
                 let place =
-                    |file, block| Place { file_number: Some(file), block_in_file: Some(block) };
+                    |file, block| TapePlace { file_number: Some(file), block_in_file: Some(block) };
                 tape.go_to(place(from_file, from_block), None).unwrap();
                 reads(&mut tape, from);
                 // A drive that knows no numbers is no hindrance.
@@ -252,7 +252,7 @@ fn an_error_says_what_the_drive_said() {
         (tape.seek(3), "illegal request, invalid command operation code (sense 5/20/00)")
     } else {
         operate(&["faults", CARTRIDGE, "unreadable=1"]);
-        tape.go_to(Place { file_number: Some(0), block_in_file: Some(1) }, None).unwrap();
+        tape.go_to(TapePlace { file_number: Some(0), block_in_file: Some(1) }, None).unwrap();
         let read = tape.read(&mut [0; 8192]);
         operate(&["faults", CARTRIDGE]);
         (read.map(|_| ()), "medium error, unrecovered read error (sense 3/11/00)")
@@ -270,7 +270,7 @@ fn questions_move_no_tape() {
     let drive = drive(16);
     let mut tape = opened(&drive, Access::Write);
     three_files(&mut tape);
-    let place = Place { file_number: Some(1), block_in_file: Some(1) };
+    let place = TapePlace { file_number: Some(1), block_in_file: Some(1) };
     tape.go_to(place, None).unwrap();
     assert!(!tape.serial_number().unwrap().is_empty());
     assert!(!tape.mode_header().unwrap().write_protected);

@@ -20,7 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::judgement::{CellSummary, Judgement, Options, Verdict, judge, settle, the_same};
+use crate::judgement::{
+    CellSummary, Judgement, JudgementOptions, RateVerdict, judge, settle, the_same,
+};
 use crate::power::POWER;
 use crate::record::{Cell, Experiment, Factor, Value, shown_cell};
 pub use apart::apart;
@@ -35,19 +37,19 @@ use turns::took_turns;
 /// Which of two rates that differ is the higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum HigherRate {
     /// B is faster.
     Faster,
     /// B is slower.
     Slower,
 }
 
-impl Direction {
+impl HigherRate {
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
-            Direction::Faster => "faster",
-            Direction::Slower => "slower",
+            HigherRate::Faster => "faster",
+            HigherRate::Slower => "slower",
         }
     }
 }
@@ -71,9 +73,9 @@ pub struct Pair {
     /// Probability of a ratio this far from 1 without a difference, corrected for all cells.
     pub p_value: Option<f64>,
     /// What that settles.
-    pub verdict: Verdict,
+    pub verdict: RateVerdict,
     /// Of two that differ, which way.
-    pub direction: Option<Direction>,
+    pub direction: Option<HigherRate>,
 }
 
 impl Pair {
@@ -110,7 +112,7 @@ pub struct Comparison {
 }
 
 /// Compares B with A.
-pub fn compare(a: &Experiment, b: &Experiment, options: &Options) -> Comparison {
+pub fn compare(a: &Experiment, b: &Experiment, options: &JudgementOptions) -> Comparison {
     let mut passed_over = Vec::new();
     let across = held_apart(a, b);
     let (a, b) = (without(a, &across), without(b, &across));
@@ -198,7 +200,7 @@ fn without_lonely<'e>(
     kept
 }
 
-fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> Pair {
+fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &JudgementOptions) -> Pair {
     let rates = |cell: &CellSummary| cell.rates.iter().map(|(_, rate)| *rate).collect::<Vec<_>>();
     let ratio = if in_turns {
         paired(&same_repeats(a, b), options.confidence)
@@ -213,7 +215,7 @@ fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &Options) -> 
         interval: ratio.map(|ratio| ratio.interval),
         degrees: ratio.map(|ratio| ratio.degrees),
         p_value: ratio.map(|ratio| ratio.p_value),
-        verdict: Verdict::NotSettled,
+        verdict: RateVerdict::NotSettled,
         direction: None,
     }
 }
@@ -226,13 +228,13 @@ fn same_repeats(a: &CellSummary, b: &CellSummary) -> Vec<(f64, f64)> {
 }
 
 /// Corrects the p-values for their number, and names what is left.
-fn decide(pairs: &mut [Pair], options: &Options) {
+fn decide(pairs: &mut [Pair], options: &JudgementOptions) {
     let ratios: Vec<_> = pairs.iter().map(|pair| (pair.p_value, pair.interval)).collect();
     for (pair, settled) in pairs.iter_mut().zip(settle(&ratios, options)) {
         let Some((corrected, verdict)) = settled else { continue };
         (pair.p_value, pair.verdict) = (Some(corrected), verdict);
-        let way = if pair.ratio > 1.0 { Direction::Faster } else { Direction::Slower };
-        pair.direction = (pair.verdict == Verdict::Differs).then_some(way);
+        let way = if pair.ratio > 1.0 { HigherRate::Faster } else { HigherRate::Slower };
+        pair.direction = (pair.verdict == RateVerdict::Differs).then_some(way);
     }
 }
 
@@ -279,7 +281,7 @@ fn would_be_seen(pair: &Pair, cells: usize) -> Option<f64> {
 
 fn sentences(comparison: &Comparison) -> Vec<String> {
     let mut texts = Vec::new();
-    for direction in [Direction::Faster, Direction::Slower] {
+    for direction in [HigherRate::Faster, HigherRate::Slower] {
         let own = comparison.pairs.iter().filter(|pair| pair.direction == Some(direction));
         texts.extend(own.map(|pair| differing(pair, direction, comparison)));
     }
@@ -349,7 +351,7 @@ fn told(ratio: f64, interval: Option<Interval>) -> (String, String) {
     (digits.number(ratio), between)
 }
 
-fn differing(pair: &Pair, direction: Direction, comparison: &Comparison) -> String {
+fn differing(pair: &Pair, direction: HigherRate, comparison: &Comparison) -> String {
     let (ratio, between) = told(pair.ratio, pair.interval);
     format!(
         "{}: B is {}, {ratio} times {} A{between}: {} against {}",
@@ -363,11 +365,11 @@ fn differing(pair: &Pair, direction: Direction, comparison: &Comparison) -> Stri
 
 /// How many are shown to be the same.
 fn same(comparison: &Comparison) -> Option<String> {
-    let count = comparison.pairs.iter().filter(|pair| pair.verdict == Verdict::Same).count();
+    let count = comparison.pairs.iter().filter(|pair| pair.verdict == RateVerdict::Same).count();
     (count > 0).then(|| {
         let all = counted(comparison.pairs.len() as u64, "combination", "combinations");
         let is = if count == 1 { "is" } else { "are" };
-        format!("{count} of {all} {is} {}", the_same(&Options::default()))
+        format!("{count} of {all} {is} {}", the_same(&JudgementOptions::default()))
     })
 }
 
@@ -375,7 +377,7 @@ fn same(comparison: &Comparison) -> Option<String> {
 fn not_settled(comparison: &Comparison) -> Option<String> {
     let all = comparison.pairs.len();
     let open = comparison.pairs.iter();
-    let open = open.filter(|pair| pair.verdict == Verdict::NotSettled && !pair.ran_once());
+    let open = open.filter(|pair| pair.verdict == RateVerdict::NotSettled && !pair.ran_once());
     let count = open.clone().count();
     let seen: Vec<f64> = open.filter_map(|pair| would_be_seen(pair, all)).collect();
     (count > 0).then(|| {
@@ -452,8 +454,8 @@ mod tests {
         let alarms = (0..1000)
             .filter(|seed| {
                 let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.0));
-                let comparison = compare(&a, &b, &Options::default());
-                comparison.pairs.iter().any(|pair| pair.verdict == Verdict::Differs)
+                let comparison = compare(&a, &b, &JudgementOptions::default());
+                comparison.pairs.iter().any(|pair| pair.verdict == RateVerdict::Differs)
             })
             .count();
         assert!(alarms <= 50, "{alarms} of 1000");
@@ -463,7 +465,7 @@ mod tests {
     fn what_would_be_seen_is_found_in_four_of_five() {
         let seen = |seed: u64| {
             let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.0));
-            let pairs = compare(&a, &b, &Options::default()).pairs;
+            let pairs = compare(&a, &b, &JudgementOptions::default()).pairs;
             would_be_seen(&pairs[3], pairs.len()).unwrap()
         };
         let all: Vec<f64> = (0..200).map(seen).collect();
@@ -471,7 +473,8 @@ mod tests {
         let found = (0..300)
             .filter(|seed| {
                 let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, gain));
-                compare(&a, &b, &Options::default()).pairs[3].direction == Some(Direction::Faster)
+                compare(&a, &b, &JudgementOptions::default()).pairs[3].direction
+                    == Some(HigherRate::Faster)
             })
             .count();
         assert!((210..=270).contains(&found), "{found} of 300 at {gain}");
@@ -494,9 +497,9 @@ mod tests {
                 let (mut a, mut b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.6));
                 in_turns(&mut a, 1000);
                 in_turns(&mut b, 1040);
-                let comparison = compare(&a, &b, &Options::default());
+                let comparison = compare(&a, &b, &JudgementOptions::default());
                 assert!(comparison.in_turns);
-                comparison.pairs[3].direction == Some(Direction::Faster)
+                comparison.pairs[3].direction == Some(HigherRate::Faster)
             })
             .count();
         assert!(found >= 80, "{found} of 100");
@@ -505,12 +508,12 @@ mod tests {
         in_turns(&mut b, 1040);
         b.runs.iter_mut().for_each(|run| run.started_unix_seconds = 1040 + 100 * run.repeat);
         a.runs.iter_mut().for_each(|run| run.started_unix_seconds = 1000 + 100 * run.repeat);
-        assert!(!compare(&a, &b, &Options::default()).in_turns, "A is always first");
+        assert!(!compare(&a, &b, &JudgementOptions::default()).in_turns, "A is always first");
         b.runs.iter_mut().for_each(|run| run.started_unix_seconds += 960);
-        assert!(!compare(&a, &b, &Options::default()).in_turns, "one after the other");
+        assert!(!compare(&a, &b, &JudgementOptions::default()).in_turns, "one after the other");
         in_turns(&mut b, 1000);
         b.runs.iter_mut().for_each(|run| run.started_unix_seconds = 0);
-        assert!(!compare(&a, &b, &Options::default()).in_turns, "times are not known");
+        assert!(!compare(&a, &b, &JudgementOptions::default()).in_turns, "times are not known");
     }
 
     #[test]
@@ -523,11 +526,14 @@ mod tests {
             present: None,
         });
         b.runs.iter_mut().for_each(|run| drop(run.cell.insert("jobs".into(), Level::Number(1))));
-        let comparison = compare(&a, &b, &Options::default());
+        let comparison = compare(&a, &b, &JudgementOptions::default());
         assert_eq!((comparison.pairs.len(), comparison.only_in_b), (6, 0));
         assert_eq!(comparison.passed_over, ["jobs 1 in B"]);
         b.header.factors[1].levels.push(Level::Number(2));
-        assert!(compare(&a, &b, &Options::default()).pairs.is_empty(), "a factor with two levels");
+        assert!(
+            compare(&a, &b, &JudgementOptions::default()).pairs.is_empty(),
+            "a factor with two levels"
+        );
     }
 
     #[test]
@@ -535,19 +541,19 @@ mod tests {
         let found = (0..200)
             .filter(|seed| {
                 let (a, b) = (experiment(2 * seed, 1.0), experiment(2 * seed + 1, 1.6));
-                let comparison = compare(&a, &b, &Options::default());
-                comparison.pairs[3].direction == Some(Direction::Faster)
+                let comparison = compare(&a, &b, &JudgementOptions::default());
+                comparison.pairs[3].direction == Some(HigherRate::Faster)
             })
             .count();
         assert!(found >= 190, "{found} of 200");
         let (mut a, b) = (experiment(1, 1.6), experiment(2, 1.0));
-        let comparison = compare(&a, &b, &Options::default());
-        assert_eq!(comparison.pairs[3].verdict, Verdict::Differs);
-        assert_eq!(comparison.pairs[3].direction, Some(Direction::Slower));
+        let comparison = compare(&a, &b, &JudgementOptions::default());
+        assert_eq!(comparison.pairs[3].verdict, RateVerdict::Differs);
+        assert_eq!(comparison.pairs[3].direction, Some(HigherRate::Slower));
         assert!(comparison.sentences[0].starts_with("block size 32 KiB: B is slower"));
         a.runs.retain(|run| run.repeat == 1);
-        let comparison = compare(&a, &b, &Options::default());
-        assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::NotSettled));
+        let comparison = compare(&a, &b, &JudgementOptions::default());
+        assert!(comparison.pairs.iter().all(|pair| pair.verdict == RateVerdict::NotSettled));
         assert!(comparison.sentences[0].starts_with("6 combinations ran fewer than twice"));
         // Quiet runs of one system settle that it is the same.
         let quiet = |seed| {
@@ -555,8 +561,8 @@ mod tests {
             one.runs.iter_mut().for_each(|run| run.seconds = 10.0 + 0.01 * (run.seconds - 10.0));
             one
         };
-        let comparison = compare(&quiet(3), &quiet(4), &Options::default());
-        assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::Same));
+        let comparison = compare(&quiet(3), &quiet(4), &JudgementOptions::default());
+        assert!(comparison.pairs.iter().all(|pair| pair.verdict == RateVerdict::Same));
         assert_eq!(comparison.sentences[0], "6 of 6 combinations are the same within 2 %");
     }
 
@@ -566,7 +572,7 @@ mod tests {
             let (mut a, mut b) = (experiment(1, 1.0), experiment(2, 1.0));
             a.runs.retain(|run| run.repeat <= repeats);
             b.runs.retain(|run| run.repeat <= repeats);
-            compare(&a, &b, &Options::default()).sentences.join("\n")
+            compare(&a, &b, &JudgementOptions::default()).sentences.join("\n")
         };
         assert!(text(3).contains("over all"), "{}", text(3));
         assert!(!text(1).contains("over all"), "{}", text(1));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use machine::Machine;
 use storage::layers::Storage;
 use storage::settings::keep::{keeper, lasting_name};
-use storage::settings::{Kind, Setting, chosen};
+use storage::settings::{Setting, SettingKind, chosen};
 
 /// Settings of a block device's queue that change results.
 const QUEUE_SETTINGS: &[&str] = &[
@@ -94,7 +94,7 @@ pub const LASTING_PATH: &str = "path by id";
 /// What would keep settings of these kinds over a restart, each by the name of what is kept; of
 /// several disks the first that nothing keeps, or that another program than udev does. It takes
 /// milliseconds, and is looked at once for all runs.
-pub fn of_restart(kind: Kind, settings: &[Setting]) -> Option<(String, String)> {
+pub fn of_restart(kind: SettingKind, settings: &[Setting]) -> Option<(String, String)> {
     let machine = Machine::this();
     let words = settings.iter().map(|setting| keeper(&machine, setting).words());
     let found = words.max_by_key(|words| match words.as_str() {

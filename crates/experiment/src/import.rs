@@ -27,7 +27,7 @@ const MEASURE: &str = "measure.";
 
 /// What is asked of a table besides its rows.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ImportOptions {
     /// In words.
     pub title: String,
     /// Bytes of each run, where the table does not say.
@@ -115,7 +115,7 @@ enum Column {
 /// With the line and the column of what cannot be understood.
 pub fn import<E: std::fmt::Display>(
     text: &str,
-    options: &Options,
+    options: &ImportOptions,
     size: impl Fn(&str) -> Result<u64, E>,
 ) -> Result<Experiment, ImportError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -228,7 +228,7 @@ struct Table<'a> {
     names: Vec<String>,
     columns: Vec<Column>,
     separator: char,
-    options: &'a Options,
+    options: &'a ImportOptions,
 }
 
 impl<'a> Table<'a> {
@@ -236,7 +236,7 @@ impl<'a> Table<'a> {
         line: usize,
         head: &[String],
         separator: char,
-        options: &'a Options,
+        options: &'a ImportOptions,
     ) -> Result<Table<'a>, ImportError> {
         let wrong = |column: usize, why: &str| ImportError::Field {
             line,

@@ -34,12 +34,12 @@ use serde::Serialize;
 
 pub use advice::{Advice, Gain, Paid, advice};
 pub use comparer::Basis;
-pub use effects::{Change, Effect};
+pub use effects::{Effect, LevelChange};
 pub use findings::Seen;
 pub use sampling::Dependence;
 pub use tape::BUFFERS_MIN;
 pub use typed::{KEEP, Typed, UNDO, quoted, set_line};
-pub use verdict::{Verdict, settle, the_same};
+pub use verdict::{RateVerdict, settle, the_same};
 
 use comparer::Comparer;
 
@@ -51,7 +51,7 @@ use statistics::stopping::Stopping;
 
 /// What a judgement rests on besides the runs.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct JudgementOptions {
     /// Share of experiments whose intervals hold the truth.
     pub confidence: f64,
     /// Who ended the repeats: nobody, or a look at the intervals.
@@ -66,9 +66,9 @@ pub struct Options {
     pub worth: Option<f64>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for JudgementOptions {
+    fn default() -> JudgementOptions {
+        JudgementOptions {
             confidence: 0.95,
             stopping: None,
             band: 0.02,
@@ -79,13 +79,13 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl JudgementOptions {
     /// For an experiment with that first line: its plan says by which rule repeats ended.
-    pub fn of(self, header: &Header) -> Options {
+    pub fn of(self, header: &Header) -> JudgementOptions {
         let plan: Option<Plan> = serde_json::from_value(header.plan.clone()).ok();
         let stop = plan.map(|plan| plan.stop);
         let worth = stop.as_ref().and_then(|stop| stop.difference_percent);
-        Options {
+        JudgementOptions {
             stopping: stop.map(|stop| stop.rule()),
             value: header.value,
             worth: worth.map(|percent| percent / 100.0).or(self.worth),
@@ -211,7 +211,7 @@ pub struct Sweep {
     /// Whether it passes through a recommended cell, so that it is told in words.
     pub is_told: bool,
     /// Each level against the recommended one, or the knee; that one against itself is the same.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<RateVerdict>,
     /// Whether all of these rest on repeats.
     pub basis: Basis,
     /// How many times as fast as that one another may be; without a limit where one ran once.
@@ -241,7 +241,7 @@ pub struct Recommendation {
     /// Whether the gain rests on repeats; what single runs showed is to be repeated and not set.
     pub basis: Basis,
     /// Whether the gain is there; where the baseline is kept, whether anything may be faster.
-    pub verdict: Verdict,
+    pub verdict: RateVerdict,
 }
 
 impl Recommendation {
@@ -297,13 +297,13 @@ pub struct Sentence {
     pub text: String,
     /// What the interval behind it settles, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<RateVerdict>,
     /// What is typed to set it, by program.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub typed: Vec<Typed>,
     /// What it says to change.
     #[serde(skip)]
-    change: Option<typed::Change>,
+    change: Option<typed::SettingToType>,
     /// What was found, of which these are the words.
     #[serde(flatten)]
     pub finding: Finding,
@@ -315,13 +315,13 @@ impl Sentence {
         Sentence { subject, text, verdict: None, typed: Vec::new(), change: None, finding }
     }
 
-    fn settled(self, verdict: Verdict) -> Sentence {
+    fn settled(self, verdict: RateVerdict) -> Sentence {
         Sentence { verdict: Some(verdict), ..self }
     }
 }
 
 /// Judges an experiment.
-pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgement {
+pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &JudgementOptions) -> Judgement {
     let mut judgement = numbers(factors, runs, options);
     judgement.sentences = match pool::pool(factors, runs) {
         Some(pool) => {
@@ -372,7 +372,7 @@ fn never_a_finding(judgement: &mut Judgement) {
 }
 
 /// Everything but the words.
-fn numbers(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgement {
+fn numbers(factors: &[Factor], runs: &[RunRecord], options: &JudgementOptions) -> Judgement {
     let mut cells = cells::summarise(factors, runs, options);
     let mut comparer = Comparer::new(factors, &cells, options);
     let dependence = sampling::dependence(&cells, findings::machine(runs));

@@ -175,7 +175,7 @@ mod tests {
     /// What is planned is what is then found, by the judgement itself.
     #[test]
     fn a_difference_is_found_as_often_as_planned() {
-        use crate::judgement::{Options, judge};
+        use crate::judgement::{JudgementOptions, judge};
         use crate::record::{Factor, Role};
         for (cells, difference) in [(2u64, 0.05f64), (6, 0.08)] {
             let repeats = repeats_for(difference, 0.03, cells as usize).unwrap();
@@ -184,7 +184,8 @@ mod tests {
             let found = (0..200)
                 .filter(|&seed| {
                     let runs = runs(seed, cells, repeats, difference.ln_1p());
-                    let judged = judge(std::slice::from_ref(&factor), &runs, &Options::default());
+                    let judged =
+                        judge(std::slice::from_ref(&factor), &runs, &JudgementOptions::default());
                     let own = &judged.recommended[0];
                     own.cell + 1 == cells as usize
                 })

@@ -13,12 +13,14 @@ mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::judgement::{CellSummary, Change, Effect, Judgement, Options, Sentence, Verdict};
+use crate::judgement::{
+    CellSummary, Effect, Judgement, JudgementOptions, LevelChange, RateVerdict, Sentence,
+};
 use crate::quantities::{self, Unit, title};
 use crate::record::{Cell, Experiment, Factor, Header, RunRecord, Value};
 use base::format::{count, counted, duration};
 use base::rounding::Rounding;
-use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section, csv_line};
+use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable, csv_line};
 use report::table::{Align, Colour, Emphasis, Table};
 use statistics::interval::Interval;
 
@@ -78,7 +80,7 @@ fn conclusion(one: &Sentence) -> Conclusion {
     Conclusion {
         subject: one.subject.name().to_owned(),
         text: report::findings::line(&one.finding),
-        verdict: one.verdict.map(|verdict| settled::name(verdict, &Options::default())),
+        verdict: one.verdict.map(|verdict| settled::name(verdict, &JudgementOptions::default())),
         typed: typed.map(|it| [it.program.into(), it.line.clone(), it.undo.clone()]).collect(),
     }
 }
@@ -249,20 +251,21 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
         header.seed
     );
     let sentences = judgement.sentences.iter().map(conclusion).collect();
-    let mut sections: Vec<Section> = settled::section(experiment, judgement).into_iter().collect();
+    let mut sections: Vec<PageSection> =
+        settled::section(experiment, judgement).into_iter().collect();
     sections.extend(figures(experiment, judgement));
     let effects = effect_table(judgement);
     if effects.rows.len() > 1 {
-        sections.push(Section {
+        sections.push(PageSection {
             title: "Effects".to_owned(),
             text: "What a change does on average over everything else, and what it depends on. A \
                    change that is faster with some settings and slower with others has no average."
                 .to_owned(),
             tables: vec![(effects, Folding::Open)],
-            ..Section::default()
+            ..PageSection::default()
         });
     }
-    sections.push(Section {
+    sections.push(PageSection {
         title: "Numbers".to_owned(),
         text: "Scatter is the standard deviation of the runs of a combination. The interval is of \
                their geometric mean. Unlike are runs that do not look like the others; none was \
@@ -278,7 +281,7 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
                 (environment_table(experiment), Folding::Folded),
             ])
             .collect(),
-        ..Section::default()
+        ..PageSection::default()
     });
     Page { title, subtitle, facts: settled::facts(experiment), sentences, sections }
 }
@@ -304,9 +307,10 @@ pub fn effect_table(judgement: &Judgement) -> PageTable {
     columns.extend(heads);
     let (mains, mut joint): (Vec<&Effect>, Vec<&Effect>) =
         judgement.effects.iter().partition(|effect| effect.with.is_none());
-    let matters = |effect: &Effect| effect.ratio.ln().abs() > Options::default().band.ln_1p();
+    let matters =
+        |effect: &Effect| effect.ratio.ln().abs() > JudgementOptions::default().band.ln_1p();
     let mains = mains.into_iter().filter(|effect| effect.is_average());
-    joint.retain(|effect| effect.verdict == Verdict::Differs && matters(effect));
+    joint.retain(|effect| effect.verdict == RateVerdict::Differs && matters(effect));
     joint.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let row = |effect: &Effect| {
         vec![
@@ -321,7 +325,7 @@ pub fn effect_table(judgement: &Judgement) -> PageTable {
     PageTable { caption: "Effects".to_owned(), columns, rows }
 }
 
-fn shown_change(change: &Change) -> String {
+fn shown_change(change: &LevelChange) -> String {
     let name = &change.factor;
     format!("{}: {} to {}", title(name), change.from.shown(name), change.to.shown(name))
 }
@@ -387,7 +391,7 @@ mod tests {
             seed: 1,
             started_unix_seconds: 1,
         };
-        let judgement = judge(&factors, &runs, &Options::default());
+        let judgement = judge(&factors, &runs, &JudgementOptions::default());
         let experiment = Experiment { header, runs, torn_bytes: 0 };
         let table = cell_table(&experiment, &judgement, usize::MAX);
         let mean = table.columns.iter().position(|(name, _)| name == "mean").unwrap();
@@ -423,7 +427,7 @@ mod tests {
             seed: 1,
             started_unix_seconds: 1,
         };
-        let judgement = judge(&header.factors, &runs, &Options::default());
+        let judgement = judge(&header.factors, &runs, &JudgementOptions::default());
         let experiment = Experiment { header, runs, torn_bytes: 0 };
         let page = page(&experiment, &judgement);
         let sections = page.sections.iter();
@@ -447,7 +451,8 @@ mod tests {
         };
         let runs = runs(&header.factors, &PLAIN, 3);
         let experiment = Experiment { header, runs, torn_bytes: 0 };
-        let judgement = judge(&experiment.header.factors, &experiment.runs, &Options::default());
+        let judgement =
+            judge(&experiment.header.factors, &experiment.runs, &JudgementOptions::default());
         let page = page(&experiment, &judgement);
         let titles: Vec<&str> = page.sections.iter().map(|section| &section.title[..]).collect();
         let expected = ["What is settled", "Overview", "Rate by block size", "Effects", "Numbers"];

@@ -22,7 +22,7 @@ use crate::quantities::{self, Unit};
 use statistics::bytes_over_time::Series;
 use statistics::histogram::Histogram;
 
-pub use operations::{Operation, Operations};
+pub use operations::{OperationKind, Operations};
 pub use programs::{PipeUse, ProgramUse};
 pub use run_file::RunFile;
 

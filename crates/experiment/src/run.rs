@@ -22,7 +22,7 @@ use crate::quantities::hard_to_change;
 use crate::record::{
     Cell, Experiment, FORMAT, Header, Level, RecordError, RunFile, RunRecord, Value,
 };
-use limit::{Estimates, Room, Watched, watch};
+use limit::{Estimates, Room, WatchedRun, watch};
 use neighbours::{Foreign, Neighbours, Unwatched};
 
 /// Failures in a row after which a cell is not tried again.
@@ -110,7 +110,7 @@ pub struct Progress<'a> {
 
 /// Why an experiment ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExperimentEnd {
     /// All intervals are as narrow as asked.
     Narrow,
     /// Every cell has as many repeats as allowed.
@@ -125,16 +125,16 @@ pub enum Ended {
     Failed,
 }
 
-impl Ended {
+impl ExperimentEnd {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Ended::Narrow => "all intervals are as narrow as asked",
-            Ended::Repeats => "every combination has its repeats",
-            Ended::Budget => "the time budget is used up",
-            Ended::Cut => "every run took longer than it may, and was stopped",
-            Ended::Cancelled => "stopped; the same command goes on",
-            Ended::Failed => "no combination could be run",
+            ExperimentEnd::Narrow => "all intervals are as narrow as asked",
+            ExperimentEnd::Repeats => "every combination has its repeats",
+            ExperimentEnd::Budget => "the time budget is used up",
+            ExperimentEnd::Cut => "every run took longer than it may, and was stopped",
+            ExperimentEnd::Cancelled => "stopped; the same command goes on",
+            ExperimentEnd::Failed => "no combination could be run",
         }
     }
 }
@@ -191,7 +191,7 @@ pub fn run<'a, E: Executor>(
     plan: &'a Plan,
     experiment: &mut Experiment,
     parts: Parts<'a, E>,
-) -> Result<Ended, RecordError> {
+) -> Result<ExperimentEnd, RecordError> {
     let cells: Vec<Cell> =
         plan.cells().into_iter().filter(|cell| parts.executor.applies(cell)).collect();
     let start = (parts.clock)();
@@ -216,7 +216,7 @@ pub fn run<'a, E: Executor>(
             return Ok(ended);
         }
     }
-    Ok(Ended::Repeats)
+    Ok(ExperimentEnd::Repeats)
 }
 
 /// What takes a person or an arm to change is changed as seldom as can be: within a block the cells
@@ -274,7 +274,7 @@ impl<E: Executor> Course<'_, E> {
         &mut self,
         block: u64,
         runs: &mut Vec<RunRecord>,
-    ) -> Result<Option<Ended>, RecordError> {
+    ) -> Result<Option<ExperimentEnd>, RecordError> {
         let mut order = self.plan.order(self.cells.len(), block);
         keep_together(&mut order, &self.cells);
         let has_run = |cell: &Cell| runs.iter().any(|run| run.repeat == block && run.cell == *cell);
@@ -283,11 +283,11 @@ impl<E: Executor> Course<'_, E> {
         for (done, &index) in order.iter().enumerate() {
             let cell = self.cells[index].clone();
             if self.parts.cancel.check().is_err() {
-                return Ok(Some(Ended::Cancelled));
+                return Ok(Some(ExperimentEnd::Cancelled));
             }
             let known = self.estimates.known_seconds(&cell).unwrap_or(0.0);
             if self.seconds_left() <= 0.0 || known > self.seconds_left() {
-                return Ok(Some(Ended::Budget));
+                return Ok(Some(ExperimentEnd::Budget));
             }
             let waiting = order.len() - done;
             if let Some(ended) = self.one(&cell, block, waiting, runs)? {
@@ -296,10 +296,14 @@ impl<E: Executor> Course<'_, E> {
         }
         self.tell_repeats(block);
         if self.cells.iter().all(|cell| self.is_given_up(cell)) {
-            return Ok(Some(if self.cut.is_empty() { Ended::Failed } else { Ended::Cut }));
+            return Ok(Some(if self.cut.is_empty() {
+                ExperimentEnd::Failed
+            } else {
+                ExperimentEnd::Cut
+            }));
         }
         let enough = self.plan.stop.rule().is_enough(&self.rates(runs), block);
-        Ok(enough.then_some(Ended::Narrow))
+        Ok(enough.then_some(ExperimentEnd::Narrow))
     }
 
     /// Whether a cell is not run any more.
@@ -363,16 +367,16 @@ impl<E: Executor> Course<'_, E> {
         block: u64,
         waiting: usize,
         runs: &mut Vec<RunRecord>,
-    ) -> Result<Option<Ended>, RecordError> {
+    ) -> Result<Option<ExperimentEnd>, RecordError> {
         self.parts.observer.begins(&self.progress(cell, block, runs));
         let Some((mut run, foreign)) = self.attempt(cell, waiting) else {
-            return Ok(Some(Ended::Cancelled));
+            return Ok(Some(ExperimentEnd::Cancelled));
         };
         let mut others = foreign;
         if self.is_worth_another(cell, &run, foreign) {
             self.run_again += 1;
             let Some((second, again)) = self.attempt(cell, waiting) else {
-                return Ok(Some(Ended::Cancelled));
+                return Ok(Some(ExperimentEnd::Cancelled));
             };
             if second.error.is_none() && again.weight(&second) <= foreign.weight(&run) {
                 (run, others) = (second, again);
@@ -416,8 +420,8 @@ impl<E: Executor> Course<'_, E> {
         let allowed = self.estimates.allowed_seconds(cell, room);
         let work = |cancel: &Cancel| self.parts.executor.execute(cell, cancel);
         let mut run = match watch(allowed, self.parts.cancel, work) {
-            Watched::Cancelled => return None,
-            Watched::Cut(seconds) => match self.parts.executor.unfinished() {
+            WatchedRun::Cancelled => return None,
+            WatchedRun::Cut(seconds) => match self.parts.executor.unfinished() {
                 Some(late) if late.seconds < seconds / 2.0 => {
                     *self.failures.entry(cell.clone()).or_default() += 1;
                     late_run(seconds, late.seconds, self.plan.value())
@@ -427,11 +431,11 @@ impl<E: Executor> Course<'_, E> {
                     cut_run(seconds, unfinished, self.plan.value())
                 }
             },
-            Watched::Done(Ok(run)) => {
+            WatchedRun::Done(Ok(run)) => {
                 self.failures.remove(cell);
                 run
             }
-            Watched::Done(Err(error)) => {
+            WatchedRun::Done(Err(error)) => {
                 *self.failures.entry(cell.clone()).or_default() += 1;
                 RunRecord {
                     error: Some(in_words(&error)),

@@ -2,7 +2,7 @@
 //! within minutes, or within the memory of a machine, when work grew with the cube of the repeats.
 
 use experiment::compare::compare;
-use experiment::judgement::{Judgement, Options, judge};
+use experiment::judgement::{Judgement, JudgementOptions, judge};
 use experiment::power::Noise;
 use experiment::record::{Experiment, FORMAT, Factor, Header, Level, RunRecord, Value};
 use statistics::random::Random;
@@ -42,7 +42,8 @@ fn experiment(cells: u64, repeats: u64, step: f64, seed: u64) -> Experiment {
 }
 
 fn judged(experiment: &Experiment) -> Judgement {
-    let judgement = judge(&experiment.header.factors, &experiment.runs, &Options::default());
+    let judgement =
+        judge(&experiment.header.factors, &experiment.runs, &JudgementOptions::default());
     let text = experiment::presentation::text(experiment, &judgement, report::table::Colour::Plain);
     assert!(!text.is_empty());
     judgement
@@ -81,7 +82,7 @@ fn as_many_combinations_as_repeats_of_which_some_are_missing() {
 fn two_large_experiments_side_by_side() {
     for (cells, repeats) in [(2, 25_000), (50_000, 1), (25_000, 2)] {
         let (a, b) = (experiment(cells, repeats, 0.0, 5), experiment(cells, repeats, 0.0, 6));
-        let found = compare(&a, &b, &Options::default());
+        let found = compare(&a, &b, &JudgementOptions::default());
         assert_eq!(found.pairs.len() as u64, cells);
     }
 }

@@ -8,7 +8,7 @@
 #![allow(clippy::unwrap_used)]
 #![expect(clippy::print_stdout, reason = "what is said can be looked at")]
 
-use experiment::judgement::{Judgement, Options, Seen, Sentence, Subject, judge};
+use experiment::judgement::{Judgement, JudgementOptions, Seen, Sentence, Subject, judge};
 use experiment::record::{Cell, Factor, Level, Role, RunRecord};
 use statistics::curve::PhysicalLimit;
 use statistics::random::Random;
@@ -37,7 +37,12 @@ fn run(cell: &[(&str, Level)], bytes: f64, seconds: f64) -> RunRecord {
     RunRecord { cell, repeat: 1, bytes: bytes as u64, seconds, ..RunRecord::default() }
 }
 
-fn judged(what: &str, factors: &[Factor], runs: &[RunRecord], options: &Options) -> Judgement {
+fn judged(
+    what: &str,
+    factors: &[Factor],
+    runs: &[RunRecord],
+    options: &JudgementOptions,
+) -> Judgement {
     let judgement = judge(factors, runs, options);
     println!("\n{what}");
     for sentence in &judgement.sentences {
@@ -81,10 +86,10 @@ fn series(index: usize) -> (Vec<Factor>, Vec<RunRecord>) {
     (vec![number("block_bytes", Role::Setting, &levels)], runs)
 }
 
-fn lto7_limits() -> Options {
+fn lto7_limits() -> JudgementOptions {
     let limit = |name: &str, rate| PhysicalLimit { name: name.into(), bytes_per_second: rate };
     let native = limit("native rate of an LTO-7 drive", 300e6);
-    Options { limits: vec![native], ..Options::default() }
+    JudgementOptions { limits: vec![native], ..JudgementOptions::default() }
 }
 
 #[test]
@@ -112,7 +117,7 @@ fn compressible_data_have_no_knee_up_to_1_mib() {
 fn the_default_of_tar_costs_most_of_the_rate() {
     for (index, speedup) in [(0, 3.26), (1, 2.18)] {
         let (factors, runs) = series(index);
-        let judgement = judged("tar", &factors, &runs, &Options::default());
+        let judgement = judged("tar", &factors, &runs, &JudgementOptions::default());
         assert!((judgement.recommended[0].gain - speedup).abs() < 0.005, "{judgement:#?}");
         seen_once(&judgement, "block size 10 KiB; block size 64 KiB");
         // Three times as fast: runs would have to differ by more than any of a drive do.
@@ -138,7 +143,8 @@ fn very_large_read_ahead_is_best_and_two_printed_rates_are_wrong() {
         runs.push(run);
     }
     let factors = [words("read_ahead", Role::Setting, &names)];
-    let judgement = judged("read-ahead of one stream", &factors, &runs, &Options::default());
+    let judgement =
+        judged("read-ahead of one stream", &factors, &runs, &JudgementOptions::default());
     check(&judgement, Subject::Seen, "read ahead: very large was the fastest (344 MB/s)");
     seen_once(&judgement, "read ahead none (direct I/O); read ahead very large");
     check(&judgement, Subject::Doubt, "none (direct I/O): 72.0 MB/s was printed, but size / time");
@@ -176,7 +182,8 @@ fn compression_costs_nothing_on_random_data() {
             runs.push(run);
         }
     }
-    let judgement = judged("LTO-4, from its stated ratios", &factors, &runs, &Options::default());
+    let judgement =
+        judged("LTO-4, from its stated ratios", &factors, &runs, &JudgementOptions::default());
     // What zeros bring is found, and is no reason to set anything.
     let is_set = |one: &&Sentence| one.subject == Subject::Set && one.text.contains("zeros");
     assert_eq!(judgement.sentences.iter().find(is_set), None);
@@ -203,7 +210,7 @@ fn two_dd_beat_none_and_one_is_worse() {
         })
         .collect();
     let factors = [words("pipeline", Role::Setting, &names)];
-    let judgement = judged("tar | gzip to tape", &factors, &runs, &Options::default());
+    let judgement = judged("tar | gzip to tape", &factors, &runs, &JudgementOptions::default());
     check(&judgement, Subject::Seen, "dd obs=512k | dd obs=512k > tape was the fastest");
     check(&judgement, Subject::Seen, "about 1.1 times the rate of pipeline tar | gzip > tape");
     // A tenth, seen once: runs that differ by a few per cent are enough for it.

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use device::file::{Direct, set_direct};
 use flow::account::Stage;
-use flow::backend::{Choice, Engine, Memory, Operation};
+use flow::backend::{Choice, Engine, Memory, TransferRequest};
 use flow::cancel::Cancel;
 use flow::ring::{Consumer, Producer, Reuse, RingOptions, ring};
 use flow::run::StageKind;
@@ -74,7 +74,7 @@ fn read(
             let reservation = in_flight.reserve(producer, bytes, &mut account);
             let Some(reservation) = reservation.expect("nobody cancels") else { break };
             let piece = reservation.into_pieces().next().expect("a piece lies in one block");
-            let operation = Operation::new(&file, at, Memory::Fill(piece));
+            let operation = TransferRequest::new(&file, at, Memory::Fill(piece));
             in_flight.begin(operation).expect("the kernel takes it");
             at += bytes as u64;
         }

@@ -1,4 +1,4 @@
-//! State accounting: how long each stage worked, starved and was blocked.
+//! ThreadState accounting: how long each stage worked, starved and was blocked.
 //!
 //! Every thread of a stage holds an [`Account`]. It is *working* unless it says otherwise; around a
 //! wait it switches to *starved* (for input), *blocked* (for room in its output) or *apart* (for
@@ -18,7 +18,7 @@ use crate::steps::{Keeper, Step};
 
 /// What a thread of a stage is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ThreadState {
     /// Doing its job, system calls of the job included.
     Working = 0,
     /// Waiting for input.
@@ -50,7 +50,7 @@ pub struct Stage {
     /// Where it is asked for.
     series: OnceLock<Series>,
     /// Of a stage of one thread, where it is asked for; and the wait that is not its own.
-    steps: OnceLock<(State, Keeper)>,
+    steps: OnceLock<(ThreadState, Keeper)>,
     /// The state of a stage of one thread, and what was seen of its other end while it waited.
     state: AtomicU8,
     other_end_ns: AtomicU64,
@@ -73,7 +73,7 @@ impl Stage {
             start: Instant::now(),
             series: OnceLock::new(),
             steps: OnceLock::new(),
-            state: AtomicU8::new(State::Working as u8),
+            state: AtomicU8::new(ThreadState::Working as u8),
             other_end_ns: AtomicU64::new(0),
         })
     }
@@ -90,17 +90,17 @@ impl Stage {
 
     /// Keeps what each block costs from now on; time in the state `waiting` is the other stage's.
     /// For a stage of one thread that counts its bytes block by block.
-    pub fn keep_steps(&self, waiting: State) {
+    pub fn keep_steps(&self, waiting: ThreadState) {
         self.steps.get_or_init(|| (waiting, Keeper::new()));
     }
 
     /// The wait that is not its own, where steps are kept.
-    pub(crate) fn steps_wait_in(&self) -> Option<State> {
+    pub(crate) fn steps_wait_in(&self) -> Option<ThreadState> {
         self.steps.get().map(|(waiting, _)| *waiting)
     }
 
     /// Whether its thread is in that state now, of a stage of one thread.
-    pub(crate) fn is_in(&self, state: State) -> bool {
+    pub(crate) fn is_in(&self, state: ThreadState) -> bool {
         self.state.load(Ordering::Relaxed) == state as u8
     }
 
@@ -124,7 +124,7 @@ impl Stage {
         self.begin_work(now);
         Account {
             stage: Arc::clone(self),
-            state: State::Working,
+            state: ThreadState::Working,
             since: now,
             processor_ns_at_start: thread_ns(),
             core_wait_ns_at_start: ThreadSchedule::of_this_thread().waited_ns(),
@@ -179,7 +179,7 @@ impl Stage {
     /// What has been counted so far; complete once all accounts are closed.
     pub fn report(&self) -> StageReport {
         let threads = self.open_most.load(Ordering::Relaxed);
-        let seconds = |state: State| {
+        let seconds = |state: ThreadState| {
             self.state_ns[state as usize].load(Ordering::Relaxed) as f64
                 / 1e9
                 / threads.max(1) as f64
@@ -187,10 +187,10 @@ impl Stage {
         StageReport {
             kind: self.kind,
             threads,
-            working_seconds: seconds(State::Working),
-            starved_seconds: seconds(State::Starved),
-            blocked_seconds: seconds(State::Blocked),
-            apart_seconds: seconds(State::Apart),
+            working_seconds: seconds(ThreadState::Working),
+            starved_seconds: seconds(ThreadState::Starved),
+            blocked_seconds: seconds(ThreadState::Blocked),
+            apart_seconds: seconds(ThreadState::Apart),
             occupied_seconds: self.occupied_ns.load(Ordering::Relaxed) as f64 / 1e9,
             processor_seconds: self.processor_ns.load(Ordering::Relaxed) as f64 / 1e9,
             core_wait_seconds: self.core_wait_ns.load(Ordering::Relaxed) as f64 / 1e9,
@@ -203,7 +203,7 @@ impl Stage {
 #[derive(Debug)]
 pub struct Account {
     stage: Arc<Stage>,
-    state: State,
+    state: ThreadState,
     since: Instant,
     processor_ns_at_start: u64,
     core_wait_ns_at_start: u64,
@@ -211,7 +211,7 @@ pub struct Account {
 
 impl Account {
     /// Runs `wait` in the given state and returns to the state before it.
-    pub fn during<T>(&mut self, state: State, wait: impl FnOnce() -> T) -> T {
+    pub fn during<T>(&mut self, state: ThreadState, wait: impl FnOnce() -> T) -> T {
         let before = self.state;
         self.switch(state);
         let result = wait();
@@ -220,12 +220,12 @@ impl Account {
     }
 
     /// Enters a state; the time since the last switch belongs to the state before.
-    pub fn switch(&mut self, state: State) {
+    pub fn switch(&mut self, state: ThreadState) {
         crate::trap::pass(self.stage.kind);
         self.enter(state);
     }
 
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: ThreadState) {
         let now = Instant::now();
         let elapsed_ns = now.duration_since(self.since).as_nanos() as u64;
         self.stage.state_ns[self.state as usize].fetch_add(elapsed_ns, Ordering::Relaxed);
@@ -233,9 +233,9 @@ impl Account {
             series.add_time(self.state, self.since, now);
         }
         match (self.state, state) {
-            (State::Working, State::Working) => {}
-            (State::Working, _) => self.stage.end_work(now),
-            (_, State::Working) => self.stage.begin_work(now),
+            (ThreadState::Working, ThreadState::Working) => {}
+            (ThreadState::Working, _) => self.stage.end_work(now),
+            (_, ThreadState::Working) => self.stage.begin_work(now),
             _ => {}
         }
         self.stage.state.store(state as u8, Ordering::Relaxed);
@@ -251,7 +251,7 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        self.enter(State::Working);
+        self.enter(ThreadState::Working);
         self.stage.end_work(self.since);
         let used_ns = thread_ns().saturating_sub(self.processor_ns_at_start);
         self.stage.processor_ns.fetch_add(used_ns, Ordering::Relaxed);
@@ -271,7 +271,7 @@ mod tests {
         let stage = Stage::new(StageKind::Write);
         for _ in 0..3 {
             let mut account = stage.open();
-            account.during(State::Starved, || std::thread::sleep(Duration::from_millis(2)));
+            account.during(ThreadState::Starved, || std::thread::sleep(Duration::from_millis(2)));
         }
         let report = stage.report();
         assert_eq!(report.threads, 1);
@@ -288,7 +288,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     let mut account = stage.open();
-                    account.during(State::Starved, || {
+                    account.during(ThreadState::Starved, || {
                         std::thread::sleep(Duration::from_millis(15));
                     });
                     stage.add_bytes(7);
@@ -311,8 +311,8 @@ mod tests {
         let before = Instant::now();
         let mut account = stage.open();
         let inside = Instant::now();
-        account.during(State::Starved, || std::thread::sleep(Duration::from_millis(5)));
-        account.during(State::Blocked, || std::thread::sleep(Duration::from_millis(3)));
+        account.during(ThreadState::Starved, || std::thread::sleep(Duration::from_millis(5)));
+        account.during(ThreadState::Blocked, || std::thread::sleep(Duration::from_millis(3)));
         let least = inside.elapsed().as_secs_f64();
         drop(account);
         let wall = before.elapsed().as_secs_f64();

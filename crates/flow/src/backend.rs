@@ -58,7 +58,7 @@ impl Memory {
 
 /// One transfer between memory and a place in a file.
 #[derive(Debug)]
-pub struct Operation {
+pub struct TransferRequest {
     /// The file.
     pub file: Arc<OwnedFd>,
     /// Where in the file, in bytes.
@@ -73,11 +73,17 @@ pub struct Operation {
     pub memory: Memory,
 }
 
-impl Operation {
+impl TransferRequest {
     /// A transfer of all the memory, from a place of the file on.
-    pub fn new(file: &Arc<OwnedFd>, offset_bytes: u64, memory: Memory) -> Operation {
+    pub fn new(file: &Arc<OwnedFd>, offset_bytes: u64, memory: Memory) -> TransferRequest {
         let wanted_bytes = memory.len();
-        Operation { file: Arc::clone(file), offset_bytes, done_bytes: 0, wanted_bytes, memory }
+        TransferRequest {
+            file: Arc::clone(file),
+            offset_bytes,
+            done_bytes: 0,
+            wanted_bytes,
+            memory,
+        }
     }
 }
 
@@ -85,7 +91,7 @@ impl Operation {
 #[derive(Debug)]
 pub struct Completion {
     /// The operation, with its memory.
-    pub operation: Operation,
+    pub operation: TransferRequest,
     /// Bytes transferred, possibly fewer than asked for, or the error.
     pub result: io::Result<usize>,
 }
@@ -99,7 +105,7 @@ pub trait Backend: Send {
     /// Operations in flight.
     fn in_flight(&self) -> usize;
     /// Starts an operation. `in_flight() < depth()` must hold.
-    fn submit(&mut self, operation: Operation) -> io::Result<()>;
+    fn submit(&mut self, operation: TransferRequest) -> io::Result<()>;
     /// Waits for one operation to end. `in_flight() > 0` must hold.
     fn wait(&mut self) -> io::Result<Completion>;
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use base::failures::lock;
 
-use crate::account::{Account, State};
+use crate::account::{Account, ThreadState};
 use crate::cancel::{Cancel, Stopped};
 
 /// The bytes, shared between threads.
@@ -71,10 +71,10 @@ impl Budget {
             return Ok(loan);
         }
         self.shared.waiting.fetch_add(1, Ordering::SeqCst);
-        account.switch(State::Blocked);
+        account.switch(ThreadState::Blocked);
         let result = self.wait(bytes);
         self.shared.waiting.fetch_sub(1, Ordering::SeqCst);
-        account.switch(State::Working);
+        account.switch(ThreadState::Working);
         result
     }
 

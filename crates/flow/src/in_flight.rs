@@ -15,7 +15,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::account::Account;
-use crate::backend::{Backend, Completion, Operation};
+use crate::backend::{Backend, Completion, TransferRequest};
 use crate::cancel::Stopped;
 use crate::depth::Depth;
 use crate::ring::{Piece, Producer, Reservation};
@@ -39,7 +39,7 @@ pub struct Failure {
 #[derive(Debug)]
 pub struct Transfer {
     /// The memory, how much of it was moved, and where in the file it goes on.
-    pub operation: Operation,
+    pub operation: TransferRequest,
     /// Whether all that was wanted has been moved. A read that met the end of the file has failed
     /// with [`io::ErrorKind::UnexpectedEof`], a write that moved nothing with
     /// [`io::ErrorKind::WriteZero`]; the kernel has no error of these kinds.
@@ -133,7 +133,7 @@ impl InFlight {
     ///
     /// # Errors
     /// When the back end does not take it.
-    pub fn begin(&mut self, operation: Operation) -> Result<(), Failure> {
+    pub fn begin(&mut self, operation: TransferRequest) -> Result<(), Failure> {
         self.begun_bytes = operation.offset_bytes;
         self.backend.submit(operation).map_err(|source| self.broken(source))
     }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::account::{Stage, State};
+use crate::account::{Stage, ThreadState};
 use crate::run::Endpoint;
 
 /// How often the pipes are looked at: two system calls each time.
@@ -29,20 +29,20 @@ const FULL_SHARE: f64 = 0.8;
 
 /// Looks at pipes until it is dropped.
 #[derive(Debug)]
-pub struct Watch {
+pub struct NeighbourWatch {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
+impl NeighbourWatch {
     /// Looks at the other end of those files that are pipes, each while its stage waits for the
     /// ring; the stage keeps the time with its steps ([`Stage::keep_steps`]). Without a thread of
     /// the system nothing is found, and nothing is lost.
-    pub fn start(ends: Vec<(Arc<Stage>, Arc<OwnedFd>)>) -> Watch {
+    pub fn start(ends: Vec<(Arc<Stage>, Arc<OwnedFd>)>) -> NeighbourWatch {
         let ended = Arc::new(AtomicBool::new(false));
         let mut pipes: Vec<PipeEnd> = ends.into_iter().filter_map(PipeEnd::new).collect();
         if pipes.is_empty() {
-            return Watch { ended, thread: None };
+            return NeighbourWatch { ended, thread: None };
         }
         let until = Arc::clone(&ended);
         let look = move || {
@@ -56,11 +56,11 @@ impl Watch {
             }
         };
         let thread = std::thread::Builder::new().name("takeup-pipes".to_owned()).spawn(look);
-        Watch { ended, thread: thread.ok() }
+        NeighbourWatch { ended, thread: thread.ok() }
     }
 }
 
-impl Drop for Watch {
+impl Drop for NeighbourWatch {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -75,7 +75,7 @@ struct PipeEnd {
     stage: Arc<Stage>,
     file: Arc<OwnedFd>,
     /// The state in which the stage leaves the pipe alone.
-    waiting: State,
+    waiting: ThreadState,
     most_bytes: u64,
 }
 
@@ -107,11 +107,11 @@ impl PipeEnd {
 }
 
 /// Whether the program at the other end does something else than wait for a stage in this state.
-fn is_at_work(waiting: State, bytes: u64, most_bytes: u64) -> bool {
+fn is_at_work(waiting: ThreadState, bytes: u64, most_bytes: u64) -> bool {
     match waiting {
-        State::Blocked => (bytes as f64) < FULL_SHARE * most_bytes as f64,
-        State::Starved => bytes > 0,
-        State::Working | State::Apart => false,
+        ThreadState::Blocked => (bytes as f64) < FULL_SHARE * most_bytes as f64,
+        ThreadState::Starved => bytes > 0,
+        ThreadState::Working | ThreadState::Apart => false,
     }
 }
 
@@ -123,14 +123,14 @@ mod tests {
     use std::thread::sleep;
 
     /// What was found of the other end of `file` during 100 ms of waiting in that state.
-    fn found(waiting: State, file: impl Into<OwnedFd>) -> f64 {
+    fn found(waiting: ThreadState, file: impl Into<OwnedFd>) -> f64 {
         let stage = Stage::new(StageKind::Other);
         stage.keep_steps(waiting);
-        let watch = Watch::start(vec![(Arc::clone(&stage), Arc::new(file.into()))]);
+        let watch = NeighbourWatch::start(vec![(Arc::clone(&stage), Arc::new(file.into()))]);
         let mut account = stage.open();
         account.during(waiting, || sleep(Duration::from_millis(100)));
         stage.add_bytes(1);
-        account.during(State::Working, || sleep(Duration::from_millis(20)));
+        account.during(ThreadState::Working, || sleep(Duration::from_millis(20)));
         drop(account);
         drop(watch);
         let steps = stage.steps();
@@ -143,25 +143,25 @@ mod tests {
     fn a_source_with_a_full_pipe_waits_and_another_does_not() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(&[0; 30_000]).unwrap();
-        assert!(found(State::Blocked, reader.try_clone().unwrap()) > 0.05);
+        assert!(found(ThreadState::Blocked, reader.try_clone().unwrap()) > 0.05);
         writer.write_all(&[0; 35_536]).unwrap();
-        assert!(found(State::Blocked, reader) < 1e-9);
+        assert!(found(ThreadState::Blocked, reader) < 1e-9);
     }
 
     #[test]
     fn a_target_with_an_empty_pipe_waits_and_another_does_not() {
         let (mut reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(&[0; 100]).unwrap();
-        assert!(found(State::Starved, writer.try_clone().unwrap()) > 0.05);
+        assert!(found(ThreadState::Starved, writer.try_clone().unwrap()) > 0.05);
         reader.read_exact(&mut [0; 100]).unwrap();
-        assert!(found(State::Starved, writer) < 1e-9);
+        assert!(found(ThreadState::Starved, writer) < 1e-9);
     }
 
     #[test]
     fn what_is_no_pipe_is_not_looked_at() {
         let stage = Stage::new(StageKind::Other);
-        stage.keep_steps(State::Starved);
+        stage.keep_steps(ThreadState::Starved);
         let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
-        assert!(Watch::start(vec![(stage, file)]).thread.is_none());
+        assert!(NeighbourWatch::start(vec![(stage, file)]).thread.is_none());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use base::failures::lock;
 
-use crate::account::{Account, State};
+use crate::account::{Account, ThreadState};
 use crate::cancel::{Cancel, Stopped};
 
 /// First in, first out, with a capacity; shared by reference between threads.
@@ -54,13 +54,13 @@ impl<T> Queue<T> {
     pub fn push(&self, item: T, account: &mut Account) -> Result<(), Stopped> {
         let mut inner = lock(&self.inner);
         if inner.items.len() >= self.capacity {
-            account.switch(State::Blocked);
+            account.switch(ThreadState::Blocked);
             while inner.items.len() >= self.capacity {
                 inner.waiting_for_room += 1;
                 let waited = self.cancel.wait(&self.room, inner);
                 inner = self.after(waited, account, |inner| &mut inner.waiting_for_room)?;
             }
-            account.switch(State::Working);
+            account.switch(ThreadState::Working);
         }
         self.cancel.check()?;
         self.append(item, inner);
@@ -103,7 +103,7 @@ impl<T> Queue<T> {
             }
             Err(stopped) => {
                 *count(&mut lock(&self.inner)) -= 1;
-                account.switch(State::Working);
+                account.switch(ThreadState::Working);
                 Err(stopped)
             }
         }
@@ -116,13 +116,13 @@ impl<T> Queue<T> {
     pub fn pop(&self, account: &mut Account) -> Result<Option<T>, Stopped> {
         let mut inner = lock(&self.inner);
         if inner.items.is_empty() && !inner.closed {
-            account.switch(State::Starved);
+            account.switch(ThreadState::Starved);
             while inner.items.is_empty() && !inner.closed {
                 inner.waiting_for_item += 1;
                 let waited = self.cancel.wait(&self.ready, inner);
                 inner = self.after(waited, account, |inner| &mut inner.waiting_for_item)?;
             }
-            account.switch(State::Working);
+            account.switch(ThreadState::Working);
         }
         self.cancel.check()?;
         let item = inner.items.pop_front();

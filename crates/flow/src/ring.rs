@@ -25,7 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use base::failures::lock;
 use base::offset::Offset;
 
-use crate::account::{Account, State};
+use crate::account::{Account, ThreadState};
 use crate::cancel::{Cancel, Stopped};
 pub use block::Block;
 use block::Lease;
@@ -267,7 +267,7 @@ impl Producer {
         if self.has_room(&state, bytes) {
             return Ok(());
         }
-        account.during(State::Blocked, || self.wait_once(state)).map(drop)
+        account.during(ThreadState::Blocked, || self.wait_once(state)).map(drop)
     }
 
     /// Reserves the next `bytes` if there is room now.
@@ -313,12 +313,12 @@ impl Producer {
     fn wait(&self, bytes: usize, account: &mut Account) -> Result<MutexGuard<'_, Inner>, Stopped> {
         let mut state = lock(&self.shared.state);
         if !self.has_room(&state, bytes) {
-            account.switch(State::Blocked);
+            account.switch(ThreadState::Blocked);
             while !self.has_room(&state, bytes) {
                 let waited = self.wait_once(state);
-                state = waited.inspect_err(|_| account.switch(State::Working))?;
+                state = waited.inspect_err(|_| account.switch(ThreadState::Working))?;
             }
-            account.switch(State::Working);
+            account.switch(ThreadState::Working);
         }
         Ok(state)
     }
@@ -520,7 +520,7 @@ impl Consumer {
         blocks: usize,
         account: &mut Account,
     ) -> Result<MutexGuard<'a, Inner>, Stopped> {
-        account.switch(State::Starved);
+        account.switch(ThreadState::Starved);
         while !self.may_start(&state, blocks as u64) {
             state.consumers_waiting[self.index] += 1;
             let waited = self.shared.cancel.wait(&self.shared.ready[self.index], state);
@@ -528,13 +528,13 @@ impl Consumer {
                 Ok(state) => state,
                 Err(stopped) => {
                     lock(&self.shared.state).consumers_waiting[self.index] -= 1;
-                    account.switch(State::Working);
+                    account.switch(ThreadState::Working);
                     return Err(stopped);
                 }
             };
             state.consumers_waiting[self.index] -= 1;
         }
-        account.switch(State::Working);
+        account.switch(ThreadState::Working);
         Ok(state)
     }
 

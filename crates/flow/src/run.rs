@@ -106,7 +106,7 @@ pub struct StageReport {
     pub blocked_seconds: f64,
     /// Seconds of waiting for what is the job of no stage, per thread: [`State::Apart`].
     ///
-    /// [`State::Apart`]: crate::account::State::Apart
+    /// [`State::Apart`]: crate::account::ThreadState::Apart
     #[serde(default)]
     pub apart_seconds: f64,
     /// Seconds in which at least one of its threads did its job. Of many threads one may have all

@@ -13,7 +13,7 @@ use std::time::Instant;
 use base::failures::lock;
 use serde::{Deserialize, Serialize};
 
-use crate::account::State;
+use crate::account::ThreadState;
 
 /// Most intervals of a series.
 pub const INTERVALS_MAX: usize = 256;
@@ -65,7 +65,7 @@ impl Series {
     }
 
     /// A thread was in `state` from one moment to another.
-    pub(crate) fn add_time(&self, state: State, from: Instant, until: Instant) {
+    pub(crate) fn add_time(&self, state: ThreadState, from: Instant, until: Instant) {
         let (from_ns, until_ns) = (self.nanoseconds(from), self.nanoseconds(until));
         lock(&self.kept).add_time(state, from_ns, until_ns);
     }
@@ -79,16 +79,16 @@ impl Series {
     /// As far as it has come.
     pub(crate) fn told(&self) -> StageSeries {
         let kept = lock(&self.kept);
-        let seconds = |state: State| {
+        let seconds = |state: ThreadState| {
             let of = |it: &Interval| it.state_ns[state as usize] as f64 / 1e9;
             kept.intervals.iter().map(of).collect()
         };
         StageSeries {
             interval_seconds: kept.interval_ns as f64 / 1e9,
-            working_seconds: seconds(State::Working),
-            starved_seconds: seconds(State::Starved),
-            blocked_seconds: seconds(State::Blocked),
-            apart_seconds: seconds(State::Apart),
+            working_seconds: seconds(ThreadState::Working),
+            starved_seconds: seconds(ThreadState::Starved),
+            blocked_seconds: seconds(ThreadState::Blocked),
+            apart_seconds: seconds(ThreadState::Apart),
             bytes: kept.intervals.iter().map(|it| it.bytes).collect(),
         }
     }
@@ -99,7 +99,7 @@ impl Series {
 }
 
 impl Kept {
-    fn add_time(&mut self, state: State, mut from_ns: u64, until_ns: u64) {
+    fn add_time(&mut self, state: ThreadState, mut from_ns: u64, until_ns: u64) {
         // Makes the room first, so that intervals do not change their length on the way.
         self.at(until_ns.saturating_sub(1));
         while from_ns < until_ns {
@@ -156,8 +156,8 @@ mod tests {
         fn all_of_it_is_kept_where_it_happened(
             parts in prop::collection::vec((0..4_usize, 1..40_000_000_000_u64, 0..999_u64), 1..60),
         ) {
-            const STATES: [State; 4] =
-                [State::Working, State::Starved, State::Blocked, State::Apart];
+            use ThreadState::{Apart, Blocked, Starved, Working};
+            const STATES: [ThreadState; 4] = [Working, Starved, Blocked, Apart];
             let mut kept = kept();
             let (mut now_ns, mut sums, mut bytes) = (0, [0_u64; 4], 0);
             for (state, length_ns, passed) in parts {
@@ -187,7 +187,7 @@ mod tests {
     fn the_latest_moment_there_is_has_an_interval() {
         let mut kept = kept();
         kept.at(u64::MAX).bytes += 1;
-        kept.add_time(State::Working, 0, 5);
+        kept.add_time(ThreadState::Working, 0, 5);
         assert_eq!(kept.intervals[0].state_ns[0], 5);
         assert!(kept.intervals.len() <= INTERVALS_MAX);
     }

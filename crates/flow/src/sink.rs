@@ -13,8 +13,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use crate::account::{Account, State};
-use crate::backend::{Memory, Operation};
+use crate::account::{Account, ThreadState};
+use crate::backend::{Memory, TransferRequest};
 use crate::cancel::{Cancel, Stopped};
 use crate::in_flight::{Failure, InFlight};
 use crate::rate::RateLimit;
@@ -133,14 +133,14 @@ fn hold_back(mut wait: Duration, account: &mut Account, cancel: &Cancel) -> Resu
     if wait.is_zero() {
         return Ok(());
     }
-    account.switch(State::Blocked);
+    account.switch(ThreadState::Blocked);
     while !wait.is_zero() {
         let step = wait.min(crate::cancel::POLL);
         std::thread::sleep(step);
         wait -= step;
-        cancel.check().inspect_err(|_| account.switch(State::Working))?;
+        cancel.check().inspect_err(|_| account.switch(ThreadState::Working))?;
     }
-    account.switch(State::Working);
+    account.switch(ThreadState::Working);
     Ok(())
 }
 
@@ -287,7 +287,11 @@ impl Sink for FileSink {
         }
         let offset_bytes = self.offset_bytes;
         self.offset_bytes += block.len() as u64;
-        self.in_flight.begin(Operation::new(&self.file, offset_bytes, Memory::Drain(block)))?;
+        self.in_flight.begin(TransferRequest::new(
+            &self.file,
+            offset_bytes,
+            Memory::Drain(block),
+        ))?;
         if self.offset_bytes - self.flushed_bytes >= WINDOW_BYTES {
             self.push_out()?;
         }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use crate::account::{Account, State};
-use crate::backend::{Memory, Operation};
+use crate::account::{Account, ThreadState};
+use crate::backend::{Memory, TransferRequest};
 use crate::cancel::{Cancel, Stopped};
 use crate::in_flight::{Failure, InFlight};
 use crate::ring::Producer;
@@ -92,11 +92,11 @@ fn wait_readable(file: &OwnedFd, account: &mut Account, cancel: &Cancel) -> Resu
         !matches!(rustix::event::poll(&mut poll, Some(timeout)), Ok(0) | Err(Errno::INTR))
     };
     if !ready(&NOW) {
-        account.switch(State::Starved);
+        account.switch(ThreadState::Starved);
         while !ready(&SOON) {
-            cancel.check().inspect_err(|_| account.switch(State::Working))?;
+            cancel.check().inspect_err(|_| account.switch(ThreadState::Working))?;
         }
-        account.switch(State::Working);
+        account.switch(ThreadState::Working);
     }
     Ok(cancel.check()?)
 }
@@ -122,7 +122,7 @@ pub fn read_file(
             for piece in reservation.into_pieces() {
                 let offset_bytes = start_bytes + asked;
                 asked += piece.len() as u64;
-                in_flight.begin(Operation::new(file, offset_bytes, Memory::Fill(piece)))?;
+                in_flight.begin(TransferRequest::new(file, offset_bytes, Memory::Fill(piece)))?;
             }
         }
         let Some(done) = in_flight.wait_whole()? else {

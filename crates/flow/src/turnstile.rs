@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex};
 
 use base::failures::lock;
 
-use crate::account::{Account, State};
+use crate::account::{Account, ThreadState};
 use crate::cancel::{Cancel, Stopped};
 
 const DOORS: usize = 64;
@@ -50,7 +50,7 @@ impl Turnstile {
         &self,
         ticket: u64,
         account: &mut Account,
-        waiting: State,
+        waiting: ThreadState,
     ) -> Result<Turn<'_>, Stopped> {
         let mut queue = lock(&self.queue);
         if queue.next != ticket {
@@ -62,13 +62,13 @@ impl Turnstile {
                     Ok(queue) => queue,
                     Err(stopped) => {
                         lock(&self.queue).waiting[door] -= 1;
-                        account.switch(State::Working);
+                        account.switch(ThreadState::Working);
                         return Err(stopped);
                     }
                 };
                 queue.waiting[door] -= 1;
             }
-            account.switch(State::Working);
+            account.switch(ThreadState::Working);
         }
         Ok(Turn { turnstile: self })
     }

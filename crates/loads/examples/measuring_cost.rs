@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use experiment::observed::{About, Before};
 use flow::cancel::Cancel;
-use loads::read::{Cache, Engine, Pages, Reading, Watched, read};
+use loads::read::{Cache, Engine, Pages, Reading, Watching, read};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use statistics::bytes_over_time::SeriesRecorder;
@@ -89,16 +89,16 @@ fn counters_us(path: &Path) -> f64 {
 fn compare(name: &str, path: &Path, reading: &Reading, rounds: usize) {
     let device = Storage::of(path).unwrap();
     // Fills the page cache, and is not counted.
-    run(path, reading, Watched::InFull, &device);
+    run(path, reading, Watching::InFull, &device);
     let mut pairs = Vec::with_capacity(rounds);
     for round in 0..rounds {
         let order = match round % 2 {
-            0 => [Watched::InFull, Watched::BytesOnly],
-            _ => [Watched::BytesOnly, Watched::InFull],
+            0 => [Watching::InFull, Watching::BytesOnly],
+            _ => [Watching::BytesOnly, Watching::InFull],
         };
         let times = order.map(|watched| (watched, run(path, reading, watched, &device)));
         let of = |wanted| times.iter().find(|(watched, _)| *watched == wanted).unwrap().1;
-        pairs.push((of(Watched::InFull), of(Watched::BytesOnly)));
+        pairs.push((of(Watching::InFull), of(Watching::BytesOnly)));
     }
     let bare = pairs.iter().map(|(_, bare)| bare.seconds).sum::<f64>() / rounds as f64;
     println!(
@@ -132,7 +132,7 @@ fn processor_seconds() -> f64 {
 }
 
 /// One run with all that belongs to its measuring.
-fn run(path: &Path, reading: &Reading, watched: Watched, device: &Storage) -> Took {
+fn run(path: &Path, reading: &Reading, watched: Watching, device: &Storage) -> Took {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC;
     if reading.cache == Cache::Direct {
         flags |= OFlags::DIRECT;
@@ -140,7 +140,7 @@ fn run(path: &Path, reading: &Reading, watched: Watched, device: &Storage) -> To
     let files: Vec<OwnedFd> = vec![base::interruptible::open(path, flags, Mode::empty()).unwrap()];
     let length = File::open(path).unwrap().metadata().unwrap().len().min(LENGTH_BYTES);
     let (start, processor) = (Instant::now(), processor_seconds());
-    let before = (watched == Watched::InFull).then(|| Before::look(device));
+    let before = (watched == Watching::InFull).then(|| Before::look(device));
     let measured = read(reading, &files, length, watched, &Cancel::new()).unwrap();
     if let Some(before) = before {
         black_box(before.measures(device, About::Reading, measured.bytes));

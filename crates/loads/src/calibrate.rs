@@ -30,7 +30,7 @@ use model::tape::parameters::TapeParameters;
 use estimate::{Estimate, by_repeat};
 use experiment::record::{Cell, Experiment, RunRecord, word_in};
 use statistics::interval::Interval;
-use written::{Group, Written, groups};
+use written::{CellRuns, Written, groups};
 
 /// A parameter that was told.
 #[derive(Clone, Debug, PartialEq)]
@@ -208,7 +208,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<Calibration, CalibrationErro
     if written.iter().all(|group| group.repeats() < 2) {
         return Err(CalibrationError::Once);
     }
-    let repeated: Vec<Group<'_>> =
+    let repeated: Vec<CellRuns<'_>> =
         written.into_iter().filter(|group| group.repeats() > 1).collect();
     let mut found = Found::default();
     let limited = held_by_tape(&repeated);
@@ -340,15 +340,16 @@ fn one_generation(runs: &[&RunRecord]) -> Result<Option<&'static Generation>, Ca
 }
 
 /// Groups of data that do not compress, long enough, and in which the drive made the host wait.
-fn held_by_tape<'a>(groups: &'a [Group<'a>]) -> Vec<&'a Group<'a>> {
-    let plain: Vec<&Group<'_>> = groups.iter().filter(|group| group.is_of_tape()).collect();
-    let rate = |group: &Group<'_>| group.estimate(Written::steady).map_or(0.0, |found| found.value);
+fn held_by_tape<'a>(groups: &'a [CellRuns<'a>]) -> Vec<&'a CellRuns<'a>> {
+    let plain: Vec<&CellRuns<'_>> = groups.iter().filter(|group| group.is_of_tape()).collect();
+    let rate =
+        |group: &CellRuns<'_>| group.estimate(Written::steady).map_or(0.0, |found| found.value);
     let highest = plain.iter().map(|group| rate(group)).fold(0.0, f64::max);
     plain.into_iter().filter(|group| rate(group) >= SAME_SPEED * highest).collect()
 }
 
-fn highest_speed(groups: &[Group<'_>], limited: &[&Group<'_>]) -> Finding {
-    let is_plain = |group: &&Group<'_>| group.is_plain();
+fn highest_speed(groups: &[CellRuns<'_>], limited: &[&CellRuns<'_>]) -> Finding {
+    let is_plain = |group: &&CellRuns<'_>| group.is_plain();
     let why = || match groups.iter().filter(is_plain).count() {
         0 => "no repeated run wrote data that the drive cannot compress: --data random",
         _ => {
@@ -365,10 +366,10 @@ fn highest_speed(groups: &[Group<'_>], limited: &[&Group<'_>]) -> Finding {
 
 /// From the group that leaves the least for the filemark to write. The tape may or may not have
 /// begun to move before it, which is between the ends.
-fn synchronise(groups: &[Group<'_>], speed: Option<(f64, Interval)>) -> Finding {
+fn synchronise(groups: &[CellRuns<'_>], speed: Option<(f64, Interval)>) -> Finding {
     let why = |text: &str| not_told(SYNCHRONISE, text);
     let speed = speed.ok_or_else(|| why("the speed of the tape is not known"))?;
-    let left = |group: &&Group<'_>| Some(group.estimate(Written::native_bytes)?.value / speed.0);
+    let left = |group: &&CellRuns<'_>| Some(group.estimate(Written::native_bytes)?.value / speed.0);
     let candidates = groups.iter().filter_map(|group| Some((left(&group)?, group)));
     let nearest = candidates.min_by(|a, b| a.0.total_cmp(&b.0));
     let (left_seconds, group) = nearest.ok_or_else(|| {
@@ -399,7 +400,7 @@ fn synchronise(groups: &[Group<'_>], speed: Option<(f64, Interval)>) -> Finding 
 
 /// How much longer the filemark of a run takes that leaves the buffer full.
 fn buffer(
-    limited: &[&Group<'_>],
+    limited: &[&CellRuns<'_>],
     speed: Option<(f64, Interval)>,
     filemark: Option<&Told>,
 ) -> Finding {
@@ -428,7 +429,7 @@ fn buffer(
 }
 
 /// From the drive's own count of its stops, which only a virtual one has.
-fn back_hitch(groups: &[Group<'_>], lowest: Option<f64>) -> Finding {
+fn back_hitch(groups: &[CellRuns<'_>], lowest: Option<f64>) -> Finding {
     let runs: Vec<(u64, f64)> =
         groups.iter().flat_map(|group| group.values(Written::back_hitch_seconds)).collect();
     if let Some(found) = by_repeat(&runs) {
@@ -489,9 +490,9 @@ fn never_told() -> [NotTold; 3] {
 }
 
 /// As the drive counted; or, where the tape held a run back, by its speed.
-fn ratios(groups: &[Group<'_>], speed: Option<f64>) -> Vec<Beside> {
+fn ratios(groups: &[CellRuns<'_>], speed: Option<f64>) -> Vec<Beside> {
     let kinds: BTreeSet<&str> =
-        groups.iter().filter(|group| group.is_compressed()).map(Group::data).collect();
+        groups.iter().filter(|group| group.is_compressed()).map(CellRuns::data).collect();
     let one = |data: &str| {
         let own = groups.iter().filter(|group| group.is_compressed() && group.data() == data);
         let runs: Vec<(u64, f64)> = own

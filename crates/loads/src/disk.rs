@@ -33,19 +33,19 @@ use experiment::environment;
 use experiment::observed::{About, Measures};
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Cell, RunRecord};
-use experiment::run::neighbours::{Machine, Neighbours};
+use experiment::run::neighbours::{MachineCounters, Neighbours};
 use experiment::run::{Executor, Unfinished};
 use fio::FioRun;
 use load::Load;
 use queue::Queues;
-use ramp::{Ramp, Watch};
+use ramp::{Ramp, RampWatch};
 use safety::Permission;
 use targets::Targets;
 use work::Work;
 
 pub use error::DiskError;
 pub use job::{JobError, LineFault, RefusedLine, Room};
-pub use places::{UserJob, Wanted};
+pub use places::{JobRequest, UserJob};
 pub use targets::{OwnFolder, check_room, fio_name};
 
 /// Runs fio as the cells say.
@@ -192,7 +192,7 @@ impl Executor for DiskExecutor {
     }
 
     fn neighbours(&self) -> Box<dyn Neighbours> {
-        Box::new(Machine::watch(None))
+        Box::new(MachineCounters::watch(None))
     }
 
     fn foretell(&mut self, cells: &[Cell], stop: &Stop) -> Vec<String> {
@@ -223,7 +223,7 @@ impl Executor for DiskExecutor {
         // A job of one's own gets what it gets.
         let pages = load.map_or(Pages::Small, |load| load.pages);
         let ramp = self.work.job().map_or(Ramp::None, UserJob::ramp);
-        let mut watch = Watch::new(&self.device, ramp);
+        let mut watch = RampWatch::new(&self.device, ramp);
         let begun = Instant::now();
         let text = self.work.text();
         let output = process::run(&arguments, text, pages, &mut || watch.look(), cancel);

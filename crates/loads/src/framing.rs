@@ -19,7 +19,7 @@ use std::str::FromStr;
 
 use members::Archive;
 
-use crate::payload::tree::{Content, Tree, Wanted};
+use crate::payload::tree::{Content, Tree, WantedObjects};
 use crate::payload::{Payload, PayloadError};
 
 /// The structure of a block.
@@ -91,10 +91,10 @@ impl Framing {
     }
 
     /// Which objects of a tree have a place in it.
-    pub fn wanted(self) -> Wanted {
+    pub fn wanted(self) -> WantedObjects {
         match self {
-            Framing::Tar => Wanted::Objects,
-            Framing::Raw | Framing::Bacula => Wanted::Contents,
+            Framing::Tar => WantedObjects::Objects,
+            Framing::Raw | Framing::Bacula => WantedObjects::Contents,
         }
     }
 }

@@ -30,12 +30,12 @@ use experiment::plan::commands::{Commands, Failing};
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Cell, RunRecord, Value};
 use experiment::run::{Executor, Unfinished};
-use group::{Ended, Job, run};
+use group::{CommandEnd, GroupedCommand, run};
 use shell::Shell;
-use watch::Watch;
+use watch::CommandWatch;
 
 pub use error::ProgramsError;
-pub use group::Output;
+pub use group::CommandOutput;
 
 /// Runs that are not this many times as long as the start of the shell are told to be short.
 const SHELL_TIMES: f64 = 20.0;
@@ -47,13 +47,13 @@ pub struct ProgramsExecutor {
     /// 0 where that is not known.
     bytes: u64,
     watched: Vec<Watched>,
-    output: Output,
+    output: CommandOutput,
     unfinished: Option<Unfinished>,
 }
 
 impl ProgramsExecutor {
     /// Looks whether all that a plan asks for can be run; nothing of it is.
-    pub fn new(plan: &Plan, output: Output) -> Result<ProgramsExecutor, ProgramsError> {
+    pub fn new(plan: &Plan, output: CommandOutput) -> Result<ProgramsExecutor, ProgramsError> {
         let commands = plan.commands.clone().ok_or(ProgramsError::NoCommands)?;
         let cells = plan.cells();
         commands.check(&plan.factors, &cells)?;
@@ -95,13 +95,13 @@ impl ProgramsExecutor {
     fn around(&self, part: &str, lines: &[String], cancel: &Cancel) -> Result<(), ProgramsError> {
         for line in lines {
             let arguments = self.shell.arguments(line);
-            let job = Job { arguments: &arguments, output: self.output };
+            let job = GroupedCommand { arguments: &arguments, output: self.output };
             succeeded(&run(job, cancel, &mut |_| {})?, &format!("{part} {line:?}"))?;
         }
         Ok(())
     }
 
-    fn record(&self, ended: &Ended, watch: Watch, mut measures: Measures) -> RunRecord {
+    fn record(&self, ended: &CommandEnd, watch: CommandWatch, mut measures: Measures) -> RunRecord {
         let (programs, pipes) = watch.finish();
         let value = if self.bytes > 0 { Value::Rate } else { Value::Time };
         if let Some(ns) = ended.processor_ns() {
@@ -130,7 +130,7 @@ impl ProgramsExecutor {
         }
     }
 
-    fn notes(&self, ended: &Ended) -> Vec<String> {
+    fn notes(&self, ended: &CommandEnd) -> Vec<String> {
         let mut notes = Vec::new();
         if ended.seconds < SHELL_TIMES * self.shell.start_seconds {
             notes.push(format!(
@@ -155,7 +155,7 @@ impl ProgramsExecutor {
     }
 }
 
-fn succeeded(ended: &Ended, part: &str) -> Result<(), ProgramsError> {
+fn succeeded(ended: &CommandEnd, part: &str) -> Result<(), ProgramsError> {
     if ended.status.success() {
         return Ok(());
     }
@@ -176,8 +176,8 @@ impl Executor for ProgramsExecutor {
         self.around("before the run,", &lines.before, cancel)?;
         let before: Vec<Counted> = self.watched.iter().map(Watched::count).collect();
         let arguments = self.shell.arguments(&lines.line);
-        let job = Job { arguments: &arguments, output: self.output };
-        let mut watch = Watch::default();
+        let job = GroupedCommand { arguments: &arguments, output: self.output };
+        let mut watch = CommandWatch::default();
         let start = Instant::now();
         let ended = run(job, cancel, &mut |shell| watch.look(shell));
         if let Err(ProgramsError::Stopped(_)) = ended {

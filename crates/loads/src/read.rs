@@ -25,18 +25,18 @@ use flow::cancel::Cancel;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use storage::layers::Storage;
-use storage::settings::{Guard, GuardError, Kind, Setting, read_ahead_value};
+use storage::settings::{Guard, GuardError, Setting, SettingKind, read_ahead_value};
 
 use crate::memory;
 use experiment::environment;
 use experiment::observed::{About, Before};
 use experiment::plan::Plan;
 use experiment::record::{Cell, Factor, Level, RunRecord};
-use experiment::run::neighbours::{Machine, Neighbours};
+use experiment::run::neighbours::{MachineCounters, Neighbours};
 use experiment::run::{Executor, Unfinished};
 use pages::PagesInForce;
 
-pub use engine::{Measured, StreamError, Watched, read};
+pub use engine::{Measured, StreamError, Watching, read};
 pub use error::ReadError;
 pub use reading::{Cache, Engine, Pages, Reading};
 
@@ -69,7 +69,7 @@ impl Subject {
         }
         let alignment = device::file::direct_alignment(&file);
         let read_ahead = device.read_ahead.as_deref().map(Setting::read_ahead);
-        let restart = environment::of_restart(Kind::ReadAhead, read_ahead.as_slice());
+        let restart = environment::of_restart(SettingKind::ReadAhead, read_ahead.as_slice());
         Ok(Subject { path: path.to_owned(), length_bytes, alignment, device, restart })
     }
 
@@ -161,7 +161,7 @@ impl Executor for ReadExecutor {
             // Of several disks it is not known which one others slow.
             _ => None,
         };
-        Box::new(Machine::watch(disk))
+        Box::new(MachineCounters::watch(disk))
     }
 
     fn applies(&self, cell: &Cell) -> bool {
@@ -189,7 +189,7 @@ impl Executor for ReadExecutor {
         environment.extend(subject.restart.clone());
         let before = Before::look(&subject.device);
         let begun = Instant::now();
-        let measured = engine::read(&reading, &files, length_bytes, Watched::InFull, cancel);
+        let measured = engine::read(&reading, &files, length_bytes, Watching::InFull, cancel);
         if measured.is_err() {
             let seconds = begun.elapsed().as_secs_f64();
             self.unfinished = Some(Unfinished { bytes: length_bytes, seconds });

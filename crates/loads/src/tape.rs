@@ -56,15 +56,15 @@ use experiment::judgement::BUFFERS_MIN;
 use experiment::observed::{About, Before, Measures};
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Cell, CellError, RunRecord};
-use experiment::run::neighbours::{Machine, Neighbours};
+use experiment::run::neighbours::{MachineCounters, Neighbours};
 use experiment::run::{Executor, Unfinished};
 use job::Standing;
 use plain::Plain;
 use statistics::random::Random;
-use transfer::{Ended, Load, Measured, Medium, Summing};
+use transfer::{Load, Measured, Medium, Summing, TransferEnd};
 
 pub use error::TapeBenchError;
-pub use job::{Operation, TapeJob};
+pub use job::{TapeJob, TapeWork};
 pub use options::{Begin, MediumChanger, Occupied, TapeOptions};
 
 /// The generator was the limit when it had no rest.
@@ -110,7 +110,7 @@ impl TapeExecutor {
             return Err(TapeBenchError::NoCompression);
         }
         let plain = Plain::open(path, options.occupied)?;
-        let reads = jobs.iter().any(|job| job.operation == Operation::Read);
+        let reads = jobs.iter().any(|job| job.operation == TapeWork::Read);
         if reads && !plain.gives_back() {
             let path = path.to_owned();
             return Err(TapeBenchError::NotPossible { path, what: "nothing that gives back" });
@@ -180,7 +180,7 @@ impl TapeExecutor {
     }
 
     /// The files of one run, from the settings to the counters.
-    fn run(&mut self, job: &TapeJob, cancel: &Cancel) -> Result<RunRecord, Ended> {
+    fn run(&mut self, job: &TapeJob, cancel: &Cancel) -> Result<RunRecord, TransferEnd> {
         let seed = self.seeds.bits();
         self.unfinished = None;
         let mut notes = self.prepare(job, cancel)?;
@@ -190,7 +190,7 @@ impl TapeExecutor {
         };
         let environment = self.environment();
         let (measured, measures) = match job.operation {
-            Operation::Write => {
+            TapeWork::Write => {
                 let before = self.look()?;
                 let begun = Instant::now();
                 let measured = self.write(job, seed, Summing::LeftOut, cancel);
@@ -199,7 +199,7 @@ impl TapeExecutor {
                 let measures = self.measures(&before, About::Writing, &measured)?;
                 (measured, measures)
             }
-            Operation::Read => {
+            TapeWork::Read => {
                 let written = self.write(job, seed, Summing::Done, cancel)?;
                 match (&mut self.place, mark) {
                     (Place::Drive(drive), Some(mark)) => drive.go_to(mark)?,
@@ -247,7 +247,7 @@ impl TapeExecutor {
         seed: u64,
         summing: Summing,
         cancel: &Cancel,
-    ) -> Result<Measured, Ended> {
+    ) -> Result<Measured, TransferEnd> {
         let output = match &self.place {
             Place::Plain(plain) => plain.identity(),
             Place::Drive(_) => None,
@@ -259,7 +259,7 @@ impl TapeExecutor {
             match &result {
                 Ok(measured) => drive.passed(measured.bytes, files),
                 // The drive goes back to the start of the area.
-                Err(Ended::EndOfMedium(_)) => {}
+                Err(TransferEnd::EndOfMedium(_)) => {}
                 Err(_) => drive.passed(0, files),
             }
         }
@@ -351,7 +351,7 @@ impl TapeExecutor {
         job: &TapeJob,
         bytes: u64,
         cancel: &Cancel,
-    ) -> Result<RunRecord, Ended> {
+    ) -> Result<RunRecord, TransferEnd> {
         let full = TapeBenchError::Full { bytes };
         let Place::Drive(drive) = &mut self.place else { return Err(full.into()) };
         if !drive.met_end(bytes)? {
@@ -369,7 +369,7 @@ impl Executor for TapeExecutor {
     type Error = TapeBenchError;
 
     fn neighbours(&self) -> Box<dyn Neighbours> {
-        Box::new(Machine::watch(None))
+        Box::new(MachineCounters::watch(None))
     }
 
     fn applies(&self, cell: &Cell) -> bool {
@@ -379,7 +379,7 @@ impl Executor for TapeExecutor {
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, TapeBenchError> {
         let job = self.job(cell)?;
         let result = match self.run(&job, cancel) {
-            Err(Ended::EndOfMedium(bytes)) => self.repeat_from_start(&job, bytes, cancel),
+            Err(TransferEnd::EndOfMedium(bytes)) => self.repeat_from_start(&job, bytes, cancel),
             result => result,
         };
         let Place::Drive(drive) = &mut self.place else {
@@ -387,12 +387,12 @@ impl Executor for TapeExecutor {
         };
         match &result {
             Ok(_) => {}
-            Err(Ended::Stopped | Ended::NoData(_)) => drive.leave(),
-            Err(Ended::EndOfMedium(bytes)) => {
+            Err(TransferEnd::Stopped | TransferEnd::NoData(_)) => drive.leave(),
+            Err(TransferEnd::EndOfMedium(bytes)) => {
                 // Twice in a row: the next run begins at the start.
                 let _ = drive.met_end(*bytes);
             }
-            Err(Ended::Failed(_)) => drive.lose(),
+            Err(TransferEnd::Failed(_)) => drive.lose(),
         }
         Ok(result?)
     }
@@ -495,7 +495,7 @@ fn buffer_caution(
     measures: &Measures,
 ) -> Option<String> {
     let buffer = base::format::size(buffer_bytes);
-    if job.operation == Operation::Read {
+    if job.operation == TapeWork::Read {
         return None;
     }
     if measured.bytes / measured.files.max(1) < BUFFERS_MIN * buffer_bytes {
@@ -514,14 +514,14 @@ fn buffer_caution(
 }
 
 fn record(
-    operation: Operation,
+    operation: TapeWork,
     measured: Measured,
     mut measures: Measures,
     environment: BTreeMap<String, String>,
     notes: Vec<String>,
 ) -> RunRecord {
     measures.insert("memory_bytes".to_owned(), measured.memory_bytes as f64);
-    if operation == Operation::Write {
+    if operation == TapeWork::Write {
         let seconds = measured.seconds - measured.filemark_seconds;
         let files = measured.files.max(1) as f64;
         measures.insert("filemarks".to_owned(), files);

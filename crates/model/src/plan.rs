@@ -33,7 +33,7 @@ pub enum Compression {
 
 /// What is to be backed up, and how fast it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct PlanSource {
     /// Content.
     pub size_bytes: u64,
     /// Files.
@@ -52,7 +52,7 @@ pub struct Setup {
     /// Drives that write at the same time, each its share.
     pub drives: u64,
     /// What comes.
-    pub source: Source,
+    pub source: PlanSource,
     /// Who compresses.
     pub compression: Compression,
     /// Memory between source and drive, for each drive.

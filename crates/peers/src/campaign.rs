@@ -15,14 +15,15 @@ use anyhow::{Context as _, bail};
 use experiment::record::RunRecord;
 
 use crate::contenders::{
-    self, BACKUP_TO_FILE, COUNT, Cache, Clock, Contender, Group, Job, Size, TAR_TO_FILE, Work,
+    self, BACKUP_TO_FILE, COUNT, Cache, Clock, Contender, Size, TAR_TO_FILE, Work, WorkGroup,
+    WorkKind,
 };
 use crate::data::{self, DataSet, Recipe};
 use crate::environment;
-use crate::pipeline::{self, Outcome, Output};
+use crate::pipeline::{self, Outcome, PipelineOutput};
 use crate::record::{self, Run};
 use crate::rounds::Rounds;
-use crate::tape::{DriveRateReport, Place, TapeRun};
+use crate::tape::{CampaignDrives, DriveRateReport, TapeRun};
 
 /// How many settings of the floor or of fio are tried again after the first time.
 const SEARCH_FINALISTS: usize = 3;
@@ -82,7 +83,7 @@ impl Campaign {
         let result = self.run_rounds(works);
         self.place().remove_cartridges();
         for work in works {
-            if let (Group::Scale(_), Some((name, _))) = (work.group, work.data) {
+            if let (WorkGroup::Scale(_), Some((name, _))) = (work.group, work.data) {
                 data::remove(&self.data_folder(), name)?;
             }
         }
@@ -121,7 +122,7 @@ impl Campaign {
         let names: Vec<&str> = works.iter().map(|work| work.name).collect();
         let mut rounds =
             Rounds::create(self, &names, &checked, (record::KIND, self.rounds), &left_out)?;
-        rounds.run(&checked, self.rounds, Output::Discard)
+        rounds.run(&checked, self.rounds, PipelineOutput::Discard)
     }
 
     /// Makes the data and lists who takes part; the inner error is why the work cannot be run.
@@ -165,7 +166,7 @@ impl Campaign {
         }
         if work.job.is_restore() {
             self.make_archives(&mut cells)?;
-        } else if work.job == Job::Verify {
+        } else if work.job == WorkKind::Verify {
             self.run_once(work, BACKUP_TO_FILE).context("make the archive to verify")?;
         }
         for (name, candidates) in self.searched(work, data.as_ref())? {
@@ -194,7 +195,7 @@ impl Campaign {
             }
             _ => {}
         }
-        if work.job == Job::Read {
+        if work.job == WorkKind::Read {
             searched.push(("takeup", contenders::bench_candidates(self.size)));
         }
         Ok(searched)
@@ -207,7 +208,7 @@ impl Campaign {
         let mut rounds = Rounds::create(self, &[work.name], &candidates, meant, &[])?;
         let mut left = candidates;
         for passes in [1, search_passes(self.size)] {
-            rounds.run(&left, passes, Output::Keep)?;
+            rounds.run(&left, passes, PipelineOutput::Keep)?;
             let mut seconds: Vec<(f64, Cell)> = Vec::new();
             for cell in left {
                 if let Some(typical) = rounds.typical_seconds(&cell) {
@@ -226,14 +227,14 @@ impl Campaign {
         let mut counted = cell.clone();
         let job = cell.work.job;
         let is_stream =
-            cell.contender.clock == Clock::Wall && !job.is_restore() && job != Job::Verify;
+            cell.contender.clock == Clock::Wall && !job.is_restore() && job != WorkKind::Verify;
         if is_stream {
-            if job != Job::ArchiveToNull {
+            if job != WorkKind::ArchiveToNull {
                 counted.contender.stages.pop();
             }
             counted.contender.stages.push(contenders::owned(COUNT));
         }
-        let output = if is_stream { Output::Keep } else { Output::Discard };
+        let output = if is_stream { PipelineOutput::Keep } else { PipelineOutput::Discard };
         let (outcome, _) = self.execute(&counted, output)?;
         let (input_files, input_bytes) = input_of(cell);
         if job.is_restore() {
@@ -249,11 +250,14 @@ impl Campaign {
         }
         let output_bytes = outcome.printed.trim().parse().context("count")?;
         let least_bytes = match job {
-            Job::Archive | Job::ArchiveToNull | Job::ArchiveScale | Job::Pipe(_) => input_bytes,
+            WorkKind::Archive
+            | WorkKind::ArchiveToNull
+            | WorkKind::ArchiveScale
+            | WorkKind::Pipe(_) => input_bytes,
             // A fifth is packed already, so no honest compressor gets below a tenth.
-            Job::ArchiveZstd | Job::ArchiveGzip => input_bytes / 10,
-            Job::Restore | Job::RestoreToMemory | Job::Verify | Job::Read => 0,
-            Job::Tape(_) | Job::SlowTape(_) | Job::DriveRate(_) => 0,
+            WorkKind::ArchiveZstd | WorkKind::ArchiveGzip => input_bytes / 10,
+            WorkKind::Restore | WorkKind::RestoreToMemory | WorkKind::Verify | WorkKind::Read => 0,
+            WorkKind::Tape(_) | WorkKind::SlowTape(_) | WorkKind::DriveRate(_) => 0,
         };
         if output_bytes < least_bytes {
             bail!("{output_bytes} bytes came out, at least {least_bytes} must");
@@ -262,7 +266,11 @@ impl Campaign {
     }
 
     /// Brings the machine into the state that the work asks for and runs the pipeline.
-    fn execute(&self, cell: &Cell, output: Output) -> anyhow::Result<(Outcome, Option<TapeRun>)> {
+    fn execute(
+        &self,
+        cell: &Cell,
+        output: PipelineOutput,
+    ) -> anyhow::Result<(Outcome, Option<TapeRun>)> {
         let mut values = self.values(&cell.work);
         let folder = self.data_folder();
         fs::create_dir_all(&folder).context("create the data folder")?;
@@ -292,8 +300,8 @@ impl Campaign {
         let data_bytes = cell.data.as_ref().map_or(0, |data| data.bytes);
         let drive = self.place().mount(&self.takeup, setup, data_bytes)?;
         values.insert("process", drive.process().to_string());
-        let is_rate = matches!(cell.work.job, Job::DriveRate(_));
-        let output = if is_rate { Output::Keep } else { output };
+        let is_rate = matches!(cell.work.job, WorkKind::DriveRate(_));
+        let output = if is_rate { PipelineOutput::Keep } else { output };
         let outcome = run(&argvs(&values), output)?;
         let mut tape = drive.seen()?;
         if is_rate {
@@ -308,7 +316,7 @@ impl Campaign {
     }
 
     /// Runs a cell, and what `experiment` keeps of it.
-    pub fn measure(&self, cell: &Cell, output: Output) -> anyhow::Result<RunRecord> {
+    pub fn measure(&self, cell: &Cell, output: PipelineOutput) -> anyhow::Result<RunRecord> {
         let (outcome, tape) = self.execute(cell, output)?;
         let (input_files, input_bytes) = input_of(cell);
         let run = Run {
@@ -377,7 +385,7 @@ impl Campaign {
         }
         let argv = contenders::fill(&contenders::owned(argv), &self.values(work));
         let folder = self.data_folder();
-        pipeline::run(&[argv], Clock::Wall, Output::Discard, &folder, &self.scratch())
+        pipeline::run(&[argv], Clock::Wall, PipelineOutput::Discard, &folder, &self.scratch())
     }
 
     fn write_lists(&self, data: Option<&DataSet>) -> anyhow::Result<()> {
@@ -399,8 +407,8 @@ impl Campaign {
         let own = std::env::current_exe().unwrap_or_default();
         let data = work.data.map_or_else(String::new, |(name, _)| name.to_string());
         let (bytes, seconds) = match work.job {
-            Job::Pipe(bytes) | Job::SlowTape(bytes) => (bytes, 0),
-            Job::DriveRate(seconds) => (0, seconds),
+            WorkKind::Pipe(bytes) | WorkKind::SlowTape(bytes) => (bytes, 0),
+            WorkKind::DriveRate(seconds) => (0, seconds),
             _ => (0, 0),
         };
         let length = match work.data {
@@ -411,7 +419,10 @@ impl Campaign {
             ("takeup", text(self.takeup.clone())),
             ("before", self.before.clone().map_or_else(String::new, text)),
             ("xtask", text(own)),
-            ("read", if work.job == Job::Verify { text(self.own_archive()) } else { data.clone() }),
+            (
+                "read",
+                if work.job == WorkKind::Verify { text(self.own_archive()) } else { data.clone() },
+            ),
             ("data", data),
             ("length", length.to_string()),
             ("bench_output", text(self.scratch().join(pipeline::BENCH_RUNS))),
@@ -452,9 +463,9 @@ impl Campaign {
         self.only_contenders.is_empty() || self.only_contenders.iter().any(|name| name == contender)
     }
 
-    fn empty_into(&self, job: Job) -> anyhow::Result<()> {
+    fn empty_into(&self, job: WorkKind) -> anyhow::Result<()> {
         let into = self.restored(job);
-        if into.exists() && job == Job::RestoreToMemory {
+        if into.exists() && job == WorkKind::RestoreToMemory {
             fs::remove_dir_all(&into).context("remove what was restored before")?;
         } else if into.exists() {
             // Moved aside and removed at the end only: ext4 passes over inodes that were freed in
@@ -470,8 +481,8 @@ impl Campaign {
         Ok(())
     }
 
-    fn place(&self) -> Place {
-        Place::new(&self.scratch())
+    fn place(&self) -> CampaignDrives {
+        CampaignDrives::new(&self.scratch())
     }
 
     fn data_folder(&self) -> PathBuf {
@@ -490,9 +501,9 @@ impl Campaign {
         self.scratch().join("own.tar")
     }
 
-    fn restored(&self, job: Job) -> PathBuf {
+    fn restored(&self, job: WorkKind) -> PathBuf {
         match job {
-            Job::RestoreToMemory => PathBuf::from(MEMORY),
+            WorkKind::RestoreToMemory => PathBuf::from(MEMORY),
             _ => self.scratch().join("restored"),
         }
     }
@@ -502,7 +513,7 @@ impl Campaign {
 pub fn input_of(cell: &Cell) -> (u64, u64) {
     match (&cell.data, cell.work.job) {
         (Some(data), _) => (data.files, data.bytes),
-        (None, Job::Pipe(bytes) | Job::SlowTape(bytes)) => (0, bytes),
+        (None, WorkKind::Pipe(bytes) | WorkKind::SlowTape(bytes)) => (0, bytes),
         (None, _) => (0, 0),
     }
 }

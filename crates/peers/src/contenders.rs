@@ -66,9 +66,9 @@ pub struct Work {
     /// What the page cache holds at the start.
     pub cache: Cache,
     /// What the command lines do.
-    pub job: Job,
+    pub job: WorkKind,
     /// Full-scale runs are large; these works are run on request only.
-    pub group: Group,
+    pub group: WorkGroup,
 }
 
 /// State of the page cache when a run starts.
@@ -83,7 +83,7 @@ pub enum Cache {
 
 /// Kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Job {
+pub enum WorkKind {
     /// Archive to a pipe.
     Archive,
     /// Archive to /dev/null: what reading, hashing and encoding take, and no pipe.
@@ -112,26 +112,29 @@ pub enum Job {
     DriveRate(u64),
 }
 
-impl Job {
+impl WorkKind {
     /// Whether an archive is restored.
     pub fn is_restore(self) -> bool {
-        matches!(self, Job::Restore | Job::RestoreToMemory)
+        matches!(self, WorkKind::Restore | WorkKind::RestoreToMemory)
     }
 
     /// Whether the floor, or fio where there is one file, is what it is held against.
     pub fn reads(self) -> bool {
-        matches!(self, Job::Archive | Job::ArchiveToNull | Job::Verify | Job::Read)
+        matches!(
+            self,
+            WorkKind::Archive | WorkKind::ArchiveToNull | WorkKind::Verify | WorkKind::Read
+        )
     }
 
     /// Whether it is about drives.
     pub fn is_tape(self) -> bool {
-        matches!(self, Job::Tape(_) | Job::SlowTape(_) | Job::DriveRate(_))
+        matches!(self, WorkKind::Tape(_) | WorkKind::SlowTape(_) | WorkKind::DriveRate(_))
     }
 }
 
 /// When a work is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum WorkGroup {
     /// Always.
     Ordinary,
     /// With `--scale`; works of one number are run alternately.
@@ -191,7 +194,7 @@ impl Contender {
 /// All works at the given scale, in the order in which they are run.
 pub fn works(size: Size) -> Vec<Work> {
     use Cache::{Cold, Warm};
-    use Group::{Ordinary, Scale, Tape};
+    use WorkGroup::{Ordinary, Scale, Tape};
     let (files, unit_bytes, mixed_bytes, pipe_bytes) = match size {
         Size::Full => (1000, 1 << 30, 2 << 30, 8 << 30),
         Size::Quick => (10, 16 << 20, 24 << 20, 256 << 20),
@@ -207,27 +210,27 @@ pub fn works(size: Size) -> Vec<Work> {
     let work = |name, data, cache, job, group| Work { name, data, cache, job, group };
     let some_files = |name, count| Some((name, Recipe::SmallFiles(count * files)));
     let some_bytes = |name, count| Some((name, Recipe::OneFile(count * unit_bytes)));
-    let scale = Job::ArchiveScale;
+    let scale = WorkKind::ArchiveScale;
     vec![
-        work("small-cold", small, Cold, Job::Archive, Ordinary),
-        work("small-warm", small, Warm, Job::Archive, Ordinary),
-        work("large-cold", large, Cold, Job::Archive, Ordinary),
-        work("large-warm", large, Warm, Job::Archive, Ordinary),
-        work("mixed-zstd", mixed, Warm, Job::ArchiveZstd, Ordinary),
-        work("mixed-gzip", mixed, Warm, Job::ArchiveGzip, Ordinary),
-        work("small-cold-null", small, Cold, Job::ArchiveToNull, Ordinary),
-        work("small-warm-null", small, Warm, Job::ArchiveToNull, Ordinary),
-        work("large-cold-null", large, Cold, Job::ArchiveToNull, Ordinary),
-        work("large-warm-null", large, Warm, Job::ArchiveToNull, Ordinary),
-        work("verify-large", large, Cold, Job::Verify, Ordinary),
-        work("read-large", large, Cold, Job::Read, Ordinary),
-        work("restore-small", small, Warm, Job::Restore, Ordinary),
-        work("restore-memory", small, Warm, Job::RestoreToMemory, Ordinary),
-        work("pipe", None, Warm, Job::Pipe(pipe_bytes), Ordinary),
-        work("tape-lto5", packed, Warm, Job::Tape("lto5"), Tape),
-        work("tape-lto7", packed, Warm, Job::Tape("lto7"), Tape),
-        work("tape-slow-source", None, Warm, Job::SlowTape(slow_bytes), Tape),
-        work("drive-rate", None, Warm, Job::DriveRate(seconds), Tape),
+        work("small-cold", small, Cold, WorkKind::Archive, Ordinary),
+        work("small-warm", small, Warm, WorkKind::Archive, Ordinary),
+        work("large-cold", large, Cold, WorkKind::Archive, Ordinary),
+        work("large-warm", large, Warm, WorkKind::Archive, Ordinary),
+        work("mixed-zstd", mixed, Warm, WorkKind::ArchiveZstd, Ordinary),
+        work("mixed-gzip", mixed, Warm, WorkKind::ArchiveGzip, Ordinary),
+        work("small-cold-null", small, Cold, WorkKind::ArchiveToNull, Ordinary),
+        work("small-warm-null", small, Warm, WorkKind::ArchiveToNull, Ordinary),
+        work("large-cold-null", large, Cold, WorkKind::ArchiveToNull, Ordinary),
+        work("large-warm-null", large, Warm, WorkKind::ArchiveToNull, Ordinary),
+        work("verify-large", large, Cold, WorkKind::Verify, Ordinary),
+        work("read-large", large, Cold, WorkKind::Read, Ordinary),
+        work("restore-small", small, Warm, WorkKind::Restore, Ordinary),
+        work("restore-memory", small, Warm, WorkKind::RestoreToMemory, Ordinary),
+        work("pipe", None, Warm, WorkKind::Pipe(pipe_bytes), Ordinary),
+        work("tape-lto5", packed, Warm, WorkKind::Tape("lto5"), Tape),
+        work("tape-lto7", packed, Warm, WorkKind::Tape("lto7"), Tape),
+        work("tape-slow-source", None, Warm, WorkKind::SlowTape(slow_bytes), Tape),
+        work("drive-rate", None, Warm, WorkKind::DriveRate(seconds), Tape),
         work("scale-files-10k", some_files("files-10k", 10), Cold, scale, Scale(1)),
         work("scale-files-100k", some_files("files-100k", 100), Cold, scale, Scale(1)),
         work("scale-files-1m", some_files("files-1m", 1000), Cold, scale, Scale(1)),
@@ -248,7 +251,7 @@ pub fn before(contenders: &[Contender]) -> Option<Contender> {
 /// Everybody who does `work`; the floor and fio join when their best setting is known.
 pub fn contenders(work: &Work) -> Vec<Contender> {
     let list: &[(&str, &[&[&str]])] = match work.job {
-        Job::Archive => &[
+        WorkKind::Archive => &[
             ("takeup", &[BACKUP, CAT]),
             ("tar", &[TAR, CAT]),
             ("bsdtar", &[BSDTAR, CAT]),
@@ -256,32 +259,32 @@ pub fn contenders(work: &Work) -> Vec<Contender> {
             ("tar|dd|dd", &[TAR, DD, DD, CAT]),
             ("tar|pv", &[TAR, PV, CAT]),
         ],
-        Job::ArchiveScale => &[("takeup", &[BACKUP_RING, CAT]), ("tar", &[TAR, CAT])],
-        Job::ArchiveZstd => &[
+        WorkKind::ArchiveScale => &[("takeup", &[BACKUP_RING, CAT]), ("tar", &[TAR, CAT])],
+        WorkKind::ArchiveZstd => &[
             ("takeup", &[BACKUP_ZSTD, CAT]),
             ("tar|zstd", &[TAR, ZSTD, CAT]),
             ("bsdtar|zstd", &[BSDTAR, ZSTD, CAT]),
         ],
-        Job::ArchiveGzip => &[
+        WorkKind::ArchiveGzip => &[
             ("takeup", &[BACKUP_GZIP, CAT]),
             ("tar|pigz", &[TAR, PIGZ, CAT]),
             ("bsdtar|pigz", &[BSDTAR, PIGZ, CAT]),
         ],
-        Job::ArchiveToNull => match work.data {
+        WorkKind::ArchiveToNull => match work.data {
             // GNU tar reads nothing where its archive is /dev/null.
             Some((_, Recipe::OneFile(_))) => &[("takeup", &[BACKUP]), ("cat", &[CAT_DATA])],
             _ => &[("takeup", &[BACKUP])],
         },
-        Job::Verify => &[("takeup", &[VERIFY])],
+        WorkKind::Verify => &[("takeup", &[VERIFY])],
         // Its best setting is searched, as fio's is.
-        Job::Read => &[],
-        Job::Restore | Job::RestoreToMemory => &[
+        WorkKind::Read => &[],
+        WorkKind::Restore | WorkKind::RestoreToMemory => &[
             ("takeup", &[RESTORE]),
             ("takeup-own", &[RESTORE_OWN]),
             ("tar", &[TAR_EXTRACT]),
             ("bsdtar", &[BSDTAR_EXTRACT]),
         ],
-        Job::Pipe(_) => &[
+        WorkKind::Pipe(_) => &[
             ("takeup", &[PRODUCE, PIPE, CAT]),
             ("mbuffer", &[PRODUCE, MBUFFER, CAT]),
             ("dd|dd", &[PRODUCE, DD, DD, CAT]),
@@ -289,9 +292,9 @@ pub fn contenders(work: &Work) -> Vec<Contender> {
             ("pv", &[PRODUCE, PV, CAT]),
             ("nothing", &[PRODUCE, CAT]),
         ],
-        Job::Tape(generation) => return tape_works::streaming(generation),
-        Job::SlowTape(_) => return tape_works::slow_source(),
-        Job::DriveRate(_) => return tape_works::drive_rate(),
+        WorkKind::Tape(generation) => return tape_works::streaming(generation),
+        WorkKind::SlowTape(_) => return tape_works::slow_source(),
+        WorkKind::DriveRate(_) => return tape_works::drive_rate(),
     };
     list.iter().map(|(name, stages)| Contender::new(name, stages)).collect()
 }
@@ -404,7 +407,7 @@ mod tests {
                 let names: Vec<_> = all.iter().map(|contender| &*contender.name).collect();
                 let product = names.contains(&"takeup");
                 // Its settings are searched for the one, drives are compared in the other.
-                let others_only = matches!(work.job, Job::Read | Job::DriveRate(_));
+                let others_only = matches!(work.job, WorkKind::Read | WorkKind::DriveRate(_));
                 assert_eq!(product, !others_only, "{}", work.name);
                 // The floor and fio join those that read.
                 assert!(names.len() >= 2 || work.job.reads(), "{}", work.name);

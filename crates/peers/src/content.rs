@@ -10,7 +10,7 @@ use crate::random::Generator;
 
 /// What a file resembles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ContentKind {
     /// Prose: words of a Zipf vocabulary in sentences and paragraphs.
     Prose,
     /// Lines of a service log: stamps, levels, templates, numbers.
@@ -70,7 +70,7 @@ impl Vocabulary {
 
 /// Appends `bytes` bytes of `kind` to `out`.
 pub fn append(
-    kind: Kind,
+    kind: ContentKind,
     vocabulary: &Vocabulary,
     generator: &mut Generator,
     out: &mut Vec<u8>,
@@ -78,11 +78,11 @@ pub fn append(
 ) {
     let end = out.len() + bytes;
     match kind {
-        Kind::Prose => prose(vocabulary, generator, out, end),
-        Kind::Log => log(vocabulary, generator, out, end),
-        Kind::Source => source(vocabulary, generator, out, end),
-        Kind::Executable => executable(vocabulary, generator, out, end),
-        Kind::Packed => generator.noise(out, bytes),
+        ContentKind::Prose => prose(vocabulary, generator, out, end),
+        ContentKind::Log => log(vocabulary, generator, out, end),
+        ContentKind::Source => source(vocabulary, generator, out, end),
+        ContentKind::Executable => executable(vocabulary, generator, out, end),
+        ContentKind::Packed => generator.noise(out, bytes),
     }
     out.truncate(end);
 }
@@ -238,11 +238,11 @@ mod tests {
     fn zstd_finds_in_each_kind_what_it_finds_in_its_model() {
         // Real programs, logs and texts were measured with `zstd -3`; percent of the size left.
         for (kind, left_percent) in [
-            (Kind::Prose, 30..45),
-            (Kind::Log, 12..28),
-            (Kind::Source, 15..30),
-            (Kind::Executable, 38..58),
-            (Kind::Packed, 98..102),
+            (ContentKind::Prose, 30..45),
+            (ContentKind::Log, 12..28),
+            (ContentKind::Source, 15..30),
+            (ContentKind::Executable, 38..58),
+            (ContentKind::Packed, 98..102),
         ] {
             let mut contents = Vec::new();
             let mut generator = Generator::new(8, 8);
@@ -260,7 +260,13 @@ mod tests {
     #[test]
     fn every_kind_is_exact_in_size_and_repeats() {
         let vocabulary = Vocabulary::new(1);
-        for kind in [Kind::Prose, Kind::Log, Kind::Source, Kind::Executable, Kind::Packed] {
+        for kind in [
+            ContentKind::Prose,
+            ContentKind::Log,
+            ContentKind::Source,
+            ContentKind::Executable,
+            ContentKind::Packed,
+        ] {
             for bytes in [0, 1, 777, 100_000] {
                 let make = || {
                     let mut out = b"kept".to_vec();

@@ -24,7 +24,7 @@ use anyhow::{Context as _, bail};
 use rustix::fs::FallocateFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::content::{self, Kind, Vocabulary};
+use crate::content::{self, ContentKind, Vocabulary};
 use crate::random::Generator;
 
 /// Changes whenever the same recipe would give other bytes.
@@ -88,7 +88,7 @@ struct Stamp {
 
 struct PlannedFile {
     path: PathBuf,
-    kind: Kind,
+    kind: ContentKind,
     bytes: u64,
 }
 
@@ -241,8 +241,11 @@ fn plan_small(files: u64) -> Vec<PlannedFile> {
         .map(|index| {
             let folder = index / FILES_PER_FOLDER;
             let bytes = generator.log_normal(SMALL_MEAN_BYTES, SMALL_SIGMA) as u64;
-            let (kind, ending) =
-                if generator.below(3) == 0 { (Kind::Packed, "jpg") } else { (Kind::Prose, "txt") };
+            let (kind, ending) = if generator.below(3) == 0 {
+                (ContentKind::Packed, "jpg")
+            } else {
+                (ContentKind::Prose, "txt")
+            };
             // A random word first, so that neither age nor inode follows the order of names.
             let name = format!("{}-{index:07}.{ending}", word(&mut generator));
             PlannedFile {
@@ -256,11 +259,11 @@ fn plan_small(files: u64) -> Vec<PlannedFile> {
 
 fn plan_mixed(bytes: u64) -> Vec<PlannedFile> {
     let shares = [
-        (Kind::Log, "log", 22, 1.0e6, 1.2),
-        (Kind::Source, "src", 20, 12.0e3, 1.1),
-        (Kind::Prose, "doc", 16, 60.0e3, 1.2),
-        (Kind::Executable, "bin", 24, 400.0e3, 1.3),
-        (Kind::Packed, "media", 18, 1.5e6, 0.8),
+        (ContentKind::Log, "log", 22, 1.0e6, 1.2),
+        (ContentKind::Source, "src", 20, 12.0e3, 1.1),
+        (ContentKind::Prose, "doc", 16, 60.0e3, 1.2),
+        (ContentKind::Executable, "bin", 24, 400.0e3, 1.3),
+        (ContentKind::Packed, "media", 18, 1.5e6, 0.8),
     ];
     let mut generator = Generator::new(SEED, 2);
     let mut plan = Vec::new();
@@ -292,7 +295,7 @@ fn plan_packed(bytes: u64) -> Vec<PlannedFile> {
         let size = size.clamp(1, MIXED_BYTES_MAX).min(left_bytes);
         let folder = index / FILES_PER_FOLDER;
         let path = PathBuf::from(format!("folder-{folder:03}/{index:06}.packed"));
-        plan.push(PlannedFile { path, kind: Kind::Packed, bytes: size });
+        plan.push(PlannedFile { path, kind: ContentKind::Packed, bytes: size });
         left_bytes -= size;
     }
     plan
@@ -336,7 +339,7 @@ fn write_one_file(path: &Path, bytes: u64) -> anyhow::Result<(u64, u64)> {
         let mut contents = Vec::new();
         let offset = piece * PIECE_BYTES;
         let length = PIECE_BYTES.min(bytes - offset) as usize;
-        let kind = if piece % 4 == 3 { Kind::Prose } else { Kind::Packed };
+        let kind = if piece % 4 == 3 { ContentKind::Prose } else { ContentKind::Packed };
         let mut generator = Generator::new(SEED, (1 << 40) + piece);
         content::append(kind, &vocabulary, &mut generator, &mut contents, length);
         file.write_all_at(&contents, offset)
@@ -390,8 +393,8 @@ mod tests {
 
         let plan = plan_mixed(200 << 20);
         let sum = |kind| plan.iter().filter(|f| f.kind == kind).map(|f| f.bytes).sum::<u64>();
-        assert_eq!(sum(Kind::Log), (200 << 20) * 22 / 100);
-        assert_eq!(sum(Kind::Packed), (200 << 20) * 18 / 100);
+        assert_eq!(sum(ContentKind::Log), (200 << 20) * 22 / 100);
+        assert_eq!(sum(ContentKind::Packed), (200 << 20) * 18 / 100);
 
         let plan = plan_packed(200 << 20);
         assert_eq!(plan.iter().map(|file| file.bytes).sum::<u64>(), 200 << 20);

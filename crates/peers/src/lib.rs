@@ -60,7 +60,7 @@ use experiment::record::Experiment;
 use experiment::run::unix_seconds;
 
 use self::campaign::Campaign;
-use self::contenders::{Group, Size, Work};
+use self::contenders::{Size, Work, WorkGroup};
 
 /// Arguments of `cargo xtask peers`.
 #[derive(clap::Args)]
@@ -101,8 +101,8 @@ pub struct PeersArguments {
     #[arg(long, value_name = "DIR,...", value_delimiter = ',')]
     table: Vec<PathBuf>,
     /// How to print the tables
-    #[arg(long, value_enum, default_value_t = table::Format::Terminal)]
-    format: table::Format,
+    #[arg(long, value_enum, default_value_t = table::TableFormat::Terminal)]
+    format: table::TableFormat,
 }
 
 /// Runs the benchmark, or prints the tables of an earlier one.
@@ -238,9 +238,9 @@ fn chosen_works(arguments: &PeersArguments, size: Size) -> anyhow::Result<Vec<Wo
     let wanted = |work: &Work| {
         if arguments.only.is_empty() {
             match work.group {
-                Group::Ordinary => true,
-                Group::Scale(_) => arguments.scale,
-                Group::Tape => arguments.tape,
+                WorkGroup::Ordinary => true,
+                WorkGroup::Scale(_) => arguments.scale,
+                WorkGroup::Tape => arguments.tape,
             }
         } else {
             arguments.only.iter().any(|name| name == work.name)
@@ -255,7 +255,7 @@ fn groups(works: &[Work]) -> Vec<Vec<Work>> {
     for work in works {
         match groups.last_mut() {
             Some(group)
-                if matches!(work.group, Group::Scale(_)) && group[0].group == work.group =>
+                if matches!(work.group, WorkGroup::Scale(_)) && group[0].group == work.group =>
             {
                 group.push(*work);
             }

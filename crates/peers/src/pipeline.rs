@@ -51,7 +51,7 @@ pub struct StageUse {
 
 /// Where the standard output of the last program goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum PipelineOutput {
     /// To /dev/null.
     Discard,
     /// Into [`Outcome::printed`].
@@ -66,7 +66,7 @@ pub enum Output {
 pub fn run(
     stages: &[Vec<String>],
     clock: Clock,
-    output: Output,
+    output: PipelineOutput,
     folder: &Path,
     scratch: &Path,
 ) -> anyhow::Result<Outcome> {
@@ -78,7 +78,7 @@ pub fn run(
     let _ = fs::remove_file(scratch.join(BENCH_RUNS));
     for (index, argv) in stages.iter().enumerate() {
         let last = index + 1 == stages.len();
-        let keep = clock != Clock::Wall || output == Output::Keep;
+        let keep = clock != Clock::Wall || output == PipelineOutput::Keep;
         let stdout = match (last, keep) {
             (false, _) => Stdio::piped(),
             (true, true) => File::create(&printed_path)?.into(),

@@ -12,7 +12,7 @@ use flow::cancel::Cancel;
 use statistics::geometric_mean;
 
 use crate::campaign::{Campaign, Cell, LeftOut, input_of};
-use crate::pipeline::Output;
+use crate::pipeline::PipelineOutput;
 use crate::record::{self, CONTENDER, Run, WORK};
 
 /// A week: what limits a campaign is the time of each run.
@@ -102,7 +102,12 @@ impl<'a> Rounds<'a> {
     ///
     /// # Errors
     /// When a record cannot be written.
-    pub fn run(&mut self, cells: &[Cell], rounds: u32, output: Output) -> anyhow::Result<()> {
+    pub fn run(
+        &mut self,
+        cells: &[Cell],
+        rounds: u32,
+        output: PipelineOutput,
+    ) -> anyhow::Result<()> {
         set_rounds(&mut self.plan, rounds);
         let begun = Instant::now();
         let parts = Parts {
@@ -144,7 +149,7 @@ fn free_path(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
 struct Runs<'a> {
     campaign: &'a Campaign,
     cells: &'a [Cell],
-    output: Output,
+    output: PipelineOutput,
 }
 
 impl Runs<'_> {

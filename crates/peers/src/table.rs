@@ -16,11 +16,11 @@ use crate::environment::memory_gib;
 use crate::estimate::Estimate;
 use crate::record::{self, Run};
 use crate::tape;
-use crate::targets::{self, TARGETS, Verdict};
+use crate::targets::{self, TARGETS, TargetVerdict};
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum TableFormat {
     /// Columns padded with spaces.
     Terminal,
     /// Markdown.
@@ -58,7 +58,7 @@ struct Latest {
 ///
 /// # Errors
 /// When a run is not one of a contender.
-pub fn render(experiments: &[Experiment], format: Format) -> anyhow::Result<String> {
+pub fn render(experiments: &[Experiment], format: TableFormat) -> anyhow::Result<String> {
     let latest = Latest::of(experiments)?;
     let runs = &latest.runs;
     let mut out = String::new();
@@ -195,10 +195,10 @@ fn target_rows(runs: &[Run]) -> Vec<Vec<String>> {
         .map(|target| {
             let measured = target.measured(runs);
             let verdict = match target.verdict(measured) {
-                Verdict::Reached => "reached",
-                Verdict::TypicalOnly => "typical only",
-                Verdict::Missed => "MISSED",
-                Verdict::NotMeasured => "not measured",
+                TargetVerdict::Reached => "reached",
+                TargetVerdict::TypicalOnly => "typical only",
+                TargetVerdict::Missed => "MISSED",
+                TargetVerdict::NotMeasured => "not measured",
             };
             let work = target.work.trim_end_matches('-').to_string();
             let measured = measured.map_or_else(|| "-".to_string(), |value| value.shown(3, ""));
@@ -220,13 +220,13 @@ fn disturbance(runs: &[Run]) -> String {
     format!("note: in {disturbed} of {all} runs others used more than a tenth of a processor")
 }
 
-fn grid(format: Format, heads: &[&str], rows: Vec<Vec<String>>) -> String {
+fn grid(format: TableFormat, heads: &[&str], rows: Vec<Vec<String>>) -> String {
     let columns: Vec<(&str, Align)> = heads.iter().map(|head| (*head, Align::Left)).collect();
     let mut table = Table::new(&columns);
     rows.into_iter().for_each(|row| table.row(row, Emphasis::None));
     match format {
-        Format::Terminal => table.render(Colour::Plain),
-        Format::Markdown => table.markdown(),
+        TableFormat::Terminal => table.render(Colour::Plain),
+        TableFormat::Markdown => table.markdown(),
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
             experiment(2, vec![run(work, "takeup", 1.0), run(work, "tar|zstd", 2.0), failed]),
             experiment(1, vec![run(work, "takeup", 9.0), run(work, "tar|zstd", 1.0)]),
         ];
-        let text = render(&experiments, Format::Terminal).unwrap();
+        let text = render(&experiments, TableFormat::Terminal).unwrap();
         assert!(text.contains("2.000 x"), "{text}");
         assert!(!text.contains("9.000"), "{text}");
         let target = text.lines().find(|line| line.contains("at least 1.25")).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn markdown_rows_have_as_many_cells_as_heads() {
         let runs = vec![run("mixed-zstd", "takeup", 1.0), run("mixed-zstd", "tar|zstd", 2.0)];
-        let text = render(&[experiment(1, runs)], Format::Markdown).unwrap();
+        let text = render(&[experiment(1, runs)], TableFormat::Markdown).unwrap();
         let mut tables = 0;
         let mut cells = 0;
         for line in text.lines().filter(|line| line.starts_with('|')) {

@@ -11,7 +11,7 @@ mod rate;
 pub mod table;
 pub mod works;
 
-pub use drive::Place;
+pub use drive::CampaignDrives;
 pub use foretold::foretell;
 pub use rate::{DriveRateArguments, DriveRateReport, run_drive_rate};
 

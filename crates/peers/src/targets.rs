@@ -58,7 +58,7 @@ pub enum Bound {
 
 /// One line of the table of targets.
 #[derive(Clone, Copy, Debug)]
-pub struct Target {
+pub struct PeerTarget {
     /// Name of the work; the start of the name for a row over several works.
     pub work: &'static str,
     /// Whom it is compared with; the floor and fio go by the first word of their names.
@@ -71,7 +71,7 @@ pub struct Target {
 
 /// Whether a target is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TargetVerdict {
     /// The whole interval is on the good side.
     Reached,
     /// The typical value is, a part of the interval is not, or there is none.
@@ -83,7 +83,7 @@ pub enum Verdict {
 }
 
 /// The targets, in the order of the works.
-pub const TARGETS: &[Target] = &[
+pub const TARGETS: &[PeerTarget] = &[
     target("small-cold", "tar", Measure::Speed, Bound::AtLeast(3.5)),
     target("small-cold", "floor", Measure::Time, Bound::AtMost(1.5)),
     target("small-cold-null", "floor", Measure::Time, Bound::AtMost(1.3)),
@@ -126,7 +126,7 @@ pub const TARGETS: &[Target] = &[
     target("scale-bytes-", "itself", Measure::ProportionPerByte, Bound::AtMost(1.15)),
 ];
 
-impl Target {
+impl PeerTarget {
     /// What the runs say: one number and its interval.
     pub fn measured(&self, runs: &[Run]) -> Option<Estimate> {
         let ours = |run: &&Run| run.work == self.work && is(&run.contender, "takeup");
@@ -230,17 +230,17 @@ impl Target {
     }
 
     /// Compares a measured number with what is asked.
-    pub fn verdict(&self, measured: Option<Estimate>) -> Verdict {
-        let Some(measured) = measured else { return Verdict::NotMeasured };
+    pub fn verdict(&self, measured: Option<Estimate>) -> TargetVerdict {
+        let Some(measured) = measured else { return TargetVerdict::NotMeasured };
         let good = |value: f64| match self.bound {
             Bound::AtLeast(least) => value >= least,
             Bound::AtMost(most) => value <= most,
         };
         let all = measured.interval.is_some_and(|ends| good(ends.low) && good(ends.high));
         match (good(measured.typical), all) {
-            (true, true) => Verdict::Reached,
-            (true, false) => Verdict::TypicalOnly,
-            (false, _) => Verdict::Missed,
+            (true, true) => TargetVerdict::Reached,
+            (true, false) => TargetVerdict::TypicalOnly,
+            (false, _) => TargetVerdict::Missed,
         }
     }
 
@@ -332,8 +332,8 @@ const fn target(
     against: &'static str,
     measure: Measure,
     bound: Bound,
-) -> Target {
-    Target { work, against, measure, bound }
+) -> PeerTarget {
+    PeerTarget { work, against, measure, bound }
 }
 
 fn runs_of<'a>(runs: &'a [Run], work: &'a str, name: &'a str) -> impl Iterator<Item = &'a Run> {
@@ -378,8 +378,8 @@ mod tests {
         }
     }
 
-    fn find(work: &str, against: &str, measure: Measure) -> Target {
-        let those = |t: &&Target| (t.work, t.against, t.measure) == (work, against, measure);
+    fn find(work: &str, against: &str, measure: Measure) -> PeerTarget {
+        let those = |t: &&PeerTarget| (t.work, t.against, t.measure) == (work, against, measure);
         *TARGETS.iter().find(those).unwrap()
     }
 
@@ -398,7 +398,7 @@ mod tests {
         ];
         let measured = tar.measured(&runs).unwrap();
         assert_eq!(measured.shown(6, ""), "4.000000");
-        assert_eq!(tar.verdict(Some(measured)), Verdict::Reached);
+        assert_eq!(tar.verdict(Some(measured)), TargetVerdict::Reached);
     }
 
     #[test]
@@ -415,16 +415,16 @@ mod tests {
             let runs: Vec<_> = runs(last).collect();
             floor.verdict(floor.measured(&runs))
         };
-        assert_eq!(verdict(1.05), Verdict::Reached);
-        assert_eq!(verdict(1.6), Verdict::TypicalOnly);
-        assert_eq!(floor.verdict(None), Verdict::NotMeasured);
+        assert_eq!(verdict(1.05), TargetVerdict::Reached);
+        assert_eq!(verdict(1.6), TargetVerdict::TypicalOnly);
+        assert_eq!(floor.verdict(None), TargetVerdict::NotMeasured);
         let slow: Vec<_> = runs(1.05)
             .map(|mut run| {
                 run.seconds *= if run.contender == "takeup" { 2.0 } else { 1.0 };
                 run
             })
             .collect();
-        assert_eq!(floor.verdict(floor.measured(&slow)), Verdict::Missed);
+        assert_eq!(floor.verdict(floor.measured(&slow)), TargetVerdict::Missed);
     }
 
     fn on_tape(run: Run, model_seconds: f64, back_hitches: [u64; 2]) -> Run {
@@ -457,7 +457,7 @@ mod tests {
         let measured = over.measured(&runs).unwrap();
         assert!((measured.typical - (1.01f64 * 1.1).sqrt()).abs() < 1e-9, "{measured:?}");
         let stops = find("tape-lto5", "itself", Measure::BackHitches);
-        assert_eq!(stops.verdict(stops.measured(&runs)), Verdict::Missed);
+        assert_eq!(stops.verdict(stops.measured(&runs)), TargetVerdict::Missed);
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn holder(word: &str) -> Option<&'static Holder> {
 }
 
 /// Where the option stands.
-struct Place {
+struct OptionPlace {
     /// Its word.
     word: usize,
     /// What of that word is not this option.
@@ -91,7 +91,7 @@ struct Place {
     is_next: bool,
 }
 
-impl Place {
+impl OptionPlace {
     fn value(&self, words: &[String]) -> Option<String> {
         if self.is_next {
             words.get(self.word + 1).cloned()
@@ -101,7 +101,7 @@ impl Place {
     }
 }
 
-fn place(holder: &Holder, words: &[String]) -> Option<Place> {
+fn place(holder: &Holder, words: &[String]) -> Option<OptionPlace> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
         if word == "--" {
@@ -112,7 +112,7 @@ fn place(holder: &Holder, words: &[String]) -> Option<Place> {
                 let Some(rest) = word.strip_prefix(long) else { continue };
                 let (value, is_next) = (long.len() + 1, rest.is_empty());
                 if is_next || rest.starts_with('=') {
-                    return Some(Place { word: at, rest: 0, value, is_next });
+                    return Some(OptionPlace { word: at, rest: 0, value, is_next });
                 }
             }
         } else if let Some(letters) = word.strip_prefix('-') {
@@ -120,7 +120,7 @@ fn place(holder: &Holder, words: &[String]) -> Option<Place> {
                 let value = 1 + place + letter.len_utf8();
                 let is_next = value == word.len();
                 if holder.letters.contains(&letter) {
-                    return Some(Place { word: at, rest: 1 + place, value, is_next });
+                    return Some(OptionPlace { word: at, rest: 1 + place, value, is_next });
                 }
                 if holder.valued.contains(&letter) {
                     at += usize::from(is_next);

@@ -35,7 +35,7 @@ pub enum Axis {
 /// A measured value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// Place on the horizontal axis.
+    /// AxisPlace on the horizontal axis.
     pub x: f64,
     /// Height.
     pub y: f64,
@@ -47,7 +47,7 @@ pub struct Value {
 
 /// Values that belong together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct FigureGroup {
     /// For the legend.
     pub name: String,
     /// The values, in the order of x. The line through them has a gap where one is no number.
@@ -82,14 +82,14 @@ pub struct Figure {
     /// How far the vertical axis goes at least: figures beside each other share one.
     pub y_least: f64,
     /// Places on the horizontal axis, from the bottom to the top.
-    pub places: Vec<Place>,
+    pub places: Vec<AxisPlace>,
     /// At most [`GROUPS_MAX`] are told apart.
-    pub groups: Vec<Group>,
+    pub groups: Vec<FigureGroup>,
 }
 
 /// A place on the horizontal axis that has a name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct AxisPlace {
     /// Beside it.
     pub name: String,
     /// Where.
@@ -240,7 +240,7 @@ impl Figure {
 
     fn draw_places(&self, text: &mut String, scale: &Scale) {
         let bottom = TOP + PLOT_HEIGHT;
-        let drawable = |place: &&Place| place.x.is_finite() && place.x.abs() <= VALUES_MAX;
+        let drawable = |place: &&AxisPlace| place.x.is_finite() && place.x.abs() <= VALUES_MAX;
         for (number, place) in self.places.iter().filter(drawable).enumerate() {
             let x = scale.x(place.x);
             // On the side with more room, and each on a line of its own.
@@ -349,7 +349,7 @@ fn bytes_text(value: f64) -> String {
     format!("{value:.0} {}", UNITS[unit])
 }
 
-impl Group {
+impl FigureGroup {
     /// `aside` moves values to the right, so that those of several groups do not hide each other.
     fn draw_line(&self, text: &mut String, scale: &Scale, class: usize, aside: f64) {
         let drawable = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite() && *y >= 0.0;
@@ -465,7 +465,7 @@ mod tests {
 
     fn figure(axis: Axis, values: Vec<Value>) -> Figure {
         let curve = vec![(4096.0, 10.0), (65536.0, 80.0)];
-        let group = |name: &str, values, curve| Group {
+        let group = |name: &str, values, curve| FigureGroup {
             name: name.into(),
             values,
             curve,
@@ -543,7 +543,8 @@ mod tests {
                 4 => Axis::Time(1_795_163_581),
                 _ => Axis::Words(vec!["a".into(), "b".into()]),
             };
-            let place = Place { name: "a<b\u{1}".into(), x: points.first().map_or(0.0, |at| at.0) };
+            let first = points.first().map_or(0.0, |at| at.0);
+            let place = AxisPlace { name: "a<b\u{1}".into(), x: first };
             let values = points.into_iter().map(|(x, y)| value(x, y)).collect();
             let mut figure = figure(axis, values);
             figure.places.push(place);

@@ -47,7 +47,7 @@ impl Cells {
 
 /// Figures under a heading.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Section {
+pub struct PageSection {
     /// Heading.
     pub title: String,
     /// Under it.
@@ -83,7 +83,7 @@ pub struct Page {
     /// Conclusions.
     pub sentences: Vec<Conclusion>,
     /// The rest.
-    pub sections: Vec<Section>,
+    pub sections: Vec<PageSection>,
 }
 
 /// A sentence, and what belongs to it.
@@ -181,7 +181,7 @@ impl Page {
     }
 }
 
-impl Section {
+impl PageSection {
     /// Everything that is drawn in it, each as a file that stands for itself.
     pub fn files(&self) -> Vec<String> {
         let forests = self.forests.iter().filter(|forest| !forest.rows.is_empty());
@@ -307,7 +307,7 @@ mod tests {
                 verdict: Some(evil.to_owned()),
                 typed: vec![[evil.to_owned(), evil.to_owned(), evil.to_owned()]],
             }],
-            sections: vec![Section {
+            sections: vec![PageSection {
                 title: evil.to_owned(),
                 text: evil.to_owned(),
                 forests: Vec::new(),

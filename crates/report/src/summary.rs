@@ -32,7 +32,7 @@ pub struct RunSummary {
     pub warnings_total: u64,
     /// The stage that was the limit.
     pub bottleneck: Option<StageKind>,
-    /// Kind of the limit: stage, source, rate limit, processor, turns, unknown.
+    /// TimeKind of the limit: stage, source, rate limit, processor, turns, unknown.
     pub limit: &'static str,
     /// Time that the run would have taken if the bottleneck cost nothing.
     pub seconds_without_bottleneck: f64,
@@ -129,11 +129,11 @@ impl RunSummary {
     pub fn stage_table(&self, colour: Colour) -> String {
         let times: Vec<Times> = (0..self.run.stages.len()).map(|at| self.times(at)).collect();
         let share = |seconds: f64| seconds / self.run.seconds.max(f64::MIN_POSITIVE);
-        let has_share = |kind: &Kind| {
+        let has_share = |kind: &TimeKind| {
             kind.is_always_shown()
                 || times.iter().any(|row| share(row.seconds(*kind)) >= LEAST_SHARE)
         };
-        let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(has_share).collect();
+        let kinds: Vec<TimeKind> = TimeKind::ALL.into_iter().filter(has_share).collect();
         let mut columns = vec![("stage", Align::Left), ("threads", Align::Right)];
         columns.extend(kinds.iter().map(|kind| (kind.name(), Align::Right)));
         columns.extend(["processor", "bytes", "rate while busy"].map(|name| (name, Align::Right)));
@@ -180,7 +180,7 @@ const LEAST_SHARE: f64 = 0.005;
 
 /// What becomes of a stage's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TimeKind {
     Working,
     Starved,
     Blocked,
@@ -196,45 +196,45 @@ enum Kind {
     Idle,
 }
 
-impl Kind {
-    const ALL: [Kind; 8] = [
-        Kind::Winding,
-        Kind::Label,
-        Kind::Working,
-        Kind::Starved,
-        Kind::Blocked,
-        Kind::Changing,
-        Kind::Flushing,
-        Kind::Idle,
+impl TimeKind {
+    const ALL: [TimeKind; 8] = [
+        TimeKind::Winding,
+        TimeKind::Label,
+        TimeKind::Working,
+        TimeKind::Starved,
+        TimeKind::Blocked,
+        TimeKind::Changing,
+        TimeKind::Flushing,
+        TimeKind::Idle,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Working => "working",
-            Kind::Starved => "starved",
-            Kind::Blocked => "blocked",
-            Kind::Winding => "winding",
-            Kind::Label => "label",
-            Kind::Changing => "changing",
-            Kind::Flushing => "flushing",
-            Kind::Idle => "idle",
+            TimeKind::Working => "working",
+            TimeKind::Starved => "starved",
+            TimeKind::Blocked => "blocked",
+            TimeKind::Winding => "winding",
+            TimeKind::Label => "label",
+            TimeKind::Changing => "changing",
+            TimeKind::Flushing => "flushing",
+            TimeKind::Idle => "idle",
         }
     }
 
     /// Its name in the document, where that does not have it by itself.
     fn field(self) -> Option<&'static str> {
         match self {
-            Kind::Working | Kind::Starved | Kind::Blocked => None,
-            Kind::Winding => Some("winding_seconds"),
-            Kind::Label => Some("label_seconds"),
-            Kind::Changing => Some("changing_seconds"),
-            Kind::Flushing => Some("flushing_seconds"),
-            Kind::Idle => Some("idle_seconds"),
+            TimeKind::Working | TimeKind::Starved | TimeKind::Blocked => None,
+            TimeKind::Winding => Some("winding_seconds"),
+            TimeKind::Label => Some("label_seconds"),
+            TimeKind::Changing => Some("changing_seconds"),
+            TimeKind::Flushing => Some("flushing_seconds"),
+            TimeKind::Idle => Some("idle_seconds"),
         }
     }
 
     fn is_always_shown(self) -> bool {
-        matches!(self, Kind::Working | Kind::Starved | Kind::Blocked)
+        matches!(self, TimeKind::Working | TimeKind::Starved | TimeKind::Blocked)
     }
 }
 
@@ -251,28 +251,30 @@ impl Times {
             _ => is_last,
         };
         let at_tape = |seconds: f64| if is_at_tape { seconds } else { 0.0 };
-        let known = |kind: Kind| match kind {
-            Kind::Working => stage.working_seconds,
-            Kind::Starved => stage.starved_seconds,
-            Kind::Blocked => stage.blocked_seconds,
-            Kind::Winding => run.ready_seconds - run.label_seconds + at_tape(run.winding_seconds),
-            Kind::Label => run.label_seconds,
-            Kind::Changing => at_tape(run.change_seconds),
-            Kind::Flushing => at_end(run.synchronise_seconds),
-            Kind::Idle => 0.0,
+        let known = |kind: TimeKind| match kind {
+            TimeKind::Working => stage.working_seconds,
+            TimeKind::Starved => stage.starved_seconds,
+            TimeKind::Blocked => stage.blocked_seconds,
+            TimeKind::Winding => {
+                run.ready_seconds - run.label_seconds + at_tape(run.winding_seconds)
+            }
+            TimeKind::Label => run.label_seconds,
+            TimeKind::Changing => at_tape(run.change_seconds),
+            TimeKind::Flushing => at_end(run.synchronise_seconds),
+            TimeKind::Idle => 0.0,
         };
-        let mut seconds = Kind::ALL.map(|kind| known(kind).max(0.0));
+        let mut seconds = TimeKind::ALL.map(|kind| known(kind).max(0.0));
         let told: f64 = seconds.iter().sum();
         // The last one, as it stands in the list.
-        seconds[Kind::ALL.len() - 1] = (run.seconds - told).max(0.0);
+        seconds[TimeKind::ALL.len() - 1] = (run.seconds - told).max(0.0);
         Times(seconds)
     }
 
-    fn named(&self) -> impl Iterator<Item = (Kind, f64)> + '_ {
-        Kind::ALL.into_iter().zip(self.0)
+    fn named(&self) -> impl Iterator<Item = (TimeKind, f64)> + '_ {
+        TimeKind::ALL.into_iter().zip(self.0)
     }
 
-    fn seconds(&self, wanted: Kind) -> f64 {
+    fn seconds(&self, wanted: TimeKind) -> f64 {
         self.named().find(|(kind, _)| *kind == wanted).map_or(0.0, |(_, seconds)| seconds)
     }
 }

@@ -15,7 +15,7 @@ use base::format::{count, counted};
 /// What a run came to, from good to bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum RunState {
     /// All was done, and what was looked at is good.
     #[default]
     Done,
@@ -38,7 +38,7 @@ pub enum State {
 pub struct Verdict {
     /// What the run came to.
     #[serde(rename = "verdict")]
-    pub state: State,
+    pub state: RunState,
     /// The first line of the summary; empty where the headline says all there is.
     #[serde(rename = "verdict_text")]
     pub text: String,
@@ -94,9 +94,9 @@ impl Tally {
     pub fn verdict(&self, run: &RunReport) -> Verdict {
         let (state, word) = match self.worst(run) {
             None => return nothing(run),
-            Some(state @ State::Damaged) => (state, "DAMAGED"),
-            Some(state @ State::Later) => (state, "LATER VERSION"),
-            Some(state @ State::Doubtful) => (state, "DOUBTFUL"),
+            Some(state @ RunState::Damaged) => (state, "DAMAGED"),
+            Some(state @ RunState::Later) => (state, "LATER VERSION"),
+            Some(state @ RunState::Doubtful) => (state, "DOUBTFUL"),
             Some(state) => (state, "INCOMPLETE"),
         };
         // The files in damaged blocks are named where they are known.
@@ -111,19 +111,19 @@ impl Tally {
         Verdict { state, text: format!("{word}: {}", clauses.join("; ")) }
     }
 
-    fn worst(&self, run: &RunReport) -> Option<State> {
+    fn worst(&self, run: &RunReport) -> Option<RunState> {
         // What is on a volume that was left out is lost to this run, and no damage. Blocks of one
         // that was there are.
         let left_out = matches!(run.command, Command::Restore | Command::List)
             && self.kinds.contains_key(&Harm::Unseen)
             && run.unreadable_blocks == 0;
         let state = |harm: &Harm| match harm {
-            Harm::Damage | Harm::Blocks | Harm::CutOff if left_out => State::Incomplete,
-            Harm::Damage | Harm::Blocks | Harm::CutOff => State::Damaged,
-            Harm::Doubt => State::Doubtful,
-            Harm::Later => State::Later,
-            Harm::Different => State::Different,
-            _ => State::Incomplete,
+            Harm::Damage | Harm::Blocks | Harm::CutOff if left_out => RunState::Incomplete,
+            Harm::Damage | Harm::Blocks | Harm::CutOff => RunState::Damaged,
+            Harm::Doubt => RunState::Doubtful,
+            Harm::Later => RunState::Later,
+            Harm::Different => RunState::Different,
+            _ => RunState::Incomplete,
         };
         self.kinds.keys().map(state).max()
     }
@@ -192,7 +192,7 @@ fn nothing(run: &RunReport) -> Verdict {
         Command::Pipe if run.source_bytes == 0 => "EMPTY: the source gave no data",
         _ => return Verdict::default(),
     };
-    Verdict { state: State::Empty, text: text.to_owned() }
+    Verdict { state: RunState::Empty, text: text.to_owned() }
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
         tally.count(Harm::Damage, "a/b", "its content is not whole");
         tally.count(Harm::Damage, "a/b", "its hash differs");
         let verdict = tally.verdict(&run(Command::Restore));
-        assert_eq!(verdict.state, State::Damaged);
+        assert_eq!(verdict.state, RunState::Damaged);
         assert_eq!(verdict.text, "DAMAGED: 1 file is damaged or lost (a/b)");
     }
 
@@ -248,7 +248,7 @@ mod tests {
         }
         let verdict = tally.verdict(&run(Command::Backup));
         let text = "INCOMPLETE: 60 files could not be read (tree/0 and others)";
-        assert_eq!((verdict.state, &*verdict.text), (State::Incomplete, text));
+        assert_eq!((verdict.state, &*verdict.text), (RunState::Incomplete, text));
         let none = RunReport { files: 0, members: 1, ..run(Command::Backup) };
         let with = |what: &str| format!("{text}; the archive holds {what}");
         assert_eq!(tally.verdict(&none).text, with("no file"));
@@ -261,22 +261,22 @@ mod tests {
     fn damage_outweighs_what_was_left_out() {
         let mut tally = Tally::default();
         tally.count(Harm::Existing, "a", "already exists");
-        assert_eq!(tally.verdict(&run(Command::Restore)).state, State::Incomplete);
+        assert_eq!(tally.verdict(&run(Command::Restore)).state, RunState::Incomplete);
         tally.count(Harm::Damage, "", "the index is damaged");
-        assert_eq!(tally.verdict(&run(Command::Restore)).state, State::Damaged);
+        assert_eq!(tally.verdict(&run(Command::Restore)).state, RunState::Damaged);
         // A volume that the user left out is no damage of the others.
         tally.count(Harm::Unseen, "", "volume 2 was left out: what is on it is missing");
         for command in [Command::Restore, Command::List] {
-            assert_eq!(tally.verdict(&run(command)).state, State::Incomplete);
+            assert_eq!(tally.verdict(&run(command)).state, RunState::Incomplete);
             let beside = RunReport { unreadable_blocks: 1, ..run(command) };
-            assert_eq!(tally.verdict(&beside).state, State::Damaged);
+            assert_eq!(tally.verdict(&beside).state, RunState::Damaged);
         }
     }
 
     #[test]
     fn nothing_is_told_as_nothing() {
         let empty = RunReport { files: 0, members: 1, source_bytes: 0, ..run(Command::Backup) };
-        assert_eq!(Tally::default().verdict(&empty).state, State::Empty);
+        assert_eq!(Tally::default().verdict(&empty).state, RunState::Empty);
         assert_eq!(Tally::default().verdict(&run(Command::Backup)), Verdict::default());
     }
 }

@@ -16,7 +16,7 @@ use archive::index::{
 };
 use archive::member::Timestamp;
 use archive::stream::ArchiveOffset;
-use flow::account::{Account, Stage, State};
+use flow::account::{Account, Stage, ThreadState};
 use flow::cancel::Cancel;
 use flow::ring::{RingOptions, ring};
 use flow::run::StageKind;
@@ -102,7 +102,7 @@ fn turns(blocks: usize, account: &mut Account) -> f64 {
     let turnstile = Turnstile::new(Cancel::new());
     let started = Instant::now();
     for ticket in 0..blocks as u64 {
-        turnstile.enter(ticket, account, State::Blocked).map(drop).expect("nobody cancels");
+        turnstile.enter(ticket, account, ThreadState::Blocked).map(drop).expect("nobody cancels");
     }
     started.elapsed().as_secs_f64()
 }

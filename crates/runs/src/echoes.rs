@@ -8,7 +8,7 @@ use flow::source::ReadError;
 
 use crate::backup::BackupError;
 use crate::list::ListError;
-use crate::pipe::Ended;
+use crate::pipe::StageEnd;
 use crate::read::ReadFailure;
 use crate::restore::RestoreError;
 use crate::verify::VerifyError;
@@ -33,7 +33,7 @@ fn a_stop_of_what_reads_is_one_too<E: Failure + From<ReadFailure>>() {
 #[test]
 fn no_run_takes_a_failure_for_the_echo_of_one() {
     only_a_stop_is_an_echo::<BackupError>();
-    only_a_stop_is_an_echo::<Ended>();
+    only_a_stop_is_an_echo::<StageEnd>();
     only_a_stop_is_an_echo::<ListError>();
     only_a_stop_is_an_echo::<RestoreError>();
     only_a_stop_is_an_echo::<VerifyError>();

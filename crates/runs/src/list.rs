@@ -11,7 +11,7 @@ use std::num::NonZero;
 use std::time::Instant;
 
 use archive::index::{FileLayout, FileRecord, IndexError, RecordKind};
-use archive::member::{Kind, Member};
+use archive::member::{Member, MemberKind};
 use archive::stream::ArchiveOffset;
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
@@ -267,7 +267,7 @@ fn list_stream(
                     continue;
                 }
                 run.members += 1;
-                run.files += u64::from(found.member.kind == Kind::File);
+                run.files += u64::from(found.member.kind == MemberKind::File);
                 run.source_bytes += found.member.content_bytes();
                 for note in &found.notes {
                     warnings.note(&found.member.path, note.to_string());
@@ -347,14 +347,14 @@ fn member_of(record: FileRecord) -> Member {
                 let run = archive::member::Extent { offset_bytes: 0, length_bytes: stored_bytes };
                 sparse = Some(vec![run]);
             }
-            Kind::File
+            MemberKind::File
         }
-        RecordKind::Directory => Kind::Directory,
-        RecordKind::SymbolicLink => Kind::SymbolicLink { target: Vec::new() },
-        RecordKind::HardLink { target } => Kind::HardLink { target },
-        RecordKind::Fifo => Kind::Fifo,
-        RecordKind::CharacterDevice => Kind::CharacterDevice { major: 0, minor: 0 },
-        RecordKind::BlockDevice => Kind::BlockDevice { major: 0, minor: 0 },
+        RecordKind::Directory => MemberKind::Directory,
+        RecordKind::SymbolicLink => MemberKind::SymbolicLink { target: Vec::new() },
+        RecordKind::HardLink { target } => MemberKind::HardLink { target },
+        RecordKind::Fifo => MemberKind::Fifo,
+        RecordKind::CharacterDevice => MemberKind::CharacterDevice { major: 0, minor: 0 },
+        RecordKind::BlockDevice => MemberKind::BlockDevice { major: 0, minor: 0 },
     };
     Member {
         path: record.path,

@@ -11,12 +11,12 @@ use std::time::Instant;
 
 use device::source::{Source, SourceError};
 use device::target::{Existing, FileMode, TargetError};
-use flow::account::{Account, Stage, State};
+use flow::account::{Account, Stage, ThreadState};
 use flow::backend::{Choice, Engine};
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure, cores};
 use flow::monitor::{Counter, Harm, Level, Monitor, Notice};
-use flow::neighbour::Watch;
+use flow::neighbour::NeighbourWatch;
 use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
@@ -199,13 +199,13 @@ impl Run<'_> {
         let consumer = consumers.remove(0);
         let (read, write) = (Stage::new(StageKind::Read), Stage::new(StageKind::Write));
         self.monitor.stages(&[&read, &write]);
-        read.keep_steps(State::Blocked);
-        write.keep_steps(State::Starved);
+        read.keep_steps(ThreadState::Blocked);
+        write.keep_steps(ThreadState::Starved);
         let target = output.target().map(|target| Arc::clone(&target.file));
         let ends = [(&read, Some(Arc::clone(&self.source.file))), (&write, target)];
         let ends = ends.into_iter().filter_map(|(stage, file)| Some((Arc::clone(stage), file?)));
-        let watch = Watch::start(ends.collect());
-        let crew = Crew::<Ended>::new(cancel);
+        let watch = NeighbourWatch::start(ends.collect());
+        let crew = Crew::<StageEnd>::new(cancel);
         let moved = crew.scope(write.kind(), |scope| {
             let reader = crew.spawn(scope, &read, |account| {
                 Ok(read_source(self.source, producer, &self.engine, account, cancel)?)
@@ -314,7 +314,7 @@ fn read_source(
 
 /// Why one of the stages ended early.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Ended {
+pub(crate) enum StageEnd {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -325,40 +325,40 @@ pub(crate) enum Ended {
     Stopped(#[from] Stopped),
 }
 
-impl Failure for Ended {
+impl Failure for StageEnd {
     fn is_echo(&self) -> bool {
         matches!(
             self,
-            Ended::Read(ReadError::Stopped(_))
-                | Ended::Write(DestinationError::Path(WriteError::Stopped(_)))
-                | Ended::Write(DestinationError::Tape(TapeSetError::Stopped(_)))
-                | Ended::Stopped(_)
+            StageEnd::Read(ReadError::Stopped(_))
+                | StageEnd::Write(DestinationError::Path(WriteError::Stopped(_)))
+                | StageEnd::Write(DestinationError::Tape(TapeSetError::Stopped(_)))
+                | StageEnd::Stopped(_)
         )
     }
 }
 
-impl Ended {
+impl StageEnd {
     /// With the names of the ends.
     fn in_words(self, from: &str, to: &str, written_bytes: u64) -> PipeError {
         let object = to.to_owned();
         match self {
-            Ended::Stopped(_)
-            | Ended::Read(ReadError::Stopped(_))
-            | Ended::Write(DestinationError::Path(WriteError::Stopped(_)))
-            | Ended::Write(DestinationError::Tape(TapeSetError::Stopped(_))) => {
+            StageEnd::Stopped(_)
+            | StageEnd::Read(ReadError::Stopped(_))
+            | StageEnd::Write(DestinationError::Path(WriteError::Stopped(_)))
+            | StageEnd::Write(DestinationError::Tape(TapeSetError::Stopped(_))) => {
                 PipeError::Cancelled { written_bytes }
             }
-            Ended::Write(DestinationError::Path(WriteError::Write { offset_bytes, source })) => {
+            StageEnd::Write(DestinationError::Path(WriteError::Write { offset_bytes, source })) => {
                 match source.kind() {
                     io::ErrorKind::BrokenPipe => PipeError::Closed { object, offset_bytes },
                     _ => PipeError::Write { object, offset_bytes, source },
                 }
             }
-            Ended::Write(DestinationError::Tape(error)) => PipeError::Tape(error),
-            Ended::Read(ReadError::Read { offset_bytes, source }) => {
+            StageEnd::Write(DestinationError::Tape(error)) => PipeError::Tape(error),
+            StageEnd::Read(ReadError::Read { offset_bytes, source }) => {
                 PipeError::Read { object: from.to_owned(), offset_bytes, source }
             }
-            Ended::Stage(failure) => PipeError::Stage(failure),
+            StageEnd::Stage(failure) => PipeError::Stage(failure),
         }
     }
 }

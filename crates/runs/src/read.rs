@@ -29,6 +29,7 @@ pub(crate) mod members;
 pub(crate) mod placement;
 pub(crate) mod ranges;
 pub(crate) mod section;
+mod settings;
 mod source;
 mod summary;
 mod table_watch;
@@ -39,14 +40,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 
-use archive::chunk::{Coding, Format};
-use archive::decode::{Decoder, Limits};
+use archive::chunk::{Coding, StreamFormat};
+use archive::decode::{DecodeLimits, Decoder};
 use archive::index::ChunkRecord;
 use archive::stream::{Archive, Stored, StoredOffset};
 use base::failures::lock;
 use device::source::Source;
 use flow::account::{Account, Stage};
-use flow::backend::{Choice, Engine};
+use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, cores};
 use flow::gaps::Gaps;
@@ -56,23 +57,23 @@ use flow::run::{Endpoint, StageKind};
 use flow::source::{ReadError, read_stream};
 use tapeset::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
 
-use block_check::{BlockCheck, KeptChecksums};
 use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply};
 use decompress::Decompress;
-use excerpt::{Chunks, Excerpt, ExcerptSupply};
+use excerpt::{Excerpt, ExcerptSupply};
 use input::is_plain_file;
 use landmarks::Landmarks;
 use members::{AfterEnd, MemberStream, Promise};
 use source::SourceReader;
 use then_index::ThenIndex;
 
-use crate::past_cache::{PastCache, Way};
+use crate::past_cache::PastCache;
 
 pub(crate) use cursor::Slice;
 pub use damage::{Damage, DamageKind};
 pub use failure::ReadFailure;
 pub(crate) use frame_watch::{ChunkHeaders, Outside};
 pub use input::IndexNeed;
+pub(crate) use settings::{Contents, ReadSettings};
 pub(crate) use {input::Input, summary::ReadSummary, table_watch::TableState};
 
 /// Bytes of a block of the reading rings. Independent of the blocks that the archive was written
@@ -93,40 +94,9 @@ const READS_IN_FLIGHT: usize = 4;
 /// The same past it, where nobody reads ahead.
 const DIRECT_READS_IN_FLIGHT: usize = 8;
 
-/// How an archive is read.
-pub(crate) struct ReadSettings<'a> {
-    pub engine: Engine,
-    pub way: Way,
-    /// Bytes of both rings together.
-    pub ring_bytes: usize,
-    /// Decompressing threads; as many as there are cores when `None`.
-    pub threads: Option<NonZero<usize>>,
-    /// Makes the decoder; the one for restores looks up names of users.
-    pub make_decoder: fn() -> Decoder,
-    pub contents: Contents,
-    /// Checksums to hold against the archive as it goes by.
-    pub check: Option<Arc<BlockCheck>>,
-    /// Where checksums are kept for an index that comes later.
-    pub keep: Option<Arc<KeptChecksums>>,
-    /// Whether an archive that does not speak of an index must have one all the same.
-    pub index: IndexNeed,
-    /// What is read, if not everything.
-    pub excerpt: Option<&'a Excerpt>,
-    /// Where the chunks of a compressed archive are, if that is known.
-    pub chunks: Option<&'a Chunks>,
-}
-
-/// Whether contents are wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Contents {
-    Wanted,
-    /// Headers only: contents may be jumped over.
-    NotWanted,
-}
-
 /// A decoder that leaves names in ACLs unresolved.
 pub(crate) fn plain_decoder() -> Decoder {
-    Decoder::new(Limits::default())
+    Decoder::new(DecodeLimits::default())
 }
 
 /// Reads `input` and lets `body` go through its members, on this thread, whose account belongs
@@ -258,7 +228,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let result = body(&mut stream, &mut account)?;
         self.check_archive(&stream)?;
         let archive_bytes = stream.position_bytes().bytes();
-        let mut summary = self.summary(archive_bytes, Format::Plain);
+        let mut summary = self.summary(archive_bytes, StreamFormat::Plain);
         summary.source_bytes = bytes_read.load(Ordering::Relaxed);
         summary.stages.clear();
         summary.engine = "pread";
@@ -345,14 +315,14 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         consumer: Consumer,
         account: &mut Account,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
-    ) -> Result<(R, u64, Format), E> {
+    ) -> Result<(R, u64, StreamFormat), E> {
         let name = || self.name.clone();
         if let Some(excerpt) = self.settings.excerpt {
             return self.parse_excerpt(scope, excerpt, consumer, account, body);
         }
         if let Some((coding, chunks)) = self.settings.chunks {
             let supply = self.supply_chunks(scope, *coding, chunks, consumer)?;
-            let format = Format::Compressed(*coding);
+            let format = StreamFormat::Compressed(*coding);
             return self.parse_all(supply, self.archive_gaps.clone(), format, account, body);
         }
         let first = consumer.next(account)?.filter(|block| !block.is_empty());
@@ -363,10 +333,12 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             }
             .into());
         };
-        let format = Format::detect(&first[..first.len().min(Format::PREFIX_BYTES)]);
+        let format = StreamFormat::detect(&first[..first.len().min(StreamFormat::PREFIX_BYTES)]);
         let (supply, gaps) = match format {
-            Format::Plain => (RingSupply { first: Some(first), consumer }, self.gaps_of_plain()),
-            Format::Compressed(coding) => {
+            StreamFormat::Plain => {
+                (RingSupply { first: Some(first), consumer }, self.gaps_of_plain())
+            }
+            StreamFormat::Compressed(coding) => {
                 let (producer, plain) = self.ring(BLOCK_BYTES)?;
                 self.crew.spawn(scope, &self.decompress, move |account| {
                     self.decompress(coding, producer, account, |stage, account| {
@@ -375,7 +347,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
                 })?;
                 (RingSupply { first: None, consumer: plain }, self.archive_gaps.clone())
             }
-            Format::Other(format) => {
+            StreamFormat::Other(format) => {
                 return Err(ReadFailure::OtherCompression { name: name(), format }.into());
             }
         };
@@ -387,10 +359,10 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         &self,
         supply: RingSupply,
         gaps: Gaps<Archive>,
-        format: Format,
+        format: StreamFormat,
         account: &mut Account,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
-    ) -> Result<(R, u64, Format), E> {
+    ) -> Result<(R, u64, StreamFormat), E> {
         let (check, keep) = (self.settings.check.clone(), self.settings.keep.clone());
         let supply: Box<dyn Supply> = match (check, keep) {
             (Some(check), _) => {
@@ -441,12 +413,14 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         consumer: Consumer,
         account: &mut Account,
         body: impl FnOnce(&mut MemberStream<'_>, &mut Account) -> Result<R, E>,
-    ) -> Result<(R, u64, Format), E> {
+    ) -> Result<(R, u64, StreamFormat), E> {
         let (supply, gaps, format) = match &excerpt.chunks {
-            None => (RingSupply { first: None, consumer }, self.gaps_of_plain(), Format::Plain),
+            None => {
+                (RingSupply { first: None, consumer }, self.gaps_of_plain(), StreamFormat::Plain)
+            }
             Some((coding, chunks)) => {
                 let supply = self.supply_chunks(scope, *coding, chunks, consumer)?;
-                (supply, self.archive_gaps.clone(), Format::Compressed(*coding))
+                (supply, self.archive_gaps.clone(), StreamFormat::Compressed(*coding))
             }
         };
         let supply = ExcerptSupply::new(excerpt, supply, self.settings.check.clone());
@@ -566,10 +540,10 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         Ok(())
     }
 
-    fn summary(&self, archive_bytes: u64, format: Format) -> ReadSummary {
+    fn summary(&self, archive_bytes: u64, format: StreamFormat) -> ReadSummary {
         let mut stages = vec![self.read.report()];
         let compression = match format {
-            Format::Compressed(coding) => {
+            StreamFormat::Compressed(coding) => {
                 stages.push(self.decompress.report());
                 match coding {
                     Coding::Zstd => "zstd",
@@ -591,7 +565,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             stages,
             tape: lock(&self.tape_end).take(),
             lost: match format {
-                Format::Compressed(_) => self.archive_gaps.remembered(),
+                StreamFormat::Compressed(_) => self.archive_gaps.remembered(),
                 _ => self.gaps_of_plain().remembered(),
             },
         }

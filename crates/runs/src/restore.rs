@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use archive::acl::NameLookup;
-use archive::decode::{Decoder, Limits};
+use archive::decode::{DecodeLimits, Decoder};
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
@@ -414,5 +414,5 @@ fn naming_decoder() -> Decoder {
             self.0.group_id(name)
         }
     }
-    Decoder::with_names(Limits::default(), Box::new(Names(Accounts::load())))
+    Decoder::with_names(DecodeLimits::default(), Box::new(Names(Accounts::load())))
 }

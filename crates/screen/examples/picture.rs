@@ -11,7 +11,7 @@ use ratatui::style::{Color, Modifier};
 use report::table::Colour;
 use screen::draw::{Look, draw};
 use screen::glyphs::Glyphs;
-use screen::run::{Player, Source};
+use screen::run::{Player, ScreenSource};
 use screen::timeline::Timeline;
 use screen::view::View;
 use watch::Reading;

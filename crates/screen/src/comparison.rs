@@ -3,12 +3,12 @@
 use base::escape::escape;
 use base::format::counted;
 use base::rounding::Rounding;
-use experiment::judgement::Options;
+use experiment::judgement::JudgementOptions;
 use experiment::presentation::{verdict_name, verdict_sign};
 use report::figure::forest::{Forest, Row};
-use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use report::table::{Align, Colour, Emphasis, Table};
-use watch::compare::{Change, Comparison, Pair, Said, Spread};
+use watch::compare::{Comparison, Pair, Said, SentenceChange, Spread};
 use watch::history::History;
 
 use crate::history::{SHOWN, number, share, summary};
@@ -60,7 +60,7 @@ fn numbers(comparison: &Comparison) -> Numbers {
             pair.p_value.map_or("-".to_owned(), p_value),
             match pair.direction {
                 Some(way) => format!("B is {}", way.name()),
-                None => verdict_name(pair.verdict, &Options::default()),
+                None => verdict_name(pair.verdict, &JudgementOptions::default()),
             },
         ]
     };
@@ -83,7 +83,7 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         );
         texts.push(format!("{}: busy for {in_a} of the time in A and {in_b} in B", busy.device));
     }
-    let changed = comparison.said.iter().filter(|said| said.change != Change::Kept);
+    let changed = comparison.said.iter().filter(|said| said.change != SentenceChange::Kept);
     texts.extend(changed.map(told));
     for (name, only) in [("A", &comparison.only_in_a), ("B", &comparison.only_in_b)] {
         if !only.is_empty() {
@@ -98,7 +98,7 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
 
 fn told(said: &Said) -> String {
     let (name, spoken, all) = match said.change {
-        Change::Gone => ("A", said.spoken.0, said.intervals.0),
+        SentenceChange::Gone => ("A", said.spoken.0, said.intervals.0),
         _ => ("B", said.spoken.1, said.intervals.1),
     };
     let all = counted(all, "interval", "intervals");
@@ -110,11 +110,11 @@ fn told(said: &Said) -> String {
     )
 }
 
-fn change(change: Change) -> &'static str {
+fn change(change: SentenceChange) -> &'static str {
     match change {
-        Change::New => "new",
-        Change::Gone => "gone",
-        Change::Kept => "in both",
+        SentenceChange::New => "new",
+        SentenceChange::Gone => "gone",
+        SentenceChange::Kept => "in both",
     }
 }
 
@@ -132,7 +132,7 @@ pub fn page(a: &History, b: &History, comparison: &Comparison, names: [&str; 2])
     let forest = Forest {
         title: "B against A, device by device".to_owned(),
         x_name: "B by A, each with its own 95 % interval".to_owned(),
-        band: Options::default().band,
+        band: JudgementOptions::default().band,
         ways: ["lower", "higher"],
         rows: comparison.pairs.iter().filter_map(row).take(ROWS_MAX).collect(),
     };
@@ -146,7 +146,7 @@ pub fn page(a: &History, b: &History, comparison: &Comparison, names: [&str; 2])
         facts: facts.to_vec(),
         sentences: sentences(comparison).into_iter().map(plain).collect(),
         sections: vec![
-            Section {
+            PageSection {
                 title: "What is settled".to_owned(),
                 text: "Bars are 95 % intervals of the ratio of the medians of blocks, each for \
                        itself. One that is all in the grey band shows that the two are the same as \
@@ -154,12 +154,12 @@ pub fn page(a: &History, b: &History, comparison: &Comparison, names: [&str; 2])
                        does not explain among so many columns; a ring is not settled."
                     .to_owned(),
                 forests: vec![forest],
-                ..Section::default()
+                ..PageSection::default()
             },
-            Section {
+            PageSection {
                 title: "Numbers".to_owned(),
                 tables: tables(comparison),
-                ..Section::default()
+                ..PageSection::default()
             },
         ],
     }

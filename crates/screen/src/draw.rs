@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use report::table::Colour;
-use watch::intervals::{DeviceInterval, Interval, State};
+use watch::intervals::{CounterState, DeviceInterval, Interval};
 use watch::tapes::TapeInterval;
 
 use crate::fields::{Division, Value, division};
@@ -340,7 +340,9 @@ impl<'a> Table<'a> {
         }
         for field in &self.division.fields {
             let value = match device.state {
-                State::NotCounted | State::CountedAnew if field.head != "now" => "-".to_owned(),
+                CounterState::NotCounted | CounterState::CountedAnew if field.head != "now" => {
+                    "-".to_owned()
+                }
                 _ => match (field.value)(device) {
                     Value::Real(value) => fitted(value, field.width - 1),
                     Value::Count(count) => count.to_string(),

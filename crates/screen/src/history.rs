@@ -12,7 +12,7 @@ use base::escape::escape;
 use base::format::{counted, duration};
 use report::table::{Align, Colour, Emphasis, Table};
 use watch::columns::{COLUMNS, Column};
-use watch::history::{DeviceHistory, History, Kind, NumberRange, Spell};
+use watch::history::{DeviceHistory, DeviceKind, History, NumberRange, Spell};
 
 use crate::glyphs::Glyphs;
 use crate::lines::wrapped;
@@ -192,7 +192,7 @@ fn duration_of(seconds: f64) -> String {
 /// What kind of device it is, in a word.
 pub(crate) fn kind(device: &DeviceHistory) -> &'static str {
     match device.kind {
-        Kind::Disk => "block device",
-        Kind::Tape => "tape drive",
+        DeviceKind::Disk => "block device",
+        DeviceKind::Tape => "tape drive",
     }
 }

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use base::calendar::time_text;
 use base::escape::escape;
 use report::table::Colour;
-use watch::columns::{COLUMNS, Column, Columns, Group, printed};
-use watch::intervals::{DeviceInterval, Interval, State};
+use watch::columns::{COLUMNS, Column, ColumnGroup, Columns, printed};
+use watch::intervals::{CounterState, DeviceInterval, Interval};
 use watch::tapes::{TapeDirection, TapeInterval};
 
 /// Sentences are no wider than this on a wide terminal, since longer lines are hard to follow.
@@ -19,11 +19,11 @@ const USUAL_WIDTH: usize = 80;
 const NARROWEST: usize = 40;
 
 /// The directions: the word in front of a row, and the letter of its columns.
-const DIRECTIONS: [(&str, char, Group); 4] = [
-    ("read", 'r', Group::Read),
-    ("write", 'w', Group::Write),
-    ("discard", 'd', Group::Discard),
-    ("flush", 'f', Group::Flush),
+const DIRECTIONS: [(&str, char, ColumnGroup); 4] = [
+    ("read", 'r', ColumnGroup::Read),
+    ("write", 'w', ColumnGroup::Write),
+    ("discard", 'd', ColumnGroup::Discard),
+    ("flush", 'f', ColumnGroup::Flush),
 ];
 
 /// The columns of a row: head, what is left of the name in `iostat` without the letter of the
@@ -38,22 +38,22 @@ const HEADS: [(&str, &str, usize); 6] = [
 ];
 
 /// Writes intervals, and remembers what need not be said twice.
-pub struct Lines {
+pub struct ScreenLines {
     colour: Colour,
     told_uncounted: BTreeSet<String>,
     says_idle: bool,
 }
 
-impl Lines {
+impl ScreenLines {
     /// Begins.
-    pub fn new(colour: Colour) -> Lines {
-        Lines { colour, told_uncounted: BTreeSet::new(), says_idle: false }
+    pub fn new(colour: Colour) -> ScreenLines {
+        ScreenLines { colour, told_uncounted: BTreeSet::new(), says_idle: false }
     }
 
     /// The same, with a line for an interval in which nothing happened: somebody asked for so many.
     #[must_use]
-    pub fn saying_idle(self) -> Lines {
-        Lines { says_idle: true, ..self }
+    pub fn saying_idle(self) -> ScreenLines {
+        ScreenLines { says_idle: true, ..self }
     }
 
     /// The lines of an interval, for a terminal of so many columns if there is one; no line where
@@ -100,7 +100,7 @@ impl Lines {
     }
 
     fn is_shown(&mut self, device: &DeviceInterval) -> bool {
-        if device.state != State::NotCounted {
+        if device.state != CounterState::NotCounted {
             self.told_uncounted.remove(&device.name);
             return device.is_busy() || !device.findings.is_empty();
         }
@@ -167,7 +167,7 @@ pub(crate) fn tape_rows(tape: &TapeInterval) -> String {
 
 /// The columns of the device as a whole, each behind its name.
 pub(crate) fn whole(device: &DeviceInterval) -> String {
-    let columns = COLUMNS.iter().filter(|column| column.group == Group::Whole);
+    let columns = COLUMNS.iter().filter(|column| column.group == ColumnGroup::Whole);
     let value = |column: &Column| {
         let value = printed((column.value)(&device.columns));
         format!("{} {value:>6}  ", column.head)
@@ -183,7 +183,7 @@ pub(crate) fn heads() -> String {
 
 /// A row for each direction in which there was anything.
 pub(crate) fn rows(columns: &Columns) -> String {
-    let of_direction = |(word, letter, group): &(&str, char, Group)| {
+    let of_direction = |(word, letter, group): &(&str, char, ColumnGroup)| {
         let own = || COLUMNS.iter().filter(|column| column.group == *group);
         if own().all(|column| (column.value)(columns) == 0.0) {
             return String::new();
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn every_column_has_its_place_within_80() {
-        let columns = COLUMNS.iter().filter(|column| column.group != Group::Whole);
+        let columns = COLUMNS.iter().filter(|column| column.group != ColumnGroup::Whole);
         for column in columns {
             let (_, letter, _) = DIRECTIONS.iter().find(|it| it.2 == column.group).unwrap();
             let rest = column.head.replacen(*letter, "", 1);

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::{flag, low_level};
-use watch::intervals::{Interval, Watch};
+use watch::intervals::{Interval, IntervalMaker};
 use watch::record::{LeftOut, RecordError, RecordReader};
 use watch::{Reading, record};
 
@@ -35,7 +35,7 @@ const PLAYED_SECONDS_MAX: f64 = 1.0;
 
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ScreenEnd {
     /// Somebody wanted it to.
     Quit,
     /// There is no more to come.
@@ -54,7 +54,7 @@ pub enum RunError<E> {
 }
 
 /// Where intervals come from.
-pub trait Source {
+pub trait ScreenSource {
     /// Why there may be no more.
     type Error;
 
@@ -81,7 +81,7 @@ pub enum Follows {
 /// Intervals that somebody else makes.
 pub struct Live<E>(pub Receiver<Result<Interval, E>>);
 
-impl<E> Source for Live<E> {
+impl<E> ScreenSource for Live<E> {
     type Error = E;
 
     fn total(&self) -> Option<u64> {
@@ -105,7 +105,7 @@ pub struct Player<K> {
     path: PathBuf,
     keep: K,
     reader: RecordReader,
-    watch: Watch,
+    watch: IntervalMaker,
     total: u64,
     is_cut: bool,
     left_out: (Vec<LeftOut>, u64),
@@ -128,7 +128,7 @@ impl<K: FnMut(&mut Reading)> Player<K> {
         let left_out = (reader.left_out().to_vec(), reader.left_out_count());
         let reader = RecordReader::open(&path)?;
         let total = readings.saturating_sub(1);
-        Ok(Player { path, keep, reader, watch: Watch::default(), total, is_cut, left_out })
+        Ok(Player { path, keep, reader, watch: IntervalMaker::default(), total, is_cut, left_out })
     }
 
     /// Whether its last line is cut off, and left out.
@@ -142,7 +142,7 @@ impl<K: FnMut(&mut Reading)> Player<K> {
     }
 }
 
-impl<K: FnMut(&mut Reading)> Source for Player<K> {
+impl<K: FnMut(&mut Reading)> ScreenSource for Player<K> {
     type Error = record::RecordError;
 
     fn total(&self) -> Option<u64> {
@@ -152,7 +152,7 @@ impl<K: FnMut(&mut Reading)> Source for Player<K> {
     fn fill(&mut self, timeline: &mut Timeline, wanted: u64) -> Result<Follows, RecordError> {
         if wanted < timeline.first() {
             self.reader = RecordReader::open(&self.path)?;
-            self.watch = Watch::default();
+            self.watch = IntervalMaker::default();
             *timeline = Timeline::default();
         }
         while timeline.next() <= wanted {
@@ -170,7 +170,7 @@ impl<K: FnMut(&mut Reading)> Source for Player<K> {
 ///
 /// # Errors
 /// When the terminal or the source fails; the terminal is as it was before.
-pub fn run<S: Source>(source: &mut S, look: &Look) -> Result<Ended, RunError<S::Error>> {
+pub fn run<S: ScreenSource>(source: &mut S, look: &Look) -> Result<ScreenEnd, RunError<S::Error>> {
     let signals = Signals::listen().map_err(RunError::Terminal)?;
     let mut screen = Screen::take().map_err(RunError::Terminal)?;
     let mut timeline = Timeline::default();
@@ -180,7 +180,7 @@ pub fn run<S: Source>(source: &mut S, look: &Look) -> Result<Ended, RunError<S::
     let mut has_changed = true;
     loop {
         if let Some(signal) = signals.caught() {
-            return Ok(Ended::Signal(signal));
+            return Ok(ScreenEnd::Signal(signal));
         }
         let newest = timeline.next();
         let follows = source.fill(&mut timeline, view.place.number).map_err(RunError::Source)?;
@@ -196,11 +196,11 @@ pub fn run<S: Source>(source: &mut S, look: &Look) -> Result<Ended, RunError<S::
             drawn = Some(Instant::now());
         }
         if follows == Follows::Nothing {
-            return Ok(Ended::Over);
+            return Ok(ScreenEnd::Over);
         }
         match typed(&mut view, &timeline, &mut has_changed).map_err(RunError::Terminal)? {
             Wish::None => {}
-            Wish::Quit => return Ok(Ended::Quit),
+            Wish::Quit => return Ok(ScreenEnd::Quit),
             Wish::Redraw => screen.forget().map_err(RunError::Terminal)?,
             Wish::Stop => {
                 drop(screen);

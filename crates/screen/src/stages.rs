@@ -4,8 +4,8 @@
 use base::escape::escape;
 use base::format::{count, duration, percent, size};
 use flow::series::StageSeries;
-use report::figure::{Axis, Figure, GROUPS_MAX, Group, Marks, Value};
-use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
+use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use report::run_record::{RecordedStage, RunRecord};
 
 use crate::history::page::stretch;
@@ -73,7 +73,7 @@ pub(crate) fn conclusion(ran: &Ran<'_>) -> Option<Conclusion> {
 }
 
 /// Its stages: figures over time and the table.
-pub(crate) fn section(ran: &Ran<'_>) -> Section {
+pub(crate) fn section(ran: &Ran<'_>) -> PageSection {
     let mut text =
         "Times of a stage are shares of the time that its threads had: working, waiting \
                     for input (starved), waiting for room in its output (blocked)."
@@ -82,12 +82,12 @@ pub(crate) fn section(ran: &Ran<'_>) -> Section {
         let mean = duration(seconds);
         text.push_str(&format!(" A point is the mean of {mean} at most. Times are UTC."));
     }
-    Section {
+    PageSection {
         title: format!("Stages of {}", ran.title()),
         text,
         figures: over_time(ran),
         tables: vec![(table(ran), Folding::Open)],
-        ..Section::default()
+        ..PageSection::default()
     }
 }
 
@@ -175,13 +175,19 @@ fn parts(ran: &Ran<'_>, series: &StageSeries) -> Vec<Part> {
     all.filter(|it| it.seconds > 0.0).collect()
 }
 
-fn line(name: &str, parts: &[Part], of: impl Fn(&Part) -> f64) -> Group {
+fn line(name: &str, parts: &[Part], of: impl Fn(&Part) -> f64) -> FigureGroup {
     let value = |it: &Part| Value { x: it.at, y: of(it), range: None, label: String::new() };
     let values = parts.iter().map(value).collect();
-    Group { name: name.to_owned(), values, curve: Vec::new(), marks: Marks::None }
+    FigureGroup { name: name.to_owned(), values, curve: Vec::new(), marks: Marks::None }
 }
 
-fn figure(ran: &Ran<'_>, what: String, unit: &str, y_least: f64, mut groups: Vec<Group>) -> Figure {
+fn figure(
+    ran: &Ran<'_>,
+    what: String,
+    unit: &str,
+    y_least: f64,
+    mut groups: Vec<FigureGroup>,
+) -> Figure {
     if groups.is_empty() {
         // An axis all the same, as long as the others.
         groups.push(line("", &[], |_| f64::NAN));

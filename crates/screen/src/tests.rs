@@ -13,13 +13,13 @@ use ratatui::style::Color;
 use report::table::Colour;
 use storage::queue::Queue;
 use watch::Reading;
-use watch::intervals::Watch;
+use watch::intervals::IntervalMaker;
 use watch::record::RecordWriter;
 use watch::tapes::TapeCounters;
 
 use crate::draw::{Look, draw};
 use crate::glyphs::Glyphs;
-use crate::run::{Player, Source};
+use crate::run::{Player, ScreenSource};
 use crate::timeline::Timeline;
 use crate::view::{Page, View, Wish};
 
@@ -77,7 +77,7 @@ fn reading(second: u64) -> Reading {
 }
 
 fn timeline(seconds: u64) -> Timeline {
-    let mut watch = Watch::default();
+    let mut watch = IntervalMaker::default();
     let mut timeline = Timeline::default();
     let intervals = (0..=seconds).filter_map(|second| watch.next(reading(second)));
     intervals.for_each(|interval| timeline.push(interval));
@@ -206,7 +206,7 @@ fn a_pause_holds_the_picture_while_more_is_seen_and_can_go_back() {
     press(&mut view, &timeline, &[KeyCode::Char(' ')]);
     let before = picture(80, 24, &mut view, &timeline);
     assert!(before.contains("PAUSE"));
-    let mut watch = Watch::default();
+    let mut watch = IntervalMaker::default();
     watch.next(reading(9));
     timeline.push(watch.next(reading(10)).unwrap());
     assert!(!view.go_on(&timeline));
@@ -281,7 +281,7 @@ fn no_page_hands_a_terminal_what_it_would_obey() {
         }
         reading
     };
-    let mut watch = Watch::default();
+    let mut watch = IntervalMaker::default();
     let mut timeline = Timeline::default();
     (0..10).filter_map(|second| watch.next(at(second))).for_each(|it| timeline.push(it));
     let mut view = view(&timeline);
@@ -395,12 +395,13 @@ fn a_tape_drive_has_lines_of_its_own() {
         tapes: BTreeMap::from([("st0".to_owned(), drive(second))]),
         ..Reading::default()
     };
-    let mut watch = Watch::default();
+    let mut watch = IntervalMaker::default();
     let mut timeline = Timeline::default();
     (0..3).filter_map(|second| watch.next(at(second))).for_each(|it| timeline.push(it));
     let mut view = view(&timeline);
     let text = picture(80, 10, &mut view, &timeline);
-    let lines = crate::lines::Lines::new(Colour::Plain).of(timeline.get(1).unwrap(), Some(80));
+    let lines =
+        crate::lines::ScreenLines::new(Colour::Plain).of(timeline.get(1).unwrap(), Some(80));
     insta::assert_snapshot!(format!("{text}--- lines\n{lines}"));
     press(&mut view, &timeline, &typed("/sda"));
     assert!(!picture(80, 10, &mut view, &timeline).contains("st0"));

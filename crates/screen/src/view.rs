@@ -49,7 +49,7 @@ pub enum Wish {
 
 /// Where in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TimePlace {
     /// The number of the interval.
     pub number: u64,
     /// Whether time goes on.
@@ -64,7 +64,7 @@ pub struct View {
     /// Which page.
     pub page: Page,
     /// Where in time.
-    pub place: Place,
+    pub place: TimePlace,
     /// Intervals of a record; none of a watch without a known end.
     pub total: Option<u64>,
     /// How devices are sorted.
@@ -93,7 +93,7 @@ impl View {
     pub fn new(total: Option<u64>, glyphs: Glyphs) -> View {
         View {
             page: Page::Devices,
-            place: Place { number: 0, goes_on: true, speed: SPEEDS[0] },
+            place: TimePlace { number: 0, goes_on: true, speed: SPEEDS[0] },
             total,
             order: Order::Kernel,
             quantity: Quantity::Throughput,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use report::table::Colour;
 use screen::draw::Look;
-use screen::run::{Ended, Live, run};
+use screen::run::{Live, ScreenEnd, run};
 use watch::intervals::Interval;
 
 /// Far more than anything here takes.
@@ -54,10 +54,10 @@ fn child(panics: bool) {
     });
     let look = Look { title: "the watch".to_owned(), colour: Colour::Ansi };
     let ended = run(&mut Live(receiver), &look).unwrap();
-    if let Ended::Signal(signal) = ended {
+    if let ScreenEnd::Signal(signal) = ended {
         signal_hook::low_level::emulate_default_handler(signal).unwrap();
     }
-    std::process::exit(if ended == Ended::Quit { 0 } else { 7 });
+    std::process::exit(if ended == ScreenEnd::Quit { 0 } else { 7 });
 }
 
 /// How it is started.

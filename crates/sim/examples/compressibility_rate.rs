@@ -13,7 +13,7 @@ use model::compressibility::Compressibility;
 use sim::tape::pace::Compression;
 use sim::tape::real_time::Sampled;
 use sim::tape::{
-    Cartridge, CartridgeSettings, Direction, OnClose, OpenMode, Readiness, VirtualDrive,
+    Cartridge, CartridgeSettings, OnClose, OpenDirection, OpenMode, Readiness, VirtualDrive,
 };
 
 const BYTES: usize = 128 << 20;
@@ -68,7 +68,7 @@ fn through_a_medium_file(data: &[u8], compression: Compression) -> (u64, f64, f6
     let drive = VirtualDrive::loaded(cartridge);
     drive.set_compression(compression);
     let mode = OpenMode {
-        direction: Direction::ReadWrite,
+        direction: OpenDirection::ReadWrite,
         readiness: Readiness::Needed,
         on_close: OnClose::Rewind,
     };

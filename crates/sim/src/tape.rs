@@ -30,21 +30,21 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::failures::lock;
-use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
+use device::tape::raw::{CommandError, MtOperation, RawStatus, RawTape, Statistics};
 use device::tape::sense::Sense;
 use device::tape::{Access, OpenError, Tape, TapeDrive, TapeStatus};
 use rustix::io::Errno;
 
 pub use drive::DriveSettings;
-pub use driver::{Direction, OnClose, OpenMode, Readiness};
+pub use driver::{OnClose, OpenDirection, OpenMode, Readiness};
 pub use faults::{
     AfterReadError, Answers, CompressionSwitch, Ends, Faults, Persistence, Positioning,
 };
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
 pub use medium_file::{MediumFileError, media_in, room_for_medium};
 pub use mishap::Mishap;
-pub use target::{Completion, SENSE_BYTES, Target};
-pub use watched::{Call, Watched};
+pub use target::{Completion, SENSE_BYTES, ScsiTarget};
+pub use watched::{Call, WatchedTape};
 
 use driver::Driver;
 
@@ -189,8 +189,8 @@ impl TapeDrive for VirtualDrive {
     fn open(&self, access: Access) -> Result<Tape, OpenError> {
         let device = self.name.clone();
         let direction = match access {
-            Access::Write => Direction::ReadWrite,
-            Access::Read | Access::Look => Direction::Read,
+            Access::Write => OpenDirection::ReadWrite,
+            Access::Read | Access::Look => OpenDirection::Read,
         };
         // As the real drive is opened: without waiting, and then looked at.
         let mode = OpenMode { direction, readiness: Readiness::NotNeeded, on_close: OnClose::Stay };
@@ -270,7 +270,7 @@ impl RawTape for VirtualTape {
         Ok(lock(&self.driver).write(block)?)
     }
 
-    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
+    fn operate(&mut self, operation: MtOperation, count: i32) -> io::Result<()> {
         self.operate_by_number(operation as i16, count)
     }
 

@@ -8,13 +8,13 @@
 use std::io;
 
 use device::tape::limits::{Found, LimitedBy};
-use device::tape::raw::{CommandError, Operation, RawStatus, RawTape};
+use device::tape::raw::{CommandError, MtOperation, RawStatus, RawTape};
 use device::tape::scsi::AnswerError;
 use device::tape::sense::Sense;
 use device::tape::survey::options;
 use device::tape::{
-    Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, Place,
-    QuestionError, Tape, TapeDrive, TapeRead, TapeWrite,
+    Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, QuestionError,
+    Tape, TapeDrive, TapePlace, TapeRead, TapeWrite,
 };
 use proptest::prelude::*;
 use sim::tape::{
@@ -47,8 +47,8 @@ fn write_files(tape: &mut Tape, files: &[u8]) {
     }
 }
 
-fn place(file: u32, block: u32) -> Place {
-    Place { file_number: Some(file), block_in_file: Some(block) }
+fn place(file: u32, block: u32) -> TapePlace {
+    TapePlace { file_number: Some(file), block_in_file: Some(block) }
 }
 
 /// A tape whose driver keeps what the drive said to itself, as it does from all but root.
@@ -61,7 +61,7 @@ impl RawTape for Silent {
     fn write(&mut self, block: &[u8]) -> io::Result<usize> {
         self.0.write(block)
     }
-    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
+    fn operate(&mut self, operation: MtOperation, count: i32) -> io::Result<()> {
         self.0.operate(operation, count)
     }
     fn status(&mut self) -> io::Result<RawStatus> {
@@ -208,7 +208,7 @@ fn the_end_of_the_data_is_known_without_a_word_of_the_drive() {
     impl Look {
         fn open(&self) -> Tape {
             let mode = sim::tape::OpenMode {
-                direction: sim::tape::Direction::Read,
+                direction: sim::tape::OpenDirection::Read,
                 readiness: sim::tape::Readiness::Needed,
                 on_close: sim::tape::OnClose::Stay,
             };
@@ -276,7 +276,7 @@ proptest! {
         write_files(&mut tape, &files);
         if fast {
             let set = 0x3000_0000 | options::FAST_END_OF_DATA as i32;
-            tape.raw().operate(Operation::SetDriverOptions, set).unwrap();
+            tape.raw().operate(MtOperation::SetDriverOptions, set).unwrap();
         }
         let mut places = Vec::new();
         let mut number = 0;

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use super::interval::{Interval, t_factor};
 use super::moderated::{Moderated, moderate};
-use super::two_way::{Group, TwoWay};
+use super::two_way::{RunGroup, TwoWay};
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -331,7 +331,7 @@ fn group_sums(table: &TwoWay, smaller: Smaller, scatter: &Moderated) -> Vec<(f64
     if smaller == Smaller::Cells {
         return Vec::new();
     }
-    let of = |group: &Group| {
+    let of = |group: &RunGroup| {
         let own = group.elements.iter().map(|&cell| scatter.variances[cell]);
         own.filter(|(_, degrees)| *degrees > 0.0).fold((0.0, 0.0), |sum, (variance, degrees)| {
             (sum.0 + variance, sum.1 + variance * variance / degrees)

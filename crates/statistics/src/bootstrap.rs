@@ -10,7 +10,7 @@ use crate::random::Random;
 pub fn percentile(
     values: &[f64],
     statistic: impl Fn(&[f64]) -> f64,
-    options: Options,
+    options: BootstrapOptions,
 ) -> Option<Interval> {
     let draws = resample(values, &statistic, options)?;
     let tail = (1.0 - options.confidence) / 2.0;
@@ -23,7 +23,7 @@ pub fn percentile(
 pub fn bca(
     values: &[f64],
     statistic: impl Fn(&[f64]) -> f64,
-    options: Options,
+    options: BootstrapOptions,
 ) -> Option<Interval> {
     let draws = resample(values, &statistic, options)?;
     let observed = statistic(values);
@@ -45,7 +45,7 @@ pub fn bca(
 
 /// How an interval is drawn.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct BootstrapOptions {
     /// Share of experiments whose interval holds the true value.
     pub confidence: f64,
     /// Resamples; thousands, for the ends lie in the tails.
@@ -54,9 +54,9 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { confidence: 0.95, resamples: 4000, seed: 1 }
+impl Default for BootstrapOptions {
+    fn default() -> BootstrapOptions {
+        BootstrapOptions { confidence: 0.95, resamples: 4000, seed: 1 }
     }
 }
 
@@ -64,7 +64,7 @@ impl Default for Options {
 fn resample(
     values: &[f64],
     statistic: &impl Fn(&[f64]) -> f64,
-    options: Options,
+    options: BootstrapOptions,
 ) -> Option<Vec<f64>> {
     if values.len() < 2 {
         return None;
@@ -103,15 +103,15 @@ mod tests {
         let values: Vec<f64> = (-10..=10).map(f64::from).collect();
         let mean = |sample: &[f64]| mean(sample).unwrap();
         for interval in [
-            percentile(&values, mean, Options::default()).unwrap(),
-            bca(&values, mean, Options::default()).unwrap(),
+            percentile(&values, mean, BootstrapOptions::default()).unwrap(),
+            bca(&values, mean, BootstrapOptions::default()).unwrap(),
         ] {
             // Normal approximation: 1.96 * 6.055 / sqrt(21) = 2.59 with the variance of the sample.
             assert!((interval.low + 2.59).abs() < 0.2, "{interval:?}");
             assert!((interval.high - 2.59).abs() < 0.2, "{interval:?}");
         }
-        assert_eq!(bca(&[1.0], mean, Options::default()), None);
-        let same = bca(&[3.0; 5], mean, Options::default()).unwrap();
+        assert_eq!(bca(&[1.0], mean, BootstrapOptions::default()), None);
+        let same = bca(&[3.0; 5], mean, BootstrapOptions::default()).unwrap();
         assert_eq!((same.low, same.high), (3.0, 3.0));
     }
 }

@@ -4,13 +4,13 @@
 //! repeats of few cells, or few repeats of many cells, so that this side has at most as many
 //! elements as the root of the number of runs; work with the cube of the repeats is never needed.
 //! Elements of the other side that have the same runs (all blocks that hold every cell once) have
-//! the same equation, and are one [`Group`].
+//! the same equation, and are one [`RunGroup`].
 
 use std::collections::BTreeMap;
 
 /// Elements of the larger side with the same runs.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct RunGroup {
     /// Elements of the smaller side, each with how many runs it has in each element of the group.
     pub members: Vec<(usize, f64)>,
     /// Runs of an element.
@@ -19,7 +19,7 @@ pub struct Group {
     pub elements: Vec<usize>,
 }
 
-impl Group {
+impl RunGroup {
     /// Mean of a number of the smaller side over the runs of an element.
     pub fn mean(&self, of: &[f64]) -> f64 {
         self.members.iter().map(|&(at, times)| times * of[at]).sum::<f64>() / self.size
@@ -32,7 +32,7 @@ pub struct TwoWay {
     /// A generalised inverse of the equations of the smaller side, once those of the larger one are
     /// put into them.
     inverse: Vec<Vec<f64>>,
-    groups: Vec<Group>,
+    groups: Vec<RunGroup>,
     group_of: Vec<usize>,
 }
 
@@ -48,7 +48,7 @@ impl TwoWay {
             }
             own[large].push(small);
         }
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<RunGroup> = Vec::new();
         let mut known: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
         let mut group_of = Vec::with_capacity(own.len());
         for (element, mut runs) in own.into_iter().enumerate() {
@@ -57,7 +57,7 @@ impl TwoWay {
             let index = *known.entry(runs).or_insert_with_key(|runs| {
                 let parts = runs.chunk_by(|a, b| a == b);
                 let members = parts.map(|part| (part[0], part.len() as f64)).collect();
-                groups.push(Group { members, size, elements: Vec::new() });
+                groups.push(RunGroup { members, size, elements: Vec::new() });
                 groups.len() - 1
             });
             groups[index].elements.push(element);
@@ -68,12 +68,12 @@ impl TwoWay {
     }
 
     /// The groups of the larger side.
-    pub fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[RunGroup] {
         &self.groups
     }
 
     /// The group of an element of the larger side.
-    pub fn group_of(&self, element: usize) -> &Group {
+    pub fn group_of(&self, element: usize) -> &RunGroup {
         &self.groups[self.group_of[element]]
     }
 
@@ -99,7 +99,7 @@ impl TwoWay {
     }
 
     /// For each member of a group, what its run takes of the degrees of freedom of the residuals.
-    pub fn leverages(&self, group: &Group) -> Vec<f64> {
+    pub fn leverages(&self, group: &RunGroup) -> Vec<f64> {
         let share = |row: &Vec<f64>| {
             group.members.iter().map(|&(at, times)| times * row[at]).sum::<f64>() / group.size
         };
@@ -118,7 +118,7 @@ impl TwoWay {
 }
 
 /// The equations of the smaller side.
-fn equations(groups: &[Group], count: usize) -> Vec<Vec<f64>> {
+fn equations(groups: &[RunGroup], count: usize) -> Vec<Vec<f64>> {
     let mut normal = vec![vec![0.0; count]; count];
     for group in groups.iter().filter(|group| group.size > 0.0) {
         let elements = group.elements.len() as f64;

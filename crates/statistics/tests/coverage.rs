@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "the table of the document")]
 
-use statistics::bootstrap::{Options, bca, percentile};
+use statistics::bootstrap::{BootstrapOptions, bca, percentile};
 use statistics::interval::{Interval, of_geometric_mean, of_mean, of_median};
 use statistics::random::Random;
 use statistics::stopping::Stopping;
@@ -78,7 +78,7 @@ fn intervals_without_a_distribution_cover_the_truth() {
             of_median(&draws(n, || log_normal(random, 0.5)), 0.95)
         });
     }
-    let options = Options { resamples: 1000, ..Options::default() };
+    let options = BootstrapOptions { resamples: 1000, ..BootstrapOptions::default() };
     let mean = |sample: &[f64]| mean(sample).unwrap();
     let truth = 100.0 * (0.3f64 * 0.3 / 2.0).exp();
     let sample = |random: &mut Random| draws(40, || log_normal(random, 0.3));

@@ -9,7 +9,7 @@ mod state;
 mod tests;
 mod windows;
 
-use crate::stack::{Kind, Layer, Stack};
+use crate::stack::{Layer, LayerKind, Stack};
 use base::finding::{Certainty, Finding, Rule, Severity, Unit};
 
 /// All that stands out, the worst first. `request_bytes` is how much the program reads at once,
@@ -51,9 +51,9 @@ fn devices_below<'a>(stack: &'a Stack, layer: &'a Layer) -> Vec<&'a Layer> {
     let below = layer.below.iter().filter_map(|name| stack.layer(name));
     below
         .flat_map(|lower| match lower.kind {
-            Kind::Partition if lower.settings.is_empty() => devices_below(stack, lower),
+            LayerKind::Partition if lower.settings.is_empty() => devices_below(stack, lower),
             // What goes into a file is no request any more.
-            Kind::FileSystem | Kind::ZfsPool => Vec::new(),
+            LayerKind::FileSystem | LayerKind::ZfsPool => Vec::new(),
             _ => vec![lower],
         })
         .collect()
@@ -121,7 +121,7 @@ fn alignment(stack: &Stack, layer: &Layer) -> Option<Finding> {
 
 fn nvme_scheduler(layer: &Layer) -> Option<Finding> {
     let scheduler = layer.settings.get("scheduler").filter(|setting| setting.acts)?;
-    let is_nvme = matches!(layer.kind, Kind::Nvme | Kind::NvmePath);
+    let is_nvme = matches!(layer.kind, LayerKind::Nvme | LayerKind::NvmePath);
     if !is_nvme || scheduler.value == "none" {
         return None;
     }
@@ -154,7 +154,7 @@ fn fewer_requests(layer: &Layer) -> Option<Finding> {
 fn cached_twice(stack: &Stack, layer: &Layer) -> Option<Finding> {
     let is_on_device =
         || layer.below.iter().any(|name| stack.layer(name).is_some_and(|it| !it.below.is_empty()));
-    if layer.kind != Kind::Loop || layer.fact("direct_io") != Some("0") || !is_on_device() {
+    if layer.kind != LayerKind::Loop || layer.fact("direct_io") != Some("0") || !is_on_device() {
         return None;
     }
     let what = format!("{} reads and writes its file through the page cache", layer.name);

@@ -2,7 +2,7 @@
 //! while, [`changes`] remembers what was set to stay.
 //!
 //! A setting is a file that holds a value as text. Which ones can be set at all is a list,
-//! [`Kind`]: who sets is root as a rule, and the path may come from a file.
+//! [`SettingKind`]: who sets is root as a rule, and the path may come from a file.
 
 pub mod changes;
 pub mod device;
@@ -61,10 +61,10 @@ pub enum SettingError {
 /// What can be set. What is not on this list is never written.
 ///
 /// In the order in which they are set and put back: writing one resets others behind it, see
-/// [`Kind::resets`].
+/// [`SettingKind::resets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SettingKind {
     /// Who decides in which order a disk gets its requests.
     Scheduler,
     /// Whether the kernel takes it that the device has a cache to be flushed: `write back`, or
@@ -85,30 +85,30 @@ pub enum Kind {
     ReadAhead,
 }
 
-impl Kind {
+impl SettingKind {
     /// All of them, in their order.
-    pub const ALL: [Kind; 8] = [
-        Kind::Scheduler,
-        Kind::WriteCache,
-        Kind::Rotational,
-        Kind::MaxSectors,
-        Kind::NoMerges,
-        Kind::WriteBackLatency,
-        Kind::Requests,
-        Kind::ReadAhead,
+    pub const ALL: [SettingKind; 8] = [
+        SettingKind::Scheduler,
+        SettingKind::WriteCache,
+        SettingKind::Rotational,
+        SettingKind::MaxSectors,
+        SettingKind::NoMerges,
+        SettingKind::WriteBackLatency,
+        SettingKind::Requests,
+        SettingKind::ReadAhead,
     ];
 
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Scheduler => "scheduler",
-            Kind::WriteCache => "write cache",
-            Kind::Rotational => "rotational",
-            Kind::MaxSectors => "max_sectors_kb",
-            Kind::NoMerges => "nomerges",
-            Kind::WriteBackLatency => "wbt_lat_usec",
-            Kind::Requests => "nr_requests",
-            Kind::ReadAhead => "read-ahead",
+            SettingKind::Scheduler => "scheduler",
+            SettingKind::WriteCache => "write cache",
+            SettingKind::Rotational => "rotational",
+            SettingKind::MaxSectors => "max_sectors_kb",
+            SettingKind::NoMerges => "nomerges",
+            SettingKind::WriteBackLatency => "wbt_lat_usec",
+            SettingKind::Requests => "nr_requests",
+            SettingKind::ReadAhead => "read-ahead",
         }
     }
 
@@ -116,14 +116,14 @@ impl Kind {
     /// `/sys/class/bdi`.
     fn path_end(self) -> &'static str {
         match self {
-            Kind::Scheduler => "queue/scheduler",
-            Kind::WriteCache => "queue/write_cache",
-            Kind::Rotational => "queue/rotational",
-            Kind::MaxSectors => "queue/max_sectors_kb",
-            Kind::NoMerges => "queue/nomerges",
-            Kind::WriteBackLatency => "queue/wbt_lat_usec",
-            Kind::Requests => "queue/nr_requests",
-            Kind::ReadAhead => "read_ahead_kb",
+            SettingKind::Scheduler => "queue/scheduler",
+            SettingKind::WriteCache => "queue/write_cache",
+            SettingKind::Rotational => "queue/rotational",
+            SettingKind::MaxSectors => "queue/max_sectors_kb",
+            SettingKind::NoMerges => "queue/nomerges",
+            SettingKind::WriteBackLatency => "queue/wbt_lat_usec",
+            SettingKind::Requests => "queue/nr_requests",
+            SettingKind::ReadAhead => "read_ahead_kb",
         }
     }
 
@@ -134,19 +134,24 @@ impl Kind {
     }
 
     /// The kind with a file of that name.
-    pub fn of_file(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.file_name() == name)
+    pub fn of_file(name: &str) -> Option<SettingKind> {
+        SettingKind::ALL.into_iter().find(|kind| kind.file_name() == name)
     }
 
     /// What the kernel sets anew by itself when this one is written: with another scheduler the
     /// number of requests (`block/elevator.c`) and when write-back is held back (`bfq` switches
     /// that off, `block/bfq-iosched.c`); and with limits of the queue the read-ahead, which is
     /// raised where it was lowered (`block/blk-settings.c`, tried on Linux 6.18).
-    pub fn resets(self) -> &'static [Kind] {
+    pub fn resets(self) -> &'static [SettingKind] {
         match self {
-            Kind::Scheduler => &[Kind::WriteBackLatency, Kind::Requests],
-            Kind::WriteCache | Kind::Rotational | Kind::MaxSectors => &[Kind::ReadAhead],
-            Kind::NoMerges | Kind::WriteBackLatency | Kind::Requests | Kind::ReadAhead => &[],
+            SettingKind::Scheduler => &[SettingKind::WriteBackLatency, SettingKind::Requests],
+            SettingKind::WriteCache | SettingKind::Rotational | SettingKind::MaxSectors => {
+                &[SettingKind::ReadAhead]
+            }
+            SettingKind::NoMerges
+            | SettingKind::WriteBackLatency
+            | SettingKind::Requests
+            | SettingKind::ReadAhead => &[],
         }
     }
 
@@ -156,13 +161,13 @@ impl Kind {
     /// A value with what it counts.
     pub fn with_unit(self, value: &str) -> String {
         match self {
-            Kind::MaxSectors | Kind::ReadAhead => format!("{value} KiB"),
-            Kind::WriteBackLatency => format!("{value} us"),
-            Kind::Scheduler
-            | Kind::WriteCache
-            | Kind::Rotational
-            | Kind::NoMerges
-            | Kind::Requests => value.to_owned(),
+            SettingKind::MaxSectors | SettingKind::ReadAhead => format!("{value} KiB"),
+            SettingKind::WriteBackLatency => format!("{value} us"),
+            SettingKind::Scheduler
+            | SettingKind::WriteCache
+            | SettingKind::Rotational
+            | SettingKind::NoMerges
+            | SettingKind::Requests => value.to_owned(),
         }
     }
 }
@@ -171,7 +176,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setting {
     /// What it sets.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Its file in sysfs.
     pub path: PathBuf,
 }
@@ -179,11 +184,11 @@ pub struct Setting {
 impl Setting {
     /// The read-ahead that this file holds.
     pub fn read_ahead(path: &Path) -> Setting {
-        Setting { kind: Kind::ReadAhead, path: path.to_owned() }
+        Setting { kind: SettingKind::ReadAhead, path: path.to_owned() }
     }
 
     /// A setting of the queue in that folder.
-    pub fn of_queue(kind: Kind, queue: &Path) -> Setting {
+    pub fn of_queue(kind: SettingKind, queue: &Path) -> Setting {
         let name = Path::new(kind.path_end()).file_name().unwrap_or_default();
         Setting { kind, path: queue.join(name) }
     }
@@ -307,14 +312,14 @@ mod tests {
 
     #[test]
     fn what_is_reset_comes_behind_what_resets_it() {
-        let mut kinds = Kind::ALL;
+        let mut kinds = SettingKind::ALL;
         kinds.sort_unstable();
-        assert_eq!(kinds, Kind::ALL);
-        for kind in Kind::ALL {
+        assert_eq!(kinds, SettingKind::ALL);
+        for kind in SettingKind::ALL {
             assert!(kind.resets().iter().all(|other| *other > kind), "{kind:?}");
-            assert_eq!(Kind::of_file(kind.file_name()), Some(kind));
+            assert_eq!(SettingKind::of_file(kind.file_name()), Some(kind));
         }
-        let setting = Setting::of_queue(Kind::MaxSectors, Path::new("/sys/block/sda/queue"));
+        let setting = Setting::of_queue(SettingKind::MaxSectors, Path::new("/sys/block/sda/queue"));
         assert_eq!(setting.path, Path::new("/sys/block/sda/queue/max_sectors_kb"));
     }
 

@@ -48,7 +48,7 @@ const DEPTH_MAX: usize = 48;
 /// What a layer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum LayerKind {
     /// A file system that is mounted; the fact `type` says which.
     FileSystem,
     /// A pool of ZFS.
@@ -97,23 +97,23 @@ pub enum Kind {
     Disk,
 }
 
-impl Kind {
+impl LayerKind {
     /// Whether it is a device that the kernel reaches by a transport of its own, below which there
     /// is nothing.
     pub fn is_hardware(self) -> bool {
         matches!(
             self,
-            Kind::Iscsi
-                | Kind::FibreChannel
-                | Kind::Sas
-                | Kind::Ata
-                | Kind::Usb
-                | Kind::Scsi
-                | Kind::Nvme
-                | Kind::Virtio
-                | Kind::Rbd
-                | Kind::Nbd
-                | Kind::Disk
+            LayerKind::Iscsi
+                | LayerKind::FibreChannel
+                | LayerKind::Sas
+                | LayerKind::Ata
+                | LayerKind::Usb
+                | LayerKind::Scsi
+                | LayerKind::Nvme
+                | LayerKind::Virtio
+                | LayerKind::Rbd
+                | LayerKind::Nbd
+                | LayerKind::Disk
         )
     }
 }
@@ -125,7 +125,7 @@ pub type Facts = BTreeMap<&'static str, String>;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Layer {
     /// What it is.
-    pub kind: Kind,
+    pub kind: LayerKind,
     /// The kernel's name of a device; of a file system where it is mounted. No two layers of a
     /// stack share one.
     pub name: String,
@@ -148,7 +148,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    fn new(kind: Kind, name: String) -> Layer {
+    fn new(kind: LayerKind, name: String) -> Layer {
         Layer {
             kind,
             name,
@@ -188,7 +188,7 @@ impl Layer {
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct StackTarget {
     /// The device number that a file lies on, or that a block device has.
     pub number: String,
     /// The path without symbolic links.
@@ -197,23 +197,23 @@ pub struct Place {
     pub is_device: bool,
 }
 
-impl Place {
+impl StackTarget {
     /// The place of a path on this machine.
     ///
     /// # Errors
     /// When it cannot be looked at.
-    pub fn of(path: &Path) -> Result<Place, StorageError> {
+    pub fn of(path: &Path) -> Result<StackTarget, StorageError> {
         let failed = |source| StorageError { path: path.to_owned(), source };
         let status = rustix::fs::stat(path).map_err(|error| failed(error.into()))?;
         let is_device = FileType::from_raw_mode(status.st_mode) == FileType::BlockDevice;
         let number = if is_device { status.st_rdev } else { status.st_dev };
         let number = format!("{}:{}", major(number), minor(number));
         let path = std::fs::canonicalize(path).map_err(failed)?;
-        Ok(Place { number, path, is_device })
+        Ok(StackTarget { number, path, is_device })
     }
 
     /// The place of a block device by its name, `sda`, whether it has a node or not.
-    pub fn of_name(machine: &Machine, name: &Path) -> Option<Place> {
+    pub fn of_name(machine: &Machine, name: &Path) -> Option<StackTarget> {
         // The kernel writes `!` where a name has a slash.
         let name = name.strip_prefix("/dev").unwrap_or(name).to_str()?.replace('/', "!");
         // Dots lead out of the list of names.
@@ -222,7 +222,7 @@ impl Place {
         }
         let number = machine.word(&machine.at("sys/class/block").join(&name).join("dev"))?;
         let path = Path::new("/dev").join(name.replace('!', "/"));
-        Some(Place { number, path, is_device: true })
+        Some(StackTarget { number, path, is_device: true })
     }
 }
 
@@ -239,7 +239,7 @@ pub struct Stack {
 
 impl Stack {
     /// The storage of a place on this machine, or on one that was recorded.
-    pub fn of(machine: &Machine, place: &Place) -> Stack {
+    pub fn of(machine: &Machine, place: &StackTarget) -> Stack {
         let (mut layers, acting, is_cut) = drawn(machine, place);
         settings::look(machine, &mut layers, &acting);
         owners::look(machine, &mut layers);
@@ -248,9 +248,10 @@ impl Stack {
     }
 
     /// Names of the block devices of a stack, without a look at their settings and their health.
-    pub fn devices(machine: &Machine, place: &Place) -> Vec<String> {
+    pub fn devices(machine: &Machine, place: &StackTarget) -> Vec<String> {
         let (layers, ..) = drawn(machine, place);
-        let is_device = |layer: &Layer| !matches!(layer.kind, Kind::FileSystem | Kind::ZfsPool);
+        let is_device =
+            |layer: &Layer| !matches!(layer.kind, LayerKind::FileSystem | LayerKind::ZfsPool);
         layers.into_iter().filter(is_device).map(|layer| layer.name).collect()
     }
 
@@ -269,7 +270,7 @@ impl Stack {
 }
 
 /// The layers and what lies on what, the settings whose read-ahead acts, and whether there is more.
-fn drawn(machine: &Machine, place: &Place) -> (Vec<Layer>, BTreeSet<PathBuf>, bool) {
+fn drawn(machine: &Machine, place: &StackTarget) -> (Vec<Layer>, BTreeSet<PathBuf>, bool) {
     let text = machine.bytes(&machine.at("proc/self/mountinfo")).unwrap_or_default();
     let mut walk = Walk {
         machine,
@@ -322,7 +323,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn begin(&mut self, place: &Place) {
+    fn begin(&mut self, place: &StackTarget) {
         let sys = self.machine.at("sys");
         let device = std::fs::canonicalize(sys.join("dev/block").join(&place.number)).ok();
         if place.is_device {

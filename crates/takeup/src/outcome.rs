@@ -10,7 +10,7 @@ use flow::monitor::{Harm, Level, Notice};
 use flow::run::RunReport;
 use model::tape::generation;
 use report::summary::RunSummary;
-use report::verdict::{State, Verdict};
+use report::verdict::{RunState, Verdict};
 use runs::selection::NotFound;
 use serde_json::Value;
 
@@ -37,13 +37,13 @@ pub enum Outcome {
     Later,
 }
 
-impl From<State> for Outcome {
-    fn from(state: State) -> Outcome {
+impl From<RunState> for Outcome {
+    fn from(state: RunState) -> Outcome {
         match state {
-            State::Done | State::Empty => Outcome::Done,
-            State::Doubtful | State::Different | State::Incomplete => Outcome::Warned,
-            State::Later => Outcome::Later,
-            State::Damaged => Outcome::Bad,
+            RunState::Done | RunState::Empty => Outcome::Done,
+            RunState::Doubtful | RunState::Different | RunState::Incomplete => Outcome::Warned,
+            RunState::Later => Outcome::Later,
+            RunState::Damaged => Outcome::Bad,
         }
     }
 }
@@ -142,7 +142,7 @@ pub fn print_with(
 
 /// A verdict that is told although no summary is: also with `--quiet`.
 pub fn tell(verdict: &Verdict) {
-    if !verdict.text.is_empty() && verdict.state != State::Done {
+    if !verdict.text.is_empty() && verdict.state != RunState::Done {
         to_standard_error(&format!("takeup: {}\n", verdict.text));
     }
 }

@@ -4,7 +4,7 @@
 //! becomes zeros in the stream, and numbers become places, so they are held against what is there:
 //! a label against the stream before it, an index against its own length, which was read.
 
-use archive::index::{ExtentRecord, Section, Trailer};
+use archive::index::{ExtentRecord, IndexSection, Trailer};
 use archive::label::{LABEL_BYTES_MAX, Label};
 use archive::stream::StoredOffset;
 
@@ -96,8 +96,8 @@ fn stored_end_max(trailer: &Trailer, index_bytes: u64) -> Option<StoredOffset> {
     if trailer.block_bytes as usize > BLOCK_BYTES_MAX {
         return None;
     }
-    let plain_bytes = records(Section::Blocks, 8)?.checked_mul(trailer.block_bytes.into())?;
-    let packed_bytes = records(Section::Chunks, 2)?.checked_mul(CHUNK_STORED_BYTES_MAX)?;
+    let plain_bytes = records(IndexSection::Blocks, 8)?.checked_mul(trailer.block_bytes.into())?;
+    let packed_bytes = records(IndexSection::Chunks, 2)?.checked_mul(CHUNK_STORED_BYTES_MAX)?;
     Some(StoredOffset::new(plain_bytes.max(packed_bytes)))
 }
 
@@ -127,7 +127,7 @@ mod tests {
     fn trailer(blocks: u64) -> Trailer {
         let mut sections = [SectionPlace::default(); 5];
         let summary = SectionSummary { length_bytes: blocks * 8 + 100, records: blocks };
-        sections[Section::Blocks as usize] = SectionPlace { offset_bytes: 512, summary };
+        sections[IndexSection::Blocks as usize] = SectionPlace { offset_bytes: 512, summary };
         let bytes = blocks * 4096;
         Trailer {
             set_id: [0; 32],

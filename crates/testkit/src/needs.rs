@@ -20,7 +20,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use decision::{Answer, Rules};
 pub use need::{Need, ProcessorQuota, postgresql_folder};
-pub use record::Extent;
+pub use record::TestExtent;
 
 /// Ends the test, of which this is the first line, unless the machine has all of these [`Need`]s.
 ///
@@ -74,7 +74,7 @@ macro_rules! does_not_apply {
 #[must_use]
 pub fn all(needs: &[Need], module: &str) -> bool {
     let missing: Vec<_> = needs.iter().filter_map(|need| missing(*need)).collect();
-    has(&missing, Extent::LeftOut, module)
+    has(&missing, TestExtent::LeftOut, module)
 }
 
 /// What [`fully!`] asks; `module` is where.
@@ -83,7 +83,7 @@ pub fn all(needs: &[Need], module: &str) -> bool {
 /// Where `CI` is set and the need is not waived.
 #[must_use]
 pub fn in_full(need: Need, module: &str) -> bool {
-    has(missing(need).as_slice(), Extent::InPart, module)
+    has(missing(need).as_slice(), TestExtent::InPart, module)
 }
 
 /// What [`long_run!`] asks; `module` is where.
@@ -91,17 +91,17 @@ pub fn in_full(need: Need, module: &str) -> bool {
 pub fn is_long_run(module: &str) -> bool {
     let is_long = std::env::var_os("TAKEUP_LONG").is_some();
     if !is_long {
-        record::tell(Extent::LeftOut, module, "a long run", "TAKEUP_LONG=1 asks for it");
+        record::tell(TestExtent::LeftOut, module, "a long run", "TAKEUP_LONG=1 asks for it");
     }
     is_long
 }
 
 /// What [`does_not_apply!`] tells; `module` is where.
 pub fn tell_that_it_does_not_apply(module: &str, why: &str) {
-    record::tell(Extent::LeftOut, module, "another place", why);
+    record::tell(TestExtent::LeftOut, module, "another place", why);
 }
 
-fn has(missing: &[(Need, String)], extent: Extent, module: &str) -> bool {
+fn has(missing: &[(Need, String)], extent: TestExtent, module: &str) -> bool {
     match Rules::of_this_run().answer(missing) {
         Answer::Run => true,
         Answer::LeaveOut(need, why) => {

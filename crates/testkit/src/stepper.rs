@@ -8,5 +8,5 @@
 mod call;
 mod traced;
 
-pub use call::{Call, Verdict};
-pub use traced::{Ended, Step, Stepped};
+pub use call::{Call, CallVerdict};
+pub use traced::{ProgramEnd, Step, Stepped};

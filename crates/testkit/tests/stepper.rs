@@ -4,9 +4,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::stepper::{Call, Ended, Step, Stepped, Verdict};
+use testkit::stepper::{Call, CallVerdict, ProgramEnd, Step, Stepped};
 
-fn run(command: &Command, step: &mut dyn Step) -> Ended {
+fn run(command: &Command, step: &mut dyn Step) -> ProgramEnd {
     Stepped::new(command, "/dev/null", Duration::from_secs(30)).run(step).unwrap()
 }
 
@@ -21,7 +21,7 @@ fn a_program_runs_as_it_would_without() {
     let mut calls = 0;
     let ended = run(&cat("/etc/hostname"), &mut |_: &Call| {
         calls += 1;
-        Verdict::Pass
+        CallVerdict::Pass
     });
     assert_eq!(ended.code, Some(0), "{}", ended.errors);
     assert_eq!(ended.output, std::fs::read("/etc/hostname").unwrap());
@@ -33,8 +33,8 @@ fn a_call_that_fails_is_not_made() {
     let ended = run(&cat("/etc/hostname"), &mut |call: &Call| {
         let path = call.path().is_some_and(|path| path.ends_with("etc/hostname"));
         match call.name() {
-            Some("openat") if path => Verdict::Fail(nix::libc::EIO),
-            _ => Verdict::Pass,
+            Some("openat") if path => CallVerdict::Fail(nix::libc::EIO),
+            _ => CallVerdict::Pass,
         }
     });
     assert_eq!(ended.code, Some(1));
@@ -50,7 +50,7 @@ fn a_read_gives_less_and_the_next_one_the_rest() {
     let ended = run(&cat(file.path().to_str().unwrap()), &mut |call: &Call| {
         let ours = call.name() == Some("read") && call.file().is_some_and(|it| it == file.path());
         reads += u32::from(ours);
-        if ours { Verdict::Shorten(1000) } else { Verdict::Pass }
+        if ours { CallVerdict::Shorten(1000) } else { CallVerdict::Pass }
     });
     assert_eq!((ended.code, reads), (Some(0), 41));
     assert_eq!(ended.output, content);
@@ -65,10 +65,10 @@ fn an_error_may_come_behind_the_call() {
     let mut results = Vec::new();
     struct Late<'a>(&'a mut Vec<i64>);
     impl Step for Late<'_> {
-        fn before(&mut self, call: &Call) -> Verdict {
+        fn before(&mut self, call: &Call) -> CallVerdict {
             match call.name() {
-                Some("mkdir" | "mkdirat") => Verdict::FailAfter(nix::libc::ENOSPC),
-                _ => Verdict::Pass,
+                Some("mkdir" | "mkdirat") => CallVerdict::FailAfter(nix::libc::ENOSPC),
+                _ => CallVerdict::Pass,
             }
         }
         fn after(&mut self, call: &Call, result: i64) {
@@ -86,7 +86,7 @@ fn an_error_may_come_behind_the_call() {
 fn threads_and_children_are_followed_and_hangs_end() {
     let ended = Stepped::new(&cat("-"), "/dev/zero", Duration::from_millis(300))
         .output(std::process::Stdio::null())
-        .run(&mut |_: &Call| Verdict::Pass)
+        .run(&mut |_: &Call| CallVerdict::Pass)
         .unwrap();
     assert!(ended.hung);
     assert_eq!(ended.code, None);
@@ -98,7 +98,7 @@ fn threads_and_children_are_followed_and_hangs_end() {
     let mut seen = std::collections::BTreeSet::new();
     let ended = run(&command, &mut |call: &Call| {
         seen.insert(call.thread);
-        Verdict::Pass
+        CallVerdict::Pass
     });
     assert_eq!((ended.code, seen.len()), (Some(0), 2), "{}", ended.errors);
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Member, MemberKind, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 use tree::{Accounts, Created, Destination, DestinationOptions, Worker};
 
@@ -77,7 +77,7 @@ fn measure(
         let slash = member.path.iter().position(|&byte| byte == b'/').ok_or("no folder")?;
         let folder = Member {
             path: member.path[..slash].to_vec(),
-            kind: Kind::Directory,
+            kind: MemberKind::Directory,
             mode: 0o755,
             size_bytes: 0,
             ..member.clone()
@@ -139,7 +139,7 @@ fn work(files: usize, folders: usize) -> Work {
         let normal = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
         Member {
             path: format!("folder{:03}/file{number:06}.dat", number / per_folder).into_bytes(),
-            kind: Kind::File,
+            kind: MemberKind::File,
             mode: 0o644,
             uid: 0,
             gid: 0,

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Member, MemberKind, Timestamp};
 use base::interruptible::openat;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor, readlinkat};
 use rustix::io::Errno;
@@ -136,7 +136,7 @@ pub enum CaptureError {
 }
 
 /// Where an object is.
-pub(crate) struct Place<'a> {
+pub(crate) struct ObjectPlace<'a> {
     pub(crate) directory: BorrowedFd<'a>,
     /// Only to remember something about the directory by.
     pub(crate) directory_inode: u64,
@@ -174,7 +174,7 @@ impl Capturer {
         reuse: Option<Member>,
     ) -> Result<Capture, CaptureError> {
         let directory = entry.directory();
-        let place = Place {
+        let place = ObjectPlace {
             directory: directory.as_fd(),
             directory_inode: directory.names().identity.inode,
             name: entry.name(),
@@ -188,7 +188,7 @@ impl Capturer {
     /// Describes the object at a place. `member` has its path and nothing else.
     pub(crate) fn capture_at(
         &mut self,
-        place: &Place<'_>,
+        place: &ObjectPlace<'_>,
         mut member: Member,
     ) -> Result<Capture, CaptureError> {
         let listed = place.listed;
@@ -203,26 +203,26 @@ impl Capturer {
         let kind = EntryKind::from_file_type(FileType::from_raw_mode(stat.st_mode));
         member.kind = match kind {
             EntryKind::Socket => return Ok(Capture::Skipped(Skip::Socket)),
-            EntryKind::SymbolicLink => Kind::SymbolicLink {
+            EntryKind::SymbolicLink => MemberKind::SymbolicLink {
                 target: readlinkat(&descriptor, c"", Vec::new())
                     .map_err(|error| CaptureError::ReadLink(error.into()))?
                     .into_bytes(),
             },
-            EntryKind::Directory => Kind::Directory,
-            EntryKind::Fifo => Kind::Fifo,
+            EntryKind::Directory => MemberKind::Directory,
+            EntryKind::Fifo => MemberKind::Fifo,
             EntryKind::CharacterDevice => {
                 let number = stat.st_rdev;
-                Kind::CharacterDevice { major: major(number), minor: minor(number) }
+                MemberKind::CharacterDevice { major: major(number), minor: minor(number) }
             }
             EntryKind::BlockDevice => {
                 let number = stat.st_rdev;
-                Kind::BlockDevice { major: major(number), minor: minor(number) }
+                MemberKind::BlockDevice { major: major(number), minor: minor(number) }
             }
-            EntryKind::File | EntryKind::Unknown => Kind::File,
+            EntryKind::File | EntryKind::Unknown => MemberKind::File,
         };
         let version = Version::of(&stat);
         self.describe(&stat, &version, &mut member);
-        let has_other_names = stat.st_nlink > 1 && member.kind != Kind::Directory;
+        let has_other_names = stat.st_nlink > 1 && member.kind != MemberKind::Directory;
         let generation =
             has_other_names.then(|| Generation::of(&descriptor, &version, self.options.begun));
         let handle = if is_open {
@@ -232,7 +232,7 @@ impl Capturer {
         };
         let attributes_problem = self.read_attributes(handle, identity.device, &mut member);
         Ok(Capture::Object(Captured {
-            file: (member.kind == Kind::File).then_some(descriptor),
+            file: (member.kind == MemberKind::File).then_some(descriptor),
             member,
             identity,
             links: stat.st_nlink as _,
@@ -246,7 +246,7 @@ impl Capturer {
 
     /// Opens the object in the way that suits its kind; the flag says that it is open for reading
     /// rather than with O_PATH.
-    fn open(&mut self, place: &Place<'_>) -> Result<(OwnedFd, Stat, bool), CaptureError> {
+    fn open(&mut self, place: &ObjectPlace<'_>) -> Result<(OwnedFd, Stat, bool), CaptureError> {
         let mut looks_like_file = place.listed == EntryKind::File;
         for _ in 0..TURNS_MAX {
             if looks_like_file {
@@ -272,7 +272,7 @@ impl Capturer {
 
     /// Opens for reading, without touching the access time where that is allowed: to the owner and
     /// to the superuser, see open(2).
-    fn open_file(&mut self, place: &Place<'_>) -> Result<OwnedFd, Errno> {
+    fn open_file(&mut self, place: &ObjectPlace<'_>) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         // Files in one directory tend to have one owner, so a refusal is remembered that long.
         let inode = place.directory_inode;
@@ -293,7 +293,7 @@ impl Capturer {
         self.accounts.append_user_name(stat.st_uid, &mut member.user);
         self.accounts.append_group_name(stat.st_gid, &mut member.group);
         member.modified = timestamp(stat.st_mtime, stat.st_mtime_nsec as _);
-        member.size_bytes = if member.kind == Kind::File { version.size_bytes } else { 0 };
+        member.size_bytes = if member.kind == MemberKind::File { version.size_bytes } else { 0 };
     }
 
     fn read_attributes(
@@ -334,7 +334,7 @@ fn cannot_open(error: Errno) -> CaptureError {
 pub(crate) fn emptied(reuse: Option<Member>) -> Member {
     let mut member = reuse.unwrap_or_else(|| Member {
         path: Vec::with_capacity(128),
-        kind: Kind::File,
+        kind: MemberKind::File,
         mode: 0,
         uid: 0,
         gid: 0,

@@ -10,12 +10,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Member, MemberKind, Timestamp};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 
 use crate::accounts::Accounts;
-use crate::capture::{Attributes, Capture, CaptureError, CaptureOptions, Capturer, Place, emptied};
+use crate::capture::{
+    Attributes, Capture, CaptureError, CaptureOptions, Capturer, ObjectPlace, emptied,
+};
 use crate::identity::{Identity, Version};
 use crate::lease::LeaseWait;
 use crate::listing::EntryKind;
@@ -183,12 +185,12 @@ impl LiveTree {
         let Some((directory, name)) = self.find(&member.path)? else {
             return Ok(Comparison::of(Difference::Missing));
         };
-        let place = Place {
+        let place = ObjectPlace {
             directory: directory.as_fd(),
             directory_inode: 0,
             name: &name,
             listed: match member.kind {
-                Kind::File => EntryKind::File,
+                MemberKind::File => EntryKind::File,
                 _ => EntryKind::Unknown,
             },
         };
@@ -203,19 +205,19 @@ impl LiveTree {
         let mut differences = Vec::new();
         let mut file = None;
         let live = captured.member;
-        if let Kind::HardLink { target } = &member.kind {
+        if let MemberKind::HardLink { target } = &member.kind {
             if !self.is_same(target, captured.identity)? {
                 differences.push(Difference::NotLinked);
             }
         } else if compare_kinds(member, &live, &mut differences) {
             compare_metadata(member, &live, self.options, &mut differences);
-            file = captured.file.filter(|_| member.kind == Kind::File);
+            file = captured.file.filter(|_| member.kind == MemberKind::File);
         }
         Ok(Comparison { differences, file, version: Some(captured.version) })
     }
 
     /// Looks at the object, once nobody holds a lease on it.
-    fn capture(&mut self, place: &Place<'_>) -> Result<Capture, CaptureError> {
+    fn capture(&mut self, place: &ObjectPlace<'_>) -> Result<Capture, CaptureError> {
         let mut wait = None;
         loop {
             match self.capturer.capture_at(place, emptied(None)) {
@@ -260,24 +262,30 @@ impl Comparison {
 /// compare.
 fn compare_kinds(archived: &Member, live: &Member, differences: &mut Vec<Difference>) -> bool {
     match (&archived.kind, &live.kind) {
-        (Kind::SymbolicLink { target }, Kind::SymbolicLink { target: now }) => {
+        (MemberKind::SymbolicLink { target }, MemberKind::SymbolicLink { target: now }) => {
             if target != now {
                 differences.push(Difference::LinkTarget { live: now.clone() });
             }
         }
-        (Kind::CharacterDevice { major, minor }, Kind::CharacterDevice { major: a, minor: b })
-        | (Kind::BlockDevice { major, minor }, Kind::BlockDevice { major: a, minor: b }) => {
+        (
+            MemberKind::CharacterDevice { major, minor },
+            MemberKind::CharacterDevice { major: a, minor: b },
+        )
+        | (
+            MemberKind::BlockDevice { major, minor },
+            MemberKind::BlockDevice { major: a, minor: b },
+        ) => {
             if (major, minor) != (a, b) {
                 differences.push(Difference::Device { live_major: *a, live_minor: *b });
             }
         }
-        (Kind::File, Kind::File) => {
+        (MemberKind::File, MemberKind::File) => {
             let (archived_bytes, live_bytes) = (archived.size_bytes, live.size_bytes);
             if archived_bytes != live_bytes {
                 differences.push(Difference::Size { archived_bytes, live_bytes });
             }
         }
-        (Kind::Directory, Kind::Directory) | (Kind::Fifo, Kind::Fifo) => {}
+        (MemberKind::Directory, MemberKind::Directory) | (MemberKind::Fifo, MemberKind::Fifo) => {}
         (_, now) => {
             differences.push(Difference::Kind { live: kind_of(now) });
             return false;
@@ -293,7 +301,7 @@ fn compare_metadata(
     differences: &mut Vec<Difference>,
 ) {
     // Permissions of symbolic links mean nothing on Linux, and other systems archive other ones.
-    if archived.mode != live.mode && !matches!(archived.kind, Kind::SymbolicLink { .. }) {
+    if archived.mode != live.mode && !matches!(archived.kind, MemberKind::SymbolicLink { .. }) {
         differences.push(Difference::Mode { archived: archived.mode, live: live.mode });
     }
     if options.owners == CompareOwners::Compare {
@@ -343,13 +351,13 @@ fn compare_attributes(archived: &[Named], live: &[Named], differences: &mut Vec<
     }
 }
 
-fn kind_of(kind: &Kind) -> EntryKind {
+fn kind_of(kind: &MemberKind) -> EntryKind {
     match kind {
-        Kind::File | Kind::HardLink { .. } => EntryKind::File,
-        Kind::Directory => EntryKind::Directory,
-        Kind::SymbolicLink { .. } => EntryKind::SymbolicLink,
-        Kind::Fifo => EntryKind::Fifo,
-        Kind::CharacterDevice { .. } => EntryKind::CharacterDevice,
-        Kind::BlockDevice { .. } => EntryKind::BlockDevice,
+        MemberKind::File | MemberKind::HardLink { .. } => EntryKind::File,
+        MemberKind::Directory => EntryKind::Directory,
+        MemberKind::SymbolicLink { .. } => EntryKind::SymbolicLink,
+        MemberKind::Fifo => EntryKind::Fifo,
+        MemberKind::CharacterDevice { .. } => EntryKind::CharacterDevice,
+        MemberKind::BlockDevice { .. } => EntryKind::BlockDevice,
     }
 }

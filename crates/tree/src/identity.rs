@@ -103,7 +103,7 @@ fn mixed(numbers: [u64; 6]) -> u64 {
 
 /// What a second look at a file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// Nothing happened to it.
     None,
     /// Only its metadata changed (owner, mode, link count, attributes); the content did not,
@@ -122,16 +122,16 @@ pub enum Change {
 ///
 /// # Errors
 /// What fstat(2) says.
-pub fn recheck(file: impl AsFd, before: &Version) -> io::Result<Change> {
+pub fn recheck(file: impl AsFd, before: &Version) -> io::Result<FileChange> {
     let now = Version::of(&fstat(file)?);
     Ok(if now.size_bytes != before.size_bytes {
-        Change::Size { now_bytes: now.size_bytes }
+        FileChange::Size { now_bytes: now.size_bytes }
     } else if now.modified != before.modified {
-        Change::Content
+        FileChange::Content
     } else if now.changed != before.changed {
-        Change::Metadata
+        FileChange::Metadata
     } else {
-        Change::None
+        FileChange::None
     })
 }
 

@@ -95,7 +95,7 @@ pub use compare::{
 pub use destination::{Destination, DestinationOptions, Overwrite, Replaced};
 pub use error::ScanError;
 pub use exclude::Excludes;
-pub use identity::{Change, Generation, Identity, Version, recheck};
+pub use identity::{FileChange, Generation, Identity, Version, recheck};
 pub use lease::LeaseWait;
 pub use links::{HardLinks, Link, LinksFull};
 pub use listing::{Directory, EntryKind};

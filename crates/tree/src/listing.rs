@@ -316,7 +316,7 @@ impl Names {
 
 /// A subdirectory to be opened and listed.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct ListingJob {
     pub(crate) parent: Arc<Directory>,
     pub(crate) index: u32,
 }
@@ -360,7 +360,7 @@ pub(crate) const GETDENTS_BYTES: usize = 64 << 10;
 /// Offsets into the arena have 32 bits.
 const ARENA_BYTES_MAX: usize = u32::MAX as usize - (64 << 10);
 
-impl Job {
+impl ListingJob {
     /// Opens and lists the directory. With a budget it is a look-ahead, which gives up when the
     /// budget or the table of open files is full; without one it is needed now.
     pub(crate) fn list(

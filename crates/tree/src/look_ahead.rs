@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use base::failures::lock;
 
-use crate::listing::{Job, ListRules, Listed, NamesBudget};
+use crate::listing::{ListRules, Listed, ListingJob, NamesBudget};
 
 pub(crate) struct LookAhead {
     shared: Arc<Shared>,
@@ -35,7 +35,7 @@ pub(crate) struct Ticket(pub(crate) u64);
 pub(crate) enum Claim {
     Done(Listed),
     /// No thread had begun it: the caller is to do it.
-    NotBegun(Job),
+    NotBegun(ListingJob),
     /// Still under way after the wait.
     UnderWay,
 }
@@ -50,7 +50,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Board {
-    queue: VecDeque<(Ticket, Job)>,
+    queue: VecDeque<(Ticket, ListingJob)>,
     done: HashMap<Ticket, Listed>,
     closed: bool,
     /// What a thread panicked with: its job is never done.
@@ -80,7 +80,7 @@ impl LookAhead {
     }
 
     /// Queues jobs in the order in which they will be needed.
-    pub(crate) fn queue(&self, jobs: Vec<(Ticket, Job)>) {
+    pub(crate) fn queue(&self, jobs: Vec<(Ticket, ListingJob)>) {
         let count = jobs.len();
         self.shared.board().queue.extend(jobs);
         match count {
@@ -184,7 +184,7 @@ mod tests {
         let names =
             Names::of_source(0, b"tmp".to_vec(), SourceStart::Root, c"tmp", EntryKind::Directory);
         // There is no second name: a defect, as far as a listing is concerned.
-        let job = Job { parent: Directory::new(root.into(), names), index: 1 };
+        let job = ListingJob { parent: Directory::new(root.into(), names), index: 1 };
         look_ahead.queue(vec![(Ticket(0), job)]);
         while !look_ahead.shared.board().queue.is_empty() {
             thread::yield_now();

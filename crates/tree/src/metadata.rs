@@ -13,7 +13,7 @@
 
 use std::io;
 
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Member, MemberKind, Timestamp};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -172,7 +172,7 @@ impl MetadataPolicy {
             Modes::Exact => member.mode & 0o7777,
             Modes::Umask => member.mode & 0o777 & !self.umask,
         };
-        let is_directory = member.kind == Kind::Directory;
+        let is_directory = member.kind == MemberKind::Directory;
         Metadata {
             archived_owner: ArchivedOwner {
                 uid: uid.or_else(|| number(member.uid)),
@@ -189,7 +189,7 @@ impl MetadataPolicy {
         let has_extra = !member.xattrs.is_empty()
             || member.acl_access.is_some()
             || member.acl_default.is_some();
-        let is_link = matches!(member.kind, Kind::HardLink { .. });
+        let is_link = matches!(member.kind, MemberKind::HardLink { .. });
         if !has_extra || is_link || self.attributes == Attributes::Ignore {
             return None;
         }

@@ -36,7 +36,7 @@ pub use super::file_systems::FileSystems;
 use crate::ScanError;
 use crate::exclude::Excludes;
 use crate::identity::Identity;
-use crate::listing::{Directory, EntryKind, Job, ListRules, Listed, Names, NamesBudget};
+use crate::listing::{Directory, EntryKind, ListRules, Listed, ListingJob, Names, NamesBudget};
 use crate::listing::{GETDENTS_BYTES, open_directory};
 use crate::look_ahead::{Claim, LookAhead, Ticket};
 use crate::scan_problem::{ScanProblem, ScanProblemKind};
@@ -355,8 +355,10 @@ impl Scan {
         }
         let level = self.levels.last().expect("the entry's own directory");
         let directory = level.directory.as_ref().expect("the innermost level is open");
-        let job = job
-            .unwrap_or_else(|| Job { parent: Arc::clone(directory), index: level.next_index - 1 });
+        let job = job.unwrap_or_else(|| ListingJob {
+            parent: Arc::clone(directory),
+            index: level.next_index - 1,
+        });
         Some(Arrived::new(job.list(&self.rules, &mut self.buffer, None)))
     }
 
@@ -500,7 +502,7 @@ impl Scan {
 struct Plan<'a> {
     results: &'a mut HashMap<Ticket, Listed>,
     next_ticket: &'a mut u64,
-    jobs: Vec<(Ticket, Job)>,
+    jobs: Vec<(Ticket, ListingJob)>,
     room: usize,
 }
 
@@ -528,7 +530,7 @@ impl Plan<'_> {
             let ticket = Ticket(*self.next_ticket);
             *self.next_ticket += 1;
             level.ahead.push_back(Slot::Queued(ticket));
-            self.jobs.push((ticket, Job { parent: Arc::clone(directory), index }));
+            self.jobs.push((ticket, ListingJob { parent: Arc::clone(directory), index }));
         }
     }
 }

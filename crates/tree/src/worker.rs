@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::member::{Kind, Member};
+use archive::member::{Member, MemberKind};
 use base::interruptible::openat;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, fstat, linkat, makedev, mkdirat, mknodat, statat,
@@ -240,18 +240,20 @@ impl Worker {
     /// For a regular file: that is [`Worker::create_file`].
     pub fn create(&mut self, member: &Member) -> Result<Vec<MetadataProblem>, RestoreError> {
         match &member.kind {
-            Kind::File => panic!("regular files are made by create_file()"),
-            Kind::Directory => self.create_directory(member),
-            Kind::SymbolicLink { target } => {
+            MemberKind::File => panic!("regular files are made by create_file()"),
+            MemberKind::Directory => self.create_directory(member),
+            MemberKind::SymbolicLink { target } => {
                 let make = |place: &OwnedFd, name: &[u8]| symlinkat(&target[..], place, name);
                 self.create_named(member, FileType::Symlink, 0, &make)
             }
-            Kind::HardLink { target } => self.create_hard_link(member, target).map(|()| Vec::new()),
-            Kind::Fifo => self.create_special(member, FileType::Fifo, 0),
-            Kind::CharacterDevice { major, minor } => {
+            MemberKind::HardLink { target } => {
+                self.create_hard_link(member, target).map(|()| Vec::new())
+            }
+            MemberKind::Fifo => self.create_special(member, FileType::Fifo, 0),
+            MemberKind::CharacterDevice { major, minor } => {
                 self.create_special(member, FileType::CharacterDevice, makedev(*major, *minor))
             }
-            Kind::BlockDevice { major, minor } => {
+            MemberKind::BlockDevice { major, minor } => {
                 self.create_special(member, FileType::BlockDevice, makedev(*major, *minor))
             }
         }
@@ -421,7 +423,7 @@ impl Worker {
         if self.overwrite == Overwrite::Refuse {
             return Ok(Err(RestoreError::Exists { path: member.path.clone() }));
         }
-        let are_files = member.kind == Kind::File && kind_of(&stat) == FileType::RegularFile;
+        let are_files = member.kind == MemberKind::File && kind_of(&stat) == FileType::RegularFile;
         if self.overwrite == Overwrite::KeepNewer && are_files {
             let there = Version::of(&stat);
             if there.modified > member.modified && there.size_bytes < member.size_bytes {

@@ -14,7 +14,7 @@ use machine::counters::CounterError;
 
 use crate::Reading;
 use crate::history::{keep_looks, take_looks};
-use crate::live::{Machine, Watched};
+use crate::live::{WatchedDevices, WatchedMachine};
 
 /// Between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -49,8 +49,8 @@ impl Beside {
     ///
     /// # Errors
     /// When the kernel's counters cannot be read.
-    pub fn begin(watched: Watched) -> Result<Beside, CounterError> {
-        let mut machine = Machine::new(watched);
+    pub fn begin(watched: WatchedDevices) -> Result<Beside, CounterError> {
+        let mut machine = WatchedMachine::new(watched);
         let began = machine.began();
         let mut kept = Kept::default();
         kept.take(machine.reading(INTERVAL)?);
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn looks_are_behind_the_beginning_and_the_end() {
-        let beside = Beside::begin(Watched::Named(["no such".to_owned()].into())).unwrap();
+        let beside = Beside::begin(WatchedDevices::Named(["no such".to_owned()].into())).unwrap();
         let origin = Instant::now();
         thread::sleep(Duration::from_millis(10));
         let took = origin.elapsed().as_secs_f64();
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_is_not_finished_ends() {
         let stop = {
-            let beside = Beside::begin(Watched::All).unwrap();
+            let beside = Beside::begin(WatchedDevices::All).unwrap();
             Arc::clone(&beside.stop)
         };
         assert!(stop.load(Ordering::Acquire));

@@ -46,7 +46,7 @@ pub struct Columns {
 
 /// Which part of the table a column belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum ColumnGroup {
     /// Reads.
     Read,
     /// Writes.
@@ -62,7 +62,7 @@ pub enum Group {
 /// A column.
 pub struct Column {
     /// What it belongs to.
-    pub group: Group,
+    pub group: ColumnGroup,
     /// Its head in a table.
     pub head: &'static str,
     /// Its key in a document.
@@ -73,7 +73,7 @@ pub struct Column {
 
 macro_rules! columns {
     ($($group:ident $head:literal $key:literal $value:expr;)*) => {
-        [$(Column { group: Group::$group, head: $head, key: $key, value: $value }),*]
+        [$(Column { group: ColumnGroup::$group, head: $head, key: $key, value: $value }),*]
     };
 }
 

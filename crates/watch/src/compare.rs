@@ -7,13 +7,13 @@
 //! ([`statistics::sample::widening`]). Verdicts are those of experiments.
 
 use base::finding::Rule;
-use experiment::judgement::{Options, Verdict, settle};
+use experiment::judgement::{JudgementOptions, RateVerdict, settle};
 use serde::Serialize;
 use statistics::interval::Interval;
 use statistics::ratio::{Ratio, independent};
 use statistics::{median, quantile, sample};
 
-use crate::columns::{COLUMNS, Column, Columns, Group};
+use crate::columns::{COLUMNS, Column, ColumnGroup, Columns};
 use crate::history::{DeviceHistory, History, Sample};
 
 /// Blocks of a record at most: more of them are shorter, and resemble each other more.
@@ -37,19 +37,19 @@ const COMPARED: [&str; 10] = [
 /// Which of two that differ is the larger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum LargerSide {
     /// That of B.
     Higher,
     /// That of A.
     Lower,
 }
 
-impl Direction {
+impl LargerSide {
     /// In a word, of B.
     pub fn name(self) -> &'static str {
         match self {
-            Direction::Higher => "higher",
-            Direction::Lower => "lower",
+            LargerSide::Higher => "higher",
+            LargerSide::Lower => "lower",
         }
     }
 }
@@ -87,9 +87,9 @@ pub struct Pair {
     /// Probability of a ratio this far from 1 without a difference, corrected for all pairs.
     pub p_value: Option<f64>,
     /// What that settles.
-    pub verdict: Verdict,
+    pub verdict: RateVerdict,
     /// Of two that differ, which way.
-    pub direction: Option<Direction>,
+    pub direction: Option<LargerSide>,
 }
 
 /// How long a device was busy in both: in A, in B.
@@ -106,7 +106,7 @@ pub struct BusyTime {
 /// Whether a sentence is in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum SentenceChange {
     /// In B alone.
     New,
     /// In A alone.
@@ -123,7 +123,7 @@ pub struct Said {
     /// The rule.
     pub rule: &'static str,
     /// Whether that is new.
-    pub change: Change,
+    pub change: SentenceChange,
     /// Intervals in which it was said: in A, in B.
     pub spoken: (u64, u64),
     /// Of so many.
@@ -172,7 +172,7 @@ pub struct Comparison {
 
 /// Compares B with A.
 pub fn compare(a: &History, b: &History) -> Comparison {
-    let options = Options::default();
+    let options = JudgementOptions::default();
     let both: Vec<(&DeviceHistory, &DeviceHistory)> = a
         .devices
         .iter()
@@ -239,7 +239,7 @@ fn one_sided(a: &DeviceHistory, b: &DeviceHistory) -> Vec<OneSided> {
     directions.into_iter().filter_map(one).collect()
 }
 
-fn columns_of(a: &DeviceHistory, b: &DeviceHistory, options: &Options) -> Vec<Pair> {
+fn columns_of(a: &DeviceHistory, b: &DeviceHistory, options: &JudgementOptions) -> Vec<Pair> {
     let compared = COLUMNS.iter().filter(|column| COMPARED.contains(&column.key));
     let pair = |column: &Column| {
         let (in_a, in_b) = (values(a, column), values(b, column));
@@ -253,7 +253,7 @@ fn columns_of(a: &DeviceHistory, b: &DeviceHistory, options: &Options) -> Vec<Pa
             ratio: ratio.map(|it| it.ratio),
             interval: ratio.map(|it| it.interval),
             p_value: ratio.map(|it| it.p_value),
-            verdict: Verdict::NotSettled,
+            verdict: RateVerdict::NotSettled,
             direction: None,
         })
     };
@@ -264,8 +264,8 @@ fn columns_of(a: &DeviceHistory, b: &DeviceHistory, options: &Options) -> Vec<Pa
 fn values(device: &DeviceHistory, column: &Column) -> Vec<f64> {
     let matters = |columns: &Columns| {
         let own = match column.group {
-            Group::Read => &columns.read,
-            Group::Write => &columns.write,
+            ColumnGroup::Read => &columns.read,
+            ColumnGroup::Write => &columns.write,
             _ => return true,
         };
         let requests = [&columns.read, &columns.write, &columns.discard];
@@ -292,7 +292,7 @@ fn blocks(values: &[f64]) -> Vec<f64> {
     (0..count).filter_map(block).collect()
 }
 
-fn ratio(a: &[f64], b: &[f64], options: &Options) -> Option<Ratio> {
+fn ratio(a: &[f64], b: &[f64], options: &JudgementOptions) -> Option<Ratio> {
     let widening = |blocks: &[f64]| sample::widening(&[blocks.to_vec()]);
     let ratio = independent(b, a, options.confidence)?;
     ratio.widened(widening(a).max(widening(b)), options.confidence)
@@ -319,14 +319,14 @@ impl Spread {
 }
 
 /// Corrects the p-values for their number, and names what is left.
-fn decide(pairs: &mut [Pair], options: &Options) {
+fn decide(pairs: &mut [Pair], options: &JudgementOptions) {
     let ratios: Vec<_> = pairs.iter().map(|pair| (pair.p_value, pair.interval)).collect();
     for (pair, settled) in pairs.iter_mut().zip(settle(&ratios, options)) {
         let Some((corrected, verdict)) = settled else { continue };
         (pair.p_value, pair.verdict) = (Some(corrected), verdict);
         let is_higher = pair.ratio.is_some_and(|ratio| ratio > 1.0);
-        let way = if is_higher { Direction::Higher } else { Direction::Lower };
-        pair.direction = (pair.verdict == Verdict::Differs).then_some(way);
+        let way = if is_higher { LargerSide::Higher } else { LargerSide::Lower };
+        pair.direction = (pair.verdict == RateVerdict::Differs).then_some(way);
     }
 }
 
@@ -345,9 +345,9 @@ fn said(a: &DeviceHistory, b: &DeviceHistory) -> Vec<Said> {
             device: a.name.clone(),
             rule: rule.id,
             change: match spoken {
-                (0, _) => Change::New,
-                (_, 0) => Change::Gone,
-                _ => Change::Kept,
+                (0, _) => SentenceChange::New,
+                (_, 0) => SentenceChange::Gone,
+                _ => SentenceChange::Kept,
             },
             spoken,
             intervals: (a.intervals, b.intervals),

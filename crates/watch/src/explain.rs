@@ -11,7 +11,7 @@ mod tests;
 use base::finding::{Certainty, Finding, Severity, Unit};
 use storage::queue::Queue;
 
-use crate::intervals::{DeviceInterval, State};
+use crate::intervals::{CounterState, DeviceInterval};
 use crate::rules;
 
 /// Requests that are needed to say anything about them.
@@ -29,7 +29,7 @@ const SHARE: f64 = 0.1;
 pub fn findings(device: &DeviceInterval, seconds: f64) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(state(device));
-    if device.state == State::NotCounted {
+    if device.state == CounterState::NotCounted {
         return findings;
     }
     findings.extend(hung(device));
@@ -76,16 +76,16 @@ fn state(device: &DeviceInterval) -> Option<Finding> {
     let told =
         |rule, what: &str, why: &str| Some(Finding::new(rule, Certainty::Told, what).because(why));
     match device.state {
-        State::Counted => None,
-        State::Appeared => {
+        CounterState::Counted => None,
+        CounterState::Appeared => {
             told(&rules::APPEARED, "the device appeared", "its counters began at 0 meanwhile")
         }
-        State::CountedAnew => told(
+        CounterState::CountedAnew => told(
             &rules::COUNTED_ANEW,
             "the counters have begun anew",
             "it is another device, or the same that was away; this interval is not known",
         ),
-        State::NotCounted => {
+        CounterState::NotCounted => {
             let name = &device.name;
             let what = "not counted";
             let why = "counting is switched off (iostats is 0), so that all columns stand still";

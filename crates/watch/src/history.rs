@@ -16,7 +16,7 @@ use storage::queue::Queue;
 use crate::Reading;
 use crate::columns::Columns;
 use crate::explain::is_worth_a_word;
-use crate::intervals::{DeviceInterval, Interval, State, Watch};
+use crate::intervals::{CounterState, DeviceInterval, Interval, IntervalMaker};
 use crate::record::{LeftOut, RecordError, RecordReader};
 use crate::tapes::TapeInterval;
 use spells::Spells;
@@ -29,7 +29,7 @@ const GONE_MAX: usize = 100;
 
 /// How much a record holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Extent {
+pub struct RecordExtent {
     /// Readings.
     pub readings: u64,
     /// Rows of devices and drives in all of them.
@@ -38,14 +38,14 @@ pub struct Extent {
     pub seconds: f64,
 }
 
-impl Extent {
+impl RecordExtent {
     /// Of a file.
     ///
     /// # Errors
     /// When it cannot be read, or a line of it is no reading.
-    pub fn of(path: &Path) -> Result<Extent, RecordError> {
+    pub fn of(path: &Path) -> Result<RecordExtent, RecordError> {
         let mut reader = RecordReader::open(path)?;
-        let mut extent = Extent::default();
+        let mut extent = RecordExtent::default();
         let mut first = None;
         while let Some(reading) = reader.next_reading()? {
             extent.readings += 1;
@@ -71,7 +71,7 @@ impl Extent {
 /// What kind of device it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum DeviceKind {
     /// A block device.
     Disk,
     /// A tape drive.
@@ -100,7 +100,7 @@ pub struct DeviceHistory {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// What it is made of, as it was last looked at.
     pub made_of: Vec<String>,
     /// The beginning of the first interval in which it was there, in seconds since that of the
@@ -169,7 +169,7 @@ impl History {
         joined: u64,
     ) -> Result<History, E> {
         let joined = joined.max(1);
-        let mut watch = Watch::default();
+        let mut watch = IntervalMaker::default();
         let mut history = History {
             began_unix_seconds: 0,
             seconds: 0.0,
@@ -265,12 +265,12 @@ pub(crate) fn keep_looks(kept: &mut Reading, reading: Reading) {
 fn gather(gathered: &mut Vec<Gathered>, interval: &Interval, end_seconds: f64) {
     let seconds = interval.seconds;
     for seen in &interval.devices {
-        let one = of_name(gathered, &seen.name, Kind::Disk, end_seconds - seconds);
+        let one = of_name(gathered, &seen.name, DeviceKind::Disk, end_seconds - seconds);
         one.device.until_seconds = end_seconds;
         if let Some(queue) = &seen.queue {
             take_layers(&mut one.device, queue);
         }
-        let is_counted = matches!(seen.state, State::Counted | State::Appeared);
+        let is_counted = matches!(seen.state, CounterState::Counted | CounterState::Appeared);
         one.count(is_counted, seconds);
         if is_counted && seen.is_busy() {
             one.device.samples.push(disk_sample(seen, end_seconds, seconds));
@@ -279,7 +279,7 @@ fn gather(gathered: &mut Vec<Gathered>, interval: &Interval, end_seconds: f64) {
         one.spells.hear(&seen.findings, end_seconds, seconds, bytes);
     }
     for seen in &interval.tapes {
-        let one = of_name(gathered, &seen.device, Kind::Tape, end_seconds - seconds);
+        let one = of_name(gathered, &seen.device, DeviceKind::Tape, end_seconds - seconds);
         one.device.until_seconds = end_seconds;
         one.count(!seen.is_new, seconds);
         if !seen.is_new && seen.is_busy() {
@@ -301,7 +301,7 @@ fn gather(gathered: &mut Vec<Gathered>, interval: &Interval, end_seconds: f64) {
 fn of_name<'a>(
     gathered: &'a mut Vec<Gathered>,
     name: &str,
-    kind: Kind,
+    kind: DeviceKind,
     since_seconds: f64,
 ) -> &'a mut Gathered {
     let at = gathered.iter().position(|one| one.device.name == name && one.device.kind == kind);

@@ -27,7 +27,7 @@ pub struct DeviceInterval {
     /// Its number; 0:0 for hidden paths.
     pub number: (u32, u32),
     /// Where its counters stand.
-    pub state: State,
+    pub state: CounterState,
     /// What was counted.
     pub counted: DiskCounters,
     /// The same as columns.
@@ -46,7 +46,7 @@ pub struct DeviceInterval {
 /// Where the counters of a device stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum CounterState {
     /// They count.
     Counted,
     /// The device appeared in this interval, and its counters began at 0.
@@ -88,7 +88,7 @@ pub struct Interval {
 
 /// Makes intervals of readings.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct IntervalMaker {
     last: Option<Last>,
     devices: BTreeMap<String, Memory>,
     tapes_stuck: BTreeMap<String, Stuck>,
@@ -109,7 +109,7 @@ struct Memory {
     stuck: Stuck,
 }
 
-impl Watch {
+impl IntervalMaker {
     /// The interval that ends with this reading; none for the first one.
     pub fn next(&mut self, mut reading: Reading) -> Option<Interval> {
         reading.rows.truncate(DEVICES_MAX);
@@ -161,7 +161,7 @@ impl Memory {
         let (state, counted) = self.counted(row, earlier);
         let columns = Columns::of(&counted, seconds);
         let finished = [counted.read, counted.write, counted.discard, counted.flush];
-        let is_stuck = state == State::Counted
+        let is_stuck = state == CounterState::Counted
             && row.in_flight > 0
             && earlier.is_some_and(|earlier| earlier.in_flight > 0)
             && finished.iter().all(|direction| direction.requests == 0);
@@ -185,17 +185,17 @@ impl Memory {
         device
     }
 
-    fn counted(&self, row: &DiskRow, earlier: Option<&DiskRow>) -> (State, DiskCounters) {
+    fn counted(&self, row: &DiskRow, earlier: Option<&DiskRow>) -> (CounterState, DiskCounters) {
         if self.queue.as_ref().is_some_and(|queue| !queue.is_counted(&row.name)) {
-            return (State::NotCounted, DiskCounters::default());
+            return (CounterState::NotCounted, DiskCounters::default());
         }
-        let Some(earlier) = earlier else { return (State::Appeared, row.counters) };
+        let Some(earlier) = earlier else { return (CounterState::Appeared, row.counters) };
         let same = (earlier.number == row.number)
             .then(|| row.counters.since_the_same(earlier.counters))
             .flatten();
         match same {
-            Some(counted) => (State::Counted, counted),
-            None => (State::CountedAnew, DiskCounters::default()),
+            Some(counted) => (CounterState::Counted, counted),
+            None => (CounterState::CountedAnew, DiskCounters::default()),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Lines of records, and readings as lines: what the record of a watch and that of a capture share.
+//! FileLines of records, and readings as lines: what the record of a watch and that of a capture
+//! share.
 //!
 //! A line has the rows of the kernel that are others than those of the line before, so that a
 //! device that does nothing costs nothing.
@@ -31,16 +32,16 @@ pub enum LineFailure {
 
 /// A file as lines. What is behind the last end of a line is what a crash leaves: no line.
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct FileLines<R> {
     from: R,
     number: u64,
     is_cut: bool,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> FileLines<R> {
     /// Of a file.
-    pub fn of(from: R) -> Lines<R> {
-        Lines { from, number: 0, is_cut: false }
+    pub fn of(from: R) -> FileLines<R> {
+        FileLines { from, number: 0, is_cut: false }
     }
 
     /// The next line, with its end; none behind the last one.

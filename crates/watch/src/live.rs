@@ -27,7 +27,7 @@ const QUEUES_MAX: usize = 4;
 
 /// What is watched.
 #[derive(Clone, Debug)]
-pub enum Watched {
+pub enum WatchedDevices {
     /// All whole disks and tape drives, those that come later too.
     All,
     /// The devices with these names, when they are there.
@@ -36,8 +36,8 @@ pub enum Watched {
 
 /// This machine, looked at again and again.
 #[derive(Debug)]
-pub struct Machine {
-    watched: Watched,
+pub struct WatchedMachine {
+    watched: WatchedDevices,
     started: Instant,
     next: Option<Instant>,
     /// Whole disks, asked once of each device that has that name and number.
@@ -47,10 +47,10 @@ pub struct Machine {
     queues_of: Vec<String>,
 }
 
-impl Machine {
+impl WatchedMachine {
     /// Begins; nothing is looked at yet.
-    pub fn new(watched: Watched) -> Machine {
-        Machine {
+    pub fn new(watched: WatchedDevices) -> WatchedMachine {
+        WatchedMachine {
             watched,
             started: Instant::now(),
             next: None,
@@ -87,7 +87,7 @@ impl Machine {
         let queues = self.queues(&rows);
         self.last.clone_from(&rows);
         let mut tapes = tapes::below(Path::new("/sys"));
-        if let Watched::Named(names) = &self.watched {
+        if let WatchedDevices::Named(names) = &self.watched {
             tapes.retain(|name, _| names.contains(name));
         }
         Ok(Reading { at_seconds, unix_seconds: unix_seconds(), rows, in_flight, queues, tapes })
@@ -112,8 +112,8 @@ impl Machine {
 
     fn is_watched(&mut self, row: &DiskRow) -> bool {
         match &self.watched {
-            Watched::Named(names) => names.contains(&row.name),
-            Watched::All => {
+            WatchedDevices::Named(names) => names.contains(&row.name),
+            WatchedDevices::All => {
                 if self.disks.get(&row.name) == Some(&row.number) {
                     return true;
                 }
@@ -185,13 +185,14 @@ mod tests {
 
     #[test]
     fn this_machine_is_read_and_only_what_is_asked_for() {
-        let all = Machine::new(Watched::All).reading(Duration::from_millis(1)).unwrap();
+        let all =
+            WatchedMachine::new(WatchedDevices::All).reading(Duration::from_millis(1)).unwrap();
         assert!(all.rows.iter().all(|row| queue::is_whole_disk(&row.name)));
         for row in &all.rows {
             assert!(all.queues.contains_key(&row.name), "{}", row.name);
         }
         let first: BTreeSet<String> = all.rows.iter().take(1).map(|row| row.name.clone()).collect();
-        let mut machine = Machine::new(Watched::Named(first.clone()));
+        let mut machine = WatchedMachine::new(WatchedDevices::Named(first.clone()));
         let before = machine.reading(Duration::from_millis(1)).unwrap();
         let after = machine.reading(Duration::from_millis(1)).unwrap();
         assert_eq!(after.rows.len(), first.len());

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Reading;
 use crate::intervals::DEVICES_MAX;
-use crate::lines::{Encoder, LINE_BYTES_MAX, LineFailure, Lines, ReadingLine, Readings};
+use crate::lines::{Encoder, FileLines, LINE_BYTES_MAX, LineFailure, ReadingLine, Readings};
 pub use damage::{LEFT_OUT_MAX, LeftOut};
 
 /// Version of the lines. Fields are added without a new one.
@@ -130,7 +130,7 @@ fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
 /// A file that is read, reading after reading, with memory for one of them.
 #[derive(Debug)]
 pub struct RecordReader<R = BufReader<File>> {
-    lines: Lines<R>,
+    lines: FileLines<R>,
     path: PathBuf,
     readings: Readings,
     left_out: Vec<LeftOut>,
@@ -159,7 +159,7 @@ impl<R: BufRead> RecordReader<R> {
     /// When they were not made by a watch.
     pub fn of(lines: R, path: &Path) -> Result<RecordReader<R>, RecordError> {
         let mut reader = RecordReader {
-            lines: Lines::of(lines),
+            lines: FileLines::of(lines),
             path: path.to_owned(),
             readings: Readings::default(),
             left_out: Vec::new(),

@@ -5,7 +5,7 @@ use super::zstd_frame;
 
 /// How a stream is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum StreamFormat {
     /// Nothing known: a tar archive as it is, or no archive at all (the tar decoder will say).
     Plain,
     /// One of the codings that are read here.
@@ -54,25 +54,25 @@ const OTHERS: &[(&[u8], OtherFormat)] = &[
     (b"\x27\xb5\x2f\xfd", other("zstd before 0.8", "zstd -dc")),
 ];
 
-impl Format {
+impl StreamFormat {
     /// Bytes of a stream that are enough for `detect`; fewer are fine when the stream is shorter.
     pub const PREFIX_BYTES: usize = 512;
 
     /// Names the format of the stream that starts with `prefix`. A header with tar's checksum comes
     /// before any magic number: a member may be named `BZh`.
-    pub fn detect(prefix: &[u8]) -> Format {
+    pub fn detect(prefix: &[u8]) -> StreamFormat {
         if has_tar_checksum(prefix) {
-            return Format::Plain;
+            return StreamFormat::Plain;
         }
         if prefix.starts_with(&[0x1f, 0x8b]) {
-            return Format::Compressed(Coding::Gzip);
+            return StreamFormat::Compressed(Coding::Gzip);
         }
         let magic = prefix.first_chunk::<4>().copied().unwrap_or_default();
         if zstd_frame::is_magic(magic) || zstd_frame::is_skippable_magic(magic) {
-            return Format::Compressed(Coding::Zstd);
+            return StreamFormat::Compressed(Coding::Zstd);
         }
         let found = OTHERS.iter().find(|(magic, _)| prefix.starts_with(magic));
-        found.map_or(Format::Plain, |&(_, other)| Format::Other(other))
+        found.map_or(StreamFormat::Plain, |&(_, other)| StreamFormat::Other(other))
     }
 }
 
@@ -96,19 +96,19 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(prefix: &[u8], expected: Format) {
-        assert_eq!(Format::detect(prefix), expected);
+    fn check(prefix: &[u8], expected: StreamFormat) {
+        assert_eq!(StreamFormat::detect(prefix), expected);
     }
 
     #[test]
     fn magic_numbers_are_told_apart() {
-        check(b"", Format::Plain);
-        check(&[0; 512], Format::Plain);
-        check(&[0x1f, 0x8b, 8, 0], Format::Compressed(Coding::Gzip));
-        check(&[0x28, 0xb5, 0x2f, 0xfd], Format::Compressed(Coding::Zstd));
-        check(&[0x5e, 0x2a, 0x4d, 0x18, 0, 0, 0, 0], Format::Compressed(Coding::Zstd));
+        check(b"", StreamFormat::Plain);
+        check(&[0; 512], StreamFormat::Plain);
+        check(&[0x1f, 0x8b, 8, 0], StreamFormat::Compressed(Coding::Gzip));
+        check(&[0x28, 0xb5, 0x2f, 0xfd], StreamFormat::Compressed(Coding::Zstd));
+        check(&[0x5e, 0x2a, 0x4d, 0x18, 0, 0, 0, 0], StreamFormat::Compressed(Coding::Zstd));
         for (magic, other) in OTHERS {
-            check(magic, Format::Other(*other));
+            check(magic, StreamFormat::Other(*other));
         }
     }
 
@@ -117,8 +117,8 @@ mod tests {
         let mut header = [0u8; 512];
         header[..8].copy_from_slice(b"BZh/file");
         let sum = header.iter().map(|&byte| u32::from(byte)).sum::<u32>() + 8 * 32;
-        check(&header, Format::Other(OTHERS[1].1));
+        check(&header, StreamFormat::Other(OTHERS[1].1));
         header[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-        check(&header, Format::Plain);
+        check(&header, StreamFormat::Plain);
     }
 }

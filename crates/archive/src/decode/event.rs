@@ -11,7 +11,7 @@ pub const GLOBAL_RECORD_BYTES: u64 = 256;
 
 /// What a decoder accepts before it answers with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DecodeLimits {
     /// Most bytes of extended headers for one member, and of one global header.
     pub extended_bytes_max: u64,
     /// Most bytes of the records of global headers that change members, each counted with
@@ -24,7 +24,7 @@ pub struct Limits {
     pub extents_max: usize,
 }
 
-impl Default for Limits {
+impl Default for DecodeLimits {
     fn default() -> Self {
         Self {
             extended_bytes_max: EXTENDED_BYTES_MAX,
@@ -161,7 +161,7 @@ pub enum DecodeError {
         /// Keyword of the record.
         keyword: Vec<u8>,
     },
-    /// Extended or global headers beyond [`Limits::extended_bytes_max`].
+    /// Extended or global headers beyond [`DecodeLimits::extended_bytes_max`].
     #[error("an extended header of {bytes} bytes exceeds the limit of {limit_bytes}")]
     ExtendedTooLarge {
         /// All extended headers of the member, or all global ones.
@@ -169,7 +169,7 @@ pub enum DecodeError {
         /// The limit.
         limit_bytes: u64,
     },
-    /// A long name beyond [`Limits::long_name_bytes_max`].
+    /// A long name beyond [`DecodeLimits::long_name_bytes_max`].
     #[error("a name of {bytes} bytes exceeds the limit of {limit_bytes}")]
     NameTooLong {
         /// Length of the name.

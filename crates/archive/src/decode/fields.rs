@@ -5,7 +5,7 @@
 
 use super::Note;
 use crate::header::{self, Layout, Unit};
-use crate::member::{Extent, Kind, Member, Timestamp};
+use crate::member::{Extent, Member, MemberKind, Timestamp};
 
 /// Owner of what has an owner that cannot be read: nobody, rather than root.
 const NOBODY: u64 = 65534;
@@ -33,7 +33,7 @@ pub(super) fn member(unit: &Unit, size_bytes: u64, notes: &mut Vec<Note>) -> Mem
     let text = |range, held| if held { header::text(&unit[range]).to_vec() } else { Vec::new() };
     let mut member = Member {
         path: path(unit, layout),
-        kind: Kind::File,
+        kind: MemberKind::File,
         mode,
         uid,
         gid,
@@ -73,7 +73,7 @@ fn path(unit: &Unit, layout: Layout) -> Vec<u8> {
     path
 }
 
-fn kind(unit: &Unit, notes: &mut Vec<Note>) -> Kind {
+fn kind(unit: &Unit, notes: &mut Vec<Note>) -> MemberKind {
     let target = || header::text(&unit[header::LINKNAME]).to_vec();
     let mut device = |range, name| match header::unsigned(&unit[range]).map(u32::try_from) {
         Some(Ok(value)) => value,
@@ -83,22 +83,22 @@ fn kind(unit: &Unit, notes: &mut Vec<Note>) -> Kind {
         }
     };
     match unit[header::TYPEFLAG] {
-        b'1' => Kind::HardLink { target: target() },
-        b'2' => Kind::SymbolicLink { target: target() },
+        b'1' => MemberKind::HardLink { target: target() },
+        b'2' => MemberKind::SymbolicLink { target: target() },
         typeflag @ (b'3' | b'4') => {
             let major = device(header::DEVICE_MAJOR, "devmajor");
             let minor = device(header::DEVICE_MINOR, "devminor");
             match typeflag {
-                b'3' => Kind::CharacterDevice { major, minor },
-                _ => Kind::BlockDevice { major, minor },
+                b'3' => MemberKind::CharacterDevice { major, minor },
+                _ => MemberKind::BlockDevice { major, minor },
             }
         }
-        b'5' | b'D' => Kind::Directory,
-        b'6' => Kind::Fifo,
-        b'0' | b'\0' | b'7' | b'S' | b'M' => Kind::File,
+        b'5' | b'D' => MemberKind::Directory,
+        b'6' => MemberKind::Fifo,
+        b'0' | b'\0' | b'7' | b'S' | b'M' => MemberKind::File,
         other => {
             notes.push(Note::UnknownTypeflag(other));
-            Kind::File
+            MemberKind::File
         }
     }
 }
@@ -107,8 +107,8 @@ fn kind(unit: &Unit, notes: &mut Vec<Note>) -> Kind {
 /// slashes off.
 pub(super) fn settle_path(member: &mut Member, typeflag: u8) {
     let slash = member.path.last() == Some(&b'/');
-    if member.kind == Kind::File && slash && matches!(typeflag, b'0' | b'\0' | b'7') {
-        member.kind = Kind::Directory;
+    if member.kind == MemberKind::File && slash && matches!(typeflag, b'0' | b'\0' | b'7') {
+        member.kind = MemberKind::Directory;
     }
     while member.path.len() > 1 && member.path.last() == Some(&b'/') {
         member.path.pop();

@@ -4,9 +4,9 @@
 //! counts again (POSIX.1-2017, pax, "pax Extended Header"). Records of GNU tar, star, libarchive
 //! and Solaris are read; unknown keywords and access times mean nothing here.
 
-use super::{DecodeError, Limits, Note, size_is_sane};
+use super::{DecodeError, DecodeLimits, Note, size_is_sane};
 use crate::acl::{self, NameLookup};
-use crate::member::{Extent, Kind, Member, Timestamp};
+use crate::member::{Extent, Member, MemberKind, Timestamp};
 use crate::pax;
 use crate::sparse::MapError;
 use crate::xattr;
@@ -85,7 +85,7 @@ impl Overrides {
         &mut self,
         keyword: &[u8],
         value: &[u8],
-        limits: &Limits,
+        limits: &DecodeLimits,
         notes: &mut Vec<Note>,
     ) -> Result<(), DecodeError> {
         let vital = || DecodeError::Value { keyword: keyword.to_vec() };
@@ -146,7 +146,7 @@ impl Overrides {
         &mut self,
         name_of_value: &[u8],
         value: &[u8],
-        limits: &Limits,
+        limits: &DecodeLimits,
         vital: impl Fn() -> DecodeError,
     ) -> Result<(), DecodeError> {
         match name_of_value {
@@ -183,7 +183,7 @@ impl Overrides {
         &mut self,
         offset_bytes: u64,
         length_bytes: u64,
-        limits: &Limits,
+        limits: &DecodeLimits,
     ) -> Result<(), DecodeError> {
         self.sparse_records = true;
         if self.extents.len() > limits.extents_max {
@@ -229,10 +229,11 @@ impl Overrides {
         set(&mut member.gid, self.gid);
         set(&mut member.modified, self.modified);
         match &mut member.kind {
-            Kind::SymbolicLink { target } | Kind::HardLink { target } => {
+            MemberKind::SymbolicLink { target } | MemberKind::HardLink { target } => {
                 set(target, self.link.take());
             }
-            Kind::CharacterDevice { major, minor } | Kind::BlockDevice { major, minor } => {
+            MemberKind::CharacterDevice { major, minor }
+            | MemberKind::BlockDevice { major, minor } => {
                 set(major, self.device_major);
                 set(minor, self.device_minor);
             }

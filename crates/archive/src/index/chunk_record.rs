@@ -1,6 +1,6 @@
 //! The two sections of plain numbers: where the chunks are, and the checksums of the blocks.
 
-use super::Section;
+use super::IndexSection;
 use super::section::{Record, private::Codec};
 use super::varint::{self, Body, Reason};
 use crate::stream::{ArchiveOffset, StoredOffset};
@@ -19,7 +19,7 @@ pub struct ChunkRecord {
 }
 
 impl Record for ChunkRecord {
-    const SECTION: Section = Section::Chunks;
+    const SECTION: IndexSection = IndexSection::Chunks;
 }
 
 /// Where the chunk before ended, in the compressed and in the uncompressed stream. Chunks follow
@@ -80,7 +80,7 @@ impl Codec for ChunkRecord {
 pub struct BlockChecksum(pub u64);
 
 impl Record for BlockChecksum {
-    const SECTION: Section = Section::Blocks;
+    const SECTION: IndexSection = IndexSection::Blocks;
 }
 
 impl Codec for BlockChecksum {

@@ -11,11 +11,11 @@
 
 use super::error::IndexError;
 use super::trailer::TRAILER_MEMBER_BYTES;
-use super::{INDEX_VERSION, SECTIONS, Section, TRAILER_NAME};
+use super::{INDEX_VERSION, IndexSection, SECTIONS, TRAILER_NAME};
 use crate::encode::{encode_global_header, encode_member};
 pub use crate::header::UNIT_BYTES;
 use crate::header::{self, Unit};
-use crate::member::{Kind, Member, Timestamp};
+use crate::member::{Member, MemberKind, Timestamp};
 
 /// What the pax global header of an index says of itself.
 pub const INDEX_COMMENT: &str = "takeup index 1";
@@ -47,7 +47,7 @@ pub struct SectionPlace {
 /// Where everything is in an index archive whose sections are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexLayout {
-    /// The sections in the order of [`Section::ALL`].
+    /// The sections in the order of [`IndexSection::ALL`].
     pub sections: [SectionPlace; SECTIONS],
     /// Where the trailer member starts.
     pub trailer_offset_bytes: u64,
@@ -56,14 +56,14 @@ pub struct IndexLayout {
 }
 
 impl IndexLayout {
-    /// Lays out the sections, in the order of [`Section::ALL`].
+    /// Lays out the sections, in the order of [`IndexSection::ALL`].
     ///
     /// # Errors
     /// `SectionTooLarge` from 8 GiB on.
     pub fn new(sections: [SectionSummary; SECTIONS]) -> Result<IndexLayout, IndexError> {
         let mut end_bytes = INDEX_HEADER_BYTES as u64;
         let mut places = [SectionPlace::default(); SECTIONS];
-        for ((place, summary), section) in places.iter_mut().zip(sections).zip(Section::ALL) {
+        for ((place, summary), section) in places.iter_mut().zip(sections).zip(IndexSection::ALL) {
             let length_bytes = summary.length_bytes;
             if length_bytes > SIZE_MAX {
                 return Err(IndexError::SectionTooLarge { section, length_bytes });
@@ -116,7 +116,7 @@ pub fn index_version(comment: &[u8]) -> Option<u32> {
 ///
 /// # Errors
 /// `SectionTooLarge` from 8 GiB on.
-pub fn encode_section_header(section: Section, length_bytes: u64) -> Result<Unit, IndexError> {
+pub fn encode_section_header(section: IndexSection, length_bytes: u64) -> Result<Unit, IndexError> {
     if length_bytes > SIZE_MAX {
         return Err(IndexError::SectionTooLarge { section, length_bytes });
     }
@@ -126,7 +126,7 @@ pub fn encode_section_header(section: Section, length_bytes: u64) -> Result<Unit
 /// Bytes of the content behind a unit that is, to the last byte, the header of a section or of the
 /// trailer. A file of that name has a time and an owner, and so another header.
 pub fn index_member_bytes(unit: &Unit) -> Option<u64> {
-    let names = Section::ALL.map(Section::member_name);
+    let names = IndexSection::ALL.map(IndexSection::member_name);
     let name = header::text(&unit[header::NAME]);
     let name = names.into_iter().chain([TRAILER_NAME]).find(|known| known.as_bytes() == name);
     let size = header::unsigned(&unit[header::SIZE]).filter(|size| *size <= SIZE_MAX);
@@ -137,7 +137,7 @@ pub fn index_member_bytes(unit: &Unit) -> Option<u64> {
 pub(super) fn encode_header(name: &str, size_bytes: u64) -> Unit {
     let member = Member {
         path: name.as_bytes().to_vec(),
-        kind: Kind::File,
+        kind: MemberKind::File,
         mode: 0o644,
         uid: 0,
         gid: 0,

@@ -1,6 +1,6 @@
 //! What can go wrong with an index.
 
-use super::Section;
+use super::IndexSection;
 
 /// Writing or reading an index failed.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum IndexError {
     #[error("cannot read the index section {}", section.member_name())]
     Read {
         /// The section.
-        section: Section,
+        section: IndexSection,
         /// Why.
         #[source]
         source: std::io::Error,
@@ -18,7 +18,7 @@ pub enum IndexError {
     #[error("index section {} is cut off after {offset_bytes} bytes", section.member_name())]
     Truncated {
         /// The section.
-        section: Section,
+        section: IndexSection,
         /// Bytes of the section that were there.
         offset_bytes: u64,
     },
@@ -29,7 +29,7 @@ pub enum IndexError {
     )]
     Damaged {
         /// The section.
-        section: Section,
+        section: IndexSection,
         /// Where the group starts in the section.
         offset_bytes: u64,
         /// What was found.
@@ -39,13 +39,13 @@ pub enum IndexError {
     #[error("index section {} does not open as version 1", section.member_name())]
     UnknownVersion {
         /// The section.
-        section: Section,
+        section: IndexSection,
     },
     /// A record that the format cannot hold. It is not written.
     #[error("record for the index section {} cannot be written: {reason}", section.member_name())]
     Unwritable {
         /// The section.
-        section: Section,
+        section: IndexSection,
         /// Why.
         reason: &'static str,
     },
@@ -53,7 +53,7 @@ pub enum IndexError {
     #[error("index section {} of {length_bytes} bytes is too large", section.member_name())]
     SectionTooLarge {
         /// The section.
-        section: Section,
+        section: IndexSection,
         /// Its length.
         length_bytes: u64,
     },

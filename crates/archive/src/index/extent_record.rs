@@ -1,6 +1,6 @@
 //! Where the parts of a set's segments lie on their media: the section of a set on tape.
 
-use super::Section;
+use super::IndexSection;
 use super::section::{Record, private::Codec};
 use super::varint::{self, Body, Reason};
 use crate::stream::StoredOffset;
@@ -33,7 +33,7 @@ pub struct ExtentRecord {
 }
 
 impl Record for ExtentRecord {
-    const SECTION: Section = Section::Extents;
+    const SECTION: IndexSection = IndexSection::Extents;
 }
 
 impl Codec for ExtentRecord {

@@ -1,6 +1,6 @@
 //! What the index says about one member of the archive.
 
-use super::Section;
+use super::IndexSection;
 use super::section::{Record, private::Codec};
 use super::varint::{self, Body, Reason};
 use crate::member::Timestamp;
@@ -78,20 +78,20 @@ pub struct FileRecord {
 }
 
 impl Record for FileRecord {
-    const SECTION: Section = Section::Files;
+    const SECTION: IndexSection = IndexSection::Files;
 }
 
 /// What a record leaves for the next one in its group.
 #[derive(Default)]
-pub struct State {
+pub struct RecordState {
     path: Vec<u8>,
     header_offset_bytes: ArchiveOffset,
 }
 
 impl Codec for FileRecord {
-    type State = State;
+    type State = RecordState;
 
-    fn encode(&self, state: &mut State, body: &mut Vec<u8>) -> Result<(), Reason> {
+    fn encode(&self, state: &mut RecordState, body: &mut Vec<u8>) -> Result<(), Reason> {
         let header_delta = self.check(state)?;
         body.push(self.tag());
         varint::put_suffix(body, &state.path, &self.path);
@@ -120,7 +120,7 @@ impl Codec for FileRecord {
         Ok(())
     }
 
-    fn decode(state: &mut State, body: &mut Body<'_>) -> Result<FileRecord, Reason> {
+    fn decode(state: &mut RecordState, body: &mut Body<'_>) -> Result<FileRecord, Reason> {
         let [tag] = body.take()?;
         let path = body.suffix(&state.path, PATH_BYTES_MAX)?;
         let header_delta = body.number()?;
@@ -196,7 +196,7 @@ impl FileRecord {
     }
 
     /// What holds for every record, written or read: the distance to the header before.
-    fn check(&self, state: &State) -> Result<u64, Reason> {
+    fn check(&self, state: &RecordState) -> Result<u64, Reason> {
         let path_is_good =
             |path: &[u8]| !path.is_empty() && path.len() <= PATH_BYTES_MAX && !path.contains(&0);
         if !path_is_good(&self.path) {

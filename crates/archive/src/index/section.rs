@@ -17,7 +17,7 @@ use twox_hash::XxHash3_64;
 use super::envelope::SectionSummary;
 use super::error::IndexError;
 use super::varint::{Body, Reason};
-use super::{INDEX_VERSION, Section};
+use super::{INDEX_VERSION, IndexSection};
 
 /// A group is closed when it has this many records,
 const GROUP_RECORDS: u32 = 512;
@@ -30,7 +30,7 @@ const GROUP_HEADER_BYTES: usize = 16;
 /// What a section is made of. Implemented by the four records of this module only.
 pub trait Record: Sized + private::Codec {
     /// The section that these records form.
-    const SECTION: Section;
+    const SECTION: IndexSection;
 }
 
 pub(crate) mod private {

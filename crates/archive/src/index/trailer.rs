@@ -31,7 +31,7 @@ use twox_hash::XxHash3_64;
 
 use super::envelope::{SectionPlace, SectionSummary, UNIT_BYTES, encode_header};
 use super::error::IndexError;
-use super::{SECTIONS, Section, TRAILER_NAME};
+use super::{IndexSection, SECTIONS, TRAILER_NAME};
 use crate::chunk::Compression;
 use crate::stream::{ArchiveOffset, StoredOffset};
 
@@ -69,7 +69,7 @@ pub struct Trailer {
     /// Where the chunk with the start of the index starts in the compressed stream. Without
     /// compression it is `archive_bytes`.
     pub index_compressed_offset_bytes: StoredOffset,
-    /// The sections in the order of [`Section::ALL`], as `IndexLayout` places them.
+    /// The sections in the order of [`IndexSection::ALL`], as `IndexLayout` places them.
     pub sections: [SectionPlace; SECTIONS],
     /// Hash of the index up to the trailer's header: `IndexHasher`. `None` in a trailer of version
     /// 1, which has none.
@@ -78,7 +78,7 @@ pub struct Trailer {
 
 impl Trailer {
     /// Place of a section.
-    pub fn section(&self, section: Section) -> SectionPlace {
+    pub fn section(&self, section: IndexSection) -> SectionPlace {
         self.sections[section as usize]
     }
 
@@ -107,7 +107,7 @@ impl Trailer {
             end_bytes = end.ok_or("section is larger than 64 bits")?;
         }
         let blocks = self.archive_bytes.div_ceil(self.block_bytes.into());
-        if self.section(Section::Blocks).summary.records != blocks {
+        if self.section(IndexSection::Blocks).summary.records != blocks {
             return Err("number of block checksums does not fit the archive");
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Warnings of the run that wrote the archive, kept with it.
 
-use super::Section;
+use super::IndexSection;
 use super::section::{Record, private::Codec};
 use super::varint::{self, Body, Reason};
 
@@ -17,7 +17,7 @@ pub struct WarningRecord {
 }
 
 impl Record for WarningRecord {
-    const SECTION: Section = Section::Warnings;
+    const SECTION: IndexSection = IndexSection::Warnings;
 }
 
 impl Codec for WarningRecord {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use proptest::prelude::*;
 
 use super::*;
-use crate::member::{Kind, Timestamp};
+use crate::member::{MemberKind, Timestamp};
 
 fn compression() -> impl Strategy<Value = Compression> {
     prop_oneof![
@@ -67,7 +67,7 @@ fn plain(block_bytes: u32) -> Label {
 fn member(path: &str, size_bytes: u64) -> Member {
     Member {
         path: path.into(),
-        kind: Kind::File,
+        kind: MemberKind::File,
         mode: 0o640,
         uid: 0,
         gid: 0,

@@ -1,8 +1,8 @@
 //! What was compressed comes back, whoever decompresses it, and is the same however it was made.
 
 use archive::chunk::{
-    CHUNK_BYTES_MAX, ChunkCompressor, ChunkDecompressor, ChunkError, Coding, Compression, Format,
-    GZIP_LEVELS, ZSTD_LEVELS, gzip_member, seek_table::SeekTableBuilder,
+    CHUNK_BYTES_MAX, ChunkCompressor, ChunkDecompressor, ChunkError, Coding, Compression,
+    GZIP_LEVELS, StreamFormat, ZSTD_LEVELS, gzip_member, seek_table::SeekTableBuilder,
 };
 use archive::stream::StoredOffset;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn every_level_round_trips() {
     for compression in every_level() {
         let coding = coding_of(compression);
         let stream = compress(compression, &data, 70_000).concat();
-        assert_eq!(Format::detect(&stream), Format::Compressed(coding));
+        assert_eq!(StreamFormat::detect(&stream), StreamFormat::Compressed(coding));
         let decoded = decode(coding, &stream, 1 << 20).expect("decodes");
         assert!(decoded.content == data, "{compression}");
         assert_eq!((decoded.chunks, decoded.streamed), (5, 0), "{compression}");

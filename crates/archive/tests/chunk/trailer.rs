@@ -6,9 +6,9 @@ use archive::chunk::{
 };
 use archive::index::{
     BlockChecksum, ChunkRecord, ExtentRecord, FileRecord, INDEX_COMMENT, INDEX_HEADER_BYTES,
-    IndexLayout, Section, SectionPlace, SectionSummary, SetIdHasher, TRAILER_MEMBER_BYTES, Trailer,
-    WarningRecord, block_checksum, encode_index_header, encode_section_header, encode_trailer,
-    find_trailer, index_version, is_index_header, names_index, padding_bytes,
+    IndexLayout, IndexSection, SectionPlace, SectionSummary, SetIdHasher, TRAILER_MEMBER_BYTES,
+    Trailer, WarningRecord, block_checksum, encode_index_header, encode_section_header,
+    encode_trailer, find_trailer, index_version, is_index_header, names_index, padding_bytes,
 };
 use archive::stream::StoredOffset;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn index_archive(archive: &[u8], compression: Compression, compressed_bytes: u64
     set_id.update(&sections[0].0);
     set_id.update(&sections[1].0);
     let mut out = encode_index_header().to_vec();
-    for ((bytes, summary), section) in sections.iter().zip(Section::ALL) {
+    for ((bytes, summary), section) in sections.iter().zip(IndexSection::ALL) {
         out.extend_from_slice(
             &encode_section_header(section, summary.length_bytes).expect("small"),
         );
@@ -98,7 +98,7 @@ fn the_trailer_leads_to_every_section() {
         let start = trailer.archive_bytes as usize;
         assert_eq!(start, archive.len());
         assert!(is_index_header(&both[start..]));
-        let place = trailer.section(Section::Files);
+        let place = trailer.section(IndexSection::Files);
         let at = start + place.offset_bytes as usize;
         let section = &both[at..at + place.summary.length_bytes as usize];
         let (records, error) = read::<FileRecord>(section);
@@ -222,7 +222,7 @@ fn the_header_marks_an_index() {
     for other in [&b"takeup index "[..], b"takeup index x", b"takeup", b""] {
         assert_eq!(index_version(other), None);
     }
-    assert!(encode_section_header(Section::Files, 1 << 33).is_err());
+    assert!(encode_section_header(IndexSection::Files, 1 << 33).is_err());
     assert!(names_index(b"x takeup-index/files"));
     assert!(!names_index(b"x takeup-index") && !names_index(b""));
 }

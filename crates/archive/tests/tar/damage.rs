@@ -4,7 +4,7 @@
 use crate::header_fixtures::{Header, record};
 use crate::read_all::{Item, read, read_with};
 use crate::round_trip::{archive_of, member, plain};
-use archive::decode::{DecodeError, Decoder, Limits, Note};
+use archive::decode::{DecodeError, DecodeLimits, Decoder, Note};
 use archive::pax::RecordError;
 use archive::sparse::MapError;
 use proptest::collection::vec;
@@ -68,7 +68,7 @@ fn values_that_a_member_can_do_without_become_notes() {
 
 #[test]
 fn extended_headers_beyond_the_limit_are_refused_and_passed_over() {
-    let limits = Limits {
+    let limits = DecodeLimits {
         extended_bytes_max: 1000,
         global_bytes_max: 1000,
         long_name_bytes_max: 600,
@@ -116,7 +116,7 @@ fn headers_that_claim_much_reserve_nothing() {
 
 #[test]
 fn sparse_maps_beyond_the_limit_are_refused() {
-    let limits = Limits { extents_max: 4, ..Limits::default() };
+    let limits = DecodeLimits { extents_max: 4, ..DecodeLimits::default() };
     let runs: Vec<(u64, u64)> = (0..6).map(|at| (at * 4096, 512)).collect();
     let content = vec![b'c'; 6 * 512];
     let expected = MapError::TooMany { limit: 4 };

@@ -6,7 +6,7 @@
 
 use crate::header_fixtures::{Header, record};
 use crate::read_all::{Item, read_with};
-use archive::decode::{DecodeError, Decoder, GLOBAL_RECORD_BYTES, Limits};
+use archive::decode::{DecodeError, DecodeLimits, Decoder, GLOBAL_RECORD_BYTES};
 
 /// A global header with one record.
 fn global(keyword: &str, value: &[u8]) -> Vec<u8> {
@@ -16,7 +16,7 @@ fn global(keyword: &str, value: &[u8]) -> Vec<u8> {
 
 /// The errors of an archive, and the user and attributes of the file at its end.
 fn read_file(archive: &[Vec<u8>], limit: u64) -> (Vec<DecodeError>, Vec<u8>, Vec<Vec<u8>>) {
-    let limits = Limits { global_bytes_max: limit, ..Limits::default() };
+    let limits = DecodeLimits { global_bytes_max: limit, ..DecodeLimits::default() };
     let file = Header::ustar("file", 0, b'0').with(b"");
     let mut items = read_with(Decoder::new(limits), &[archive.concat(), file].concat());
     let Some(Item::Member { member, .. }) = items.pop() else { panic!("no file at the end") };
@@ -38,7 +38,7 @@ fn a_record_that_is_set_again_and_again_takes_no_more_room() {
     let many: Vec<Vec<u8>> = (0..500)
         .map(|number| global("uname", format!("user of folder {number}").as_bytes()))
         .collect();
-    let (errors, user, _) = read_file(&many, Limits::default().global_bytes_max);
+    let (errors, user, _) = read_file(&many, DecodeLimits::default().global_bytes_max);
     assert_eq!(errors, []);
     assert_eq!(user, b"user of folder 499");
 }
@@ -60,8 +60,8 @@ fn records_up_to_the_limit_are_taken_and_none_beyond() {
 fn many_short_records_cost_as_much_as_one_long_one() {
     let many: Vec<Vec<u8>> =
         (0..100).map(|number| global(&format!("SCHILY.xattr.user.{number:02}"), b"")).collect();
-    let (errors, ..) = read_file(&many, Limits::default().global_bytes_max);
-    let taken = Limits::default().global_bytes_max / cost("SCHILY.xattr.user.00", 0);
+    let (errors, ..) = read_file(&many, DecodeLimits::default().global_bytes_max);
+    let taken = DecodeLimits::default().global_bytes_max / cost("SCHILY.xattr.user.00", 0);
     assert_eq!(errors.len() as u64, 100 - taken);
 }
 
@@ -92,7 +92,7 @@ fn of_two_spellings_of_an_attribute_the_later_record_holds() {
     // "libarchive's" in base64.
     let libarchive = || global("LIBARCHIVE.xattr.user.a", b"bGliYXJjaGl2ZSdz");
     let attributes = |archive: &[Vec<u8>]| {
-        let (errors, _, attributes) = read_file(archive, Limits::default().global_bytes_max);
+        let (errors, _, attributes) = read_file(archive, DecodeLimits::default().global_bytes_max);
         assert_eq!(errors, []);
         attributes
     };

@@ -6,7 +6,7 @@
 use crate::read_all::{Item, read};
 use archive::decode::{DecodeError, HeaderFault, Note, Skipped};
 use archive::header::find_header;
-use archive::member::{Extent, Kind, Member, Timestamp};
+use archive::member::{Extent, Member, MemberKind, Timestamp};
 use archive::sparse::MapError;
 
 /// A header under construction: every field is written as raw bytes at its offset.
@@ -73,16 +73,16 @@ fn v7_files_directories_and_links() {
     assert_eq!(member.path, b"usr/adm/messages");
     assert_eq!((member.mode, member.uid, member.gid), (0o644, 0o764, 0o144));
     assert_eq!(member.modified, Timestamp { seconds: 1_000_000, nanoseconds: 0 });
-    assert_eq!((member.kind, content.as_slice(), notes), (Kind::File, &b"hello"[..], vec![]));
+    assert_eq!((member.kind, content.as_slice(), notes), (MemberKind::File, &b"hello"[..], vec![]));
     assert_eq!((member.user, member.group), (vec![], vec![]));
 
     let (member, ..) = only_member(&Header::v7("usr/adm/", 0).with(b""));
-    assert_eq!((member.path.as_slice(), member.kind), (&b"usr/adm"[..], Kind::Directory));
+    assert_eq!((member.path.as_slice(), member.kind), (&b"usr/adm"[..], MemberKind::Directory));
 
     // The size of a link is that of the file, which does not follow.
     let link = Header::v7("usr/link", 5).put(156, b"1").put(157, b"usr/adm/messages");
     let (member, content, _) = only_member(&link.with(b""));
-    assert_eq!(member.kind, Kind::HardLink { target: b"usr/adm/messages".to_vec() });
+    assert_eq!(member.kind, MemberKind::HardLink { target: b"usr/adm/messages".to_vec() });
     assert_eq!((member.size_bytes, content.len()), (0, 0));
 }
 
@@ -182,7 +182,7 @@ fn solaris_extended_headers_and_acls() {
     };
     assert_eq!(content, acl);
     assert_eq!(member.path, path.as_bytes());
-    assert_eq!(member.kind, Kind::CharacterDevice { major: 0x1f, minor: 0x2a });
+    assert_eq!(member.kind, MemberKind::CharacterDevice { major: 0x1f, minor: 0x2a });
     assert_eq!(member.modified, Timestamp { seconds: 1_234_567_890, nanoseconds: 500_000_000 });
 }
 
@@ -205,7 +205,10 @@ fn gnu_base_256_numbers() {
 fn hard_links_may_have_content_in_pax_archives_only() {
     let link = Header::ustar("link", 3, b'1').put(157, b"file");
     let (member, content, _) = only_member(&link.with(b""));
-    assert_eq!((&member.kind, content.len()), (&Kind::HardLink { target: b"file".to_vec() }, 0));
+    assert_eq!(
+        (&member.kind, content.len()),
+        (&MemberKind::HardLink { target: b"file".to_vec() }, 0)
+    );
     let records = record("mtime", b"5.5");
     let extended = Header::ustar("x", records.len() as u64, b'x').with(&records);
     let (_, content, _) = only_member(&[extended, link.with(b"abc")].concat());
@@ -215,10 +218,10 @@ fn hard_links_may_have_content_in_pax_archives_only() {
 #[test]
 fn unknown_types_are_files_with_a_note() {
     let (member, content, notes) = only_member(&Header::ustar("odd", 3, b'Q').with(b"abc"));
-    assert_eq!((member.kind, content), (Kind::File, b"abc".to_vec()));
+    assert_eq!((member.kind, content), (MemberKind::File, b"abc".to_vec()));
     assert_eq!(notes, [Note::UnknownTypeflag(b'Q')]);
     let (member, _, notes) = only_member(&Header::ustar("contiguous", 3, b'7').with(b"abc"));
-    assert_eq!((member.kind, notes), (Kind::File, vec![]));
+    assert_eq!((member.kind, notes), (MemberKind::File, vec![]));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What is refused for its size, when it is written and when it is read, and the memory that a
 //! member is said to take.
 
-use archive::decode::{DecodeError, Decoder, Limits};
+use archive::decode::{DecodeError, DecodeLimits, Decoder};
 use archive::encode::{EncodeError, encode_member};
-use archive::member::{Extent, Kind, Member, Timestamp};
+use archive::member::{Extent, Member, MemberKind, Timestamp};
 use archive::sparse::{EXTENTS_MAX, MapError};
 
 use crate::header_fixtures::Header;
@@ -12,7 +12,7 @@ use crate::read_all::{Item, read_with};
 fn file(size_bytes: u64, sparse: Option<Vec<Extent>>) -> Member {
     Member {
         path: b"file".to_vec(),
-        kind: Kind::File,
+        kind: MemberKind::File,
         mode: 0o644,
         uid: 0,
         gid: 0,
@@ -62,7 +62,7 @@ fn extensions_of_old_sparse_files_have_an_end() {
         unit[504] = goes_on;
         unit
     };
-    let limits = Limits { extents_max: 4, ..Limits::default() };
+    let limits = DecodeLimits { extents_max: 4, ..DecodeLimits::default() };
     let header = header.octal(483, 1 << 20).with(b"");
     let first = read_with(Decoder::new(limits), &[header.clone(), extension(4, 1)].concat());
     assert!(
@@ -70,7 +70,7 @@ fn extensions_of_old_sparse_files_have_an_end() {
             if *source == MapError::TooMany { limit: 4 }),
         "{first:?}"
     );
-    let limits = Limits { extents_max: 100, ..limits };
+    let limits = DecodeLimits { extents_max: 100, ..limits };
     let all = [header, extension(4, 1), extension(25, 0)].concat();
     let whole = read_with(Decoder::new(limits), &all);
     assert!(!matches!(&whole[0], Item::Error(DecodeError::Sparse { .. })), "{whole:?}");
@@ -81,7 +81,7 @@ fn every_string_of_a_member_counts() {
     let bare = Member { path: Vec::new(), ..file(0, None) }.memory_bytes();
     let [path, user, group] = [1000, 300, 70].map(Vec::with_capacity);
     let target = Vec::with_capacity(5);
-    let kind = Kind::SymbolicLink { target };
+    let kind = MemberKind::SymbolicLink { target };
     let member = Member { path, user, group, kind, ..file(0, None) };
     assert_eq!(member.memory_bytes() - bare, 1375);
     let lists = Member {

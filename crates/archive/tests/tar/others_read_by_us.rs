@@ -3,8 +3,8 @@
 use crate::read_all::{Item, expand, members, read, read_with};
 use crate::tools::{Tool, disk_path, has_holes, modified, set_xattr, xattr};
 use archive::acl::NameLookup;
-use archive::decode::{Decoder, Limits, Note, Skipped};
-use archive::member::{Extent, Kind, Member};
+use archive::decode::{DecodeLimits, Decoder, Note, Skipped};
+use archive::member::{Extent, Member, MemberKind};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -80,18 +80,18 @@ fn compare(root: &Path, members: &[(Member, Vec<u8>)], times: Times) {
         let status = file.symlink_metadata().unwrap_or_else(|error| panic!("{file:?}: {error}"));
         let kind = status.file_type();
         match &member.kind {
-            Kind::File => {
+            MemberKind::File => {
                 assert_eq!(member.size_bytes, status.len(), "{file:?}");
                 let on_disk = std::fs::read(&file).expect("our own file");
                 assert!(expand(member, content) == on_disk, "{file:?}");
             }
-            Kind::Directory => assert!(kind.is_dir(), "{file:?}"),
-            Kind::Fifo => assert!(kind.is_fifo(), "{file:?}"),
-            Kind::SymbolicLink { target } => {
+            MemberKind::Directory => assert!(kind.is_dir(), "{file:?}"),
+            MemberKind::Fifo => assert!(kind.is_fifo(), "{file:?}"),
+            MemberKind::SymbolicLink { target } => {
                 let link = std::fs::read_link(&file).expect("a symbolic link");
                 assert_eq!(link.as_os_str().as_bytes(), target, "{file:?}");
             }
-            Kind::HardLink { target } => {
+            MemberKind::HardLink { target } => {
                 links += 1;
                 let other = disk_path(root, target).symlink_metadata().expect("the first name");
                 assert_eq!(other.ino(), status.ino(), "{file:?}");
@@ -181,7 +181,7 @@ fn every_sparse_format() {
         let mut sparse = 0;
         for (member, content) in members(&tool.create(tree.path(), options)) {
             let file = disk_path(tree.path(), &member.path);
-            if member.kind == Kind::File {
+            if member.kind == MemberKind::File {
                 assert!(member.sparse.is_some(), "{options:?} {file:?}");
                 assert!(expand(&member, &content) == std::fs::read(&file).expect("our own file"));
                 sparse += 1;
@@ -253,7 +253,7 @@ fn xattrs_and_acls_of_others() {
     let check = |tool: Tool, options: &[&str]| {
         // GNU tar's --xattrs stores the ACL a second time, as an attribute in the kernel's form.
         let archive = tool.create(tree.path(), options);
-        let decoder = Decoder::with_names(Limits::default(), Box::new(Names1001));
+        let decoder = Decoder::with_names(DecodeLimits::default(), Box::new(Names1001));
         let items = read_with(decoder, &archive);
         let member = items.iter().find_map(|item| match item {
             Item::Member { member, notes, .. } if member.path == b"./file" => {
@@ -310,9 +310,9 @@ fn incremental_dumps_yield_their_directories() {
         let snapshot = format!("--listed-incremental={}/snapshot", elsewhere.path().display());
         let archive = Tool::GnuTar.create(tree.path(), &[format, &snapshot]);
         let members = members(&archive);
-        let dumps = members
-            .iter()
-            .filter(|(member, content)| member.kind == Kind::Directory && !content.is_empty());
+        let dumps = members.iter().filter(|(member, content)| {
+            member.kind == MemberKind::Directory && !content.is_empty()
+        });
         // The posix format keeps the dump in a record.
         assert_eq!(dumps.count() > 0, format == "--format=gnu");
         let times = if format == "--format=gnu" { Times::Seconds } else { Times::Nanoseconds };
@@ -401,7 +401,8 @@ fn attributes_of_bsdtar_come_back_under_their_own_names() {
         let options = [&["--format", "pax", "--xattrs"][..], form].concat();
         let archive = Tool::Bsdtar.create(folder.path(), &options);
         let members = members(&archive);
-        let (member, _) = members.iter().find(|(it, _)| it.kind == Kind::File).expect("the file");
+        let (member, _) =
+            members.iter().find(|(it, _)| it.kind == MemberKind::File).expect("the file");
         let found: Vec<_> = member.xattrs.iter().map(|(name, value)| (&**name, &**value)).collect();
         let expected = names.map(|name| (name.as_bytes(), name.as_bytes()));
         assert_eq!(found, expected, "{form:?}");
@@ -424,7 +425,8 @@ fn a_negative_time_with_a_fraction_counts_away_from_zero() {
         .expect("our own file");
     let read = |tool: Tool| {
         let members = members(&tool.create(folder.path(), &["--format", "pax"]));
-        let (member, _) = members.iter().find(|(it, _)| it.kind == Kind::File).expect("the file");
+        let (member, _) =
+            members.iter().find(|(it, _)| it.kind == MemberKind::File).expect("the file");
         (member.modified.seconds, member.modified.nanoseconds)
     };
     assert_eq!(read(Tool::GnuTar), (-10, 250_000_000));

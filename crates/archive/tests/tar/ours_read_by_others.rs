@@ -3,7 +3,7 @@
 use crate::round_trip::{archive_of, content_byte, plain};
 use crate::tools::{Tool, disk_path, has_holes, modified, xattr};
 use archive::encode::{encode_end_of_archive, encode_global_header, encode_member};
-use archive::member::{Extent, Kind, Member, Timestamp};
+use archive::member::{Extent, Member, MemberKind, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ffi::OsStr;
@@ -123,9 +123,11 @@ fn restorable() -> impl Strategy<Value = Member> {
         |(mut member, seconds, uid, gid)| {
             if matches!(
                 member.kind,
-                Kind::HardLink { .. } | Kind::CharacterDevice { .. } | Kind::BlockDevice { .. }
+                MemberKind::HardLink { .. }
+                    | MemberKind::CharacterDevice { .. }
+                    | MemberKind::BlockDevice { .. }
             ) {
-                member.kind = Kind::Fifo;
+                member.kind = MemberKind::Fifo;
             }
             (member.uid, member.gid) = (u64::from(uid), u64::from(gid));
             member.modified.seconds = seconds;
@@ -148,16 +150,16 @@ fn compare(tool: Tool, member: &Member, file: &Path) {
     }
     assert_eq!(modified(file), member.modified, "{tool:?} {file:?}");
     match &member.kind {
-        Kind::SymbolicLink { target } => {
+        MemberKind::SymbolicLink { target } => {
             let link = std::fs::read_link(file).expect("a symbolic link");
             assert_eq!(link.as_os_str().as_bytes(), target, "{tool:?} {file:?}");
             return;
         }
-        Kind::File => {
+        MemberKind::File => {
             let content = std::fs::read(file).expect("our own file");
             assert!(content == expected_content(member), "{tool:?} {file:?}");
         }
-        Kind::Directory => assert!(status.is_dir(), "{tool:?} {file:?}"),
+        MemberKind::Directory => assert!(status.is_dir(), "{tool:?} {file:?}"),
         _ => assert!(status.file_type().is_fifo(), "{tool:?} {file:?}"),
     }
     assert_eq!(status.mode() & 0o7777, member.mode, "{tool:?} {file:?}");
@@ -168,14 +170,14 @@ fn kinds_modes_and_links_come_back() {
     // bsdtar gives set-user-ID only to files whose owner it could restore.
     let set_user_id = if testkit::fully!(Root) { 0o4751 } else { 0o751 };
     let kinds = [
-        ("dir", Kind::Directory, 0o1755),
-        ("dir/file", Kind::File, set_user_id),
-        ("dir/empty-dir", Kind::Directory, 0o700),
-        ("dir/link", Kind::HardLink { target: b"dir/file".to_vec() }, set_user_id),
-        ("dir/symlink", Kind::SymbolicLink { target: b"../\xff somewhere".to_vec() }, 0o777),
-        ("dir/long-symlink", Kind::SymbolicLink { target: vec![b't'; 300] }, 0o777),
-        ("dir/raw-symlink", Kind::SymbolicLink { target: vec![0xe9; 300] }, 0o777),
-        ("dir/fifo", Kind::Fifo, 0o600),
+        ("dir", MemberKind::Directory, 0o1755),
+        ("dir/file", MemberKind::File, set_user_id),
+        ("dir/empty-dir", MemberKind::Directory, 0o700),
+        ("dir/link", MemberKind::HardLink { target: b"dir/file".to_vec() }, set_user_id),
+        ("dir/symlink", MemberKind::SymbolicLink { target: b"../\xff somewhere".to_vec() }, 0o777),
+        ("dir/long-symlink", MemberKind::SymbolicLink { target: vec![b't'; 300] }, 0o777),
+        ("dir/raw-symlink", MemberKind::SymbolicLink { target: vec![0xe9; 300] }, 0o777),
+        ("dir/fifo", MemberKind::Fifo, 0o600),
     ];
     let mut members: Vec<Member> = kinds
         .into_iter()
@@ -187,15 +189,15 @@ fn kinds_modes_and_links_come_back() {
         for member in &members {
             let path = std::str::from_utf8(&member.path).expect("the names above");
             let status = status(path);
-            if let Kind::SymbolicLink { target } = &member.kind {
+            if let MemberKind::SymbolicLink { target } = &member.kind {
                 let link = std::fs::read_link(into.join(path)).expect("a symbolic link");
                 assert_eq!(link.as_os_str().as_bytes(), target, "{tool:?} {path}");
             } else {
                 assert_eq!(status.mode() & 0o7777, member.mode, "{tool:?} {path}");
             }
             assert_eq!(modified(&into.join(path)), member.modified, "{tool:?} {path}");
-            assert_eq!(status.is_dir(), member.kind == Kind::Directory);
-            assert_eq!(status.file_type().is_fifo(), member.kind == Kind::Fifo);
+            assert_eq!(status.is_dir(), member.kind == MemberKind::Directory);
+            assert_eq!(status.file_type().is_fifo(), member.kind == MemberKind::Fifo);
         }
         assert_eq!(status("dir/link").ino(), status("dir/file").ino(), "{tool:?}");
     });
@@ -292,7 +294,7 @@ fn xattrs_and_acls_come_back() {
         (0x20, 4, none),
     ]);
     let mut directory = plain(b"directory");
-    directory.kind = Kind::Directory;
+    directory.kind = MemberKind::Directory;
     directory.mode = 0o755;
     directory.acl_default =
         acl(&[(0x01, 7, none), (0x02, 1, 1), (0x04, 5, none), (0x10, 5, none), (0x20, 0, none)]);
@@ -341,7 +343,7 @@ fn owners_sizes_and_devices_are_listed() {
     let mut owned = plain(b"owned");
     (owned.uid, owned.gid) = (2_097_152, 4_000_000_000);
     let mut device = plain(b"device");
-    device.kind = Kind::CharacterDevice { major: 195, minor: 254 };
+    device.kind = MemberKind::CharacterDevice { major: 195, minor: 254 };
     let mut out = Vec::new();
     encode_global_header(&[(b"comment", b"takeup set 1")], &mut out).expect("a valid keyword");
     encode_member(&owned, &mut out).expect("a valid member");
@@ -387,8 +389,8 @@ fn python_agrees() {
         file.size_bytes = length as u64;
         file.uid = length as u64 * 10_000;
         let target = path.clone();
-        let link = Member { kind: Kind::SymbolicLink { target }, ..plain(b"link") };
-        members.extend([file, link, Member { kind: Kind::Directory, ..plain(&path) }]);
+        let link = Member { kind: MemberKind::SymbolicLink { target }, ..plain(b"link") };
+        members.extend([file, link, Member { kind: MemberKind::Directory, ..plain(&path) }]);
     }
     std::fs::write(&archive, archive_of(&members)).expect("space in the temporary folder");
     let output = Command::new("python3").args(["-c", PYTHON]).arg(&archive).output();
@@ -399,8 +401,8 @@ fn python_agrees() {
         .iter()
         .map(|member| {
             let (typeflag, link) = match &member.kind {
-                Kind::SymbolicLink { target } => ('2', hex(target)),
-                Kind::Directory => ('5', String::new()),
+                MemberKind::SymbolicLink { target } => ('2', hex(target)),
+                MemberKind::Directory => ('5', String::new()),
                 _ => ('0', String::new()),
             };
             let Member { mode, uid, gid, size_bytes, .. } = member;

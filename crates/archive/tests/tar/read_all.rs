@@ -1,6 +1,6 @@
 //! Reads a whole archive in memory the way a caller of the decoder does.
 
-use archive::decode::{DecodeError, Decoder, Event, HeaderFault, Limits, Note, Skipped};
+use archive::decode::{DecodeError, DecodeLimits, Decoder, Event, HeaderFault, Note, Skipped};
 use archive::header::{UNIT_BYTES, padding_bytes};
 use archive::member::{Extent, Member};
 
@@ -51,7 +51,7 @@ pub fn read_with(mut decoder: Decoder, archive: &[u8]) -> Vec<Item> {
 
 /// As [`read_with`], with the default limits.
 pub fn read(archive: &[u8]) -> Vec<Item> {
-    read_with(Decoder::new(Limits::default()), archive)
+    read_with(Decoder::new(DecodeLimits::default()), archive)
 }
 
 /// The members of an archive that holds nothing else, without notes, with their content.

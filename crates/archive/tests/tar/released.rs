@@ -3,23 +3,23 @@
 
 use crate::read_all::members;
 use crate::round_trip::{archive_of, plain};
-use archive::member::{Extent, Kind, Member, Timestamp};
+use archive::member::{Extent, Member, MemberKind, Timestamp};
 
 /// One member of every kind and one for every record that can be written.
 fn one_of_each() -> Vec<Member> {
     let member = |path: &[u8], kind| Member { kind, ..plain(path) };
     let file = |path: &[u8], size_bytes| Member { size_bytes, ..plain(path) };
     let mut members = vec![
-        member(b"top", Kind::Directory),
+        member(b"top", MemberKind::Directory),
         file(b"top/file", 700),
-        member(b"top/link", Kind::HardLink { target: b"top/file".to_vec() }),
-        member(b"top/symlink", Kind::SymbolicLink { target: b"file".to_vec() }),
-        member(b"top/long", Kind::SymbolicLink { target: vec![b't'; 101] }),
-        member(b"top/fifo", Kind::Fifo),
-        member(b"top/sda", Kind::BlockDevice { major: 8, minor: 0 }),
-        member(b"top/tty", Kind::CharacterDevice { major: 5, minor: 1 << 24 }),
+        member(b"top/link", MemberKind::HardLink { target: b"top/file".to_vec() }),
+        member(b"top/symlink", MemberKind::SymbolicLink { target: b"file".to_vec() }),
+        member(b"top/long", MemberKind::SymbolicLink { target: vec![b't'; 101] }),
+        member(b"top/fifo", MemberKind::Fifo),
+        member(b"top/sda", MemberKind::BlockDevice { major: 8, minor: 0 }),
+        member(b"top/tty", MemberKind::CharacterDevice { major: 5, minor: 1 << 24 }),
         file(&[&[b'p'; 90][..], b"/", &[b'n'; 90]].concat(), 0),
-        member(&[&[b'd'; 101][..], b"/\xff"].concat(), Kind::Directory),
+        member(&[&[b'd'; 101][..], b"/\xff"].concat(), MemberKind::Directory),
         file(&[b'x'; 101], 0),
     ];
     let mut owned = file(b"owned", 1);

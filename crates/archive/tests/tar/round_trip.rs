@@ -5,7 +5,7 @@ use archive::encode::{
     EncodeError, encode_end_of_archive, encode_global_header, encode_member, encoded_bytes,
 };
 use archive::header::padding_bytes;
-use archive::member::{Extent, Kind, Member, Timestamp};
+use archive::member::{Extent, Member, MemberKind, Timestamp};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 pub fn plain(path: &[u8]) -> Member {
     Member {
         path: path.to_vec(),
-        kind: Kind::File,
+        kind: MemberKind::File,
         mode: 0o644,
         uid: 1000,
         gid: 1000,
@@ -79,19 +79,19 @@ fn extents() -> impl Strategy<Value = (u64, Vec<Extent>)> {
     })
 }
 
-fn kind() -> impl Strategy<Value = (Kind, u64, Option<Vec<Extent>>)> {
+fn kind() -> impl Strategy<Value = (MemberKind, u64, Option<Vec<Extent>>)> {
     let none = |kind| (kind, 0, None);
     prop_oneof![
-        (0u64..3000).prop_map(|size| (Kind::File, size, None)),
-        extents().prop_map(|(size, extents)| (Kind::File, size, Some(extents))),
-        Just(none(Kind::Directory)),
-        target().prop_map(move |target| none(Kind::SymbolicLink { target })),
-        path().prop_map(move |target| none(Kind::HardLink { target })),
-        Just(none(Kind::Fifo)),
+        (0u64..3000).prop_map(|size| (MemberKind::File, size, None)),
+        extents().prop_map(|(size, extents)| (MemberKind::File, size, Some(extents))),
+        Just(none(MemberKind::Directory)),
+        target().prop_map(move |target| none(MemberKind::SymbolicLink { target })),
+        path().prop_map(move |target| none(MemberKind::HardLink { target })),
+        Just(none(MemberKind::Fifo)),
         any::<(u32, u32)>()
-            .prop_map(move |(major, minor)| none(Kind::CharacterDevice { major, minor })),
+            .prop_map(move |(major, minor)| none(MemberKind::CharacterDevice { major, minor })),
         any::<(u32, u32)>()
-            .prop_map(move |(major, minor)| none(Kind::BlockDevice { major, minor })),
+            .prop_map(move |(major, minor)| none(MemberKind::BlockDevice { major, minor })),
     ]
 }
 
@@ -216,7 +216,9 @@ fn path_edges_keep_their_bytes() {
     paths.push([b"/".to_vec(), component(100)].concat());
     paths.push([b"/".to_vec(), component(99)].concat());
     for path in paths {
-        for kind in [Kind::File, Kind::Directory, Kind::HardLink { target: path.clone() }] {
+        for kind in
+            [MemberKind::File, MemberKind::Directory, MemberKind::HardLink { target: path.clone() }]
+        {
             let mut member = plain(&path);
             member.kind = kind;
             member.modified.nanoseconds = 0;
@@ -240,7 +242,7 @@ fn what_no_reader_could_get_back_is_refused() {
     check(|m| m.path = b"a/".to_vec(), EncodeError::TrailingSlash);
     check(|m| m.user = b"a\0".to_vec(), EncodeError::Nul { what: "user name" });
     check(
-        |m| m.kind = Kind::SymbolicLink { target: Vec::new() },
+        |m| m.kind = MemberKind::SymbolicLink { target: Vec::new() },
         EncodeError::Empty { what: "link target" },
     );
     check(
@@ -281,6 +283,6 @@ fn what_no_reader_could_get_back_is_refused() {
 #[test]
 fn the_root_directory_keeps_its_slash() {
     let mut root = plain(b"/");
-    root.kind = Kind::Directory;
+    root.kind = MemberKind::Directory;
     assert_eq!(members(&archive_of(&[root.clone()])), [(root, Vec::new())]);
 }

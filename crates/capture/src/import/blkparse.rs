@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
 
 use super::super::operation::{
-    Asked, Engine, FileKind, FileNumber, OpenedFile, Operation, Recording, SyncCall, Unknown,
+    Asked, Engine, FileKind, FileNumber, FileOperation, OpenedFile, Recording, SyncCall, Unknown,
 };
 use super::{ImportError, Imported, KEPT_MAX, Lines, nanoseconds};
 
@@ -188,7 +188,7 @@ impl Trace<'_> {
         let done = if event.error == 0 { event.bytes } else { 0 };
         let operation = operation(file, (event.sector, event.asked), &request);
         self.operations += 1;
-        self.recording.operation(&Operation {
+        self.recording.operation(&FileOperation {
             duration_ns,
             done_bytes: Ok(done),
             synchronous: event.is_forced,
@@ -198,7 +198,7 @@ impl Trace<'_> {
     }
 
     fn finish(&mut self) {
-        let mut left: Vec<Operation> = Vec::new();
+        let mut left: Vec<FileOperation> = Vec::new();
         for device in self.devices.values() {
             let of = |(place, request): (&Place, &Request)| operation(device.file, *place, request);
             left.extend(device.issued.iter().map(of));
@@ -237,9 +237,9 @@ impl Device {
 }
 
 /// A request that has not ended.
-fn operation(file: FileNumber, (sector, asked): Place, request: &Request) -> Operation {
+fn operation(file: FileNumber, (sector, asked): Place, request: &Request) -> FileOperation {
     let is_sync = matches!(asked, Asked::Sync(_));
-    Operation {
+    FileOperation {
         start_ns: request.start_ns,
         duration_ns: Err(Unknown::NotEnded),
         process: request.process,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io::BufRead;
 
 use super::super::operation::{
-    Asked, Engine, FileKind, FileNumber, OpenedFile, Operation, Recording, SyncCall, Unknown,
+    Asked, Engine, FileKind, FileNumber, FileOperation, OpenedFile, Recording, SyncCall, Unknown,
 };
 use super::{ImportError, Imported, KEPT_MAX, Lines};
 
@@ -89,7 +89,7 @@ impl Log<'_> {
         let offset_bytes = offset.map(|it| number(it, "the offset")).transpose()?.unwrap_or(0);
         let bytes = length.map(|it| number(it, "the length")).transpose()?.unwrap_or(0);
         let file = self.file(path)?;
-        self.recording.operation(&Operation {
+        self.recording.operation(&FileOperation {
             start_ns: self.clock_ns,
             duration_ns: Err(Unknown::NotRecorded),
             process: 0,

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use self::line::{Descriptor, Line};
 use super::super::operation::{
-    FileKind, FileNumber, Known, OpenedFile, Operation, Recording, Unknown,
+    FileKind, FileNumber, FileOperation, Known, OpenedFile, Recording, Unknown,
 };
 use super::{ImportError, Imported, KEPT_MAX, Lines, nanoseconds};
 
@@ -295,7 +295,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    fn operation(&mut self, operation: &Operation) {
+    fn operation(&mut self, operation: &FileOperation) {
         self.operations += 1;
         self.recording.operation(operation);
     }

@@ -4,16 +4,16 @@ use std::io::Cursor;
 use std::process::Command;
 
 use super::super::operation::{
-    Asked, Engine, FileNumber, Known, OpenedFile, Operation, Recording, SyncCall, Unknown,
+    Asked, Engine, FileNumber, FileOperation, Known, OpenedFile, Recording, SyncCall, Unknown,
 };
-use super::super::profile::{FileProfile, Limits, Profiler};
-use super::{Format, ImportError, Imported, blkparse, import, iolog, nanoseconds, strace};
+use super::super::profile::{FileProfile, ProfileLimits, Profiler};
+use super::{ImportError, Imported, RecordingFormat, blkparse, import, iolog, nanoseconds, strace};
 
 /// Keeps all.
 #[derive(Default)]
 struct All {
     files: Vec<OpenedFile>,
-    operations: Vec<Operation>,
+    operations: Vec<FileOperation>,
 }
 
 impl Recording for All {
@@ -26,7 +26,7 @@ impl Recording for All {
         self.files[number as usize] = file.clone();
     }
 
-    fn operation(&mut self, operation: &Operation) {
+    fn operation(&mut self, operation: &FileOperation) {
         assert!((operation.file as usize) < self.files.len());
         self.operations.push(*operation);
     }
@@ -39,11 +39,11 @@ type Place = (Known<u64>, Known<u64>);
 impl All {
     /// Where the operations on files whose path ends so began, and how long they are.
     fn places(&self, path: &str, asked: Asked) -> Vec<Place> {
-        let is_of = |it: &&Operation| {
+        let is_of = |it: &&FileOperation| {
             let file = &self.files[it.file as usize];
             file.path.as_ref().is_ok_and(|it| it.ends_with(path)) && it.asked == asked
         };
-        let place = |it: &Operation| (it.offset_bytes, it.done_bytes);
+        let place = |it: &FileOperation| (it.offset_bytes, it.done_bytes);
         self.operations.iter().filter(is_of).map(place).collect()
     }
 }
@@ -149,10 +149,10 @@ fn errors_name_the_line() {
 
 #[test]
 fn the_format_is_seen_by_its_first_line() {
-    let of = |text: &str| Format::of(text.lines().next().unwrap());
-    assert_eq!(of(include_str!("samples/strace_threads.txt")), Format::Strace);
-    assert_eq!(of(include_str!("samples/blkparse.txt")), Format::Blkparse);
-    assert_eq!(of(include_str!("samples/iolog_3.txt")), Format::Iolog);
+    let of = |text: &str| RecordingFormat::of(text.lines().next().unwrap());
+    assert_eq!(of(include_str!("samples/strace_threads.txt")), RecordingFormat::Strace);
+    assert_eq!(of(include_str!("samples/blkparse.txt")), RecordingFormat::Blkparse);
+    assert_eq!(of(include_str!("samples/iolog_3.txt")), RecordingFormat::Iolog);
     let mut all = All::default();
     let input = Cursor::new(include_str!("samples/blkparse.txt"));
     assert_eq!(import(input, &mut all).unwrap().operations, 7);
@@ -243,7 +243,7 @@ fn the_real_fio_under_the_real_strace_comes_back_as_its_job() {
         let mut command = Command::new("strace");
         command.args(["-f", "-ttt", "-T", "-yy", "-o"]).arg(&trace).args(fio(folder.path()));
         ran(command.args(options));
-        let mut profiler = Profiler::new(Limits::default());
+        let mut profiler = Profiler::new(ProfileLimits::default());
         let input = std::io::BufReader::new(std::fs::File::open(&trace).unwrap());
         strace::import(input, &mut profiler).unwrap();
         let file = file_of(&profiler, "/data");
@@ -271,7 +271,7 @@ fn the_real_fio_writes_a_log_that_is_its_job() {
     ran(command
         .args(["--size=4m", "--norandommap"])
         .arg(format!("--write_iolog={}", log.display())));
-    let mut profiler = Profiler::new(Limits::default());
+    let mut profiler = Profiler::new(ProfileLimits::default());
     let input = std::io::BufReader::new(std::fs::File::open(&log).unwrap());
     iolog::import(input, &mut profiler).unwrap();
     let file = file_of(&profiler, "/data");
@@ -337,7 +337,8 @@ mod hostile {
     ];
 
     fn import_all(text: &[u8]) {
-        let mut profiler = Profiler::new(Limits { files: 8, words: 64, ..Limits::default() });
+        let mut profiler =
+            Profiler::new(ProfileLimits { files: 8, words: 64, ..ProfileLimits::default() });
         let _ = strace::import(Cursor::new(text), &mut profiler);
         let _ = blkparse::import(Cursor::new(text), &mut profiler);
         let _ = iolog::import(Cursor::new(text), &mut profiler);
@@ -377,7 +378,8 @@ fn many_threads_at_once_are_followed_one_by_one() {
         let at = f64::from(number) / 1000.0;
         text.push_str(&format!("{number} {at:.6} pwrite64(3</srv/x>, \"\"..., 1, 0) = 1 <0.1>\n"));
     }
-    let mut profiler = Profiler::new(Limits { openings: 1 << 22, ..Limits::default() });
+    let mut profiler =
+        Profiler::new(ProfileLimits { openings: 1 << 22, ..ProfileLimits::default() });
     let imported = strace::import(Cursor::new(text), &mut profiler).unwrap();
     assert_eq!(imported.operations, u64::from(THREADS));
     assert_eq!(profiler.profile().files[0].writes, u64::from(THREADS));

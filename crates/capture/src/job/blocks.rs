@@ -2,15 +2,15 @@
 
 use base::format::{count, counted};
 
-use super::group::Group;
+use super::group::FileGroup;
 use super::numbers::bytes;
-use super::part::{Lines, Part};
+use super::part::{Part, SectionLines};
 
 /// Sizes that are told apart in `bssplit`.
 const SIZES_MAX: usize = 16;
 
 /// What is asked for in one request; returns the largest size.
-pub fn add(group: &Group, part: Part, lines: &mut Lines) -> u64 {
+pub fn add(group: &FileGroup, part: Part, lines: &mut SectionLines) -> u64 {
     let directions = [
         ("reads", &group.read_sizes, part.reads(group), group.read_bytes),
         ("writes", &group.write_sizes, part.writes(group), group.written_bytes),
@@ -46,7 +46,7 @@ pub fn add(group: &Group, part: Part, lines: &mut Lines) -> u64 {
 }
 
 /// The mean size where the sizes themselves are not seen.
-fn assumed_block(group: &Group, calls: u64, moved: Option<u64>) -> (u64, String) {
+fn assumed_block(group: &FileGroup, calls: u64, moved: Option<u64>) -> (u64, String) {
     if let Some(median) = group.block_bytes.filter(|bytes| *bytes > 0) {
         return (median, format!("the median, {},", bytes(median)));
     }

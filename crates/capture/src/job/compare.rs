@@ -21,9 +21,9 @@ use serde::Serialize;
 
 use super::super::operation::Engine;
 use super::super::profile::{FileProfile, Profile};
-use super::group::Group;
+use super::group::FileGroup;
 use super::numbers::bytes;
-use super::{Job, words};
+use super::{FioJob, words};
 use crate::words::short_number;
 
 /// What is compared, in the order in which it is told.
@@ -76,9 +76,9 @@ pub struct Score {
 }
 
 /// Holds the profile of a job's run against the one that it was made of. `captured` and `job` are
-/// those of [`Job::of`].
+/// those of [`FioJob::of`].
 #[must_use]
-pub fn compare(captured: &Profile, job: &Job, run: &Profile) -> Validation {
+pub fn compare(captured: &Profile, job: &FioJob, run: &Profile) -> Validation {
     let mut groups = Vec::new();
     let mut not_reproduced = Vec::new();
     for written in &job.groups {
@@ -86,7 +86,7 @@ pub fn compare(captured: &Profile, job: &Job, run: &Profile) -> Validation {
         let names: BTreeSet<&str> = own.names.iter().map(String::as_str).collect();
         let files: Vec<&FileProfile> =
             run.files.iter().filter(|file| is_one_of(file, &names)).collect();
-        let made = (!files.is_empty()).then(|| Group::of(&files, run.seconds));
+        let made = (!files.is_empty()).then(|| FileGroup::of(&files, run.seconds));
         let properties: BTreeMap<&'static str, Score> = PROPERTIES
             .iter()
             .map(|property| (*property, score(property, own, made.as_ref())))
@@ -96,7 +96,7 @@ pub fn compare(captured: &Profile, job: &Job, run: &Profile) -> Validation {
             name: own.name.clone(),
             paths: own.paths.clone(),
             operations: own.operations(),
-            job_operations: made.as_ref().map_or(0, Group::operations),
+            job_operations: made.as_ref().map_or(0, FileGroup::operations),
             properties,
         });
     }
@@ -151,9 +151,9 @@ impl<T> Side<T> {
 
 /// Scores both sides if both can be told.
 fn judge<T>(
-    captured: &Group,
-    job: &Group,
-    side: impl Fn(&Group) -> Side<T>,
+    captured: &FileGroup,
+    job: &FileGroup,
+    side: impl Fn(&FileGroup) -> Side<T>,
     share: impl Fn(&T, &T) -> f64,
 ) -> Score {
     let (one, other) = (side(captured), side(job));
@@ -165,7 +165,7 @@ fn judge<T>(
     Score { percent, captured: one.words, job: other.words, reason }
 }
 
-fn score(property: &str, captured: &Group, job: Option<&Group>) -> Score {
+fn score(property: &str, captured: &FileGroup, job: Option<&FileGroup>) -> Score {
     let Some(job) = job else {
         let reason = "the job did nothing with these files".to_owned();
         let (captured, job) = (String::new(), String::new());
@@ -174,14 +174,14 @@ fn score(property: &str, captured: &Group, job: Option<&Group>) -> Score {
     let equal = |one: bool| if one { 1.0 } else { 0.0 };
     match property {
         "engine" => {
-            let known = |group: &Group| {
+            let known = |group: &FileGroup| {
                 let engine = Some(group.engine).filter(|engine| *engine != Engine::Unknown);
                 Side::of(engine, |engine| words::engine(*engine), "no call was recorded")
             };
             judge(captured, job, known, |one, other| equal(one == other))
         }
         "direct" => {
-            let known = |group: &Group| {
+            let known = |group: &FileGroup| {
                 let words = |direct: &bool| if *direct { "direct" } else { "buffered" }.to_owned();
                 Side::of(group.direct, words, group.reason("direct"))
             };
@@ -190,7 +190,7 @@ fn score(property: &str, captured: &Group, job: Option<&Group>) -> Score {
         "sizes" => judge(captured, job, sizes, alike_sizes),
         "offsets" => judge(captured, job, offsets, |one, other| alike(one, other)),
         "mix" => {
-            let known = |group: &Group| {
+            let known = |group: &FileGroup| {
                 let words = |share: &f64| format!("{} reads", percent(*share));
                 Side::of(group.read_share(), words, "there are neither reads nor writes")
             };
@@ -200,7 +200,7 @@ fn score(property: &str, captured: &Group, job: Option<&Group>) -> Score {
             judge(captured, job, sync, |one, other| equal(one.0 == other.0) * ratio(one.1, other.1))
         }
         _ => {
-            let known = |group: &Group| {
+            let known = |group: &FileGroup| {
                 Side::of(group.depth, |depth| format!("{depth:.1}"), group.reason("depth"))
             };
             judge(captured, job, known, |one, other| ratio(*one, *other))
@@ -219,7 +219,7 @@ type Sizes = BTreeMap<u64, f64>;
 /// Sizes of reads and of writes as shares of their direction, and how many there are of each.
 type BothSizes = [(Sizes, u64); 2];
 
-fn sizes(group: &Group) -> Side<BothSizes> {
+fn sizes(group: &FileGroup) -> Side<BothSizes> {
     let of = |sizes: &[(u64, u64)], calls: u64| {
         let listed: u64 = sizes.iter().map(|(_, calls)| calls).sum();
         // What is not listed is like nothing of the other side.
@@ -254,7 +254,7 @@ fn alike_sizes(one: &BothSizes, other: &BothSizes) -> f64 {
 }
 
 /// Shares that go on behind an end, that write the last place again, and the rest.
-fn offsets(group: &Group) -> Side<[f64; 3]> {
+fn offsets(group: &FileGroup) -> Side<[f64; 3]> {
     let value = group.sequential.map(|sequential| {
         // Of all operations, as the others are.
         let writes = group.writes as f64 / group.operations().max(1) as f64;
@@ -277,7 +277,7 @@ fn alike(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// The call and the writes that it makes sure of.
-fn sync(group: &Group) -> Side<(&'static str, f64)> {
+fn sync(group: &FileGroup) -> Side<(&'static str, f64)> {
     if group.writes == 0 {
         return Side { words: "none".to_owned(), value: Ok(("none", 1.0)) };
     }

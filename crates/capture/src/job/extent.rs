@@ -4,9 +4,9 @@ use base::format::count;
 
 use super::super::profile::Class;
 use super::blocks::fio_size;
-use super::group::Group;
+use super::group::FileGroup;
 use super::numbers::{bytes, whole};
-use super::part::{Lines, Part};
+use super::part::{Part, SectionLines};
 use super::scale::Scale;
 use super::spread::Load;
 
@@ -20,7 +20,7 @@ fn padded_block(block: u64) -> u64 {
 }
 
 /// A section as far as it matters for where its requests go.
-pub fn load(group: &Group, part: Part, scale: &Scale, file_bytes: u64) -> Load {
+pub fn load(group: &FileGroup, part: Part, scale: &Scale, file_bytes: u64) -> Load {
     let sizes = [(&group.read_sizes, part.reads(group)), (&group.write_sizes, part.writes(group))];
     let used = || sizes.iter().filter(|(_, calls)| *calls > 0);
     let all = || used().flat_map(|(sizes, _)| sizes.iter());
@@ -41,7 +41,7 @@ pub fn load(group: &Group, part: Part, scale: &Scale, file_bytes: u64) -> Load {
 }
 
 /// How large a file of a group is, where that comes from, and whether it was there before.
-pub fn size_of(group: &Group, share: f64) -> (u64, String, Before) {
+pub fn size_of(group: &FileGroup, share: f64) -> (u64, String, Before) {
     /// Smallest file that is worth making.
     const BYTES_MIN: u64 = 64 << 10;
     let files = group.names.len().max(1) as u64;
@@ -94,7 +94,7 @@ pub enum Before {
 
 impl Before {
     /// `fresh` is how many bytes were moved in a file for the first time.
-    fn of(group: &Group, fresh: f64) -> Before {
+    fn of(group: &FileGroup, fresh: f64) -> Before {
         if group.append == Some(true) {
             return Before::Grew;
         }
@@ -110,12 +110,12 @@ impl Before {
 
 /// The size of the files and what is done with it; returns the bytes that they take.
 pub fn size(
-    group: &Group,
+    group: &FileGroup,
     part: Part,
     scale: &Scale,
     block: u64,
     jobs: u64,
-    lines: &mut Lines,
+    lines: &mut SectionLines,
 ) -> u64 {
     let (size, origin, before) = size_of(group, scale.share);
     let files = group.names.len().max(1) as u64;
@@ -146,7 +146,7 @@ pub fn size(
 }
 
 /// What was there before a write.
-fn written(group: &Group, before: Before, is_cut: bool, lines: &mut Lines) {
+fn written(group: &FileGroup, before: Before, is_cut: bool, lines: &mut SectionLines) {
     match before {
         Before::There => lines.add("overwrite=1", "the file had room for what was written"),
         Before::Grew if group.append == Some(true) && !is_cut => {

@@ -11,7 +11,7 @@ const FILES_MAX: usize = 64;
 
 /// Files of one class on which the same is done, and the numbers of all of them.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct FileGroup {
     /// What they are for.
     pub class: Class,
     /// Names of the files of the job, without a folder.
@@ -122,16 +122,16 @@ fn frequent(sizes: &[(u64, u64)]) -> Vec<u64> {
 }
 
 /// Joins the files that are alike. `seconds` is the length of the recording.
-pub fn joined(files: &[&FileProfile], seconds: f64) -> Vec<Group> {
+pub fn joined(files: &[&FileProfile], seconds: f64) -> Vec<FileGroup> {
     let mut by_likeness: BTreeMap<Alike, Vec<&FileProfile>> = BTreeMap::new();
     for file in files {
         by_likeness.entry(alike(file)).or_default().push(file);
     }
-    by_likeness.values().map(|files| Group::of(files, seconds)).collect()
+    by_likeness.values().map(|files| FileGroup::of(files, seconds)).collect()
 }
 
 /// Gives groups and their files names of their own.
-pub fn name(groups: &mut [Group]) {
+pub fn name(groups: &mut [FileGroup]) {
     let mut used: BTreeMap<&'static str, u32> = BTreeMap::new();
     for (at, group) in groups.iter_mut().enumerate() {
         group.flow = at + 1;
@@ -158,10 +158,10 @@ fn class_name(class: Class) -> &'static str {
     }
 }
 
-impl Group {
+impl FileGroup {
     /// The numbers of some files together, of which there is at least one, all of one likeness or
     /// all files of one group of a job.
-    pub fn of(files: &[&FileProfile], seconds: f64) -> Group {
+    pub fn of(files: &[&FileProfile], seconds: f64) -> FileGroup {
         let first = most_used(files);
         let mean = |of: fn(&FileProfile) -> Option<f64>, weight: fn(&FileProfile) -> u64| {
             mean(files, of, weight)
@@ -171,7 +171,7 @@ impl Group {
         let reads: u64 = files.iter().map(|file| file.reads).sum();
         let known_sizes = || files.iter().filter_map(|file| file.size_bytes);
         let spans: Vec<[usize; 2]> = files.iter().filter_map(|file| span(file)).collect();
-        Group {
+        FileGroup {
             class: first.class,
             names: Vec::new(),
             name: String::new(),

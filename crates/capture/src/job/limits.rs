@@ -3,7 +3,7 @@
 /// What a job is cut to. All of its sections are made smaller by the same share, so that the mix
 /// stays what it was.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct JobLimits {
     /// Bytes of all files together.
     pub file_bytes: u64,
     /// Reads and writes of all sections together.

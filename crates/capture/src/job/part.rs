@@ -1,6 +1,6 @@
 //! A part of a group of requests, and the lines of its section.
 
-use crate::job::group::Group;
+use crate::job::group::FileGroup;
 use crate::job::numbers::whole;
 
 /// An option of fio, or what is known in its place.
@@ -29,7 +29,7 @@ pub enum Part {
 
 impl Part {
     /// Into what a group is cut.
-    pub fn of(group: &Group) -> &'static [Part] {
+    pub fn of(group: &FileGroup) -> &'static [Part] {
         if group.syncs_beside() {
             return match group.reads {
                 0 => &[Part::Queued, Part::Syncs],
@@ -51,7 +51,7 @@ impl Part {
     }
 
     /// How many reads it does.
-    pub fn reads(self, group: &Group) -> u64 {
+    pub fn reads(self, group: &FileGroup) -> u64 {
         let is_beside = group.syncs_among_reads_beside();
         let synced = if is_beside { whole(group.reads as f64 * synced_share(group)) } else { 0 };
         match self {
@@ -64,7 +64,7 @@ impl Part {
     }
 
     /// How many writes.
-    pub fn writes(self, group: &Group) -> u64 {
+    pub fn writes(self, group: &FileGroup) -> u64 {
         let synced = if group.syncs_among_reads_beside() {
             whole(group.writes as f64 * synced_share(group))
         } else {
@@ -79,15 +79,15 @@ impl Part {
     }
 
     /// All that it does.
-    pub(super) fn operations(self, group: &Group) -> u64 {
+    pub(super) fn operations(self, group: &FileGroup) -> u64 {
         self.reads(group) + self.writes(group)
     }
 }
 
 /// The lines of a section while it is written.
-pub struct Lines(pub Vec<Line>);
+pub struct SectionLines(pub Vec<Line>);
 
-impl Lines {
+impl SectionLines {
     /// An option.
     pub fn add(&mut self, value: impl Into<String>, origin: impl Into<String>) {
         self.0.push(Line { value: Some(value.into()), origin: origin.into() });
@@ -109,13 +109,13 @@ impl Lines {
 pub(super) const REWRITE_MIN: f64 = 0.05;
 
 /// Of a ring with more syncs than writes, the share of its reads and writes with a sync behind it.
-pub(super) fn synced_share(group: &Group) -> f64 {
+pub(super) fn synced_share(group: &FileGroup) -> f64 {
     group.syncs as f64 / group.operations().max(1) as f64
 }
 
 /// Whether reads and writes went through more of the file, in order, than a section of both does:
 /// that begins again when both together come to the size of the file (3.33).
-pub(super) fn goes_further_than_a_mix(group: &Group) -> bool {
+pub(super) fn goes_further_than_a_mix(group: &FileGroup) -> bool {
     /// By this share of the requests, which is what of them goes to places used before.
     const FURTHER: f64 = 0.08;
     let in_order = group.sequential.is_some_and(|share| share >= 0.9);
@@ -131,7 +131,7 @@ pub(super) fn goes_further_than_a_mix(group: &Group) -> bool {
 }
 
 /// How often a place is written before the next one, where that is often.
-pub(super) fn rewrites(group: &Group) -> Option<(u64, f64)> {
+pub(super) fn rewrites(group: &FileGroup) -> Option<(u64, f64)> {
     let share = group.rewrite.filter(|share| *share >= REWRITE_MIN)?;
     let times = whole(1.0 / (1.0 - share).max(1e-3)).min(group.writes.max(1));
     (times > 1).then_some((times, share))
@@ -141,6 +141,6 @@ use crate::job::cadence;
 use crate::job::slice::filled;
 
 /// A sync behind how many writes, where reads between them are synced as well.
-pub fn synced_among_reads(group: &Group) -> Option<u64> {
+pub fn synced_among_reads(group: &FileGroup) -> Option<u64> {
     cadence::among_reads(group.reads, group.writes, group.syncs, filled(group))
 }

@@ -1,8 +1,8 @@
 //! How much of the load a job repeats.
 
 use crate::job::extent;
-use crate::job::group::Group;
-use crate::job::limits::Limits;
+use crate::job::group::FileGroup;
+use crate::job::limits::JobLimits;
 
 /// By how much a job is smaller than what was captured.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +17,13 @@ pub struct Scale {
 
 impl Scale {
     /// What keeps a job within its limits.
-    pub fn of(groups: &[Group], seconds: f64, limits: Option<Limits>) -> Scale {
+    pub fn of(groups: &[FileGroup], seconds: f64, limits: Option<JobLimits>) -> Scale {
         let Some(limits) = limits else { return Scale { share: 1.0, size_share: 1.0, slice: 1.0 } };
-        let operations: u64 = groups.iter().map(Group::operations).sum();
+        let operations: u64 = groups.iter().map(FileGroup::operations).sum();
         let share = (limits.operations as f64 / operations.max(1) as f64)
             .min(limits.seconds / seconds.max(1e-3))
             .min(1.0);
-        let taken = |group: &Group| {
+        let taken = |group: &FileGroup| {
             let each = extent::size_of(group, share).0;
             each.saturating_mul(group.names.len() as u64)
         };

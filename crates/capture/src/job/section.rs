@@ -12,11 +12,11 @@ use base::format::{count, counted, percent};
 
 use super::super::operation::{Engine, SyncCall};
 use super::super::profile::Class;
-use super::group::Group;
+use super::group::FileGroup;
 use super::numbers::whole;
 use super::part::rewrites;
 pub use super::part::synced_among_reads;
-pub use super::part::{Line, Lines, Part};
+pub use super::part::{Line, Part, SectionLines};
 use super::scale::Scale;
 use super::slice::{DEPTH_MAX, Slice, asked_depth, filled};
 use super::spread::{self, Load};
@@ -32,7 +32,7 @@ const MAP_CUTS: &str = "fio's map of places used before would cut the larger req
 
 /// A section.
 #[derive(Clone, Debug)]
-pub struct Section {
+pub struct JobSection {
     /// What stands in brackets.
     pub name: String,
     /// Its lines.
@@ -40,15 +40,15 @@ pub struct Section {
     file_bytes: u64,
 }
 
-impl Section {
+impl JobSection {
     /// The section for a part of a group, that begins when the section of that name has ended.
     pub fn of(
-        group: &Group,
+        group: &FileGroup,
         part: Part,
         slice: Slice,
         scale: &Scale,
         after: Option<&str>,
-    ) -> Section {
+    ) -> JobSection {
         let mut name = match part {
             Part::Reads => format!("{}-reads", group.name),
             Part::Writes | Part::Queued => format!("{}-writes", group.name),
@@ -58,7 +58,7 @@ impl Section {
         if slice.number > 1 {
             name.push_str(&format!("-{}", slice.number));
         }
-        let mut lines = Lines(Vec::new());
+        let mut lines = SectionLines(Vec::new());
         captured(group, &mut lines);
         engine(group, part, &mut lines);
         let block = blocks::add(group, part, &mut lines);
@@ -77,7 +77,7 @@ impl Section {
             let why = "one after the other: side by side there would be more in flight";
             lines.add(format!("wait_for={before}"), why);
         }
-        Section { name, lines: lines.0, file_bytes: cut }
+        JobSection { name, lines: lines.0, file_bytes: cut }
     }
 
     /// Bytes that its files take.
@@ -86,7 +86,7 @@ impl Section {
     }
 }
 
-fn captured(group: &Group, lines: &mut Lines) {
+fn captured(group: &FileGroup, lines: &mut SectionLines) {
     let known: Vec<&str> =
         group.paths.iter().map(String::as_str).filter(|path| !path.is_empty()).collect();
     let first = known.first().copied().unwrap_or("a file whose name is not known");
@@ -112,7 +112,7 @@ fn captured(group: &Group, lines: &mut Lines) {
     }
 }
 
-fn engine(group: &Group, part: Part, lines: &mut Lines) {
+fn engine(group: &FileGroup, part: Part, lines: &mut SectionLines) {
     if part == Part::Syncs && group.sync_call != SyncCall::Ring.name() {
         let origin = "syncs are calls, and fio's engine for a ring asks that for its syncs";
         return lines.add("ioengine=psync", origin);
@@ -141,7 +141,7 @@ fn engine(group: &Group, part: Part, lines: &mut Lines) {
 }
 
 /// How many requests are in flight; returns the jobs that a section stands for.
-fn depth(group: &Group, part: Part, slice: Slice, lines: &mut Lines) -> u64 {
+fn depth(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) -> u64 {
     if part == Part::Syncs {
         lines.say("a request for each sync, since fio makes none without");
         return 1;
@@ -188,7 +188,7 @@ fn depth(group: &Group, part: Part, slice: Slice, lines: &mut Lines) -> u64 {
 }
 
 /// Where in the file.
-fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
+fn order(group: &FileGroup, part: Part, load: &Load, lines: &mut SectionLines) {
     let (reads, writes) = (part.reads(group), part.writes(group));
     let plain = match (reads > 0, writes > 0) {
         (true, true) => "rw",
@@ -254,7 +254,7 @@ fn order(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
 }
 
 /// Writes in order that two sections share do not both begin at the front.
-fn behind_the_queued(group: &Group, part: Part, load: &Load, lines: &mut Lines) {
+fn behind_the_queued(group: &FileGroup, part: Part, load: &Load, lines: &mut SectionLines) {
     if part != Part::Syncs {
         return;
     }
@@ -270,7 +270,7 @@ fn behind_the_queued(group: &Group, part: Part, load: &Load, lines: &mut Lines) 
 }
 
 /// Where in the file, if that was not seen.
-fn assumed_order(group: &Group, plain: &str, load: &Load, lines: &mut Lines) {
+fn assumed_order(group: &FileGroup, plain: &str, load: &Load, lines: &mut SectionLines) {
     let in_order = matches!(group.class, Class::WriteAheadLog | Class::Stream);
     let (rw, taken) = if in_order {
         (plain.to_owned(), "in order, as such files are,")
@@ -285,7 +285,7 @@ fn assumed_order(group: &Group, plain: &str, load: &Load, lines: &mut Lines) {
 }
 
 /// With which flags it is opened.
-fn opened(group: &Group, lines: &mut Lines) {
+fn opened(group: &FileGroup, lines: &mut SectionLines) {
     match group.direct {
         Some(true) => lines.add("direct=1", "opened with O_DIRECT"),
         Some(false) => lines.say("buffered: opened without O_DIRECT"),
@@ -302,7 +302,7 @@ fn opened(group: &Group, lines: &mut Lines) {
 }
 
 /// How what was written gets to the disk.
-fn syncs(group: &Group, part: Part, slice: Slice, lines: &mut Lines) {
+fn syncs(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) {
     if group.syncs == 0 {
         return;
     }
@@ -371,7 +371,7 @@ fn syncs(group: &Group, part: Part, slice: Slice, lines: &mut Lines) {
 }
 
 /// How fast.
-fn pace(group: &Group, part: Part, jobs: u64, slice: f64, lines: &mut Lines) {
+fn pace(group: &FileGroup, part: Part, jobs: u64, slice: f64, lines: &mut SectionLines) {
     if !group.pauses() {
         lines.say(format!(
             "{:.0} a second, with no pause that counts: as fast as answers come",

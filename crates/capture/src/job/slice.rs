@@ -3,7 +3,7 @@
 
 use super::super::operation::Engine;
 use super::cadence;
-use super::group::Group;
+use super::group::FileGroup;
 use super::numbers::whole;
 use super::part::Part;
 use super::part::synced_among_reads;
@@ -32,7 +32,7 @@ pub struct Slice {
 
 impl Slice {
     /// Into what a part of a group is cut.
-    pub fn of(group: &Group, part: Part) -> Vec<Slice> {
+    pub fn of(group: &FileGroup, part: Part) -> Vec<Slice> {
         let cadences = Slice::by_cadence(group, part);
         let whole = cadences.clone();
         if group.engine != Engine::IoUring || part == Part::Syncs {
@@ -71,7 +71,7 @@ impl Slice {
     }
 
     /// By how many writes there are for a sync.
-    fn by_cadence(group: &Group, part: Part) -> Vec<Slice> {
+    fn by_cadence(group: &FileGroup, part: Part) -> Vec<Slice> {
         let one = Slice { number: 1, depth: None, share: 1.0, every: None, is_after: false };
         let has_syncs = matches!(part, Part::Writes | Part::All) && group.syncs > 0;
         if !has_syncs || group.writes == 0 {
@@ -95,7 +95,7 @@ impl Slice {
 }
 
 /// How many writes fio has in flight at the beginning, without a sync behind them.
-pub fn filled(group: &Group) -> u64 {
+pub fn filled(group: &FileGroup) -> u64 {
     match (group.engine, group.depth) {
         (Engine::Libaio, Some(depth)) => asked_depth(group, depth),
         _ => 1,
@@ -103,7 +103,7 @@ pub fn filled(group: &Group) -> u64 {
 }
 
 /// What a queue is asked to hold.
-pub fn asked_depth(group: &Group, depth: f64) -> u64 {
+pub fn asked_depth(group: &FileGroup, depth: f64) -> u64 {
     let files = if group.beside { group.names.len() as f64 } else { 1.0 };
     whole((depth.clamp(1.0, DEPTH_MAX) * files).min(DEPTH_MAX)).max(1)
 }

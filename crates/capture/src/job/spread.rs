@@ -9,7 +9,7 @@
 
 use base::format::percent;
 
-use super::group::Group;
+use super::group::FileGroup;
 use super::numbers::whole;
 
 /// Exponents that are tried: fio takes none that is 1 (3.33).
@@ -65,7 +65,7 @@ impl Load {
 
     /// The share in order that random requests may come to: each may begin at one of the last ends,
     /// a map leaves fewer places, and in hot parts they are nearer to each other.
-    pub fn in_order_by_chance(&self, group: &Group) -> f64 {
+    pub fn in_order_by_chance(&self, group: &FileGroup) -> f64 {
         let ends = looked_at(group);
         let in_parts = match parts(group) {
             Some(Spread::Parts(parts)) => 1.5 * self.in_order_in_parts(&parts, ends),
@@ -78,7 +78,7 @@ impl Load {
     }
 
     /// The same with as many operations as a whole group has.
-    fn of_all(&self, group: &Group) -> Load {
+    fn of_all(&self, group: &FileGroup) -> Load {
         Load { operations: self.operations.max(group.operations()), ..*self }
     }
 
@@ -166,7 +166,7 @@ impl Load {
 
     /// The exponent by how uneven parts of the file were used: of blocks that are scattered over
     /// them two requests go to one part because they go to one block, or by chance.
-    fn fitted_to_parts(&self, group: &Group) -> Option<f64> {
+    fn fitted_to_parts(&self, group: &FileGroup) -> Option<f64> {
         let counts = &group.places.counts;
         let all: f64 = counts.iter().map(|(_, count)| *count as f64).sum();
         let parts = (group.size_bytes? as f64 / group.places.cell_bytes.max(1) as f64)
@@ -200,7 +200,7 @@ impl Load {
 
 /// How many of the last ends the profile looks at, of which there are more where more requests are
 /// in flight.
-fn looked_at(group: &Group) -> f64 {
+fn looked_at(group: &FileGroup) -> f64 {
     match group.depth {
         Some(depth) if depth > 1.0 => (ENDS_LEAST + 3.0 * depth).min(128.0),
         _ => ENDS_LEAST,
@@ -209,7 +209,7 @@ fn looked_at(group: &Group) -> f64 {
 
 /// What comes nearest to what a group did; where the share of places used again is not known, what
 /// asks for the least.
-pub fn of(group: &Group, load: &Load) -> Spread {
+pub fn of(group: &FileGroup, load: &Load) -> Spread {
     let Some(reuse) = group.reuse else {
         return if load.is_one_size { Spread::Once } else { Spread::Even };
     };
@@ -243,7 +243,7 @@ pub fn of(group: &Group, load: &Load) -> Spread {
 
 /// Whether all cells of the file were used as often as each other, more evenly than by chance: each
 /// place once, again and again.
-fn is_each_as_often(group: &Group, load: &Load) -> bool {
+fn is_each_as_often(group: &FileGroup, load: &Load) -> bool {
     /// The variance by the mean is 1 of what goes anywhere.
     const EVEN: f64 = 0.3;
     const PASSES: f64 = 2.0;
@@ -262,7 +262,7 @@ fn is_each_as_often(group: &Group, load: &Load) -> bool {
 }
 
 /// Parts of the file that have more requests than others, if any have.
-fn parts(group: &Group) -> Option<Spread> {
+fn parts(group: &FileGroup) -> Option<Spread> {
     let places = &group.places;
     let first = places.counts.first()?.0;
     let last = places.counts.last()?.0.saturating_add(places.cell_bytes);

@@ -81,8 +81,8 @@ fn profile(files: Vec<FileProfile>) -> Profile {
     Profile { seconds: 10.0, files, ..Profile::default() }
 }
 
-fn job(files: Vec<FileProfile>) -> Job {
-    Job::of(&profile(files), &Target::default()).unwrap()
+fn job(files: Vec<FileProfile>) -> FioJob {
+    FioJob::of(&profile(files), &JobTarget::default()).unwrap()
 }
 
 /// The options of a section, without comments.
@@ -238,9 +238,9 @@ fn what_is_unknown_is_said_and_what_was_taken_is_called_an_assumption() {
 
 #[test]
 fn limits_cut_all_sections_by_the_same_share() {
-    let limits = Limits { file_bytes: 64 << 20, operations: 500, seconds: 100.0 };
-    let target = Target { folder: None, limits: Some(limits) };
-    let job = Job::of(&profile(vec![log(), table(1)]), &target).unwrap();
+    let limits = JobLimits { file_bytes: 64 << 20, operations: 500, seconds: 100.0 };
+    let target = JobTarget { folder: None, limits: Some(limits) };
+    let job = FioJob::of(&profile(vec![log(), table(1)]), &target).unwrap();
     let text = job.text();
     assert!(options(&text, "write-ahead-log").contains(&"number_ios=400".to_owned()), "{text}");
     assert!(options(&text, "data").contains(&"number_ios=100".to_owned()), "{text}");
@@ -263,7 +263,7 @@ fn fio_does_what_the_job_says() {
     // As insert loads come: fio dies of bursts beside syncs.
     let bursty = FileProfile { burstiness: Some(6.0), ..paced };
     let captured = profile(vec![bursty, FileProfile { sync, ..table(1) }]);
-    let limits = Limits { file_bytes: 16 << 20, operations: 1000, seconds: 30.0 };
+    let limits = JobLimits { file_bytes: 16 << 20, operations: 1000, seconds: 30.0 };
     let trial = Trial::prepare(&captured, folder.path(), limits, &Cancel::new(), &mut |_| {});
     let trial = trial.unwrap();
     let made: u64 = trial.job().files().len() as u64;
@@ -302,7 +302,7 @@ fn a_device_becomes_a_file_and_pipes_are_left_out() {
     assert_eq!(job.files(), ["takeup-device.0"]);
     assert!(job.file_bytes() <= 64 << 20, "{text}");
     let pipe = FileProfile { kind: FileKind::Pipe, ..table(2) };
-    let nothing = Job::of(&profile(vec![pipe]), &Target::default());
+    let nothing = FioJob::of(&profile(vec![pipe]), &JobTarget::default());
     assert!(matches!(nothing, Err(JobError::Nothing)));
 }
 
@@ -314,7 +314,7 @@ fn a_folder_with_a_captured_file_is_refused_by_any_of_its_names() {
     let captured = real.join("takeup-data.0");
     let path = captured.to_str().unwrap().to_owned();
     let seen = profile(vec![FileProfile { path: Some(path), ..table(1) }]);
-    let job = Job::of(&seen, &Target::default()).unwrap();
+    let job = FioJob::of(&seen, &JobTarget::default()).unwrap();
     let refused =
         |folder: &Path| matches!(check_folder(&job, folder, &seen), Err(JobError::Captured { .. }));
     // By its name, though nothing is there any more; by a link to its folder; by a hard link.
@@ -331,7 +331,7 @@ fn a_folder_with_a_captured_file_is_refused_by_any_of_its_names() {
 }
 
 /// What a perfect run of a job leaves.
-fn perfect(captured: &[FileProfile], job: &Job) -> Profile {
+fn perfect(captured: &[FileProfile], job: &FioJob) -> Profile {
     let own = job.files();
     let files = captured.iter().zip(own).map(|(file, name)| {
         let path = Some(format!("/mnt/job/{name}"));
@@ -348,7 +348,7 @@ fn percents(validation: &Validation) -> Vec<Option<f64>> {
 #[test]
 fn the_same_again_has_full_scores_and_each_difference_costs_its_own() {
     let captured = profile(vec![log()]);
-    let job = Job::of(&captured, &Target::default()).unwrap();
+    let job = FioJob::of(&captured, &JobTarget::default()).unwrap();
     let same = perfect(&captured.files, &job);
     let validation = compare(&captured, &job, &same);
     assert_eq!(percents(&validation), [Some(100.0); 7]);
@@ -388,7 +388,7 @@ fn what_one_side_cannot_see_has_no_score_but_a_reason() {
         ..table(1)
     };
     let captured = profile(vec![ring]);
-    let job = Job::of(&captured, &Target::default()).unwrap();
+    let job = FioJob::of(&captured, &JobTarget::default()).unwrap();
     let run = perfect(&captured.files, &job);
     let offsets = &compare(&captured, &job, &run).properties["offsets"];
     assert_eq!(offsets.percent, None);
@@ -474,9 +474,9 @@ fn the_real_fio_takes_every_job() {
     testkit::require!(Fio);
     let files = prop::collection::vec(any_file(), 1..6);
     proptest!(ProptestConfig::with_cases(32), |(files in files, limited in any::<bool>())| {
-        let limits = Limits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };
-        let target = Target { folder: None, limits: limited.then_some(limits) };
-        match Job::of(&profile(files), &target) {
+        let limits = JobLimits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };
+        let target = JobTarget { folder: None, limits: limited.then_some(limits) };
+        match FioJob::of(&profile(files), &target) {
             Err(JobError::Nothing) => {}
             Ok(job) => is_taken(&job)?,
             Err(error) => prop_assert!(false, "{error}"),
@@ -484,7 +484,7 @@ fn the_real_fio_takes_every_job() {
     });
 }
 
-fn is_taken(job: &Job) -> Result<(), TestCaseError> {
+fn is_taken(job: &FioJob) -> Result<(), TestCaseError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("job.fio");
     fs::write(&path, job.text()).unwrap();
@@ -515,9 +515,9 @@ fn numbers_at_the_end_of_all_make_a_job() {
             ] {
                 let file = FileProfile { size_bytes, kind, written_bytes, ..huge.clone() };
                 assert!(job(vec![file.clone()]).text().contains("filesize="));
-                let limits = Limits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };
-                let target = Target { folder: None, limits: Some(limits) };
-                assert!(Job::of(&profile(vec![file]), &target).is_ok());
+                let limits = JobLimits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };
+                let target = JobTarget { folder: None, limits: Some(limits) };
+                assert!(FioJob::of(&profile(vec![file]), &target).is_ok());
             }
         }
     }

@@ -13,14 +13,14 @@ use loads::disk::{DiskError, OwnFolder, Room, check_room};
 use loads::read::Pages;
 
 use super::super::profile::Profile;
-use super::limits::Limits;
-use super::{Job, JobError, Target, Validation, check_folder, compare};
+use super::limits::JobLimits;
+use super::{FioJob, JobError, JobTarget, Validation, check_folder, compare};
 
 /// A job whose files are made; they go with it.
 #[derive(Debug)]
 pub struct Trial {
     folder: OwnFolder,
-    job: Job,
+    job: FioJob,
     /// Where fio is. By its name a shell would look it up in the user's PATH, which may lead to the
     /// working directory.
     fio: PathBuf,
@@ -35,15 +35,15 @@ impl Trial {
     pub fn prepare(
         captured: &Profile,
         below: &Path,
-        limits: Limits,
+        limits: JobLimits,
         cancel: &Cancel,
         made: &mut dyn FnMut(&Path),
     ) -> Result<Trial, JobError> {
         process::version()?;
         let folder = OwnFolder::new(below)?;
         made(folder.path());
-        let target = Target { folder: Some(folder.path()), limits: Some(limits) };
-        let job = Job::of(captured, &target)?;
+        let target = JobTarget { folder: Some(folder.path()), limits: Some(limits) };
+        let job = FioJob::of(captured, &target)?;
         check_folder(&job, folder.path(), captured)?;
         let room = Room { bytes: job.file_bytes(), files: job.files().len() as u64 };
         check_room(folder.path(), room)?;
@@ -79,7 +79,7 @@ impl Trial {
 
     /// The job.
     #[must_use]
-    pub fn job(&self) -> &Job {
+    pub fn job(&self) -> &FioJob {
         &self.job
     }
 

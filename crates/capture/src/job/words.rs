@@ -7,9 +7,9 @@ use report::table::{Align, Colour, Emphasis, Table};
 
 use super::super::operation::Engine;
 use super::super::profile::Profile;
-use super::Job;
+use super::FioJob;
 use super::compare::{PROPERTIES, Score, Validation};
-use super::group::Group;
+use super::group::FileGroup;
 
 /// Below this a property is told in words.
 const PERCENT_GOOD: f64 = 90.0;
@@ -22,8 +22,8 @@ pub fn engine(engine: Engine) -> String {
 
 /// What a group of files has that its sections have not.
 pub fn of_group(
-    captured: &Group,
-    job: Option<&Group>,
+    captured: &FileGroup,
+    job: Option<&FileGroup>,
     properties: &BTreeMap<&'static str, Score>,
 ) -> Vec<String> {
     let name = &captured.name;
@@ -65,7 +65,7 @@ pub fn of_group(
 }
 
 /// Rates and bursts.
-fn of_time(captured: &Group, job: &Group) -> Vec<String> {
+fn of_time(captured: &FileGroup, job: &FileGroup) -> Vec<String> {
     let name = &captured.name;
     let mut sentences = Vec::new();
     if (captured.rate - job.rate).abs() > 0.1 * captured.rate {
@@ -87,7 +87,7 @@ fn of_time(captured: &Group, job: &Group) -> Vec<String> {
 }
 
 /// What holds for the job as a whole.
-pub fn of_all(captured: &Profile, job: &Job, run: &Profile) -> Vec<String> {
+pub fn of_all(captured: &Profile, job: &FioJob, run: &Profile) -> Vec<String> {
     let left_out = job.left_out.iter();
     let mut sentences: Vec<String> =
         left_out.map(|left_out| format!("not in the job: {left_out}")).collect();

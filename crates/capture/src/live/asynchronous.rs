@@ -4,7 +4,9 @@ use crate::trace::Event;
 
 use super::follower::{End, Follower};
 use super::requests::{Before, Block, Context, REGISTERED, Request, Submitted, asked_of, seen};
-use crate::operation::{Asked, Engine, FileKind, FileNumber, Known, Operation, Recording, Unknown};
+use crate::operation::{
+    Asked, Engine, FileKind, FileNumber, FileOperation, Known, Recording, Unknown,
+};
 
 fn key(event: &Event) -> (u64, u64) {
     (event.value(0).unwrap_or(0), event.value(1).unwrap_or(0))
@@ -96,12 +98,12 @@ impl Follower {
         to.operation(&operation);
     }
 
-    fn of_ring(&self, request: &Request, file: FileNumber, count: u32) -> Operation {
+    fn of_ring(&self, request: &Request, file: FileNumber, count: u32) -> FileOperation {
         let is_direct = self.files.get(file).is_some_and(|file| file.direct == Ok(true));
         // What the page cache answers at once was never in flight, however many were asked for.
         let has_waited = is_direct || request.is_handed || count > 1;
         let is_sync = matches!(request.asked, Asked::Sync(_));
-        Operation {
+        FileOperation {
             start_ns: request.start_ns,
             duration_ns: Err(Unknown::NotEnded),
             process: request.process,
@@ -191,7 +193,7 @@ impl Follower {
     }
 
     fn context_ended(&mut self, process: u32, context: Context, to: &mut dyn Recording) {
-        let mut left: Vec<Operation> = Vec::new();
+        let mut left: Vec<FileOperation> = Vec::new();
         let mut before = context.before;
         for submitted in context.waiting.into_iter().flatten() {
             let mut operation = self.of_aio(process, &submitted, to);
@@ -207,12 +209,17 @@ impl Follower {
         }
     }
 
-    fn of_aio(&mut self, process: u32, submitted: &Submitted, to: &mut dyn Recording) -> Operation {
+    fn of_aio(
+        &mut self,
+        process: u32,
+        submitted: &Submitted,
+        to: &mut dyn Recording,
+    ) -> FileOperation {
         let file = match self.direct_file(process, submitted.device) {
             Some(file) => file,
             None => self.unnamed(Unknown::RequestOfAio, to),
         };
-        Operation {
+        FileOperation {
             start_ns: submitted.start_ns,
             duration_ns: Err(Unknown::RequestOfAio),
             process,
@@ -250,7 +257,7 @@ impl Follower {
     }
 
     /// Requests that had not ended when the recording did.
-    pub(super) fn unended_requests(&mut self, to: &mut dyn Recording) -> Vec<Operation> {
+    pub(super) fn unended_requests(&mut self, to: &mut dyn Recording) -> Vec<FileOperation> {
         let mut left = Vec::new();
         for request in self.rings.drain() {
             let unnamed = (self.unnamed(Unknown::NotEnded, to), 0);

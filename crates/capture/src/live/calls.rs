@@ -1,6 +1,6 @@
 //! The events that are asked for: system calls by name, and what of their arguments is needed.
 
-use crate::trace::Wanted;
+use crate::trace::WantedEvent;
 
 use crate::operation::SyncCall;
 
@@ -82,20 +82,20 @@ impl Call {
 /// A system call and the arguments of it that are read.
 pub(super) struct Row {
     pub(super) call: Call,
-    enter: Wanted,
-    exit: Wanted,
+    enter: WantedEvent,
+    exit: WantedEvent,
 }
 
 macro_rules! row {
     ($call:expr, $name:literal, $($field:literal),*) => {
         Row {
             call: $call,
-            enter: Wanted {
+            enter: WantedEvent {
                 system: "syscalls",
                 name: concat!("sys_enter_", $name),
                 fields: &[$($field),*],
             },
-            exit: Wanted {
+            exit: WantedEvent {
                 system: "syscalls",
                 name: concat!("sys_exit_", $name),
                 fields: &["ret"],
@@ -145,39 +145,43 @@ pub(super) const CALLS: &[Row] = &[
 ];
 
 /// What else is recorded of the threads.
-const OTHERS: &[Wanted] = &[
-    Wanted { system: "task", name: "task_newtask", fields: &["pid", "clone_flags"] },
-    Wanted { system: "sched", name: "sched_process_exit", fields: &["pid", "group_dead"] },
-    Wanted { system: "sched", name: "sched_process_exec", fields: &["pid", "old_pid"] },
-    Wanted {
+const OTHERS: &[WantedEvent] = &[
+    WantedEvent { system: "task", name: "task_newtask", fields: &["pid", "clone_flags"] },
+    WantedEvent { system: "sched", name: "sched_process_exit", fields: &["pid", "group_dead"] },
+    WantedEvent { system: "sched", name: "sched_process_exec", fields: &["pid", "old_pid"] },
+    WantedEvent {
         system: "block",
         name: "block_bio_queue",
         fields: &["dev", "nr_sector", "rwbs", "sector"],
     },
-    Wanted { system: "filemap", name: "mm_filemap_fault", fields: &["s_dev", "i_ino", "index"] },
+    WantedEvent {
+        system: "filemap",
+        name: "mm_filemap_fault",
+        fields: &["s_dev", "i_ino", "index"],
+    },
 ];
 
 /// What is recorded whoever it is of: what a ring's own threads do is told by the ring only.
-const RINGS: &[Wanted] = &[
-    Wanted {
+const RINGS: &[WantedEvent] = &[
+    WantedEvent {
         system: "io_uring",
         name: "io_uring_submit_req",
         fields: &["ctx", "req", "opcode", "flags"],
     },
     // As it was called before Linux 6.3.
-    Wanted {
+    WantedEvent {
         system: "io_uring",
         name: "io_uring_submit_sqe",
         fields: &["ctx", "req", "opcode", "flags"],
     },
-    Wanted { system: "io_uring", name: "io_uring_file_get", fields: &["ctx", "req", "fd"] },
-    Wanted { system: "io_uring", name: "io_uring_queue_async_work", fields: &["ctx", "req"] },
-    Wanted { system: "io_uring", name: "io_uring_complete", fields: &["ctx", "req", "res"] },
+    WantedEvent { system: "io_uring", name: "io_uring_file_get", fields: &["ctx", "req", "fd"] },
+    WantedEvent { system: "io_uring", name: "io_uring_queue_async_work", fields: &["ctx", "req"] },
+    WantedEvent { system: "io_uring", name: "io_uring_complete", fields: &["ctx", "req", "res"] },
 ];
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     /// A call begins, or ends: its row.
     Enter(usize),
     Exit(usize),
@@ -203,37 +207,37 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl EventKind {
     /// Of an event's number.
-    pub(super) fn of(number: u16) -> Kind {
+    pub(super) fn of(number: u16) -> EventKind {
         let number = usize::from(number);
         let (row, rest) = (number / 2, number % 2);
         if row < CALLS.len() {
-            return if rest == 0 { Kind::Enter(row) } else { Kind::Exit(row) };
+            return if rest == 0 { EventKind::Enter(row) } else { EventKind::Exit(row) };
         }
         match number - CALLS.len() * 2 {
-            0 => Kind::New,
-            1 => Kind::Ended,
-            2 => Kind::Exec,
-            3 => Kind::Block,
-            4 => Kind::Fault,
-            5 | 6 => Kind::Submitted,
-            7 => Kind::FileOf,
-            8 => Kind::Handed,
-            9 => Kind::Completed,
-            _ => Kind::Unknown,
+            0 => EventKind::New,
+            1 => EventKind::Ended,
+            2 => EventKind::Exec,
+            3 => EventKind::Block,
+            4 => EventKind::Fault,
+            5 | 6 => EventKind::Submitted,
+            7 => EventKind::FileOf,
+            8 => EventKind::Handed,
+            9 => EventKind::Completed,
+            _ => EventKind::Unknown,
         }
     }
 }
 
 /// The events of the threads that are recorded.
-pub fn events() -> Vec<Wanted> {
+pub fn events() -> Vec<WantedEvent> {
     let calls = CALLS.iter().flat_map(|row| [row.enter, row.exit]);
     calls.chain(OTHERS.iter().copied()).collect()
 }
 
 /// The events that are recorded of everybody.
-pub fn events_everywhere() -> &'static [Wanted] {
+pub fn events_everywhere() -> &'static [WantedEvent] {
     RINGS
 }
 
@@ -247,21 +251,21 @@ mod tests {
         all.extend_from_slice(events_everywhere());
         let kind = |name: &str| {
             let at = all.iter().position(|wanted| wanted.name == name).unwrap();
-            Kind::of(u16::try_from(at).unwrap())
+            EventKind::of(u16::try_from(at).unwrap())
         };
-        assert_eq!(kind("sys_enter_read"), Kind::Enter(0));
-        assert_eq!(kind("sys_exit_write"), Kind::Exit(1));
-        assert_eq!(kind("task_newtask"), Kind::New);
-        assert_eq!(kind("sched_process_exit"), Kind::Ended);
-        assert_eq!(kind("sched_process_exec"), Kind::Exec);
-        assert_eq!(kind("block_bio_queue"), Kind::Block);
-        assert_eq!(kind("mm_filemap_fault"), Kind::Fault);
-        assert_eq!(kind("io_uring_submit_req"), Kind::Submitted);
-        assert_eq!(kind("io_uring_submit_sqe"), Kind::Submitted);
-        assert_eq!(kind("io_uring_file_get"), Kind::FileOf);
-        assert_eq!(kind("io_uring_queue_async_work"), Kind::Handed);
-        assert_eq!(kind("io_uring_complete"), Kind::Completed);
-        assert_eq!(Kind::of(u16::try_from(all.len()).unwrap()), Kind::Unknown);
+        assert_eq!(kind("sys_enter_read"), EventKind::Enter(0));
+        assert_eq!(kind("sys_exit_write"), EventKind::Exit(1));
+        assert_eq!(kind("task_newtask"), EventKind::New);
+        assert_eq!(kind("sched_process_exit"), EventKind::Ended);
+        assert_eq!(kind("sched_process_exec"), EventKind::Exec);
+        assert_eq!(kind("block_bio_queue"), EventKind::Block);
+        assert_eq!(kind("mm_filemap_fault"), EventKind::Fault);
+        assert_eq!(kind("io_uring_submit_req"), EventKind::Submitted);
+        assert_eq!(kind("io_uring_submit_sqe"), EventKind::Submitted);
+        assert_eq!(kind("io_uring_file_get"), EventKind::FileOf);
+        assert_eq!(kind("io_uring_queue_async_work"), EventKind::Handed);
+        assert_eq!(kind("io_uring_complete"), EventKind::Completed);
+        assert_eq!(EventKind::of(u16::try_from(all.len()).unwrap()), EventKind::Unknown);
         assert!(all.iter().all(|wanted| wanted.fields.len() <= crate::trace::FIELDS_MAX));
     }
 }

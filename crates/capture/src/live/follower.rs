@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::trace::Event;
 use rustix::fs::OFlags;
 
-use super::calls::{CALLS, Call, Kind};
+use super::calls::{CALLS, Call, EventKind};
 use super::descriptors::{Descriptors, OpenNumber};
 use super::files::{Files, Looked, OnExec, opened};
 use super::lookups::{CLONE_THREAD, Lookups};
@@ -13,7 +13,7 @@ use super::mapped::Mappings;
 use super::requests::{Block, Contexts, Rings};
 use super::threads::Threads;
 use crate::operation::{
-    Asked, Engine, FileKind, FileNumber, Known, Operation, Recording, SyncCall, Unknown,
+    Asked, Engine, FileKind, FileNumber, FileOperation, Known, Recording, SyncCall, Unknown,
 };
 
 /// A call that has begun.
@@ -112,7 +112,7 @@ impl Follower {
     /// Hands out what is left; what has not ended is told as such.
     pub fn finish(&mut self, to: &mut dyn Recording) {
         self.take(Vec::new(), to);
-        let mut left: Vec<Operation> = Vec::new();
+        let mut left: Vec<FileOperation> = Vec::new();
         for (thread, begun) in std::mem::take(&mut self.begun) {
             left.extend(self.unended(thread, &begun));
         }
@@ -134,19 +134,19 @@ impl Follower {
     }
 
     fn event(&mut self, event: &Event, to: &mut dyn Recording) {
-        match Kind::of(event.kind) {
-            Kind::Enter(row) => self.enter(row, event, to),
-            Kind::Exit(row) => self.exit(row, event, to),
-            Kind::New => self.started(event),
-            Kind::Ended => self.ended(event),
-            Kind::Exec => self.exec(event),
-            Kind::Block => self.block(event),
-            Kind::Fault => self.fetched(event, to),
-            Kind::Submitted => self.submitted(event, to),
-            Kind::FileOf => self.file_of(event, to),
-            Kind::Handed => self.handed(event),
-            Kind::Completed => self.completed(event, to),
-            Kind::Unknown => {}
+        match EventKind::of(event.kind) {
+            EventKind::Enter(row) => self.enter(row, event, to),
+            EventKind::Exit(row) => self.exit(row, event, to),
+            EventKind::New => self.started(event),
+            EventKind::Ended => self.ended(event),
+            EventKind::Exec => self.exec(event),
+            EventKind::Block => self.block(event),
+            EventKind::Fault => self.fetched(event, to),
+            EventKind::Submitted => self.submitted(event, to),
+            EventKind::FileOf => self.file_of(event, to),
+            EventKind::Handed => self.handed(event),
+            EventKind::Completed => self.completed(event, to),
+            EventKind::Unknown => {}
         }
     }
 
@@ -433,9 +433,14 @@ pub(super) struct End<'a> {
 
 impl End<'_> {
     /// An operation without a place, to be told more of.
-    pub(super) fn operation(&self, file: FileNumber, engine: Engine, asked: Asked) -> Operation {
+    pub(super) fn operation(
+        &self,
+        file: FileNumber,
+        engine: Engine,
+        asked: Asked,
+    ) -> FileOperation {
         let start_ns = self.begun.start_ns;
-        Operation {
+        FileOperation {
             start_ns,
             duration_ns: Ok(self.event.time_ns.saturating_sub(start_ns)),
             process: self.process,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::trace::Event;
 
-use super::calls::{CALLS, Call, Kind};
+use super::calls::{CALLS, Call, EventKind};
 use super::files::Looked;
 use super::threads::Threads;
 use crate::operation::{Known, Unknown};
@@ -28,10 +28,10 @@ impl Lookups {
     /// Goes through a batch before anything is made of it.
     pub(super) fn look(&mut self, batch: &[Event], threads: &mut Threads) {
         for event in batch {
-            match Kind::of(event.kind) {
-                Kind::Enter(row) => self.enter(row, event, threads),
-                Kind::Exit(row) => self.exit(row, event, threads),
-                Kind::New => started(event, threads),
+            match EventKind::of(event.kind) {
+                EventKind::Enter(row) => self.enter(row, event, threads),
+                EventKind::Exit(row) => self.exit(row, event, threads),
+                EventKind::New => started(event, threads),
                 _ => {}
             }
         }

@@ -11,11 +11,11 @@ use std::collections::HashMap;
 
 use crate::trace::Event;
 
-use super::calls::Kind;
+use super::calls::EventKind;
 use super::files::{Looked, maps};
 use super::follower::Follower;
 use super::threads::Threads;
-use crate::operation::{Asked, Engine, Known, Operation, Recording, Unknown};
+use crate::operation::{Asked, Engine, FileOperation, Known, Recording, Unknown};
 
 /// Mapped files of all processes that are looked up.
 const MAPPINGS_MAX: usize = 1 << 14;
@@ -46,7 +46,7 @@ pub(super) struct Mappings {
 impl Mappings {
     /// Looks up what is fetched for the first time in a batch, before anything is made of it.
     pub(super) fn look(&mut self, batch: &[Event], threads: &mut Threads) {
-        for event in batch.iter().filter(|event| Kind::of(event.kind) == Kind::Fault) {
+        for event in batch.iter().filter(|event| EventKind::of(event.kind) == EventKind::Fault) {
             let Some(key) = key(event, threads) else { continue };
             if self.all.len() < MAPPINGS_MAX && !self.all.contains_key(&key) {
                 let found = maps(key.0).map_or(Mapped::Gone, |text| mapped(&text, key.1, key.2));
@@ -116,7 +116,7 @@ impl Follower {
         let file = self.files.number(looked, to);
         let not_seen: Known<u64> = Err(Unknown::Mapped);
         let page_bytes = rustix::param::page_size() as u64;
-        to.operation(&Operation {
+        to.operation(&FileOperation {
             start_ns: event.time_ns,
             duration_ns: not_seen,
             process: key.0,

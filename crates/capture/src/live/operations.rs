@@ -2,7 +2,9 @@
 
 use super::calls::{CALLS, Call};
 use super::follower::{Begun, End, Follower};
-use crate::operation::{Asked, Engine, FileKind, FileNumber, Known, Operation, Recording, Unknown};
+use crate::operation::{
+    Asked, Engine, FileKind, FileNumber, FileOperation, Known, Recording, Unknown,
+};
 
 /// `RWF_DSYNC` and `RWF_SYNC` (preadv2(2)).
 const SYNCHRONOUS: u64 = 0x2 | 0x4;
@@ -13,7 +15,7 @@ const AT_POSITION: u64 = u64::MAX;
 
 /// Where a call reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum CallPlace {
     /// Where the position is, which it moves on.
     Position,
     At(u64),
@@ -23,7 +25,7 @@ enum Place {
 struct Request {
     engine: Engine,
     asked: Asked,
-    place: Place,
+    place: CallPlace,
     length: Option<u64>,
     synchronous: bool,
 }
@@ -33,19 +35,19 @@ fn request(call: Call, values: &[u64; 5]) -> Request {
     let of =
         |engine, asked, place, length| Request { engine, asked, place, length, synchronous: false };
     let two = |low: u64, high: u64| match low {
-        AT_POSITION => Place::Position,
+        AT_POSITION => CallPlace::Position,
         // On 64 bits the first of the two is all of it.
-        _ if cfg!(target_pointer_width = "64") => Place::At(low),
-        _ => Place::At(high << 32 | (low & 0xFFFF_FFFF)),
+        _ if cfg!(target_pointer_width = "64") => CallPlace::At(low),
+        _ => CallPlace::At(high << 32 | (low & 0xFFFF_FFFF)),
     };
     use Asked::{Read, Write};
     match call {
-        Call::Read => of(Engine::Sync, Read, Place::Position, Some(second)),
-        Call::Write => of(Engine::Sync, Write, Place::Position, Some(second)),
-        Call::Pread => of(Engine::Psync, Read, Place::At(third), Some(second)),
-        Call::Pwrite => of(Engine::Psync, Write, Place::At(third), Some(second)),
-        Call::Readv => of(Engine::Vsync, Read, Place::Position, None),
-        Call::Writev => of(Engine::Vsync, Write, Place::Position, None),
+        Call::Read => of(Engine::Sync, Read, CallPlace::Position, Some(second)),
+        Call::Write => of(Engine::Sync, Write, CallPlace::Position, Some(second)),
+        Call::Pread => of(Engine::Psync, Read, CallPlace::At(third), Some(second)),
+        Call::Pwrite => of(Engine::Psync, Write, CallPlace::At(third), Some(second)),
+        Call::Readv => of(Engine::Vsync, Read, CallPlace::Position, None),
+        Call::Writev => of(Engine::Vsync, Write, CallPlace::Position, None),
         Call::Preadv => of(Engine::Pvsync, Read, two(second, third), None),
         Call::Pwritev => of(Engine::Pvsync, Write, two(second, third), None),
         Call::Preadv2 => of(Engine::Pvsync2, Read, two(second, third), None),
@@ -54,10 +56,10 @@ fn request(call: Call, values: &[u64; 5]) -> Request {
             Request { synchronous, ..of(Engine::Pvsync2, Write, two(second, third), None) }
         }
         Call::Allocate if second & PUNCH_HOLE != 0 => {
-            of(Engine::Sync, Asked::Discard, Place::At(third), Some(fourth))
+            of(Engine::Sync, Asked::Discard, CallPlace::At(third), Some(fourth))
         }
-        Call::Allocate => of(Engine::Sync, Asked::Allocate, Place::At(third), Some(fourth)),
-        Call::Sync(how) => of(Engine::Sync, Asked::Sync(how), Place::At(0), Some(0)),
+        Call::Allocate => of(Engine::Sync, Asked::Allocate, CallPlace::At(third), Some(fourth)),
+        Call::Sync(how) => of(Engine::Sync, Asked::Sync(how), CallPlace::At(0), Some(0)),
         other => unreachable!("{other:?} is no operation of a file"),
     }
 }
@@ -72,8 +74,8 @@ impl Follower {
         operation.synchronous = request.synchronous;
         operation.in_flight = Ok(in_flight);
         operation.offset_bytes = match request.place {
-            Place::At(offset) => Ok(offset),
-            Place::Position => self.position(end, file, request.asked, done),
+            CallPlace::At(offset) => Ok(offset),
+            CallPlace::Position => self.position(end, file, request.asked, done),
         };
         operation.done_bytes = Ok(if moves { done } else { 0 });
         operation.asked_bytes = match request.length {
@@ -133,12 +135,12 @@ impl Follower {
     }
 
     /// A call that had not ended when the recording did.
-    pub(super) fn unended(&mut self, thread: u32, begun: &Begun) -> Option<Operation> {
+    pub(super) fn unended(&mut self, thread: u32, begun: &Begun) -> Option<FileOperation> {
         let call = CALLS[begun.row].call;
         let (file, in_flight) = begun.file.filter(|_| call.is_operation())?;
         let process = self.threads.process(thread)?;
         let request = request(call, &begun.values);
-        Some(Operation {
+        Some(FileOperation {
             start_ns: begun.start_ns,
             duration_ns: Err(Unknown::NotEnded),
             process,
@@ -147,8 +149,8 @@ impl Follower {
             engine: request.engine,
             asked: request.asked,
             offset_bytes: match request.place {
-                Place::At(offset) => Ok(offset),
-                Place::Position => Err(Unknown::NotEnded),
+                CallPlace::At(offset) => Ok(offset),
+                CallPlace::Position => Err(Unknown::NotEnded),
             },
             asked_bytes: request.length.ok_or(Unknown::NotEnded),
             done_bytes: Err(Unknown::NotEnded),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::trace::{Event, Options, Recorder, TraceError, Tracefs};
+use crate::trace::{Event, Recorder, RecorderOptions, TraceError, Tracefs};
 
 use super::calls::{events, events_everywhere};
 use super::follower::Follower;
@@ -36,7 +36,7 @@ pub struct Session {
 
 /// How a recording went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct RecordingEnd {
     /// Events that were taken.
     pub events: u64,
     /// Events that were lost.
@@ -63,7 +63,7 @@ impl Session {
         let (threads, processes) = family(roots);
         let threads: Vec<u32> = threads.into_iter().collect();
         let events = events();
-        let options = Options {
+        let options = RecorderOptions {
             events: &events,
             everywhere: events_everywhere(),
             // With none at all everybody would be recorded.
@@ -150,7 +150,7 @@ impl Session {
     ///
     /// # Errors
     /// When the kernel's buffers cannot be read.
-    pub fn finish(mut self, to: &mut dyn Recording) -> Result<Ended, TraceError> {
+    pub fn finish(mut self, to: &mut dyn Recording) -> Result<RecordingEnd, TraceError> {
         self.recorder.stop()?;
         let mut batch = Vec::new();
         loop {
@@ -173,7 +173,7 @@ impl Session {
             let count = self.recorder.broken_pages();
             unseen.push(format!("{count} pages of the kernel's buffers made no sense"));
         }
-        Ok(Ended { events: self.events, lost_events: self.lost, unseen })
+        Ok(RecordingEnd { events: self.events, lost_events: self.lost, unseen })
     }
 }
 

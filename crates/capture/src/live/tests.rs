@@ -7,7 +7,7 @@ use crate::trace::Event;
 use super::calls::{events, events_everywhere};
 use super::follower::Follower;
 use crate::operation::{
-    Asked, Engine, FileNumber, Known, OpenedFile, Operation, Recording, SyncCall, Unknown,
+    Asked, Engine, FileNumber, FileOperation, Known, OpenedFile, Recording, SyncCall, Unknown,
 };
 
 /// Beyond all numbers of processes (`PID_MAX_LIMIT`).
@@ -17,7 +17,7 @@ const CLONE_THREAD: u64 = 0x1_0000;
 #[derive(Default)]
 struct Kept {
     files: Vec<OpenedFile>,
-    operations: Vec<Operation>,
+    operations: Vec<FileOperation>,
     lost: u64,
     depths: Vec<(FileNumber, Vec<(u32, u64)>)>,
 }
@@ -30,7 +30,7 @@ impl Recording for Kept {
 
     fn file_again(&mut self, _: FileNumber, _: &OpenedFile) {}
 
-    fn operation(&mut self, operation: &Operation) {
+    fn operation(&mut self, operation: &FileOperation) {
         self.operations.push(*operation);
     }
 

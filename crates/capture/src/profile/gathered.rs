@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
 use super::super::operation::{
-    Asked, Engine, FileKind, Known, OpenedFile, Operation, SyncCall, Unknown,
+    Asked, Engine, FileKind, FileOperation, Known, OpenedFile, SyncCall, Unknown,
 };
 use super::class::{self, Behaviour};
 use super::known_words::{FEW, NONE};
@@ -199,7 +199,7 @@ impl Gathered {
     }
 
     /// One operation, that began `at_ns` behind the beginning; returns how many words came anew.
-    pub fn operation(&mut self, operation: &Operation, opening: &Opening, at_ns: u64) -> usize {
+    pub fn operation(&mut self, operation: &FileOperation, opening: &Opening, at_ns: u64) -> usize {
         self.calls += 1;
         if FileProfile::counts(operation.asked) {
             *self.engines.entry(operation.engine).or_default() += 1;
@@ -232,7 +232,7 @@ impl Gathered {
     /// A read (0) or write (1).
     fn data(
         &mut self,
-        operation: &Operation,
+        operation: &FileOperation,
         opening: &Opening,
         which: usize,
         at_ns: u64,
@@ -292,13 +292,13 @@ impl Gathered {
         }
     }
 
-    fn thought(&mut self, operation: &Operation) {
+    fn thought(&mut self, operation: &FileOperation) {
         if let Some(Some(answer)) = self.threads.get(&operation.thread) {
             self.think.add(operation.start_ns.saturating_sub(*answer));
         }
     }
 
-    fn answered(&mut self, operation: &Operation) {
+    fn answered(&mut self, operation: &FileOperation) {
         let end = operation.duration_ns.map(|ns| operation.start_ns.saturating_add(ns)).ok();
         if self.threads.len() < self.threads_limit {
             self.threads.insert(operation.thread, end);

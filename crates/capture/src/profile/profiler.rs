@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use super::super::operation::{FileNumber, OpenedFile, Operation, Recording};
+use super::super::operation::{FileNumber, FileOperation, OpenedFile, Recording};
 use super::gathered::{Gathered, Opening};
 use super::timeline::Timeline;
 use super::{Cost, Profile};
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProfileLimits {
     /// Files with a profile; operations of others are counted.
     pub files: usize,
     /// Openings that are told apart; operations of others are counted as those of files left out.
@@ -24,11 +24,11 @@ pub struct Limits {
     pub words: usize,
 }
 
-impl Default for Limits {
+impl Default for ProfileLimits {
     /// For a machine with a few gigabytes of memory: some 40 MB for the places, and up to 25 KB for
     /// each file.
-    fn default() -> Limits {
-        Limits { files: 4096, openings: 1 << 20, sizes: 256, threads: 512, words: 1 << 20 }
+    fn default() -> ProfileLimits {
+        ProfileLimits { files: 4096, openings: 1 << 20, sizes: 256, threads: 512, words: 1 << 20 }
     }
 }
 
@@ -42,7 +42,7 @@ struct Opened {
 /// Makes the profile of a recording while it is recorded.
 #[derive(Debug)]
 pub struct Profiler {
-    limits: Limits,
+    limits: ProfileLimits,
     begin_ns: Option<u64>,
     end_ns: u64,
     opened: Vec<Opened>,
@@ -58,7 +58,7 @@ pub struct Profiler {
 
 impl Profiler {
     /// One that has seen nothing yet.
-    pub fn new(limits: Limits) -> Profiler {
+    pub fn new(limits: ProfileLimits) -> Profiler {
         Profiler {
             limits,
             begin_ns: None,
@@ -184,7 +184,7 @@ impl Recording for Profiler {
         }
     }
 
-    fn operation(&mut self, operation: &Operation) {
+    fn operation(&mut self, operation: &FileOperation) {
         let begin_ns = *self.begin_ns.get_or_insert(operation.start_ns);
         let end_ns = operation.start_ns.saturating_add(operation.duration_ns.unwrap_or(0));
         self.end_ns = self.end_ns.max(end_ns);

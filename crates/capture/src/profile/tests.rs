@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::operation::{
-    Asked, Engine, FileKind, OpenedFile, Operation, Recording, SyncCall, Unknown,
+    Asked, Engine, FileKind, FileOperation, OpenedFile, Recording, SyncCall, Unknown,
 };
-use super::{Class, FileProfile, Limits, Profile, Profiler};
+use super::{Class, FileProfile, Profile, ProfileLimits, Profiler};
 
 const MS: u64 = 1_000_000;
 
@@ -23,8 +23,8 @@ fn opened(path: &str) -> OpenedFile {
     }
 }
 
-fn operation(asked: Asked, start_ns: u64, offset: u64, bytes: u64) -> Operation {
-    Operation {
+fn operation(asked: Asked, start_ns: u64, offset: u64, bytes: u64) -> FileOperation {
+    FileOperation {
         start_ns,
         duration_ns: Ok(MS),
         process: 10,
@@ -41,8 +41,8 @@ fn operation(asked: Asked, start_ns: u64, offset: u64, bytes: u64) -> Operation 
     }
 }
 
-fn profile_of(file: &OpenedFile, operations: &[Operation]) -> FileProfile {
-    let mut profiler = Profiler::new(Limits::default());
+fn profile_of(file: &OpenedFile, operations: &[FileOperation]) -> FileProfile {
+    let mut profiler = Profiler::new(ProfileLimits::default());
     profiler.begin(0);
     profiler.file(0, file);
     for operation in operations {
@@ -60,13 +60,13 @@ fn assert_near(found: Option<f64>, truth: f64) {
 
 /// A log whose last block of 8 KiB is written eight times, each followed by a sync: every 10 ms a
 /// write of 1 ms, a sync of 1 ms 10 µs behind it.
-fn log() -> Vec<Operation> {
+fn log() -> Vec<FileOperation> {
     let mut operations = Vec::new();
     for number in 0..800 {
         let at = number * 10 * MS;
         operations.push(operation(Asked::Write, at, number / 8 * 8192, 8192));
         let sync = Asked::Sync(SyncCall::Fdatasync);
-        let own = Operation { engine: Engine::Sync, ..operation(sync, at + MS + 10_000, 0, 0) };
+        let own = FileOperation { engine: Engine::Sync, ..operation(sync, at + MS + 10_000, 0, 0) };
         operations.push(own);
     }
     operations
@@ -113,14 +113,14 @@ fn a_log_of_records_that_cross_blocks_is_written_again_and_not_on() {
 #[test]
 fn a_mix_of_random_reads_and_writes_with_several_in_flight() {
     let mut state = 1_u64;
-    let operations: Vec<Operation> = (0..4000_u64)
+    let operations: Vec<FileOperation> = (0..4000_u64)
         .map(|number| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let asked = if number % 10 < 7 { Asked::Read } else { Asked::Write };
             let offset = (state >> 33) % 65_536 * 16_384;
             let in_flight = Ok(u32::try_from(number + 1).unwrap().min(8));
             let engine = Engine::IoUring;
-            Operation { in_flight, engine, ..operation(asked, number * MS, offset, 16_384) }
+            FileOperation { in_flight, engine, ..operation(asked, number * MS, offset, 16_384) }
         })
         .collect();
     let file = profile_of(&OpenedFile { direct: Ok(true), ..opened("/srv/x") }, &operations);
@@ -161,7 +161,7 @@ fn what_is_not_told_is_not_known_and_what_nearly_all_tell_is() {
 
 #[test]
 fn openings_of_one_path_are_one_file_and_names_may_come_late() {
-    let mut profiler = Profiler::new(Limits::default());
+    let mut profiler = Profiler::new(ProfileLimits::default());
     profiler.begin(0);
     profiler.file(0, &opened("/srv/a"));
     profiler.file(1, &OpenedFile { direct: Ok(true), ..opened("/srv/a") });
@@ -170,10 +170,10 @@ fn openings_of_one_path_are_one_file_and_names_may_come_late() {
     profiler.file(3, &nameless);
     profiler.file_again(2, &opened("/srv/b"));
     for file in [0, 1, 1, 2, 3] {
-        profiler.operation(&Operation { file, ..operation(Asked::Read, MS, 0, 100) });
+        profiler.operation(&FileOperation { file, ..operation(Asked::Read, MS, 0, 100) });
     }
     // A number that nobody has said anything of.
-    profiler.operation(&Operation { file: 9, ..operation(Asked::Read, MS, 0, 100) });
+    profiler.operation(&FileOperation { file: 9, ..operation(Asked::Read, MS, 0, 100) });
     profiler.lost(3);
     let profile = profiler.profile();
     let files: Vec<_> = profile.files.iter().map(|it| (it.path.as_deref(), it.calls)).collect();
@@ -185,7 +185,7 @@ fn openings_of_one_path_are_one_file_and_names_may_come_late() {
 
 #[test]
 fn nothing_grows_beyond_its_limit() {
-    let limits = Limits { files: 10, openings: 20, sizes: 4, threads: 3, words: 100 };
+    let limits = ProfileLimits { files: 10, openings: 20, sizes: 4, threads: 3, words: 100 };
     let mut profiler = Profiler::new(limits);
     for number in 0..30 {
         profiler.file(number, &opened(&format!("/srv/{number}")));
@@ -194,7 +194,7 @@ fn nothing_grows_beyond_its_limit() {
         let file = u32::try_from(number % 30).unwrap();
         let thread = u32::try_from(number % 7).unwrap();
         let begin = operation(Asked::Write, number * MS, number << 20, number);
-        profiler.operation(&Operation { file, thread, ..begin });
+        profiler.operation(&FileOperation { file, thread, ..begin });
     }
     let profile = profiler.profile();
     assert_eq!((profile.files.len(), profile.files_left_out), (10, 20));
@@ -207,15 +207,15 @@ fn nothing_grows_beyond_its_limit() {
 }
 
 /// The same by keeping all and counting.
-fn naive(operations: &[Operation], end_ns: u64) -> BTreeMap<&'static str, f64> {
+fn naive(operations: &[FileOperation], end_ns: u64) -> BTreeMap<&'static str, f64> {
     let mut found = BTreeMap::new();
     let median = |mut values: Vec<u64>, share: f64| {
         values.sort_unstable();
         let at = (values.len() as f64 * share).ceil() as usize;
         values.get(at.max(1) - 1).map(|it| *it as f64)
     };
-    let is_data = |it: &&Operation| FileProfile::counts(it.asked) && it.error == 0;
-    let data: Vec<&Operation> = operations.iter().filter(is_data).collect();
+    let is_data = |it: &&FileOperation| FileProfile::counts(it.asked) && it.error == 0;
+    let data: Vec<&FileOperation> = operations.iter().filter(is_data).collect();
     let of = |asked: Asked| data.iter().filter(move |it| it.asked == asked);
     let mut tell = |name, value: Option<f64>| found.extend(value.map(|it| (name, it)));
     let (reads, writes) = (of(Asked::Read).count(), of(Asked::Write).count());
@@ -265,7 +265,7 @@ fn naive(operations: &[Operation], end_ns: u64) -> BTreeMap<&'static str, f64> {
     found
 }
 
-fn any_operation() -> impl Strategy<Value = Operation> {
+fn any_operation() -> impl Strategy<Value = FileOperation> {
     let asked = prop_oneof![
         3 => Just(Asked::Read),
         3 => Just(Asked::Write),
@@ -274,7 +274,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
     ];
     let numbers = (0_u64..40, 0_u64..5000, 1_u32..70, 0_u32..4, 0_u64..3000);
     (asked, numbers, 0_u64..500_000, prop_oneof![9 => Just(0), 1 => Just(5)]).prop_map(
-        |(asked, (block, bytes, in_flight, thread, late), duration, error)| Operation {
+        |(asked, (block, bytes, in_flight, thread, late), duration, error)| FileOperation {
             duration_ns: Ok(duration),
             thread,
             in_flight: Ok(in_flight),
@@ -295,7 +295,7 @@ proptest! {
             at += *later;
             operation.start_ns = at;
         }
-        let operations: Vec<Operation> = operations.into_iter().map(|(it, _)| it).collect();
+        let operations: Vec<FileOperation> = operations.into_iter().map(|(it, _)| it).collect();
         let ends = operations.iter().map(|it| it.start_ns + it.duration_ns.unwrap());
         let truth = naive(&operations, ends.max().unwrap());
         let file = profile_of(&opened("/srv/x"), &operations);
@@ -323,5 +323,5 @@ proptest! {
 
 #[test]
 fn an_empty_recording_has_an_empty_profile() {
-    assert_eq!(Profiler::new(Limits::default()).profile(), Profile::default());
+    assert_eq!(Profiler::new(ProfileLimits::default()).profile(), Profile::default());
 }

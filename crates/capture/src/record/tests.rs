@@ -4,13 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::operation::{
-    Asked, Engine, FileKind, OpenedFile, Operation, Recording as _, SyncCall, Unknown,
+    Asked, Engine, FileKind, FileOperation, OpenedFile, Recording as _, SyncCall, Unknown,
 };
 use crate::profile::Profiler;
 
 /// A log with syncs, and a file of which little is seen, for two seconds.
 fn captured() -> Captured {
-    let mut profiler = Profiler::new(Limits::default());
+    let mut profiler = Profiler::new(ProfileLimits::default());
     profiler.begin(1_000);
     let file = |path: &str| OpenedFile {
         path: Ok(path.to_owned()),
@@ -24,7 +24,7 @@ fn captured() -> Captured {
     profiler.file(0, &file("/srv/pg_wal/000000010000000000000001"));
     profiler.file(1, &file("/srv/seen\nbadly"));
     for number in 0..200 {
-        let operation = Operation {
+        let operation = FileOperation {
             start_ns: 1_000 + number * 10_000_000,
             duration_ns: Ok(1_000_000),
             process: 1,
@@ -41,11 +41,11 @@ fn captured() -> Captured {
         };
         profiler.operation(&operation);
         let sync = Asked::Sync(SyncCall::Fdatasync);
-        profiler.operation(&Operation { asked: sync, ..operation });
+        profiler.operation(&FileOperation { asked: sync, ..operation });
         let unknown = Err(Unknown::RequestOfAio);
         let (offset_bytes, asked_bytes) = (unknown, unknown);
-        let unseen = Operation { offset_bytes, asked_bytes, file: 1, ..operation };
-        profiler.operation(&Operation { asked: Asked::Read, ..unseen });
+        let unseen = FileOperation { offset_bytes, asked_bytes, file: 1, ..operation };
+        profiler.operation(&FileOperation { asked: Asked::Read, ..unseen });
     }
     profiler.lost(3);
     profiler.cannot_see("what nobody sees");

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Position, Sampled, SampledFile, Totals};
 use crate::operation::{FileKind, OpenedFile, Unknown};
 use crate::presentation::{class_name, shortened};
-use crate::profile::{Limits, Profile, Profiler};
+use crate::profile::{Profile, ProfileLimits, Profiler};
 use crate::rules;
 
 /// Files that the table has.
@@ -111,7 +111,7 @@ fn file_document(file: &SampledFile) -> Value {
 
 /// A file as a recording has it, for the names of its fields.
 fn a_recorded_file() -> Value {
-    use crate::operation::{Asked, Engine, Operation, Recording};
+    use crate::operation::{Asked, Engine, FileOperation, Recording};
     let known = Err(Unknown::NotRecorded);
     let file = OpenedFile {
         path: Err(Unknown::NotRecorded),
@@ -122,9 +122,9 @@ fn a_recorded_file() -> Value {
         append: known,
         size_bytes: Err(Unknown::NotRecorded),
     };
-    let mut profiler = Profiler::new(Limits { files: 1, ..Limits::default() });
+    let mut profiler = Profiler::new(ProfileLimits { files: 1, ..ProfileLimits::default() });
     profiler.file(0, &file);
-    profiler.operation(&Operation {
+    profiler.operation(&FileOperation {
         start_ns: 0,
         duration_ns: Ok(0),
         process: 0,

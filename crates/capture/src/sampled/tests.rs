@@ -10,7 +10,7 @@ use super::*;
 use crate::live::files::{Access, Looked, OnExec};
 use crate::operation::{OpenedFile, Unknown};
 use crate::presentation;
-use crate::profile::{Limits, Profiler};
+use crate::profile::{ProfileLimits, Profiler};
 
 fn totals(bytes: u64) -> Totals {
     Totals { read_calls: bytes / 10, read_bytes: bytes, ..Totals::default() }
@@ -139,10 +139,10 @@ fn none() -> Sampled {
 /// Whatever a recording has, this has too, or `null` with a reason.
 #[test]
 fn every_field_of_a_recording_is_there_or_has_a_reason() {
-    let mut profiler = Profiler::new(Limits::default());
+    let mut profiler = Profiler::new(ProfileLimits::default());
     use crate::operation::Recording as _;
     profiler.file(0, &looked("/a", 0, false).file);
-    let operation = crate::operation::Operation {
+    let operation = crate::operation::FileOperation {
         start_ns: 0,
         duration_ns: Ok(1),
         process: 1,

@@ -5,9 +5,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::trace::Wanted;
+use crate::trace::WantedEvent;
 use crate::trace::error::TraceError;
-use crate::trace::recorder::{Options, Recorder};
+use crate::trace::recorder::{Recorder, RecorderOptions};
 use crate::trace::tracefs::Tracefs;
 
 /// Calls that are timed at once, and how often: the fastest time is the one that nobody disturbed.
@@ -15,9 +15,9 @@ const CALLS: u32 = 2000;
 const ROUNDS: usize = 9;
 /// Room for them, beyond which the oldest are written over.
 const BUFFER_BYTES: u64 = 1 << 20;
-const EVENTS: &[Wanted] = &[
-    Wanted { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
-    Wanted { system: "syscalls", name: "sys_exit_pread64", fields: &["ret"] },
+const EVENTS: &[WantedEvent] = &[
+    WantedEvent { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
+    WantedEvent { system: "syscalls", name: "sys_exit_pread64", fields: &["ret"] },
 ];
 
 /// What a call takes, in ns.
@@ -45,7 +45,7 @@ impl Cost {
         let alone_ns = fastest_ns(&file);
         let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
         let threads = [own];
-        let options = Options {
+        let options = RecorderOptions {
             events: EVENTS,
             everywhere: &[],
             threads: &threads,

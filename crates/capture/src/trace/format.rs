@@ -61,23 +61,23 @@ pub(crate) fn place(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
 
 /// An event's layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Format {
+pub struct EventFormat {
     /// What events of its kind begin with.
     pub number: u16,
     /// Its fields, those that all events have included.
     pub fields: Vec<Field>,
 }
 
-impl Format {
+impl EventFormat {
     /// From the text of a `format` file.
     ///
     /// ```
-    /// use capture::trace::format::Format;
+    /// use capture::trace::format::EventFormat;
     ///
     /// let text = b"name: sys_exit_read\nID: 835\nformat:\n\
     ///     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
     ///     \tfield:long ret;\toffset:16;\tsize:8;\tsigned:1;\n\nprint fmt: \"0x%lx\", REC->ret\n";
-    /// let format = Format::parse(text)?;
+    /// let format = EventFormat::parse(text)?;
     /// assert_eq!(format.number, 835);
     /// assert_eq!(format.field("ret").map(|it| it.offset), Some(16));
     /// # Ok::<(), capture::trace::format::FormatError>(())
@@ -85,11 +85,11 @@ impl Format {
     ///
     /// # Errors
     /// When it has no number, or a field of it no place.
-    pub fn parse(text: &[u8]) -> Result<Format, FormatError> {
+    pub fn parse(text: &[u8]) -> Result<EventFormat, FormatError> {
         let text = String::from_utf8_lossy(text);
         let number = text.lines().find_map(|line| line.strip_prefix("ID:"));
         let number = number.and_then(|it| it.trim().parse().ok()).ok_or(FormatError::NoNumber)?;
-        Ok(Format { number, fields: fields(&text)? })
+        Ok(EventFormat { number, fields: fields(&text)? })
     }
 
     /// The field of a name.
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn names_lose_their_types_and_sizes() {
-        let format = Format::parse(SUBMIT).unwrap();
+        let format = EventFormat::parse(SUBMIT).unwrap();
         let names: Vec<&str> = format.fields.iter().map(|field| field.name.as_str()).collect();
         assert_eq!(names, ["common_type", "common_pid", "ctx", "rwbs", "op_str"]);
         assert_eq!(format.number, 2140);
@@ -165,15 +165,16 @@ mod tests {
 
     #[test]
     fn what_has_no_place_is_refused() {
-        assert_eq!(Format::parse(b"name: x\n"), Err(FormatError::NoNumber));
-        let check = |field: &str| Format::parse(format!("ID: 1\n\tfield:{field}\n").as_bytes());
+        assert_eq!(EventFormat::parse(b"name: x\n"), Err(FormatError::NoNumber));
+        let check =
+            |field: &str| EventFormat::parse(format!("ID: 1\n\tfield:{field}\n").as_bytes());
         assert!(matches!(check("int a; size:4;"), Err(FormatError::Field(_))));
         assert!(matches!(check("int a; offset:-1; size:4;"), Err(FormatError::Field(_))));
         assert!(matches!(check("; offset:1; size:4;"), Err(FormatError::Field(_))));
         assert!(matches!(check("int a; offset:65536; size:4;"), Err(FormatError::Field(_))));
         let many = "\tfield:int a;\toffset:0;\tsize:4;\n".repeat(257);
         let many = format!("ID: 1\n{many}");
-        assert_eq!(Format::parse(many.as_bytes()), Err(FormatError::TooManyFields));
+        assert_eq!(EventFormat::parse(many.as_bytes()), Err(FormatError::TooManyFields));
     }
 
     #[test]
@@ -190,7 +191,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "(ID: [0-9]{1,6}\n)?(\tfield:.{0,40};?\n){0,4}.{0,80}") {
-            let _ = Format::parse(text.as_bytes());
+            let _ = EventFormat::parse(text.as_bytes());
         }
     }
 }

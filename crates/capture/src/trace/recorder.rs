@@ -12,7 +12,7 @@ use crate::trace::instance::Instance;
 use crate::trace::merge::{self, Queue};
 use crate::trace::page::{Entries, Layout};
 use crate::trace::tracefs::Tracefs;
-use crate::trace::{Event, FIELDS_MAX, Wanted};
+use crate::trace::{Event, FIELDS_MAX, WantedEvent};
 
 /// An event has its time before it has its place in the buffer; nobody takes longer in between.
 const WRITING_NS: u64 = 500_000;
@@ -25,12 +25,12 @@ const EVERYWHERE_SHARE: u64 = 8;
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
+pub struct RecorderOptions<'a> {
     /// Of these threads and all that they start, these events.
-    pub events: &'a [Wanted],
+    pub events: &'a [WantedEvent],
     /// Of everybody, these: what kernel threads do that belong to nobody. Their numbers go on
     /// behind those of the others.
-    pub everywhere: &'a [Wanted],
+    pub everywhere: &'a [WantedEvent],
     /// Threads to begin with.
     pub threads: &'a [u32],
     /// All buffers together, in bytes; no processor has less than 256 KiB, unless that is more
@@ -78,7 +78,7 @@ impl Recorder {
     ///
     /// # Errors
     /// When tracefs refuses, or the kernel has none of the events.
-    pub fn new(tracefs: &Tracefs, options: &Options<'_>) -> Result<Recorder, TraceError> {
+    pub fn new(tracefs: &Tracefs, options: &RecorderOptions<'_>) -> Result<Recorder, TraceError> {
         let layout = tracefs.layout()?;
         let page = vec![0; layout.page_bytes.clamp(1 << 16, PAGE_BYTES_MAX)];
         let thread = Field { name: "common_pid".to_owned(), offset: 4, size: 4, is_signed: true };
@@ -120,7 +120,7 @@ impl Recorder {
         &mut self,
         tracefs: &Tracefs,
         instance: &Instance,
-        wanted: &[Wanted],
+        wanted: &[WantedEvent],
         first: usize,
     ) -> Result<usize, TraceError> {
         let mut found = 0;
@@ -157,7 +157,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Wanted events that this kernel does not have, as `group:name`.
+    /// WantedEvent events that this kernel does not have, as `group:name`.
     pub fn missing(&self) -> &[String] {
         &self.missing
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
 use crate::trace::error::TraceError;
-use crate::trace::format::Format;
+use crate::trace::format::EventFormat;
 use crate::trace::page::Layout;
 
 /// Where it is mounted, if it is.
@@ -104,14 +104,14 @@ impl Tracefs {
     ///
     /// # Errors
     /// When its file makes no sense.
-    pub fn format(&self, system: &str, name: &str) -> Result<Option<Format>, TraceError> {
+    pub fn format(&self, system: &str, name: &str) -> Result<Option<EventFormat>, TraceError> {
         let path = self.path(&format!("events/{system}/{name}/format"));
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(TraceError::File { what: "read", path, source }),
         };
-        Format::parse(&text).map(Some).map_err(|why| TraceError::Format { path, why })
+        EventFormat::parse(&text).map(Some).map_err(|why| TraceError::Format { path, why })
     }
 }
 

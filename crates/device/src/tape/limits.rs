@@ -7,7 +7,7 @@
 //! commands have 24 bits for the length. Which is why 1 MiB is the block size of choice, where
 //! drive and adapter let it through.
 
-use super::raw::Operation;
+use super::raw::MtOperation;
 use super::scsi::BlockLimits;
 use super::{BlockMode, Tape};
 
@@ -67,7 +67,7 @@ pub enum Found {
 
 /// The limits for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DriveLimits {
     /// What the drive takes.
     pub drive: BlockLimits,
     /// How that was found.
@@ -122,7 +122,7 @@ pub enum BlockSizeError {
     },
 }
 
-impl Limits {
+impl DriveLimits {
     /// From what the three say.
     pub fn new(
         drive: BlockLimits,
@@ -130,7 +130,7 @@ impl Limits {
         transfer_bytes_max: Option<u64>,
         pieces_max: Option<u64>,
         page_bytes: u64,
-    ) -> Limits {
+    ) -> DriveLimits {
         let pieces = pieces_max.unwrap_or(DRIVER_PIECES_MAX).clamp(1, DRIVER_PIECES_MAX);
         let drive_max = match drive.bytes_max {
             0 => u64::MAX,
@@ -146,7 +146,7 @@ impl Limits {
         .into_iter()
         .min_by_key(|limit| limit.0)
         .expect("three limits are there");
-        Limits {
+        DriveLimits {
             drive,
             found,
             transfer_bytes_max,
@@ -195,7 +195,7 @@ impl Limits {
 impl Tape {
     /// The limits for a block. Asks the drive, or tries block sizes where it cannot be asked; then
     /// the block size that was set is set again. Moves no tape, and is not for while it streams.
-    pub fn limits(&mut self) -> Limits {
+    pub fn limits(&mut self) -> DriveLimits {
         let (drive, found) = match self.block_limits() {
             Ok(limits) => (limits, Found::Asked),
             Err(_) => self.search_limits(),
@@ -209,7 +209,7 @@ impl Tape {
         }
         let pieces = self.raw().pieces_max();
         let page_bytes = rustix::param::page_size() as u64;
-        let mut limits = Limits::new(drive, found, transfer, pieces, page_bytes);
+        let mut limits = DriveLimits::new(drive, found, transfer, pieces, page_bytes);
         limits.transfer_bytes_sure = self.raw().transfer_bytes_sure().or(transfer);
         if way == Way::Fuse && limits.limited_by == LimitedBy::HostAdapter {
             limits.limited_by = LimitedBy::Fuse;
@@ -224,7 +224,7 @@ impl Tape {
         let Ok(before) = self.status() else { return (unknown, Found::Unknown) };
         let mut takes = |bytes: u32| {
             let count = i32::try_from(bytes).unwrap_or(i32::MAX);
-            self.raw().operate(Operation::SetBlockSize, count).is_ok()
+            self.raw().operate(MtOperation::SetBlockSize, count).is_ok()
         };
         // A size that every drive takes; without one there is nothing to search from.
         let Some(known) = [512, 1024, 4096, 32_768, 1 << 20].into_iter().find(|size| takes(*size))
@@ -267,13 +267,13 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    fn limits(drive_max: u32, transfer: Option<u64>, pieces: Option<u64>) -> Limits {
+    fn limits(drive_max: u32, transfer: Option<u64>, pieces: Option<u64>) -> DriveLimits {
         let drive = BlockLimits { granularity: 0, bytes_max: drive_max, bytes_min: 4 };
-        Limits::new(drive, Found::Asked, transfer, pieces, PAGE)
+        DriveLimits::new(drive, Found::Asked, transfer, pieces, PAGE)
     }
 
     #[track_caller]
-    fn check(limits: Limits, bytes_max: u64, by: LimitedBy, recommended: u64) {
+    fn check(limits: DriveLimits, bytes_max: u64, by: LimitedBy, recommended: u64) {
         assert_eq!(limits.block_bytes_max, bytes_max);
         assert_eq!(limits.limited_by, by);
         assert_eq!(limits.recommended_block_bytes(), recommended);
@@ -299,7 +299,7 @@ mod tests {
         let expected = "blocks of 2097152 bytes are too large: the drive takes 1048576 at most";
         assert_eq!(error.to_string(), expected);
         let drive = BlockLimits { granularity: 2, bytes_max: 1 << 20, bytes_min: 4 };
-        let limits = Limits::new(drive, Found::Asked, None, None, PAGE);
+        let limits = DriveLimits::new(drive, Found::Asked, None, None, PAGE);
         assert_eq!(limits.check(1026), Err(BlockSizeError::Odd { bytes: 1026, grain: 4 }));
         assert_eq!(limits.check(2), Err(BlockSizeError::Small { bytes: 2, bytes_min: 4 }));
     }

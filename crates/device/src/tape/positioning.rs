@@ -7,9 +7,9 @@
 
 use rustix::io::Errno;
 
-use super::raw::{CommandError, Operation};
+use super::raw::{CommandError, MtOperation};
 use super::sense::Sense;
-use super::{BlockMode, Place, Tape, TapeError, TapeStatus};
+use super::{BlockMode, Tape, TapeError, TapePlace, TapeStatus};
 
 /// More filemarks than a medium has; the driver spaces with 24 bits (`drivers/scsi/st.c`).
 const ALL_FILEMARKS: i32 = 0x7f_ffff;
@@ -27,7 +27,7 @@ impl Tape {
     ///
     /// # Errors
     /// When the drive cannot, or there is no such place. The position is then unknown.
-    pub fn go_to(&mut self, place: Place, absolute: Option<u64>) -> Result<(), TapeError> {
+    pub fn go_to(&mut self, place: TapePlace, absolute: Option<u64>) -> Result<(), TapeError> {
         if let Some(number) = absolute.filter(|number| *number > 0)
             && self.seek(number).is_ok()
         {
@@ -69,7 +69,7 @@ impl Tape {
         if self.status()?.file_number.is_none() {
             self.rewind()?;
         }
-        let found = self.operate(Operation::EndOfData, 1, "find the end of the data on");
+        let found = self.operate(MtOperation::EndOfData, 1, "find the end of the data on");
         // The driver goes on when its way over filemarks fails, whatever the drive said of it.
         let is_failure = |said: Sense| !said.is_harmless() && !said.is_end_of_data();
         if found.is_ok() && self.raw.last_sense().is_some_and(is_failure) {
@@ -99,7 +99,7 @@ impl Tape {
         while files < FILES_MAX && self.space_filemarks(1).is_ok() {
             files += 1;
         }
-        self.operate(Operation::EndOfData, 1, "find the end of the data on")?;
+        self.operate(MtOperation::EndOfData, 1, "find the end of the data on")?;
         Ok(files)
     }
 
@@ -124,7 +124,7 @@ impl Tape {
             Err(error) => {
                 // By number then: the end of the data is the beginning.
                 self.rewind()?;
-                let _ = self.operate(Operation::EndOfData, 1, "find the end of the data on");
+                let _ = self.operate(MtOperation::EndOfData, 1, "find the end of the data on");
                 self.position().map_err(|_| error)? == 0
             }
         };
@@ -134,7 +134,7 @@ impl Tape {
 
     /// Over the first block or filemark, if there is one.
     fn first_object(&mut self) -> Result<Option<()>, TapeError> {
-        let error = match self.operate(Operation::ForwardBlocks, 1, "space forward on") {
+        let error = match self.operate(MtOperation::ForwardBlocks, 1, "space forward on") {
             Ok(()) => return Ok(Some(())),
             Err(error) => error,
         };
@@ -176,7 +176,7 @@ impl Tape {
     /// # Errors
     /// When the drive fails for another reason, and says so.
     pub fn nothing_follows(&mut self) -> Result<bool, TapeError> {
-        match self.operate(Operation::ForwardBlocks, 1, "space forward on") {
+        match self.operate(MtOperation::ForwardBlocks, 1, "space forward on") {
             Ok(()) => Ok(false),
             Err(error) if self.met_end_of_data(&error) => match error.said {
                 Some(_) => Ok(true),
@@ -218,7 +218,7 @@ impl Tape {
     /// The same of a read that met the end of the medium: there is no block to space over, and the
     /// next read is another one of that kind.
     pub(super) fn is_past_the_end(&mut self, buffer: &mut [u8]) -> Result<bool, TapeError> {
-        let error = match self.operate(Operation::ForwardBlocks, 1, "space forward on") {
+        let error = match self.operate(MtOperation::ForwardBlocks, 1, "space forward on") {
             Ok(()) => return Ok(false),
             Err(error) if error.said.is_none_or(|said| said.key == 0) => error,
             Err(error) => return Err(error),
@@ -240,7 +240,8 @@ impl Tape {
     pub fn over_open_file(&mut self) -> Result<(), TapeError> {
         loop {
             let count = BLOCKS_AT_ONCE as i32;
-            if let Err(error) = self.operate(Operation::ForwardBlocks, count, "space forward on") {
+            if let Err(error) = self.operate(MtOperation::ForwardBlocks, count, "space forward on")
+            {
                 return if self.met_end_of_data(&error) { Ok(()) } else { Err(error) };
             }
         }

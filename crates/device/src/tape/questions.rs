@@ -7,7 +7,7 @@
 //! driver, and the tape has to be closed and opened again: [`QuestionError::is_attention`].
 
 use super::Tape;
-use super::raw::{CommandError, Operation};
+use super::raw::{CommandError, MtOperation};
 use super::scsi::alert::{self, Alert};
 use super::scsi::inquiry::{self, Inquiry};
 use super::scsi::log::{self, SequentialAccess, VolumeStatistics};
@@ -157,7 +157,7 @@ impl Tape {
             DriveCompression::On => (1, "on", Compression::On),
             DriveCompression::Off => (0, "off", Compression::Off),
         };
-        self.operate(Operation::Compression, count, "set the compression of")?;
+        self.operate(MtOperation::Compression, count, "set the compression of")?;
         let found = self.drive_compression().map_err(read_back)?;
         if found == expected {
             return Ok(found);

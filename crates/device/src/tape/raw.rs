@@ -12,10 +12,10 @@ pub use machine::counters::tape::Statistics;
 use super::limits::Way;
 use super::sense::Sense;
 
-/// Operation of `MTIOCTOP`, `linux/mtio.h`.
+/// MtOperation of `MTIOCTOP`, `linux/mtio.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
-pub enum Operation {
+pub enum MtOperation {
     /// Forward over `count` filemarks; stands behind the last.
     ForwardFilemarks = 1,
     /// Backward over `count` filemarks; stands before the last.
@@ -119,7 +119,7 @@ pub trait RawTape: Send {
     /// write(2): one block in variable mode.
     fn write(&mut self, block: &[u8]) -> io::Result<usize>;
     /// `MTIOCTOP`.
-    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()>;
+    fn operate(&mut self, operation: MtOperation, count: i32) -> io::Result<()>;
     /// `MTIOCGET`.
     fn status(&mut self) -> io::Result<RawStatus>;
     /// `MTIOCPOS`: the number of the next object; blocks and filemarks count alike. Sends a

@@ -28,7 +28,7 @@ pub use sysfs::TapeFolder;
 use super::drive::{Access, Holder, OpenError, TAPE_MAJOR, TapeDrive};
 use super::limits::Way;
 use super::played;
-use super::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
+use super::raw::{CommandError, MtOperation, RawStatus, RawTape, Statistics};
 use super::sense::Sense;
 use super::survey::options;
 use super::{Tape, TapeStatus};
@@ -228,7 +228,7 @@ impl RawTape for StTape {
         Ok(rustix::io::write(&self.file, block)?)
     }
 
-    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
+    fn operate(&mut self, operation: MtOperation, count: i32) -> io::Result<()> {
         self.mark();
         ioctl::operate(self.file.as_fd(), operation, count)
     }

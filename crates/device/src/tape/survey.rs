@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 
 use super::drive::{Access, Holder, OpenError, TapeDrive};
-use super::limits::Limits;
+use super::limits::DriveLimits;
 use super::questions::QuestionError;
 use super::raw::Statistics;
 use super::scsi::alert::Alert;
@@ -107,7 +107,7 @@ pub struct Answers {
     /// The same number by way of the driver.
     pub object: Option<u64>,
     /// Block sizes.
-    pub limits: Limits,
+    pub limits: DriveLimits,
     /// Questions that have no answer, and why, where that is more than that the drive does not
     /// know them.
     pub unanswered: Vec<(&'static str, String)>,

@@ -15,7 +15,7 @@ pub fn runs(sides: [(&str, &Judgement); 2]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::{Options, judge};
+    use crate::judgement::{JudgementOptions, judge};
     use crate::record::{Factor, Level, RunRecord};
 
     /// A file that the page cache had: 4 GB/s, from runs of a few milliseconds.
@@ -31,7 +31,7 @@ mod tests {
             };
             let runs: Vec<RunRecord> = (1..=5).map(run).collect();
             let level = Factor::new("depth", vec![Level::Number(1)]);
-            judge(&[level], &runs, &Options::default())
+            judge(&[level], &runs, &JudgementOptions::default())
         };
         let (long, short) = (judged(2.0), judged(0.001));
         assert_eq!(runs([("A", &long), ("B", &long)]), Vec::<String>::new());

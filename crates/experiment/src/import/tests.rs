@@ -1,7 +1,7 @@
 //! Tables that are taken, and what is said of those that are not.
 
 use super::*;
-use crate::judgement::{Options as Judging, judge};
+use crate::judgement::{JudgementOptions as Judging, judge};
 
 fn size(text: &str) -> Result<u64, String> {
     let number = text.strip_suffix('k').unwrap_or(text);
@@ -10,12 +10,12 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn imported(text: &str) -> Experiment {
-    import(text, &Options::default(), size).unwrap()
+    import(text, &ImportOptions::default(), size).unwrap()
 }
 
 #[track_caller]
 fn refused(text: &str, expected: &str) {
-    let error = import(text, &Options::default(), size).unwrap_err().to_string();
+    let error = import(text, &ImportOptions::default(), size).unwrap_err().to_string();
     assert_eq!(error, expected);
 }
 
@@ -54,7 +54,7 @@ fn two_of_three_are_enough_and_repeats_are_counted() {
     let runs = imported("depth,mb_s,seconds\n1,50,2\n1,60,2\n8,90,2\n").runs;
     assert_eq!(runs.iter().map(|run| run.repeat).collect::<Vec<_>>(), [1, 2, 1]);
     assert_eq!((runs[0].bytes, runs[0].seconds), (100_000_000, 2.0));
-    let options = Options { bytes: Some(1 << 20), ..Options::default() };
+    let options = ImportOptions { bytes: Some(1 << 20), ..ImportOptions::default() };
     let runs = import("depth,seconds\n1,2\n", &options, size).unwrap().runs;
     assert_eq!((runs[0].bytes, runs[0].seconds), (1 << 20, 2.0));
     // As a spreadsheet writes it where fractions have commas.
@@ -67,21 +67,21 @@ fn two_of_three_are_enough_and_repeats_are_counted() {
 
 #[test]
 fn loads_and_what_is_in_force_are_told_apart() {
-    let options = Options {
+    let options = ImportOptions {
         loads: vec!["device".into()],
         present: vec![("block_bytes".into(), "64k".into())],
-        ..Options::default()
+        ..ImportOptions::default()
     };
     let table = "device,block_bytes,bytes,seconds\nLTO-5,10k,1000,1\nLTO-5,64k,1000,2\n";
     let factors = import(table, &options, size).unwrap().header.factors;
     assert_eq!(factors[0].role, Role::Load);
     assert_eq!(factors[1].present, Some(Level::Number(64 << 10)));
-    let other = Options { loads: vec!["devise".into()], ..Options::default() };
+    let other = ImportOptions { loads: vec!["devise".into()], ..ImportOptions::default() };
     let error = import(table, &other, size).unwrap_err().to_string();
     let there_are = "there are device and block_bytes; did you mean device?";
     assert_eq!(error, format!("no column devise that was varied: {there_are}"));
     let present = vec![("block_bytes".into(), "128k".into())];
-    let other = Options { present, ..Options::default() };
+    let other = ImportOptions { present, ..ImportOptions::default() };
     let error = import(table, &other, size).unwrap_err().to_string();
     assert_eq!(error, "no row has block_bytes 128k: there are 10 KiB and 64 KiB");
 }
@@ -139,6 +139,6 @@ proptest::proptest! {
     fn any_text_is_taken_or_refused(
         text in "(depth|mb_s|bytes|seconds|[0-9]{1,3}|[,;\t\"#\r\n]|é| ){0,60}"
     ) {
-        let _ = import(&text, &Options::default(), size);
+        let _ = import(&text, &ImportOptions::default(), size);
     }
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::comparer::Basis;
 use super::costs::grown;
-use super::typed::{Change, Place, Typed, typed};
-use super::{CellSummary, Judgement, Options, Verdict};
+use super::typed::{MeasuredOn, SettingToType, Typed, typed};
+use super::{CellSummary, Judgement, JudgementOptions, RateVerdict};
 use crate::quantities::costs;
 use crate::record::{Factor, Level, RunRecord};
 use statistics::interval::Interval;
@@ -40,7 +40,7 @@ pub struct Gain {
     /// Its interval, where there are repeats.
     pub interval: Option<Interval>,
     /// What that settles.
-    pub verdict: Verdict,
+    pub verdict: RateVerdict,
 }
 
 /// What is paid with a level.
@@ -64,7 +64,7 @@ pub fn advice(
     judgement: &Judgement,
     factor: &Factor,
     runs: &[RunRecord],
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Option<Advice> {
     let own = judgement.recommended.first().filter(|_| judgement.recommended.len() == 1)?;
     let (factor, in_force) = (&*factor.name, factor.present.as_ref());
@@ -79,22 +79,27 @@ pub fn advice(
         let repeated = found.first().filter(|one| one.basis == Basis::Repeats);
         let interval = repeated.map(|one| one.interval);
         let ratio = found.first().map_or(1.0, |one| one.contrast.ratio());
-        Gain { ratio, interval, verdict: Verdict::of(interval, options) }
+        Gain { ratio, interval, verdict: RateVerdict::of(interval, options) }
     };
     let (chosen, gain) = match (own.verdict, own.basis) {
-        (Verdict::Differs, Basis::Repeats) => {
-            let gain =
-                Gain { ratio: own.gain, interval: own.gain_interval, verdict: Verdict::Differs };
+        (RateVerdict::Differs, Basis::Repeats) => {
+            let gain = Gain {
+                ratio: own.gain,
+                interval: own.gain_interval,
+                verdict: RateVerdict::Differs,
+            };
             (Some(own.cell), gain)
         }
-        (Verdict::Same, Basis::Repeats) => match lower(judgement, factor, own.baseline, options) {
-            Some(cell) => (Some(cell), against(cell)),
-            None => (Some(own.baseline), against_fastest(own.best, own.baseline, &against)),
-        },
+        (RateVerdict::Same, Basis::Repeats) => {
+            match lower(judgement, factor, own.baseline, options) {
+                Some(cell) => (Some(cell), against(cell)),
+                None => (Some(own.baseline), against_fastest(own.best, own.baseline, &against)),
+            }
+        }
         _ => (None, against_fastest(own.best, own.baseline, &against)),
     };
     let recommended = chosen.and_then(level);
-    let change = recommended.clone().filter(|level| *level != present).map(|to| Change {
+    let change = recommended.clone().filter(|level| *level != present).map(|to| SettingToType {
         factor: factor.to_owned(),
         from: present.clone(),
         to,
@@ -104,7 +109,7 @@ pub fn advice(
         costs: chosen.map_or_else(Vec::new, |cell| {
             paid(&judgement.cells[cell], &judgement.cells[own.baseline])
         }),
-        typed: change.map_or_else(Vec::new, |change| typed(&change, &Place::of(runs))),
+        typed: change.map_or_else(Vec::new, |change| typed(&change, &MeasuredOn::of(runs))),
         present,
         recommended,
         gain,
@@ -115,13 +120,18 @@ pub fn advice(
 fn against_fastest(best: usize, baseline: usize, against: &dyn Fn(usize) -> Gain) -> Gain {
     if best == baseline {
         let none = Interval { low: 1.0, high: 1.0 };
-        return Gain { ratio: 1.0, interval: Some(none), verdict: Verdict::Same };
+        return Gain { ratio: 1.0, interval: Some(none), verdict: RateVerdict::Same };
     }
     against(best)
 }
 
 /// The lowest level that is shown to be as fast as the one in force, and to cost less.
-fn lower(judgement: &Judgement, factor: &str, baseline: usize, options: &Options) -> Option<usize> {
+fn lower(
+    judgement: &Judgement,
+    factor: &str,
+    baseline: usize,
+    options: &JudgementOptions,
+) -> Option<usize> {
     let number = |cell: usize| match judgement.cells[cell].cell.get(factor) {
         Some(Level::Number(number)) => Some(*number),
         _ => None,
@@ -135,9 +145,9 @@ fn lower(judgement: &Judgement, factor: &str, baseline: usize, options: &Options
     let cells: Vec<usize> = lower.iter().map(|(_, cell)| *cell).collect();
     let found = judgement.comparer.against(baseline, &cells);
     let is_as_good = |(cell, against): &(&usize, &super::comparer::Against)| {
-        let verdict = Verdict::of(Some(against.interval), options);
+        let verdict = RateVerdict::of(Some(against.interval), options);
         against.basis == Basis::Repeats
-            && verdict == Verdict::Same
+            && verdict == RateVerdict::Same
             && !grown(&judgement.cells[baseline], &judgement.cells[**cell]).is_empty()
     };
     cells.iter().zip(&found).find(is_as_good).map(|(cell, _)| *cell)
@@ -215,7 +225,7 @@ mod tests {
         let levels = WINDOWS.map(Level::Number).to_vec();
         let present = Some(Level::Number(present));
         let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels) };
-        let options = Options::default();
+        let options = JudgementOptions::default();
         let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
         let advice = advice(&judgement, &factor, &runs, &options).unwrap();
         (judgement, advice)
@@ -229,7 +239,10 @@ mod tests {
         let advice = advised([1e8, 1.5e8, 2e8, 4e8], 0.01, DEAR);
         assert_eq!(advice.recommended, Some(Level::Number(8 << 20)));
         let interval = advice.gain.interval.unwrap();
-        assert!(advice.gain.verdict == Verdict::Differs && interval.contains(2.0), "{advice:?}");
+        assert!(
+            advice.gain.verdict == RateVerdict::Differs && interval.contains(2.0),
+            "{advice:?}"
+        );
         assert!(advice.costs.len() == 1 && advice.costs[0].is_settled, "{advice:?}");
         let (then, now) = (advice.costs[0].present, advice.costs[0].recommended);
         assert!(then < 7e4 && now > 2.5e5, "{advice:?}");
@@ -239,12 +252,12 @@ mod tests {
     fn the_lowest_that_is_as_fast_is_advised_where_more_costs_others() {
         let advice = advised([1e8, 2e8, 2e8, 2e8], 0.005, DEAR);
         assert_eq!(advice.recommended, Some(Level::Number(128 << 10)));
-        assert_eq!(advice.gain.verdict, Verdict::Same);
+        assert_eq!(advice.gain.verdict, RateVerdict::Same);
         assert!(advice.costs[0].is_settled && advice.costs[0].recommended < 1e4, "{advice:?}");
         // What costs nobody anything is left as it is.
         let advice = advised([1e8, 2e8, 2e8, 2e8], 0.005, FREE);
         assert_eq!(advice.recommended, Some(Level::Number(1 << 20)));
-        assert!(advice.typed.is_empty() && advice.gain.verdict == Verdict::Same, "{advice:?}");
+        assert!(advice.typed.is_empty() && advice.gain.verdict == RateVerdict::Same, "{advice:?}");
     }
 
     /// A level that scatters is no better than a lower one that is shown to be as fast as the best.
@@ -253,7 +266,7 @@ mod tests {
         let scatter = [0.002, 0.002, 0.2, 0.002];
         let advice = advised_against(64 << 10, [1e8, 5.8e8, 5.2e8, 5.88e8], scatter, DEAR);
         assert_eq!(advice.recommended, Some(Level::Number(128 << 10)), "{advice:?}");
-        assert_eq!(advice.gain.verdict, Verdict::Differs);
+        assert_eq!(advice.gain.verdict, RateVerdict::Differs);
     }
 
     /// Another level, of which there are runs, is not taken for it.
@@ -272,7 +285,7 @@ mod tests {
             }
         }
         let levels = WINDOWS.map(Level::Number).to_vec();
-        let options = Options::default();
+        let options = JudgementOptions::default();
         let advised = |present: u64| {
             let present = Some(Level::Number(present));
             let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels.clone()) };
@@ -286,7 +299,10 @@ mod tests {
     #[test]
     fn nothing_is_advised_that_is_not_settled() {
         let advice = advised([2e8, 2e8, 2e8, 2.1e8], 0.2, DEAR);
-        assert_eq!((advice.recommended.clone(), advice.gain.verdict), (None, Verdict::NotSettled));
+        assert_eq!(
+            (advice.recommended.clone(), advice.gain.verdict),
+            (None, RateVerdict::NotSettled)
+        );
         assert!(advice.gain.interval.is_some() && advice.typed.is_empty(), "{advice:?}");
     }
 

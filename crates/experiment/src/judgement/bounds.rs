@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use base::finding::{Certainty, Finding, Unit};
 use base::format::{duration, rate};
 
-use super::{Judgement, Recommendation, Sentence, Subject, Verdict, rules};
+use super::{Judgement, RateVerdict, Recommendation, Sentence, Subject, rules};
 use crate::record::{Cell, Factor, RunRecord, Value, shown_cell};
 
 /// A combination of which a run was stopped.
@@ -55,7 +55,7 @@ fn sentence(
     let took = duration(stopped.seconds);
     let doubt = |text: String| {
         let finding = Finding::new(&rules::BOUND, Certainty::Unknown, text);
-        Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled)
+        Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled)
     };
     let Some(below) = stopped.below else {
         let what = match value {
@@ -96,7 +96,7 @@ fn sentence(
         .with_number(bound.0, bound.1, bound.2)
         .with_number("stopped_after", stopped.seconds, Unit::Seconds)
         .with_number("times", times, Unit::Ratio);
-    Sentence::new(subject, finding).settled(Verdict::Differs)
+    Sentence::new(subject, finding).settled(RateVerdict::Differs)
 }
 
 /// What is recommended for the load of a combination.
@@ -109,8 +109,9 @@ fn of_load<'a>(cell: &Cell, judgement: &'a Judgement) -> Option<&'a Recommendati
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Options, judge};
+    use super::super::judge;
     use super::*;
+    use crate::judgement::JudgementOptions;
     use crate::record::{Level, Role};
 
     const BLOCKS: [u64; 3] = [512, 65536, 1 << 20];
@@ -142,11 +143,11 @@ mod tests {
             slower_than_bytes_per_second: below,
             ..RunRecord::default()
         });
-        judge(&[factor], &runs, &Options::default())
+        judge(&[factor], &runs, &JudgementOptions::default())
     }
 
     #[track_caller]
-    fn check(judgement: &Judgement, subject: Subject, verdict: Verdict, expected: &str) {
+    fn check(judgement: &Judgement, subject: Subject, verdict: RateVerdict, expected: &str) {
         let own = |one: &&Sentence| one.finding.rule.id == rules::BOUND.id;
         let told: Vec<&Sentence> = judgement.sentences.iter().filter(own).collect();
         let [told] = told[..] else { panic!("{:#?}", judgement.sentences) };
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_bound_loses_against_what_is_faster_and_says_nothing_of_the_rest() {
-        let (differs, open) = (Verdict::Differs, Verdict::NotSettled);
+        let (differs, open) = (RateVerdict::Differs, RateVerdict::NotSettled);
         let lost = judged(&BLOCKS, Some(2e6));
         check(&lost, Subject::Finding, differs, "block size 512 B: slower than 2.00 MB/s");
         check(&lost, Subject::Finding, differs, "it loses against block size 1 MiB (");
@@ -199,13 +200,16 @@ mod tests {
         let levels = vec![level("quick"), level("endless")];
         let factor =
             Factor { name: "command".to_owned(), levels, role: Role::Setting, present: None };
-        let judgement =
-            judge(&[factor], &runs, &Options { value: Value::Time, ..Options::default() });
+        let judgement = judge(
+            &[factor],
+            &runs,
+            &JudgementOptions { value: Value::Time, ..JudgementOptions::default() },
+        );
         let own = |one: &&Sentence| one.finding.rule.id == rules::BOUND.id;
         let told = judgement.sentences.iter().find(own).expect("the bound is told");
         let text = "times at least: command endless: longer than 30.0 s, when it was stopped";
         assert!(told.text.contains(text), "{}", told.text);
-        assert_eq!(told.verdict, Some(Verdict::Differs));
+        assert_eq!(told.verdict, Some(RateVerdict::Differs));
         let bound = told.finding.numbers.iter().find(|number| number.name == "longer_than");
         assert_eq!(bound.map(|number| (number.value, number.unit)), Some((30.0, Unit::Seconds)));
     }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{CellSummary, Options};
+use super::{CellSummary, JudgementOptions};
 use crate::record::{Cell, Factor, Level, RunRecord};
 use statistics::outliers::outliers;
 use statistics::{geometric_mean, harmonic_mean, interval, mean, standard_deviation};
 
 /// One summary for each cell that has at least one good run, in the order of the factors' levels.
-pub fn summarise(factors: &[Factor], runs: &[RunRecord], options: &Options) -> Vec<CellSummary> {
+pub fn summarise(
+    factors: &[Factor],
+    runs: &[RunRecord],
+    options: &JudgementOptions,
+) -> Vec<CellSummary> {
     let places = Places::new(factors);
     let mut by_place: BTreeMap<(Vec<usize>, &Cell), Vec<&RunRecord>> = BTreeMap::new();
     for run in runs {
@@ -50,7 +54,12 @@ impl<'a> Places<'a> {
     }
 }
 
-fn summary(cell: Cell, runs: &[&RunRecord], level: f64, options: &Options) -> Option<CellSummary> {
+fn summary(
+    cell: Cell,
+    runs: &[&RunRecord],
+    level: f64,
+    options: &JudgementOptions,
+) -> Option<CellSummary> {
     let rates: Vec<(u64, f64)> =
         runs.iter().filter_map(|run| Some((run.repeat, run.speed()?))).collect();
     let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{CellSummary, Options};
+use super::{CellSummary, JudgementOptions};
 use crate::quantities::hard_to_change;
 use crate::record::{Factor, Level, Role};
 use statistics::blocks::{Contrast, Fit, Observation};
@@ -64,7 +64,7 @@ pub struct Comparer {
 
 impl Comparer {
     /// Of all cells of an experiment, by their index.
-    pub fn new(factors: &[Factor], cells: &[CellSummary], options: &Options) -> Comparer {
+    pub fn new(factors: &[Factor], cells: &[CellSummary], options: &JudgementOptions) -> Comparer {
         let is_load = |factor: &&Factor| factor.role == Role::Load;
         let load = |cell: &CellSummary| -> Vec<Option<Level>> {
             let loads = factors.iter().filter(is_load);

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::comparer::Comparer;
-use super::verdict::Verdict;
-use super::{CellSummary, Options};
+use super::verdict::RateVerdict;
+use super::{CellSummary, JudgementOptions};
 use crate::record::{Cell, Factor, Level};
 use statistics::interval::Interval;
 
 /// A change from one level of a factor to another one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct LevelChange {
     /// The factor.
     pub factor: String,
     /// From.
@@ -30,15 +30,15 @@ pub struct Change {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effect {
     /// The change.
-    pub change: Change,
+    pub change: LevelChange,
     /// Of an interaction, the change of another factor that it depends on.
-    pub with: Option<Change>,
+    pub with: Option<LevelChange>,
     /// By what the rate is multiplied; of an interaction, how many times larger that becomes.
     pub ratio: f64,
     /// Its interval, where all cells have two runs at least.
     pub interval: Option<Interval>,
     /// What that settles.
-    pub verdict: Verdict,
+    pub verdict: RateVerdict,
     /// Pairs of cells, or pairs of pairs, that it is an average of.
     pub pairs: usize,
     /// Of a main effect that is an average of what it is nowhere: where it makes things slowest and
@@ -73,7 +73,7 @@ pub fn effects(
     factors: &[Factor],
     cells: &[CellSummary],
     comparer: &Comparer,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Vec<Effect> {
     let design = Design::new(cells, comparer, options);
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
@@ -81,7 +81,7 @@ pub fn effects(
     for factor in &varied {
         all.extend(changes(factor).iter().filter_map(|change| design.main(change)));
     }
-    let extremes: Vec<Option<Change>> =
+    let extremes: Vec<Option<LevelChange>> =
         varied.iter().map(|factor| design.extreme_change(factor)).collect();
     for (index, first) in extremes.iter().enumerate() {
         for second in &extremes[index + 1..] {
@@ -93,7 +93,7 @@ pub fn effects(
 }
 
 /// Of numbers the way from the first to the last, of words from the first to each other one.
-fn changes(factor: &Factor) -> Vec<Change> {
+fn changes(factor: &Factor) -> Vec<LevelChange> {
     let (Some(from), rest) = (factor.levels.first(), &factor.levels[1..]) else {
         return Vec::new();
     };
@@ -102,8 +102,11 @@ fn changes(factor: &Factor) -> Vec<Change> {
     } else {
         &rest[..rest.len().min(LEVELS_MAX)]
     };
-    let change =
-        |to: &Level| Change { factor: factor.name.clone(), from: from.clone(), to: to.clone() };
+    let change = |to: &Level| LevelChange {
+        factor: factor.name.clone(),
+        from: from.clone(),
+        to: to.clone(),
+    };
     to.iter().map(change).collect()
 }
 
@@ -111,21 +114,21 @@ struct Design<'a> {
     /// Index and rate of each.
     cells: BTreeMap<&'a Cell, (usize, f64)>,
     comparer: &'a Comparer,
-    options: &'a Options,
+    options: &'a JudgementOptions,
 }
 
 impl Design<'_> {
     fn new<'a>(
         cells: &'a [CellSummary],
         comparer: &'a Comparer,
-        options: &'a Options,
+        options: &'a JudgementOptions,
     ) -> Design<'a> {
         let entry =
             |(index, cell): (usize, &'a CellSummary)| (&cell.cell, (index, cell.bytes_per_second));
         Design { cells: cells.iter().enumerate().map(entry).collect(), comparer, options }
     }
 
-    fn main(&self, change: &Change) -> Option<Effect> {
+    fn main(&self, change: &LevelChange) -> Option<Effect> {
         let pairs = self
             .at(change)
             .filter_map(|from| Some(vec![(-1.0, from), (1.0, self.moved(from, change)?)]));
@@ -137,7 +140,11 @@ impl Design<'_> {
 
     /// The two ends of a change that is shown to be slower with some of all else, and faster with
     /// some: as one of so many, by Bonferroni.
-    fn turns_around(&self, change: &Change, pairs: &[Vec<(f64, &Cell)>]) -> Option<Box<[At; 2]>> {
+    fn turns_around(
+        &self,
+        change: &LevelChange,
+        pairs: &[Vec<(f64, &Cell)>],
+    ) -> Option<Box<[At; 2]>> {
         let confidence = 1.0 - (1.0 - self.options.confidence) / pairs.len().max(1) as f64;
         let at = |pair: &Vec<(f64, &Cell)>| {
             let terms: Vec<(f64, usize)> =
@@ -146,7 +153,7 @@ impl Design<'_> {
             let interval = contrast.interval(confidence);
             let mut others = pair[0].1.clone();
             others.remove(&change.factor);
-            let is_settled = Verdict::of(interval, self.options) == Verdict::Differs;
+            let is_settled = RateVerdict::of(interval, self.options) == RateVerdict::Differs;
             is_settled.then(|| At { others, ratio: contrast.ratio(), interval })
         };
         let found: Vec<At> = pairs.iter().filter(|_| pairs.len() > 1).filter_map(at).collect();
@@ -156,7 +163,7 @@ impl Design<'_> {
         turns.then(|| Box::new([slowest.clone(), fastest.clone()]))
     }
 
-    fn interaction(&self, change: &Change, with: &Change) -> Option<Effect> {
+    fn interaction(&self, change: &LevelChange, with: &LevelChange) -> Option<Effect> {
         let quads = self.at(change).filter(|cell| cell.get(&with.factor) == Some(&with.from));
         let quads = quads.filter_map(|from| {
             let to = self.moved(from, change)?;
@@ -167,12 +174,12 @@ impl Design<'_> {
     }
 
     /// Cells at the beginning of a change.
-    fn at<'b>(&'b self, change: &'b Change) -> impl Iterator<Item = &'b Cell> {
+    fn at<'b>(&'b self, change: &'b LevelChange) -> impl Iterator<Item = &'b Cell> {
         let begins = |cell: &&Cell| cell.get(&change.factor) == Some(&change.from);
         self.cells.keys().copied().filter(begins)
     }
 
-    fn moved(&self, cell: &Cell, change: &Change) -> Option<&Cell> {
+    fn moved(&self, cell: &Cell, change: &LevelChange) -> Option<&Cell> {
         let mut to = cell.clone();
         to.insert(change.factor.clone(), change.to.clone());
         self.cells.get_key_value(&to).map(|(cell, _)| *cell)
@@ -180,8 +187,8 @@ impl Design<'_> {
 
     fn effect(
         &self,
-        change: &Change,
-        with: Option<Change>,
+        change: &LevelChange,
+        with: Option<LevelChange>,
         groups: Vec<Vec<(f64, &Cell)>>,
     ) -> Option<Effect> {
         let share = 1.0 / groups.len() as f64;
@@ -196,14 +203,14 @@ impl Design<'_> {
             with,
             ratio: contrast.map_or(plain.exp(), |found| found.ratio()),
             interval,
-            verdict: Verdict::of(interval, self.options),
+            verdict: RateVerdict::of(interval, self.options),
             pairs: groups.len(),
             turns_around: None,
         })
     }
 
     /// From the slowest to the fastest level of words; of numbers from the first to the last.
-    fn extreme_change(&self, factor: &Factor) -> Option<Change> {
+    fn extreme_change(&self, factor: &Factor) -> Option<LevelChange> {
         if factor.is_numeric() {
             return changes(factor).pop();
         }
@@ -217,6 +224,6 @@ impl Design<'_> {
         means.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (first, last) = (means.first()?.1, means.last()?.1);
         let factor = factor.name.clone();
-        (first != last).then(|| Change { factor, from: first.clone(), to: last.clone() })
+        (first != last).then(|| LevelChange { factor, from: first.clone(), to: last.clone() })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base::finding::{Certainty, Finding, Unit};
 
-use super::sampling::{Machine, sampling};
+use super::sampling::{MachineOverTime, sampling};
 use super::{CellSummary, Judgement, Sentence, Subject, rules};
 use crate::quantities;
 use crate::record::{Cell, Factor, Level, RunRecord, shown_cell};
@@ -48,12 +48,12 @@ pub fn doubts(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> 
     doubts
 }
 
-fn machine_of(drift: Option<&str>) -> Machine {
-    if drift.is_some() { Machine::Drifts } else { Machine::Stays }
+fn machine_of(drift: Option<&str>) -> MachineOverTime {
+    if drift.is_some() { MachineOverTime::Drifts } else { MachineOverTime::Stays }
 }
 
 /// Whether the machine drifted over the experiment.
-pub fn machine(runs: &[RunRecord]) -> Machine {
+pub fn machine(runs: &[RunRecord]) -> MachineOverTime {
     machine_of(drift(runs).as_deref())
 }
 

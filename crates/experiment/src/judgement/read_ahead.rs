@@ -11,7 +11,9 @@
 use base::finding::{Certainty, Finding, Rule, Unit};
 
 use super::comparer::Basis;
-use super::{CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules};
+use super::{
+    CellSummary, Judgement, JudgementOptions, RateVerdict, Sentence, Subject, Sweep, rules,
+};
 use crate::quantities;
 use crate::record::{Level, Value, binary_size};
 
@@ -30,21 +32,25 @@ const WORTH_TELLING: f64 = 1.15;
 /// One sweep over read-aheads, the levels from the smallest.
 struct Windows<'a> {
     judgement: &'a Judgement,
-    options: &'a Options,
+    options: &'a JudgementOptions,
     sweep: &'a Sweep,
     /// Window and cell.
     levels: Vec<(u64, usize)>,
 }
 
 /// All that the sweeps over read-ahead say of it.
-pub fn read_ahead(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+pub fn read_ahead(judgement: &Judgement, options: &JudgementOptions) -> Vec<Sentence> {
     let is_one = |sweep: &&Sweep| sweep.is_told && sweep.factor == READ_AHEAD;
     let windows = |sweep| Windows::new(judgement, options, sweep);
     judgement.sweeps.iter().filter(is_one).flat_map(|sweep| windows(sweep).sentences()).collect()
 }
 
 impl<'a> Windows<'a> {
-    fn new(judgement: &'a Judgement, options: &'a Options, sweep: &'a Sweep) -> Windows<'a> {
+    fn new(
+        judgement: &'a Judgement,
+        options: &'a JudgementOptions,
+        sweep: &'a Sweep,
+    ) -> Windows<'a> {
         let level = |&cell: &usize| match judgement.cells[cell].cell.get(READ_AHEAD)? {
             Level::Number(bytes) => Some((*bytes, cell)),
             Level::Text(_) => None,
@@ -69,15 +75,15 @@ impl<'a> Windows<'a> {
     }
 
     /// Whether `faster` is shown to be faster than `slower`.
-    fn verdict(&self, faster: usize, slower: usize) -> Verdict {
+    fn verdict(&self, faster: usize, slower: usize) -> RateVerdict {
         let against = self.judgement.comparer.against(slower, &[faster]);
         let settled = against.iter().find(|one| one.basis == Basis::Repeats);
-        match settled.map(|one| Verdict::of(Some(one.interval), self.options)) {
-            Some(Verdict::Differs) if settled.is_some_and(|one| one.contrast.value <= 0.0) => {
-                Verdict::NotSettled
+        match settled.map(|one| RateVerdict::of(Some(one.interval), self.options)) {
+            Some(RateVerdict::Differs) if settled.is_some_and(|one| one.contrast.value <= 0.0) => {
+                RateVerdict::NotSettled
             }
             Some(verdict) => verdict,
-            None => Verdict::NotSettled,
+            None => RateVerdict::NotSettled,
         }
     }
 
@@ -92,7 +98,7 @@ impl<'a> Windows<'a> {
         let (enough, with_enough) = self.levels[holds];
         let mut small = self.levels[..holds].iter().rev();
         let is_slower =
-            |(_, cell): &&(u64, usize)| self.verdict(with_enough, *cell) == Verdict::Differs;
+            |(_, cell): &&(u64, usize)| self.verdict(with_enough, *cell) == RateVerdict::Differs;
         let (window, with_small) = *small.find(is_slower)?;
         let shown = binary_size(asked);
         let why = if window == 0 {
@@ -116,7 +122,7 @@ impl<'a> Windows<'a> {
         let (window, largest) = *self.levels.last()?;
         let chosen = self.sweep.cells[self.sweep.knee];
         let (enough, with_enough) = *self.levels.iter().find(|(_, cell)| *cell == chosen)?;
-        if enough == window || self.verdict(largest, with_enough) == Verdict::Differs {
+        if enough == window || self.verdict(largest, with_enough) == RateVerdict::Differs {
             return None;
         }
         let grown = |(name, what): &(&str, &str)| {
@@ -148,7 +154,7 @@ impl<'a> Windows<'a> {
         let speed = |cell: usize| self.cell(cell).bytes_per_second;
         let by_speed = |a: &&(u64, usize), b: &&(u64, usize)| speed(a.1).total_cmp(&speed(b.1));
         let (best_window, best) = *self.levels.iter().max_by(by_speed)?;
-        let falls = best != largest && self.verdict(best, largest) == Verdict::Differs;
+        let falls = best != largest && self.verdict(best, largest) == RateVerdict::Differs;
         let looks = "a conflict between the read-ahead of an array and that of the host would look \
                      like this: the rate falls as the window grows, while the device moves no more \
                      bytes than were asked for";
@@ -224,7 +230,7 @@ mod tests {
         let levels = WINDOWS.map(Level::Number).to_vec();
         let request = vec![Level::Number(1 << 20)];
         let factors = [Factor::new(READ_AHEAD, levels), Factor::new(REQUEST, request)];
-        judge(&factors, &runs, &Options::default())
+        judge(&factors, &runs, &JudgementOptions::default())
     }
 
     fn told(judgement: &Judgement, rule: &Rule) -> Option<String> {

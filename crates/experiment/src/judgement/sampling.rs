@@ -17,7 +17,7 @@ const CHANCE: f64 = 0.02;
 
 /// What is known of the machine over the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machine {
+pub enum MachineOverTime {
     /// Its rates have a trend.
     Drifts,
     /// None was seen.
@@ -49,9 +49,9 @@ fn whole(all: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 /// Whether repeats are like the one before, on a machine that does not drift.
-pub fn dependence(cells: &[CellSummary], machine: Machine) -> Option<Dependence> {
+pub fn dependence(cells: &[CellSummary], machine: MachineOverTime) -> Option<Dependence> {
     let whole = whole(&logs(cells));
-    let by_chance = like_the_one_before(&whole, 1).filter(|_| machine == Machine::Stays)?;
+    let by_chance = like_the_one_before(&whole, 1).filter(|_| machine == MachineOverTime::Stays)?;
     let is_told = by_chance <= CHANCE;
     is_told.then(|| Dependence { by_chance, widened: widening(&whole) })
 }
@@ -59,9 +59,13 @@ pub fn dependence(cells: &[CellSummary], machine: Machine) -> Option<Dependence>
 /// Repeats that depend on each other, cells with two speeds, and what of that cannot be known from
 /// so few repeats. A machine that drifts has repeats like the one before: that is told as what it
 /// is.
-pub fn sampling(factors: &[Factor], judgement: &Judgement, machine: Machine) -> Vec<Sentence> {
+pub fn sampling(
+    factors: &[Factor],
+    judgement: &Judgement,
+    machine: MachineOverTime,
+) -> Vec<Sentence> {
     let cells = &judgement.cells;
-    let drifts = machine == Machine::Drifts;
+    let drifts = machine == MachineOverTime::Drifts;
     let all = logs(cells);
     let repeats = all.iter().map(Vec::len).max().unwrap_or(0);
     let whole = whole(&all);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::cells::Places;
 use super::comparer::{Against, Basis, Comparer};
-use super::verdict::Verdict;
-use super::{CellSummary, Options, Recommendation, Sweep};
+use super::verdict::RateVerdict;
+use super::{CellSummary, JudgementOptions, Recommendation, Sweep};
 use crate::quantities;
 use crate::record::{Cell, Factor, Role};
 use statistics::curve::{Model, Point, fit};
@@ -18,7 +18,7 @@ pub fn recommend(
     factors: &[Factor],
     cells: &[CellSummary],
     comparer: &Comparer,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Vec<Recommendation> {
     let is_load =
         |name: &str| factors.iter().any(|factor| factor.name == name && factor.role == Role::Load);
@@ -53,7 +53,7 @@ fn among(
     smooth: &BTreeMap<usize, f64>,
     baseline: usize,
     comparer: &Comparer,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Recommendation {
     let speed = |index: usize| smooth[&index];
     let others: Vec<usize> = members.iter().copied().filter(|&index| index != baseline).collect();
@@ -61,7 +61,7 @@ fn among(
         others.iter().copied().zip(comparer.against(baseline, &others)).collect();
     let is_faster = |(_, against): &&(usize, Against)| {
         against.contrast.value > 0.0
-            && Verdict::of(Some(against.interval), options) == Verdict::Differs
+            && RateVerdict::of(Some(against.interval), options) == RateVerdict::Differs
     };
     let faster: Vec<usize> = found.iter().filter(is_faster).map(|(index, _)| *index).collect();
     let best = members.iter().copied().max_by(|&a, &b| speed(a).total_cmp(&speed(b)));
@@ -90,10 +90,10 @@ fn among(
         None => !found.is_empty() && found.iter().all(is_single),
     };
     let verdict = match measured {
-        Some(against) => Verdict::of(Some(against.interval), options),
+        Some(against) => RateVerdict::of(Some(against.interval), options),
         // Nothing is faster by what anybody would notice: what is in force is as good as all.
-        None if cell == baseline && found.iter().all(is_no_better) => Verdict::Same,
-        None => Verdict::NotSettled,
+        None if cell == baseline && found.iter().all(is_no_better) => RateVerdict::Same,
+        None => RateVerdict::NotSettled,
     };
     Recommendation {
         load,
@@ -117,13 +117,13 @@ fn shown_before(
     members: &[usize],
     place: usize,
     best: usize,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> usize {
     let is_shown = |&cell: &usize| {
         cell == best
             || comparer.against(best, &[cell]).iter().any(|against| {
                 against.basis == Basis::Repeats
-                    && Verdict::of(Some(against.interval), options) == Verdict::Same
+                    && RateVerdict::of(Some(against.interval), options) == RateVerdict::Same
             })
     };
     members[..place].iter().position(is_shown).unwrap_or(place)
@@ -153,7 +153,7 @@ pub fn sweeps(
     cells: &[CellSummary],
     recommended: &[Recommendation],
     comparer: &Comparer,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Vec<Sweep> {
     let mut found = Vec::new();
     let mut told_through = vec![None; cells.len()];
@@ -187,7 +187,7 @@ struct Sweeping<'a> {
     /// The recommendation that each cell is, as an index.
     told_through: Vec<Option<usize>>,
     comparer: &'a Comparer,
-    options: &'a Options,
+    options: &'a JudgementOptions,
 }
 
 impl Sweeping<'_> {
@@ -227,15 +227,15 @@ impl Sweeping<'_> {
 
     /// Each level against the one that is told; whether all that rests on repeats; and the largest
     /// ratio that is not ruled out.
-    fn verdicts(&self, members: &[usize], chosen: usize) -> (Vec<Verdict>, Basis, f64) {
+    fn verdicts(&self, members: &[usize], chosen: usize) -> (Vec<RateVerdict>, Basis, f64) {
         let others: Vec<usize> =
             members.iter().copied().filter(|&index| index != members[chosen]).collect();
         let against = self.comparer.against(members[chosen], &others);
         let singles = against.iter().any(|one| one.basis == Basis::SingleRuns);
         let basis = if singles { Basis::SingleRuns } else { Basis::Repeats };
-        let mut verdicts: Vec<Verdict> =
-            against.iter().map(|one| Verdict::of(Some(one.interval), self.options)).collect();
-        verdicts.insert(chosen, Verdict::Same);
+        let mut verdicts: Vec<RateVerdict> =
+            against.iter().map(|one| RateVerdict::of(Some(one.interval), self.options)).collect();
+        verdicts.insert(chosen, RateVerdict::Same);
         let hidden = against.iter().map(|one| one.interval.high).fold(1.0, f64::max);
         (verdicts, basis, hidden)
     }

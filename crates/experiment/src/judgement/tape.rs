@@ -9,7 +9,8 @@ use model::tape::generation::Generation;
 
 use super::told::told_ratio;
 use super::{
-    CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict, rules,
+    CellSummary, Judgement, JudgementOptions, RateVerdict, Recommendation, Sentence, Subject,
+    Sweep, rules,
 };
 use crate::record::{Cell, Factor, Level, RunRecord, Value, shown_cell};
 use base::format::rate;
@@ -98,7 +99,7 @@ pub fn findings(
     factors: &[Factor],
     runs: &[RunRecord],
     judgement: &Judgement,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Vec<Sentence> {
     let mut found: Vec<Sentence> = in_buffer(runs).into_iter().chain(filemarks(runs)).collect();
     found.extend(filling(factors, runs, judgement));
@@ -124,7 +125,7 @@ pub fn findings(
 
 /// What the drive's compression costs data that it can make nothing of: the fear that makes people
 /// switch it off.
-fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
+fn compression(judgement: &Judgement, options: &JudgementOptions) -> Option<Sentence> {
     let with = |cell: &CellSummary, compression: &str| {
         let mut cell = cell.cell.clone();
         cell.insert("drive_compression".to_owned(), Level::Text(compression.to_owned()));
@@ -143,14 +144,14 @@ fn compression(judgement: &Judgement, options: &Options) -> Option<Sentence> {
         pairs.iter().flat_map(|(on, off)| [(share, *on), (-share, *off)]).collect();
     let contrast = judgement.comparer.contrast(&terms).filter(|_| !pairs.is_empty())?;
     let (ratio, interval) = (contrast.ratio(), contrast.interval(options.confidence)?);
-    let verdict = Verdict::of(Some(interval), options);
+    let verdict = RateVerdict::of(Some(interval), options);
     let at_most = 100.0 * (1.0 - interval.low).max(0.0);
     let (subject, cost) = match verdict {
-        Verdict::Differs if ratio < 1.0 => {
+        RateVerdict::Differs if ratio < 1.0 => {
             let digits = Rounding::within(interval.low, interval.high);
             (Subject::Cost, format!("costs {}", digits.percent(1.0 - ratio)))
         }
-        Verdict::Same => (Subject::Cost, "costs nothing".to_owned()),
+        RateVerdict::Same => (Subject::Cost, "costs nothing".to_owned()),
         _ if interval.low > 1.0 - COST_SEEN => {
             (Subject::Cost, format!("costs {:.0} % at most", at_most.ceil()))
         }
@@ -202,7 +203,7 @@ fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
         buffer as f64,
         Unit::Bytes,
     );
-    Some(Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled))
+    Some(Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled))
 }
 
 /// Block sizes that are no slower than what filling the drive's buffer takes of runs this short:
@@ -231,7 +232,7 @@ fn filling(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec
         let share = held_bytes / run_bytes;
         let smaller = sweep.cells[..chosen].iter().zip(&sweep.verdicts);
         let ruled_out = smaller
-            .filter(|(_, verdict)| **verdict == Verdict::Differs)
+            .filter(|(_, verdict)| **verdict == RateVerdict::Differs)
             .map(|(&index, _)| &judgement.cells[index]);
         let slower = |cell: &CellSummary| best.bytes_per_second / cell.bytes_per_second - 1.0;
         let may_be: Vec<&CellSummary> = ruled_out
@@ -254,7 +255,7 @@ fn filling(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec
         let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text)
             .with_number("buffer", held_bytes, Unit::Bytes)
             .with_number("share", share, Unit::Ratio);
-        Some(Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled))
+        Some(Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled))
     };
     let told = judgement.sweeps.iter().filter(|it| it.is_told && it.factor == "block_bytes");
     if all_in_buffer(runs).is_some() { Vec::new() } else { told.filter_map(one).collect() }
@@ -321,7 +322,7 @@ fn stops(drive: &Drive, cell: &CellSummary) -> Option<String> {
 }
 
 /// Zeros in a drive that compresses say nothing about its medium.
-fn zeros(cell: &CellSummary, drive: Option<&Drive>, options: &Options) -> Option<String> {
+fn zeros(cell: &CellSummary, drive: Option<&Drive>, options: &JudgementOptions) -> Option<String> {
     let compresses = level(cell, "drive_compression") != Some("off");
     let native = drive.map(|drive| drive.native_bytes_per_second);
     let is_above = native.is_none_or(|native| cell.bytes_per_second > native * 1.1);
@@ -401,7 +402,7 @@ mod tests {
         }
         let levels = vec![Level::Number(64 << 10), Level::Number(1 << 20)];
         let factors = [Factor::new("block_bytes", levels)];
-        super::super::judge(&factors, &runs, &Options::default()).sentences
+        super::super::judge(&factors, &runs, &JudgementOptions::default()).sentences
     }
 
     #[test]
@@ -431,7 +432,7 @@ mod tests {
             all.iter().find(own).map(|one| (one.subject, one.verdict, one.text.clone()))
         };
         let (subject, verdict, text) = why(&short).unwrap();
-        assert_eq!((subject, verdict), (Subject::Doubt, Some(Verdict::NotSettled)));
+        assert_eq!((subject, verdict), (Subject::Doubt, Some(RateVerdict::NotSettled)));
         assert!(text.contains("runs of 300 MB and more (--length)"), "{text}");
         assert_eq!(why(&long), None);
         let told = |all: &[Sentence], what: &str| all.iter().any(|one| one.text.contains(what));

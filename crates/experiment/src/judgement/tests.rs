@@ -103,7 +103,7 @@ pub(crate) fn runs(factors: &[Factor], truth: &Truth, repeats: u64) -> Vec<RunRe
 
 fn judged(truth: &Truth) -> Judgement {
     let factors = factors();
-    judge(&factors, &runs(&factors, truth, 3), &Options::default())
+    judge(&factors, &runs(&factors, truth, 3), &JudgementOptions::default())
 }
 
 fn check(judgement: &Judgement, subject: Subject, parts: &[&str]) {
@@ -177,7 +177,7 @@ fn what_is_said_of_several_loads_is_said_once() {
                 }
             }
         }
-        let judgement = judge(&factors, &runs, &Options::default());
+        let judgement = judge(&factors, &runs, &JudgementOptions::default());
         let edge = judgement.sentences.iter().filter(|one| one.text.contains("was not tested"));
         edge.map(|one| one.text.clone()).collect::<Vec<_>>()
     };
@@ -213,7 +213,7 @@ fn at_two_depths(rates: [[f64; 2]; 2]) -> Judgement {
             }
         }
     }
-    judge(&factors, &runs, &Options::default())
+    judge(&factors, &runs, &JudgementOptions::default())
 }
 
 /// Loads that want opposite settings: none serves both, and none is said to.
@@ -259,7 +259,7 @@ fn a_change_that_turns_around_has_no_average() {
 #[test]
 fn one_run_is_never_a_finding() {
     let factors = factors();
-    let judgement = judge(&factors, &runs(&factors, &PLAIN, 1), &Options::default());
+    let judgement = judge(&factors, &runs(&factors, &PLAIN, 1), &JudgementOptions::default());
     assert!(judgement.sentences.len() > 5, "{:#?}", judgement.sentences);
     for sentence in &judgement.sentences {
         assert!(sentence.subject >= Subject::Seen, "{sentence:#?}");
@@ -268,14 +268,14 @@ fn one_run_is_never_a_finding() {
     check(&judgement, Subject::Doubt, &["every combination ran once", "--repeats 5"]);
     let pooled = &judgement.pooled.as_ref().unwrap().judgement;
     for found in judgement.recommended.iter().chain(&pooled.recommended) {
-        assert_eq!((found.basis, found.verdict), (Basis::SingleRuns, Verdict::NotSettled));
+        assert_eq!((found.basis, found.verdict), (Basis::SingleRuns, RateVerdict::NotSettled));
         assert_eq!(found.gain_interval, None);
     }
     // A cell that ran once does not borrow the scatter of those that ran often.
     let mut mixed = runs(&factors, &PLAIN, 3);
     let large = |run: &RunRecord| run.cell["block_bytes"] == Level::Number(2 << 20);
     mixed.retain(|run| run.repeat == 1 || !large(run));
-    let found = judge(&factors, &mixed, &Options::default());
+    let found = judge(&factors, &mixed, &JudgementOptions::default());
     let told = |one: &Sentence| one.subject < Subject::Seen && one.text.contains("2 MiB");
     assert!(!found.sentences.iter().any(told), "{:#?}", found.sentences);
     check(&found, Subject::Doubt, &["24 of 144 combinations ran once"]);
@@ -309,7 +309,7 @@ fn effects_are_what_was_put_in() {
     let none = effect("framing", Some("drive_compression")).interval.unwrap();
     assert!(none.contains(1.0), "{none:?}");
     let data = effect("data", Some("drive_compression"));
-    assert!(data.verdict == Verdict::Differs && data.ratio > 1.5, "{data:?}");
+    assert!(data.verdict == RateVerdict::Differs && data.ratio > 1.5, "{data:?}");
 }
 
 #[test]
@@ -327,9 +327,9 @@ fn a_half_done_experiment_is_judged_by_what_is_whole() {
     let factors = factors();
     let mut runs = runs(&factors, &PLAIN, 1);
     runs.truncate(100);
-    let judgement = judge(&factors, &runs, &Options::default());
+    let judgement = judge(&factors, &runs, &JudgementOptions::default());
     assert!(!judgement.sentences.is_empty());
-    let none = judge(&factors, &[], &Options::default());
+    let none = judge(&factors, &[], &JudgementOptions::default());
     assert!(none.cells.is_empty());
 }
 
@@ -343,7 +343,7 @@ fn where_nothing_is_varied_that_could_be_set_nothing_is() {
             factor
         })
         .collect();
-    let judgement = judge(&factors, &runs(&factors, &PLAIN, 3), &Options::default());
+    let judgement = judge(&factors, &runs(&factors, &PLAIN, 3), &JudgementOptions::default());
     assert_eq!(judgement.recommended.len(), 8);
     let set = judgement.sentences.iter().filter(|one| one.subject == Subject::Set);
     assert_eq!(Vec::from_iter(set.map(|one| &one.text)), Vec::<&String>::new());
@@ -373,7 +373,7 @@ fn the_time_of_a_request_is_told_by_its_bytes() {
                 });
             }
         }
-        let judgement = judge(std::slice::from_ref(&depth), &runs, &Options::default());
+        let judgement = judge(std::slice::from_ref(&depth), &runs, &JudgementOptions::default());
         let told: Vec<&str> = judgement.sentences.iter().map(|one| one.text.as_str()).collect();
         let told = told.join("\n");
         assert!(told.contains("a request is answered after"), "{told}");

@@ -16,7 +16,7 @@ use crate::record::{Level, RunRecord};
 
 /// What a sentence of what to set is about: a factor, its level in force, and the one to set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct SettingToType {
     /// The factor.
     pub factor: String,
     /// As it is.
@@ -38,7 +38,7 @@ pub struct Typed {
 
 /// What was measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct MeasuredOn {
     /// Whether commands were run: what is typed is what was typed.
     is_of_commands: bool,
     /// `tape` where the runs kept a drive, else `disk`.
@@ -50,9 +50,9 @@ pub struct Place {
     keepers: BTreeMap<String, String>,
 }
 
-impl Place {
+impl MeasuredOn {
     /// From what the runs kept.
-    pub fn of(runs: &[RunRecord]) -> Place {
+    pub fn of(runs: &[RunRecord]) -> MeasuredOn {
         let none = BTreeMap::new();
         let kept = runs.first().map_or(&none, |run| &run.environment);
         let get = |name: &str| kept.get(name).cloned();
@@ -65,7 +65,7 @@ impl Place {
             None if is_one => vec![path.clone()],
             None => path.split(", ").map(str::to_owned).collect(),
         };
-        Place {
+        MeasuredOn {
             is_of_commands: kept.contains_key("start of the shell"),
             is_tape: kept.contains_key("drive block bytes max")
                 || runs.iter().any(|run| run.measures.contains_key("filemark_seconds")),
@@ -117,7 +117,7 @@ const UNDO_KEEP: &str = "takeup tune persist --remove";
 struct Row {
     factor: &'static str,
     program: &'static str,
-    line: fn(&Level, &Place) -> Option<String>,
+    line: fn(&Level, &MeasuredOn) -> Option<String>,
     /// What sets it back, where that is not the same line with the other level.
     undo: Option<&'static str>,
 }
@@ -125,18 +125,18 @@ struct Row {
 const fn row(
     factor: &'static str,
     program: &'static str,
-    line: fn(&Level, &Place) -> Option<String>,
+    line: fn(&Level, &MeasuredOn) -> Option<String>,
 ) -> Row {
     Row { factor, program, line, undo: None }
 }
 
 /// A setting of the kernel until the next start.
-const fn now(factor: &'static str, line: fn(&Level, &Place) -> Option<String>) -> Row {
+const fn now(factor: &'static str, line: fn(&Level, &MeasuredOn) -> Option<String>) -> Row {
     Row { factor, program: "until the next start", line, undo: Some(UNDO) }
 }
 
 /// The same over a restart, behind that. The device at hand then decides which rule names it.
-const fn kept(factor: &'static str, line: fn(&Level, &Place) -> Option<String>) -> Row {
+const fn kept(factor: &'static str, line: fn(&Level, &MeasuredOn) -> Option<String>) -> Row {
     Row { factor, program: "then, over a restart", line, undo: Some(UNDO_KEEP) }
 }
 
@@ -225,7 +225,7 @@ const TABLE: &[Row] = &[
 const NOBODYS: &[&str] = &["depth", "jobs", "readers", "pages"];
 
 /// All that can be typed for a change.
-pub fn typed(change: &Change, place: &Place) -> Vec<Typed> {
+pub fn typed(change: &SettingToType, place: &MeasuredOn) -> Vec<Typed> {
     let own = TABLE.iter().filter(|row| row.factor == change.factor);
     let one = |row: &Row| {
         let line = (row.line)(&change.to, place)?;
@@ -240,7 +240,7 @@ pub fn typed(change: &Change, place: &Place) -> Vec<Typed> {
 
 /// Puts to each sentence of what to set what is typed for it; what nobody can set is a finding.
 pub fn attach(sentences: &mut [Sentence], runs: &[RunRecord]) {
-    let place = Place::of(runs);
+    let place = MeasuredOn::of(runs);
     if place.is_of_commands {
         return;
     }
@@ -300,17 +300,17 @@ mod tests {
 
     use super::*;
 
-    fn tape() -> Place {
-        Place { is_tape: true, path: "/dev/nst0".into(), ..Place::default() }
+    fn tape() -> MeasuredOn {
+        MeasuredOn { is_tape: true, path: "/dev/nst0".into(), ..MeasuredOn::default() }
     }
 
-    fn disk() -> Place {
+    fn disk() -> MeasuredOn {
         let set = vec!["/srv/big file".to_owned()];
-        Place { path: "/srv/big file".into(), set, ..Place::default() }
+        MeasuredOn { path: "/srv/big file".into(), set, ..MeasuredOn::default() }
     }
 
-    fn lines(factor: &str, from: Level, to: Level, place: &Place) -> Vec<(String, String)> {
-        let change = Change { factor: factor.into(), from, to };
+    fn lines(factor: &str, from: Level, to: Level, place: &MeasuredOn) -> Vec<(String, String)> {
+        let change = SettingToType { factor: factor.into(), from, to };
         typed(&change, place).into_iter().map(|one| (one.line, one.undo)).collect()
     }
 
@@ -337,7 +337,7 @@ mod tests {
         let of = |device: &str, path: &str| {
             let kept = [("device", device), ("path", path)];
             let kept = kept.map(|(name, text)| (name.to_owned(), text.to_owned()));
-            Place::of(&[RunRecord { environment: kept.into(), ..RunRecord::default() }]).set
+            MeasuredOn::of(&[RunRecord { environment: kept.into(), ..RunRecord::default() }]).set
         };
         assert_eq!(of("sda", "/srv/a, b"), ["/srv/a, b"]);
         assert_eq!(of("sda, sdb", "/dev/sda, /dev/sdb"), ["/dev/sda", "/dev/sdb"]);
@@ -403,10 +403,10 @@ mod tests {
     }
 
     /// Runs that kept these of their environment.
-    fn place(environment: &[(&str, &str)]) -> Place {
+    fn place(environment: &[(&str, &str)]) -> MeasuredOn {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let environment = environment.iter().map(own).collect();
-        Place::of(&[RunRecord { environment, ..RunRecord::default() }])
+        MeasuredOn::of(&[RunRecord { environment, ..RunRecord::default() }])
     }
 
     /// `sdb` is another disk after the next start: a device is named by what stays, and the rule
@@ -416,7 +416,7 @@ mod tests {
         let old = [("path", "/dev/sdb"), ("device", "sdb"), ("queues", "sdb")];
         let by_id = ("path by id", "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4");
         let new = [&old[..], &[by_id, ("restart scheduler", "udev")]].concat();
-        let scheduler = |place: &Place| lines("scheduler", text("none"), text("bfq"), place);
+        let scheduler = |place: &MeasuredOn| lines("scheduler", text("none"), text("bfq"), place);
         let named = "takeup tune set /dev/disk/by-id/wwn-0x5000c500a1b2c3d4 scheduler=bfq";
         assert_eq!(scheduler(&place(&new))[0].0, named);
         // Records of older versions say less, and are read.
@@ -462,7 +462,7 @@ mod tests {
     fn programs_take_what_is_printed() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("SOURCE"), vec![1; 100]).unwrap();
-        let place = Place { path: "archive".into(), ..tape() };
+        let place = MeasuredOn { path: "archive".into(), ..tape() };
         let found = lines("block_bytes", Level::Number(512), Level::Number(65536), &place);
         let sizes = [("tar ", 65536u64, true), ("dd ", 100, false)];
         for (program, bytes, is_whole) in sizes {

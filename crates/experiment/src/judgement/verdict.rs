@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::Options;
+use super::JudgementOptions;
 use statistics::interval::Interval;
 use statistics::ratio::holm;
 
 /// Whether two rates differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum RateVerdict {
     /// Their interval leaves out that they are equal, and is not within the band.
     Differs,
     /// All of their interval is within the band: whatever the difference is, nobody would notice.
@@ -18,28 +18,32 @@ pub enum Verdict {
     NotSettled,
 }
 
-impl Verdict {
+impl RateVerdict {
     /// Of the interval of a ratio. Equivalence is shown as by two one-sided tests (Schuirmann
     /// 1987), with the whole 95 % interval and not the 90 % one that these would ask for.
-    pub fn of(interval: Option<Interval>, options: &Options) -> Verdict {
-        let Some(interval) = interval else { return Verdict::NotSettled };
+    pub fn of(interval: Option<Interval>, options: &JudgementOptions) -> RateVerdict {
+        let Some(interval) = interval else { return RateVerdict::NotSettled };
         let band = options.band.ln_1p();
         if interval.low.ln() >= -band && interval.high.ln() <= band {
-            Verdict::Same
+            RateVerdict::Same
         } else if interval.contains(1.0) {
-            Verdict::NotSettled
+            RateVerdict::NotSettled
         } else {
-            Verdict::Differs
+            RateVerdict::Differs
         }
     }
 
     /// The same of one ratio among many, whose p-value is corrected for their number: a difference
     /// is one that chance does not explain among all of them.
-    pub fn of_many(interval: Option<Interval>, corrected: f64, options: &Options) -> Verdict {
-        match Verdict::of(interval, options) {
-            Verdict::Same => Verdict::Same,
-            _ if corrected < 1.0 - options.confidence => Verdict::Differs,
-            _ => Verdict::NotSettled,
+    pub fn of_many(
+        interval: Option<Interval>,
+        corrected: f64,
+        options: &JudgementOptions,
+    ) -> RateVerdict {
+        match RateVerdict::of(interval, options) {
+            RateVerdict::Same => RateVerdict::Same,
+            _ if corrected < 1.0 - options.confidence => RateVerdict::Differs,
+            _ => RateVerdict::NotSettled,
         }
     }
 }
@@ -49,19 +53,19 @@ impl Verdict {
 /// told.
 pub fn settle(
     ratios: &[(Option<f64>, Option<Interval>)],
-    options: &Options,
-) -> Vec<Option<(f64, Verdict)>> {
+    options: &JudgementOptions,
+) -> Vec<Option<(f64, RateVerdict)>> {
     let raw: Vec<f64> = ratios.iter().filter_map(|(p_value, _)| *p_value).collect();
     let mut corrected = holm(&raw).into_iter();
     let settled = |(p_value, interval): &(Option<f64>, Option<Interval>)| {
         let corrected = p_value.and_then(|_| corrected.next())?;
-        Some((corrected, Verdict::of_many(*interval, corrected, options)))
+        Some((corrected, RateVerdict::of_many(*interval, corrected, options)))
     };
     ratios.iter().map(settled).collect()
 }
 
 /// `the same within 2 %`, as a sentence has it.
-pub fn the_same(options: &Options) -> String {
+pub fn the_same(options: &JudgementOptions) -> String {
     format!("the same within {:.0} %", options.band * 100.0)
 }
 
@@ -71,14 +75,15 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_nothing() {
-        let of =
-            |low: f64, high: f64| Verdict::of(Some(Interval { low, high }), &Options::default());
-        assert_eq!(of(0.99, 1.01), Verdict::Same);
-        assert_eq!(of(1.005, 1.015), Verdict::Same);
-        assert_eq!(of(1.005, 1.03), Verdict::Differs);
-        assert_eq!(of(0.7, 0.9), Verdict::Differs);
-        assert_eq!(of(0.97, 1.01), Verdict::NotSettled);
-        assert_eq!(of(0.5, 3.0), Verdict::NotSettled);
-        assert_eq!(Verdict::of(None, &Options::default()), Verdict::NotSettled);
+        let of = |low: f64, high: f64| {
+            RateVerdict::of(Some(Interval { low, high }), &JudgementOptions::default())
+        };
+        assert_eq!(of(0.99, 1.01), RateVerdict::Same);
+        assert_eq!(of(1.005, 1.015), RateVerdict::Same);
+        assert_eq!(of(1.005, 1.03), RateVerdict::Differs);
+        assert_eq!(of(0.7, 0.9), RateVerdict::Differs);
+        assert_eq!(of(0.97, 1.01), RateVerdict::NotSettled);
+        assert_eq!(of(0.5, 3.0), RateVerdict::NotSettled);
+        assert_eq!(RateVerdict::of(None, &JudgementOptions::default()), RateVerdict::NotSettled);
     }
 }

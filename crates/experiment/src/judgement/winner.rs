@@ -7,8 +7,8 @@
 
 use base::finding::{Certainty, Finding};
 
-use super::typed::{Change, Place, Typed, typed};
-use super::{Basis, Judgement, Recommendation, Sentence, Subject, Verdict, rules};
+use super::typed::{MeasuredOn, SettingToType, Typed, typed};
+use super::{Basis, Judgement, RateVerdict, Recommendation, Sentence, Subject, rules};
 use crate::record::{Cell, Factor, Role, RunRecord, shown_cell};
 
 /// Programs that take all of their settings in one line.
@@ -22,7 +22,7 @@ pub fn put_first(
     judgement: &Judgement,
     runs: &[RunRecord],
 ) {
-    let place = Place::of(runs);
+    let place = MeasuredOn::of(runs);
     let mut first = Vec::new();
     for found in &judgement.recommended {
         let load = match judgement.recommended.len() {
@@ -60,7 +60,7 @@ fn sentence(
     let text = format!("{load}{}: all of it in one command", shown_cell(&settings, factors));
     let mut finding = Finding::new(&rules::SETTING, Certainty::Inferred, text);
     finding.command = together.first().map(|it| it.line.clone());
-    let sentence = Sentence::new(Subject::Set, finding).settled(Verdict::Differs);
+    let sentence = Sentence::new(Subject::Set, finding).settled(RateVerdict::Differs);
     Sentence { typed: together, ..sentence }
 }
 
@@ -76,13 +76,13 @@ fn together(
     factors: &[Factor],
     judgement: &Judgement,
     found: &Recommendation,
-    place: &Place,
+    place: &MeasuredOn,
 ) -> Vec<Typed> {
     let [to, from] = [found.cell, found.baseline].map(|cell| &judgement.cells[cell].cell);
     let lines = |from: &Cell, to: &Cell, program: &str| -> Vec<String> {
         let own = |(factor, level): (&String, &crate::record::Level)| {
             let from = from.get(factor).unwrap_or(level).clone();
-            let change = Change { factor: factor.clone(), from, to: level.clone() };
+            let change = SettingToType { factor: factor.clone(), from, to: level.clone() };
             typed(&change, place).into_iter().find(|it| it.program == program)
         };
         settings(factors, to).iter().filter_map(own).map(|it| it.line).collect()
@@ -131,8 +131,9 @@ fn words(line: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Options, judge};
+    use super::super::judge;
     use super::*;
+    use crate::judgement::JudgementOptions;
     use crate::record::Level;
 
     /// Everything that is typed, in the order in which it is said, of runs with these rates of
@@ -161,7 +162,7 @@ mod tests {
         let caches = ["buffered", "direct"].map(|name| Level::Text(name.to_owned())).to_vec();
         let blocks = [65536, 1 << 20].map(Level::Number).to_vec();
         let factors = [Factor::new("cache", caches), Factor::new("block_bytes", blocks)];
-        let judgement = judge(&factors, &runs, &Options::default());
+        let judgement = judge(&factors, &runs, &JudgementOptions::default());
         let lines = judgement.sentences.iter().flat_map(|one| &one.typed);
         lines.map(|it| it.line.clone()).collect()
     }

@@ -16,11 +16,12 @@ use super::findings::{doubts, named, requests};
 use super::pipes::slow_programs;
 use super::read_ahead::read_ahead;
 pub use super::told::told_ratio;
-use super::typed::Change;
+use super::typed::SettingToType;
 use super::verdict::the_same;
 use super::worth::instead;
 use super::{
-    Basis, CellSummary, Judgement, Options, Recommendation, Sentence, Subject, Sweep, Verdict,
+    Basis, CellSummary, Judgement, JudgementOptions, RateVerdict, Recommendation, Sentence,
+    Subject, Sweep,
 };
 use super::{rules, tape};
 use crate::quantities::{self, title};
@@ -37,7 +38,7 @@ pub fn conclusions(
     factors: &[Factor],
     runs: &[RunRecord],
     judgement: &Judgement,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Vec<Sentence> {
     let mut all = Vec::new();
     let somebodys: Vec<&Recommendation> =
@@ -47,7 +48,7 @@ pub fn conclusions(
                     other --data would tell"
             .to_owned();
         let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
-        all.push(Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled));
+        all.push(Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled));
     }
     for recommendation in somebodys {
         let words = Words { factors, judgement, options, recommendation };
@@ -84,7 +85,7 @@ pub fn about_runs(
     factors: &[Factor],
     runs: &[RunRecord],
     judgement: &Judgement,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Vec<Sentence> {
     let mut all = conditions(judgement, options);
     let over_lengths = length::over_lengths(factors, judgement, options);
@@ -134,7 +135,7 @@ struct Common {
 
 /// Where there are several loads: what is in force, unless another one is shown to be faster for
 /// one of them; then the settings with which the worst served of them loses least.
-fn for_all_loads(judgement: &Judgement, options: &Options) -> Option<Common> {
+fn for_all_loads(judgement: &Judgement, options: &JudgementOptions) -> Option<Common> {
     let loads: Vec<&Recommendation> =
         judgement.recommended.iter().filter(|found| !is_nobodys(&found.load)).collect();
     let settings_of = |cell: &Cell, load: &Cell| -> Cell {
@@ -231,7 +232,7 @@ const NEXT_TO_NOTHING: f64 = 0.15;
 struct Words<'a> {
     factors: &'a [Factor],
     judgement: &'a Judgement,
-    options: &'a Options,
+    options: &'a JudgementOptions,
     recommendation: &'a Recommendation,
 }
 
@@ -259,7 +260,7 @@ impl Words<'_> {
             let chosen = sweep.cells.iter().position(|&cell| cell == recommended).unwrap_or(0);
             let choice = self.choice(&load, sweep, chosen);
             // Where it is all the same there is nothing else to say.
-            let is_same = choice.verdict == Some(Verdict::Same);
+            let is_same = choice.verdict == Some(RateVerdict::Same);
             all.extend(self.where_it_no_longer_matters(&load, sweep, chosen).filter(|_| !is_same));
             all.push(choice);
             if let Some(text) = self.edge(sweep, chosen) {
@@ -274,9 +275,9 @@ impl Words<'_> {
     fn choice(&self, load: &str, sweep: &Sweep, chosen: usize) -> Sentence {
         let name = format!("{load}{}", title(&sweep.factor));
         let shown = self.level(sweep, chosen);
-        let has = |verdict: Verdict| sweep.verdicts.contains(&verdict);
+        let has = |verdict: RateVerdict| sweep.verdicts.contains(&verdict);
         let is_seen_once = self.recommendation.basis == Basis::SingleRuns;
-        if sweep.basis == Basis::SingleRuns && (is_seen_once || !has(Verdict::Differs)) {
+        if sweep.basis == Basis::SingleRuns && (is_seen_once || !has(RateVerdict::Differs)) {
             return self.seen(&name, sweep, chosen);
         }
         let certainty = Certainty::Inferred;
@@ -289,31 +290,32 @@ impl Words<'_> {
             format!("the gain was measured with {shown}")
         };
         // That some are shown to be slower settles nothing about those that may be faster.
-        let is_open = !has(Verdict::Differs) || self.recommendation.verdict == Verdict::NotSettled;
-        if is_open && has(Verdict::NotSettled) {
+        let is_open =
+            !has(RateVerdict::Differs) || self.recommendation.verdict == RateVerdict::NotSettled;
+        if is_open && has(RateVerdict::NotSettled) {
             let text = format!(
                 "{name}: not settled, {stay}: another level may still be {} faster, more repeats \
                  would tell",
                 up_to(sweep.hidden)
             );
             let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
-            return Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled);
+            return Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled);
         }
-        if !has(Verdict::Differs) {
+        if !has(RateVerdict::Differs) {
             let same = the_same(self.options);
             let text = format!("{name}: {same} at every level, {stay}");
             let finding = Finding::new(&rules::SETTING, certainty, text);
-            return Sentence::new(Subject::Set, finding).settled(Verdict::Same);
+            return Sentence::new(Subject::Set, finding).settled(RateVerdict::Same);
         }
         let text = format!(
             "{name}: {shown} ({}){}{}{}",
             self.cell(sweep.cells[chosen]).told(self.options.value),
             self.place_of(sweep, chosen),
-            self.levels_that(sweep, chosen, Verdict::Same, &the_same(self.options)),
+            self.levels_that(sweep, chosen, RateVerdict::Same, &the_same(self.options)),
             self.open_levels(sweep, chosen),
         );
         let finding = Finding::new(&rules::SETTING, certainty, text);
-        Sentence { change, ..Sentence::new(Subject::Set, finding).settled(Verdict::Differs) }
+        Sentence { change, ..Sentence::new(Subject::Set, finding).settled(RateVerdict::Differs) }
     }
 
     /// What single runs showed: which was the fastest, and how near to it the one is that is named.
@@ -338,16 +340,16 @@ impl Words<'_> {
     }
 
     /// From the level in force to the one that is recommended.
-    fn change(&self, sweep: &Sweep, chosen: usize) -> Option<Change> {
+    fn change(&self, sweep: &Sweep, chosen: usize) -> Option<SettingToType> {
         let level = |cell: usize| self.cell(cell).cell.get(&sweep.factor).cloned();
         let (from, to) = (level(self.recommendation.baseline)?, level(sweep.cells[chosen])?);
-        Some(Change { factor: sweep.factor.clone(), from, to })
+        Some(SettingToType { factor: sweep.factor.clone(), from, to })
     }
 
     /// Whether it is the knee, or there is none.
     fn place_of(&self, sweep: &Sweep, chosen: usize) -> &'static str {
         let numeric = self.factor(&sweep.factor).is_some_and(Factor::is_numeric);
-        let differs = |place: usize| sweep.verdicts[place] == Verdict::Differs;
+        let differs = |place: usize| sweep.verdicts[place] == RateVerdict::Differs;
         let is_last = chosen + 1 == sweep.cells.len();
         // One that may be as fast makes it no longer the smallest that is.
         let is_above = chosen > 0 && (0..chosen).all(differs);
@@ -362,7 +364,13 @@ impl Words<'_> {
     }
 
     /// `; the same within 2 %: 1 MiB, 2 MiB`.
-    fn levels_that(&self, sweep: &Sweep, chosen: usize, verdict: Verdict, what: &str) -> String {
+    fn levels_that(
+        &self,
+        sweep: &Sweep,
+        chosen: usize,
+        verdict: RateVerdict,
+        what: &str,
+    ) -> String {
         let places = 0..sweep.cells.len();
         let own = places.filter(|&place| place != chosen && sweep.verdicts[place] == verdict);
         let shown: Vec<String> = own.map(|place| self.level(sweep, place)).collect();
@@ -372,7 +380,7 @@ impl Words<'_> {
     /// `; 64 KiB may be as fast: 8 % slower to 1 % faster`, for each level that is not settled.
     fn open_levels(&self, sweep: &Sweep, chosen: usize) -> String {
         let is_open =
-            |place: &usize| *place != chosen && sweep.verdicts[*place] == Verdict::NotSettled;
+            |place: &usize| *place != chosen && sweep.verdicts[*place] == RateVerdict::NotSettled;
         let open: Vec<usize> = (0..sweep.cells.len()).filter(is_open).collect();
         let cells: Vec<usize> = open.iter().map(|&place| sweep.cells[place]).collect();
         let against = self.judgement.comparer.against(sweep.cells[chosen], &cells);
@@ -416,7 +424,7 @@ impl Words<'_> {
         let within = |from: usize| 1.0 - least[from..].iter().copied().fold(1.0, f64::min);
         let from = (0..count - 1).find(|&from| within(from) <= NEXT_TO_NOTHING)?;
         // What is shown to be faster matters, however little.
-        if chosen < from || sweep.verdicts[from..].contains(&Verdict::Differs) {
+        if chosen < from || sweep.verdicts[from..].contains(&RateVerdict::Differs) {
             return None;
         }
         let percent = (100.0 * within(from)).ceil().max(1.0);
@@ -429,7 +437,7 @@ impl Words<'_> {
         };
         let finding = Finding::new(&rules::PLATEAU, Certainty::Inferred, text);
         let finding = finding.with_number("within", within(from), Unit::Share);
-        Some(Sentence::new(Subject::Set, finding).settled(Verdict::Same))
+        Some(Sentence::new(Subject::Set, finding).settled(RateVerdict::Same))
     }
 
     /// What lies outside of the levels.
@@ -525,7 +533,7 @@ impl Words<'_> {
         let sweeps = self.judgement.sweeps.iter().filter(told).count();
         let speed = self.cell(found.cell).told(self.options.value);
         let load = self.load();
-        if found.verdict == Verdict::Same && sweeps > 0 {
+        if found.verdict == RateVerdict::Same && sweeps > 0 {
             let text = format!(
                 "{load}none: nothing is faster than what is in force ({speed}) by {:.0} % or more",
                 self.options.band * 100.0
@@ -541,7 +549,7 @@ impl Words<'_> {
                 up_to(found.hidden)
             );
             let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
-            Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled)
+            Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled)
         })
     }
 

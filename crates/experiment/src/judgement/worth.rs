@@ -3,7 +3,9 @@
 
 use super::advice::{Advice, advice};
 use super::told::told_ratio;
-use super::{Judgement, Options, Sentence, Subject, Verdict, rules, typed::Change};
+use super::{
+    Judgement, JudgementOptions, RateVerdict, Sentence, Subject, rules, typed::SettingToType,
+};
 use crate::quantities::title;
 use crate::record::{Factor, Level, RunRecord};
 use base::finding::{Certainty, Finding, Unit};
@@ -12,7 +14,7 @@ impl Advice {
     /// What to set, which may be what is in force; none where that is not settled. What is in
     /// force, too, where something else is shown to be better by no more than `worth`, a share.
     pub fn worth_setting(&self, worth: f64) -> Option<&Level> {
-        if self.gain.verdict == Verdict::Differs && self.gain_most() <= worth {
+        if self.gain.verdict == RateVerdict::Differs && self.gain_most() <= worth {
             return Some(&self.present);
         }
         self.recommended.as_ref()
@@ -32,7 +34,7 @@ pub(super) fn instead(
     factors: &[Factor],
     runs: &[RunRecord],
     judgement: &Judgement,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Option<Sentence> {
     let worth = options.worth?;
     let mut varied = factors.iter().filter(|it| it.levels.len() > 1 && it.present.is_some());
@@ -46,12 +48,12 @@ pub(super) fn instead(
             shown(in_force)
         );
         let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
-        return Some(Sentence::new(Subject::Doubt, finding).settled(Verdict::NotSettled));
+        return Some(Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled));
     };
     let (gain, between) = told_ratio(advice.gain.ratio, advice.gain.interval);
     let to = advice.worth_setting(worth)?;
     let (text, verdict) = if *to == advice.present {
-        if advice.gain.verdict != Verdict::Differs {
+        if advice.gain.verdict != RateVerdict::Differs {
             return None;
         }
         let better = shown(advice.recommended.as_ref().unwrap_or(&advice.fastest));
@@ -61,21 +63,21 @@ pub(super) fn instead(
             shown(to),
             worth * 100.0
         );
-        (text, Verdict::Same)
-    } else if advice.gain.verdict == Verdict::Same {
+        (text, RateVerdict::Same)
+    } else if advice.gain.verdict == RateVerdict::Same {
         let text = format!(
             "{name}: {} has the rate of {}, which is in force, and costs others less: {gain} \
              times{between}",
             shown(to),
             shown(&advice.present)
         );
-        (text, Verdict::Same)
+        (text, RateVerdict::Same)
     } else {
         return None;
     };
     let finding = Finding::new(&rules::SETTING, Certainty::Inferred, text);
     let finding = finding.with_number("gain", advice.gain.ratio, Unit::Ratio);
-    let change = (*to != advice.present).then(|| Change {
+    let change = (*to != advice.present).then(|| SettingToType {
         factor: factor.name.clone(),
         from: advice.present.clone(),
         to: to.clone(),
@@ -85,7 +87,7 @@ pub(super) fn instead(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Judgement, Options, judge};
+    use super::super::{Judgement, JudgementOptions, judge};
     use super::*;
 
     const KIB: [u64; 3] = [64 << 10, 128 << 10, 1 << 20];
@@ -121,7 +123,7 @@ mod tests {
         let present = Some(Level::Number(KIB[1]));
         let levels = KIB.map(Level::Number).to_vec();
         let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels) };
-        let options = Options { worth, ..Options::default() };
+        let options = JudgementOptions { worth, ..JudgementOptions::default() };
         let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
         let advice = advice(&judgement, &factor, &runs, &options);
         let told = judgement.sentences.iter().filter(|it| it.subject <= Subject::Gain);

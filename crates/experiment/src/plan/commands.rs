@@ -154,7 +154,7 @@ impl Commands {
     }
 
     /// What runs for a cell.
-    pub fn lines(&self, cell: &Cell) -> Result<Lines, CommandError> {
+    pub fn lines(&self, cell: &Cell) -> Result<ShellLines, CommandError> {
         let name = match cell.get(COMMAND) {
             Some(level) => level.shown(COMMAND),
             None => self.commands.first().map(|one| one.name.clone()).unwrap_or_default(),
@@ -167,7 +167,7 @@ impl Commands {
         let own = format!("{BEFORE} {}", command.name);
         let mut before = fill(BEFORE_ALL, &self.before)?;
         before.extend(fill(&own, &command.before)?);
-        Ok(Lines {
+        Ok(ShellLines {
             line: filled(&format!("command {}", command.name), &command.line, cell)?,
             command: name,
             before_all: self.before.len(),
@@ -184,7 +184,7 @@ const BEHIND: &str = "what comes behind a run";
 
 /// What the shell gets for one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct ShellLines {
     /// Name of the command.
     command: String,
     /// How many of those before the run come before every run.
@@ -197,7 +197,7 @@ pub struct Lines {
     pub after: Vec<String>,
 }
 
-impl Lines {
+impl ShellLines {
     /// All lines, and whose each is.
     pub fn named(&self) -> Vec<(String, &String)> {
         let command = &self.command;

@@ -2,12 +2,12 @@
 
 use super::settled;
 use crate::compare::{Comparison, Pair};
-use crate::judgement::Options;
+use crate::judgement::JudgementOptions;
 use crate::record::{Experiment, Value, shown_cell};
 use base::escape::escape_controls;
 use base::format::counted;
 use report::figure::forest::{Forest, RATES, Row};
-use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use report::table::{Align, Colour, Emphasis, Table};
 
 /// Pairs as a table.
@@ -29,7 +29,7 @@ pub fn comparison_table(comparison: &Comparison) -> PageTable {
             }),
             match pair.direction {
                 Some(way) => format!("B is {}", way.name()),
-                None => settled::name(pair.verdict, &Options::default()),
+                None => settled::name(pair.verdict, &JudgementOptions::default()),
             },
         ]
     };
@@ -71,7 +71,7 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
             Value::Time => "times as fast as A, each with its own 95 % interval",
         }
         .to_owned(),
-        band: Options::default().band,
+        band: JudgementOptions::default().band,
         ways: RATES,
         rows: comparison.pairs.iter().take(ROWS_MAX).map(row).collect(),
     };
@@ -112,13 +112,13 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
         facts: facts.collect(),
         sentences: comparison.sentences.iter().map(plain).collect(),
         sections: vec![
-            Section {
+            PageSection {
                 title: "What is settled".to_owned(),
                 text,
                 forests: vec![forest],
-                ..Section::default()
+                ..PageSection::default()
             },
-            Section { title: "Numbers".to_owned(), tables, ..Section::default() },
+            PageSection { title: "Numbers".to_owned(), tables, ..PageSection::default() },
         ],
     }
 }

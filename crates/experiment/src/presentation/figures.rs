@@ -7,8 +7,8 @@ use crate::quantities::{self, Unit, title};
 use crate::record::shown_cell;
 use crate::record::{Cell, Experiment, Factor, Level, Role, RunRecord, Value as Compared};
 use base::format::duration;
-use report::figure::{Axis, Figure, GROUPS_MAX, Group, Marks, Value};
-use report::page::Section;
+use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
+use report::page::PageSection;
 use statistics::curve::Model;
 use statistics::histogram::Histogram;
 use statistics::interval::Interval;
@@ -26,10 +26,10 @@ const TOLD_MAX: usize = 8;
 const STEPS_SHOWN_MAX: usize = 50;
 
 /// All sections with figures.
-pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<Section> {
+pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<PageSection> {
     let factors = &experiment.header.factors;
     let compared = experiment.header.value;
-    let mut rates: Vec<Section> = match &judgement.pooled {
+    let mut rates: Vec<PageSection> = match &judgement.pooled {
         Some(pooled) => overview(pooled, compared).into_iter().collect(),
         None => Vec::new(),
     };
@@ -44,29 +44,29 @@ pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<Section> {
         rates.extend(Sweeps { factor, lines, factors, judgement, compared }.section());
     }
     let runs = series_section(experiment, judgement).into_iter();
-    let runs: Vec<Section> = runs.chain(latency_section(experiment, judgement)).collect();
+    let runs: Vec<PageSection> = runs.chain(latency_section(experiment, judgement)).collect();
     let heading = if compared.is_rate() { "Rates" } else { "Times" };
     [beside(heading, rates), beside("Runs", runs)].concat()
 }
 
 /// Sections of a figure each stand beside each other under one heading.
-fn beside(heading: &str, sections: Vec<Section>) -> Vec<Section> {
+fn beside(heading: &str, sections: Vec<PageSection>) -> Vec<PageSection> {
     if sections.len() < 2 || sections.iter().any(|section| section.figures.len() > 2) {
         return sections;
     }
     let mut texts: Vec<String> = sections.iter().map(|section| section.text.clone()).collect();
     texts.dedup();
-    vec![Section {
+    vec![PageSection {
         title: heading.to_owned(),
         text: texts.join(" "),
         figures: sections.into_iter().flat_map(|section| section.figures).collect(),
-        ..Section::default()
+        ..PageSection::default()
     }]
 }
 
 /// Rates over the conditions that were pooled: as many of the remaining factors as lines as there
 /// are forms for.
-fn overview(pooled: &Pooled, compared: Compared) -> Option<Section> {
+fn overview(pooled: &Pooled, compared: Compared) -> Option<PageSection> {
     let varied: Vec<&Factor> =
         pooled.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
     let factor = varied
@@ -113,7 +113,7 @@ struct Sweeps<'a> {
 }
 
 impl Sweeps<'_> {
-    fn section(&self) -> Option<Section> {
+    fn section(&self) -> Option<PageSection> {
         let mut panels: Vec<(Cell, Vec<&Sweep>)> = Vec::new();
         for sweep in self.judgement.sweeps.iter().filter(|one| one.factor == self.factor.name) {
             let mut panel = sweep.others.clone();
@@ -146,7 +146,7 @@ impl Sweeps<'_> {
         share_scale(&mut figures);
         let what = if self.compared.is_rate() { "Rate" } else { "Time" };
         let title = format!("{what} by {}", self.factor.title());
-        Some(Section { title, text, figures, ..Section::default() })
+        Some(PageSection { title, text, figures, ..PageSection::default() })
     }
 
     fn figure(&self, panel: &Cell, sweeps: &[&Sweep]) -> Figure {
@@ -206,7 +206,7 @@ fn sweep_group(
     name: String,
     judgement: &Judgement,
     compared: Compared,
-) -> Group {
+) -> FigureGroup {
     let axis = axis(factor);
     let value = |&index: &usize| {
         let cell = &judgement.cells[index];
@@ -232,7 +232,7 @@ fn sweep_group(
         }
         _ => Vec::new(),
     };
-    Group { name, values, curve, marks: Marks::Each }
+    FigureGroup { name, values, curve, marks: Marks::Each }
 }
 
 /// One of how many points is drawn.
@@ -274,7 +274,7 @@ fn curve(model: &Model, values: &[Value], bytes_of_one: f64) -> Vec<(f64, f64)> 
 }
 
 /// Throughput over time of the recommended cell and of what is in force today.
-fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<Section> {
+fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<PageSection> {
     let mut figures = Vec::new();
     for (name, cell) in told_cells(experiment, judgement) {
         let runs: Vec<&RunRecord> = experiment
@@ -284,7 +284,7 @@ fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sect
             .filter(|run| run.series.as_ref().is_some_and(|series| series.bytes.len() > 4))
             .take(GROUPS_MAX)
             .collect();
-        let groups: Vec<Group> = runs.iter().filter_map(|run| series_group(run)).collect();
+        let groups: Vec<FigureGroup> = runs.iter().filter_map(|run| series_group(run)).collect();
         if !groups.is_empty() {
             figures.push(Figure {
                 title: name,
@@ -298,18 +298,18 @@ fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sect
         }
     }
     share_scale(&mut figures);
-    (!figures.is_empty()).then(|| Section {
+    (!figures.is_empty()).then(|| PageSection {
         title: "Throughput over time".to_owned(),
         text: match judgement.pooled {
             Some(_) => "Each line is a run: of files, the longest.".to_owned(),
             None => "Each line is a run.".to_owned(),
         },
         figures,
-        ..Section::default()
+        ..PageSection::default()
     })
 }
 
-fn series_group(run: &RunRecord) -> Option<Group> {
+fn series_group(run: &RunRecord) -> Option<FigureGroup> {
     let series = run.series.as_ref()?;
     let rates = series.rates();
     // Finer steps show the size of requests, not how the rate goes.
@@ -321,11 +321,11 @@ fn series_group(run: &RunRecord) -> Option<Group> {
         label: String::new(),
     });
     let name = format!("repeat {}", run.repeat);
-    Some(Group { name, values: values.collect(), curve: Vec::new(), marks: Marks::None })
+    Some(FigureGroup { name, values: values.collect(), curve: Vec::new(), marks: Marks::None })
 }
 
 /// Latencies as the share of requests that took no longer.
-fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Section> {
+fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<PageSection> {
     let mut groups = Vec::new();
     for (name, all) in latencies(experiment, judgement) {
         let value = |share: f64| {
@@ -338,9 +338,9 @@ fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sec
             Value { x: ns as f64, y: share * 100.0, range: None, label }
         };
         let values = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0].map(value).to_vec();
-        groups.push(Group { name, values, curve: Vec::new(), marks: Marks::Each });
+        groups.push(FigureGroup { name, values, curve: Vec::new(), marks: Marks::Each });
     }
-    (!groups.is_empty()).then(|| Section {
+    (!groups.is_empty()).then(|| PageSection {
         title: "Latency".to_owned(),
         text: "Share of requests that were answered within a time.".to_owned(),
         figures: vec![Figure {
@@ -352,7 +352,7 @@ fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Sec
             places: Vec::new(),
             groups,
         }],
-        ..Section::default()
+        ..PageSection::default()
     })
 }
 

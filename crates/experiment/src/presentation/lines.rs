@@ -65,7 +65,7 @@ fn run_object(run: &RunRecord, cell: Option<&CellSummary>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::{Options, judge};
+    use crate::judgement::{JudgementOptions, judge};
     use crate::record::{Factor, Header, Level, Role, Value as Compared};
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
             seed: 1,
             started_unix_seconds: 1,
         };
-        let judgement = judge(&header.factors, &runs, &Options::default());
+        let judgement = judge(&header.factors, &runs, &JudgementOptions::default());
         let text = ndjson(&Experiment { header, runs, torn_bytes: 0 }, &judgement);
         let lines: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -4,7 +4,7 @@
 use crate::judgement::{CellSummary, Judgement};
 use crate::quantities::Unit;
 use crate::record::{Experiment, RunRecord, shown_cell};
-use crate::record::{Operation, Operations};
+use crate::record::{OperationKind, Operations};
 use report::page::{Cells, PageTable};
 use statistics::histogram::Histogram;
 use statistics::mean;
@@ -71,7 +71,7 @@ fn sections(runs: &[RunRecord]) -> Vec<&str> {
 /// Operations of one kind over several runs.
 struct Part<'a> {
     section: String,
-    operation: Operation,
+    operation: OperationKind,
     /// Those of each run.
     runs: Vec<Vec<&'a Operations>>,
     /// Time of each run.
@@ -84,8 +84,8 @@ struct Part<'a> {
 /// behind them.
 fn parts<'a>(runs: &[&'a RunRecord]) -> Vec<Part<'a>> {
     let all: Vec<&Operations> = runs.iter().flat_map(|run| &run.operations).collect();
-    let mut keys: Vec<(String, Operation)> = Vec::new();
-    let mut add = |key: (String, Operation)| {
+    let mut keys: Vec<(String, OperationKind)> = Vec::new();
+    let mut add = |key: (String, OperationKind)| {
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -93,11 +93,11 @@ fn parts<'a>(runs: &[&'a RunRecord]) -> Vec<Part<'a>> {
     all.iter().for_each(|one| add((one.section.clone(), one.operation)));
     let is_one = all.iter().all(|one| one.section == all[0].section);
     if !is_one {
-        let mut kinds: Vec<Operation> = all.iter().map(|one| one.operation).collect();
+        let mut kinds: Vec<OperationKind> = all.iter().map(|one| one.operation).collect();
         kinds.sort_unstable();
         kinds.into_iter().for_each(|kind| add((ALL.to_owned(), kind)));
     }
-    let part = |(section, operation): (String, Operation)| {
+    let part = |(section, operation): (String, OperationKind)| {
         let is_all = is_one || section == ALL;
         let is_own =
             |one: &&Operations| one.operation == operation && (is_all || one.section == section);

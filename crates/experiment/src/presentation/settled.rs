@@ -1,12 +1,12 @@
 //! What is settled and what is not, as intervals against the band, and the head of a page: what was
 //! measured where and when, and what was asked for.
 
-use crate::judgement::{Effect, Judgement, Options, Recommendation, Verdict};
+use crate::judgement::{Effect, Judgement, JudgementOptions, RateVerdict, Recommendation};
 use crate::quantities::title;
 use crate::record::{Experiment, shown_cell};
 use base::calendar::time_text;
 use report::figure::forest::{Forest, RATES, Row, Settled};
-use report::page::Section;
+use report::page::PageSection;
 use statistics::interval::Interval;
 
 use super::shown_change;
@@ -15,30 +15,30 @@ use super::shown_change;
 const ROWS_MAX: usize = 16;
 
 /// A verdict in words.
-pub fn name(verdict: Verdict, options: &Options) -> String {
+pub fn name(verdict: RateVerdict, options: &JudgementOptions) -> String {
     match verdict {
-        Verdict::Differs => "differs".to_owned(),
-        Verdict::Same => format!("same within {:.0} %", options.band * 100.0),
-        Verdict::NotSettled => "not settled".to_owned(),
+        RateVerdict::Differs => "differs".to_owned(),
+        RateVerdict::Same => format!("same within {:.0} %", options.band * 100.0),
+        RateVerdict::NotSettled => "not settled".to_owned(),
     }
 }
 
 /// The sign of a verdict in a figure.
-pub fn settled(verdict: Verdict) -> Settled {
+pub fn settled(verdict: RateVerdict) -> Settled {
     match verdict {
-        Verdict::Differs => Settled::Differs,
-        Verdict::Same => Settled::Same,
-        Verdict::NotSettled => Settled::Not,
+        RateVerdict::Differs => Settled::Differs,
+        RateVerdict::Same => Settled::Same,
+        RateVerdict::NotSettled => Settled::Not,
     }
 }
 
-fn row(name: String, ratio: f64, interval: Option<Interval>, verdict: Verdict) -> Row {
+fn row(name: String, ratio: f64, interval: Option<Interval>, verdict: RateVerdict) -> Row {
     let interval = interval.map(|interval| (interval.low, interval.high));
     Row { name, ratio, interval, settled: settled(verdict) }
 }
 
 /// The recommended settings against those in force, and each change on average over all else.
-pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<Section> {
+pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<PageSection> {
     let (source, factors) = match &judgement.pooled {
         Some(pooled) => (&pooled.judgement, &pooled.factors),
         None => (judgement, &experiment.header.factors),
@@ -56,7 +56,7 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
     let main = |effect: &Effect| {
         row(shown_change(&effect.change), effect.ratio, effect.interval, effect.verdict)
     };
-    let band = Options::default().band;
+    let band = JudgementOptions::default().band;
     let is_rate = experiment.header.value.is_rate();
     let forest = |title: &str, x_name: &str, rows: Vec<Row>| Forest {
         title: title.to_owned(),
@@ -78,7 +78,7 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
         ),
     ];
     let is_empty = forests.iter().all(|forest| forest.rows.is_empty());
-    (!is_empty).then(|| Section {
+    (!is_empty).then(|| PageSection {
         title: "What is settled".to_owned(),
         text:
             "Bars are 95 % intervals. One that leaves out 1 is a difference (square); one that is \
@@ -86,7 +86,7 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
                nothing (ring), and more repeats would."
                 .to_owned(),
         forests,
-        ..Section::default()
+        ..PageSection::default()
     })
 }
 

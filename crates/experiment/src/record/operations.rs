@@ -12,7 +12,7 @@ use statistics::histogram::Histogram;
 /// A kind of operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Operation {
+pub enum OperationKind {
     /// Reads.
     #[default]
     Read,
@@ -24,24 +24,24 @@ pub enum Operation {
     Fsync,
 }
 
-impl Operation {
+impl OperationKind {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Operation::Read => "read",
-            Operation::Write => "write",
-            Operation::Trim => "trim",
-            Operation::Fsync => "fsync",
+            OperationKind::Read => "read",
+            OperationKind::Write => "write",
+            OperationKind::Trim => "trim",
+            OperationKind::Fsync => "fsync",
         }
     }
 
     /// What the device's counters of it begin with in the measures of a run.
     pub fn device_prefix(self) -> &'static str {
         match self {
-            Operation::Read => "device_read_",
-            Operation::Write => "device_write_",
-            Operation::Trim => "device_discard_",
-            Operation::Fsync => "device_flush_",
+            OperationKind::Read => "device_read_",
+            OperationKind::Write => "device_write_",
+            OperationKind::Trim => "device_discard_",
+            OperationKind::Fsync => "device_flush_",
         }
     }
 }
@@ -54,7 +54,7 @@ pub struct Operations {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub section: String,
     /// What was done.
-    pub operation: Operation,
+    pub operation: OperationKind,
     /// Bytes moved; 0 of synchronising calls.
     pub bytes: u64,
     /// How many there were.

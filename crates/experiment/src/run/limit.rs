@@ -100,7 +100,7 @@ impl Estimates {
 }
 
 /// How a run ended.
-pub enum Watched<T> {
+pub enum WatchedRun<T> {
     /// By itself.
     Done(T),
     /// The user stopped it.
@@ -115,7 +115,7 @@ pub fn watch<T, E>(
     allowed_seconds: f64,
     user: &Cancel,
     work: impl FnOnce(&Cancel) -> Result<T, E>,
-) -> Watched<Result<T, E>> {
+) -> WatchedRun<Result<T, E>> {
     let own = Cancel::new();
     let begun = Instant::now();
     // Too long for a Duration is for ever.
@@ -138,9 +138,9 @@ pub fn watch<T, E>(
         (result, watcher.join().expect("watching does not panic"))
     });
     match (user.check(), told) {
-        (Err(_), _) => Watched::Cancelled,
+        (Err(_), _) => WatchedRun::Cancelled,
         // One that ended just then has its number.
-        (Ok(()), Some(taken)) if result.is_err() => Watched::Cut(taken.as_secs_f64()),
-        (Ok(()), _) => Watched::Done(result),
+        (Ok(()), Some(taken)) if result.is_err() => WatchedRun::Cut(taken.as_secs_f64()),
+        (Ok(()), _) => WatchedRun::Done(result),
     }
 }

@@ -62,18 +62,18 @@ impl Neighbours for Unwatched {
 }
 
 /// The counters of this machine.
-pub struct Machine {
+pub struct MachineCounters {
     clock: Option<ProcessorClock>,
     children_ns: u64,
     disk: Option<DiskWatch>,
     begun: Instant,
 }
 
-impl Machine {
+impl MachineCounters {
     /// Begins; with the path of what is read or written where that is on a disk of which this
     /// process alone moves what the run moves.
-    pub fn watch(disk: Option<&Path>) -> Machine {
-        Machine {
+    pub fn watch(disk: Option<&Path>) -> MachineCounters {
+        MachineCounters {
             clock: ProcessorClock::start(),
             children_ns: own_children_ns(),
             disk: disk.and_then(DiskWatch::start),
@@ -82,7 +82,7 @@ impl Machine {
     }
 }
 
-impl Neighbours for Machine {
+impl Neighbours for MachineCounters {
     fn since(&self, run: &RunRecord) -> Foreign {
         let took = self.begun.elapsed().as_secs_f64() * flow::crew::cores() as f64;
         let children = own_children_ns().saturating_sub(self.children_ns) as f64 / 1e9;
@@ -185,7 +185,7 @@ mod tests {
     /// A process that spins beside this one, which waits for it.
     #[test]
     fn a_process_beside_the_run_is_seen_and_a_child_is_not() {
-        let watch = Machine::watch(None);
+        let watch = MachineCounters::watch(None);
         let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
         let mut child = std::process::Command::new("sh").args(["-c", spin]).spawn().unwrap();
         child.wait().unwrap();
@@ -193,7 +193,7 @@ mod tests {
         let own_ns = own_children_ns() - watch.children_ns;
         assert!(own_ns > 0, "the child used a core for {took} s");
         let with = watch.since(&RunRecord::default()).cores_share;
-        let blind = Machine { children_ns: own_children_ns(), ..watch };
+        let blind = MachineCounters { children_ns: own_children_ns(), ..watch };
         let without = blind.since(&RunRecord::default()).cores_share;
         assert!(without >= with, "{with} {without}");
     }

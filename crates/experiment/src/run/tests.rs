@@ -177,7 +177,7 @@ fn the_first_runs_say_how_long_all_take() {
 }
 
 /// Runs, going on with what the file holds, and says how it ended and which levels were run.
-fn go(path: &Path, plan: &Plan, setting: &Setting) -> (Ended, Vec<u64>, Experiment) {
+fn go(path: &Path, plan: &Plan, setting: &Setting) -> (ExperimentEnd, Vec<u64>, Experiment) {
     go_heard(path, plan, setting, &Silent)
 }
 
@@ -186,7 +186,7 @@ fn go_heard(
     plan: &Plan,
     setting: &Setting,
     observer: &dyn Observer,
-) -> (Ended, Vec<u64>, Experiment) {
+) -> (ExperimentEnd, Vec<u64>, Experiment) {
     let time = Shared::new(0.0);
     let mut fake = Fake {
         time: &time,
@@ -229,14 +229,14 @@ fn steady_runs_end_early_and_scattering_ones_at_a_limit() {
     let directory = tempfile::tempdir().unwrap();
     let stop = Stop { repeats_min: 5, repeats_max: 12, ..Stop::default() };
     let (ended, executed, _) = go(&directory.path().join("a"), &plan(stop), &STEADY);
-    assert_eq!((ended, executed.len()), (Ended::Narrow, 15), "{executed:?}");
+    assert_eq!((ended, executed.len()), (ExperimentEnd::Narrow, 15), "{executed:?}");
     assert!(!executed.contains(&4), "what does not apply is not run");
     let wild = Setting { scatter: 0.5, ..STEADY };
     let (ended, executed, _) = go(&directory.path().join("b"), &plan(stop), &wild);
-    assert_eq!((ended, executed.len()), (Ended::Repeats, 36));
+    assert_eq!((ended, executed.len()), (ExperimentEnd::Repeats, 36));
     let stop = Stop { budget_seconds: 10.0, ..stop };
     let (ended, executed, _) = go(&directory.path().join("c"), &plan(stop), &wild);
-    assert_eq!((ended, executed.len()), (Ended::Budget, 10));
+    assert_eq!((ended, executed.len()), (ExperimentEnd::Budget, 10));
 }
 
 #[test]
@@ -249,10 +249,10 @@ fn an_interrupted_experiment_runs_what_it_would_have_run() {
         let path = directory.path().join(format!("cut {cut}"));
         let cancelled = Setting { cancel_in: Some(cut), ..STEADY };
         let (ended, before, _) = go(&path, &plan(stop), &cancelled);
-        assert_eq!(ended, Ended::Cancelled);
+        assert_eq!(ended, ExperimentEnd::Cancelled);
         let (ended, after, experiment) = go(&path, &plan(stop), &STEADY);
         // Both hold at the last block.
-        assert!(matches!(ended, Ended::Repeats | Ended::Narrow), "{ended:?}");
+        assert!(matches!(ended, ExperimentEnd::Repeats | ExperimentEnd::Narrow), "{ended:?}");
         // The run that was stopped in its middle left nothing and is run again.
         assert_eq!([&before[..before.len() - 1], &after].concat(), whole);
         let orders: Vec<u64> = experiment.runs.iter().map(|run| run.order).collect();
@@ -269,14 +269,18 @@ fn an_interrupted_experiment_ends_where_it_would_have_ended() {
     let stop = Stop { repeats_min: 3, repeats_max: 20, ..Stop::default() };
     let scattering = Setting { scatter: 0.04, ..STEADY };
     let (ended, whole, _) = go(&directory.path().join("whole"), &plan(stop), &scattering);
-    assert_eq!(ended, Ended::Narrow);
+    assert_eq!(ended, ExperimentEnd::Narrow);
     assert!((12..60).contains(&whole.len()), "{}", whole.len());
     for cut in 1..=whole.len() as u64 {
         let path = directory.path().join(format!("cut {cut}"));
         let cancelled = Setting { cancel_in: Some(cut), ..scattering };
         go(&path, &plan(stop), &cancelled);
         let (ended, _, experiment) = go(&path, &plan(stop), &scattering);
-        assert_eq!((ended, experiment.runs.len()), (Ended::Narrow, whole.len()), "cut in {cut}");
+        assert_eq!(
+            (ended, experiment.runs.len()),
+            (ExperimentEnd::Narrow, whole.len()),
+            "cut in {cut}"
+        );
     }
 }
 
@@ -286,14 +290,14 @@ fn a_cell_that_fails_is_told_and_given_up() {
     let stop = Stop { repeats_min: 5, repeats_max: 5, ..Stop::default() };
     let failing = Setting { failing: Some(2), ..STEADY };
     let (ended, executed, experiment) = go(&directory.path().join("a"), &plan(stop), &failing);
-    assert_eq!(ended, Ended::Narrow, "the others are as narrow as asked");
+    assert_eq!(ended, ExperimentEnd::Narrow, "the others are as narrow as asked");
     assert_eq!(executed.iter().filter(|&&level| level == 2).count(), 2);
     let errors: Vec<&str> = experiment.runs.iter().filter_map(|run| run.error.as_deref()).collect();
     assert_eq!(errors, ["no such engine: No such file or directory"; 2], "with its cause");
     let mut plan = plan(stop);
     plan.factors[0].levels = vec![Level::Number(2)];
     let (ended, executed, _) = go(&directory.path().join("b"), &plan, &failing);
-    assert_eq!((ended, executed.len()), (Ended::Failed, 2));
+    assert_eq!((ended, executed.len()), (ExperimentEnd::Failed, 2));
 }
 
 #[test]
@@ -373,7 +377,7 @@ impl Executor for Uneven<'_> {
     }
 }
 
-fn go_uneven(levels: &[u64], budget_seconds: f64) -> (Ended, Vec<u64>, Vec<RunRecord>) {
+fn go_uneven(levels: &[u64], budget_seconds: f64) -> (ExperimentEnd, Vec<u64>, Vec<RunRecord>) {
     let directory = tempfile::tempdir().unwrap();
     let stop = Stop { repeats_min: 50, repeats_max: 50, budget_seconds, ..Stop::default() };
     let mut plan = plan(stop);
@@ -400,14 +404,14 @@ fn go_uneven(levels: &[u64], budget_seconds: f64) -> (Ended, Vec<u64>, Vec<RunRe
 fn a_slow_cell_is_not_begun_when_its_own_time_is_not_left() {
     // The mean of both is 10.5 s; by it a third run of level 2 would begin at 42 of 60 s.
     let (ended, executed, _) = go_uneven(&[1, 2], 55.0);
-    assert_eq!(ended, Ended::Budget);
+    assert_eq!(ended, ExperimentEnd::Budget);
     assert_eq!(executed.iter().filter(|&&level| level == 2).count(), 2, "{executed:?}");
 }
 
 #[test]
 fn a_run_that_does_not_end_is_kept_as_a_bound() {
     let (ended, executed, runs) = go_uneven(&[3], 0.05);
-    assert_eq!((ended, executed, runs.len()), (Ended::Cut, vec![3], 1));
+    assert_eq!((ended, executed, runs.len()), (ExperimentEnd::Cut, vec![3], 1));
     let run = &runs[0];
     assert!(run.cut_after_seconds.unwrap() >= 0.05, "{run:?}");
     // It was to move 7 GB, and had been at it for 10 s.
@@ -419,7 +423,7 @@ fn a_run_that_does_not_end_is_kept_as_a_bound() {
 #[test]
 fn a_run_whose_time_went_before_it_was_measured_tells_nothing_and_is_tried_again() {
     let (ended, executed, runs) = go_uneven(&[4], 0.05);
-    assert_eq!((ended, executed), (Ended::Failed, vec![4, 4]));
+    assert_eq!((ended, executed), (ExperimentEnd::Failed, vec![4, 4]));
     for run in &runs {
         assert_eq!((run.cut_after_seconds, run.slower_than_bytes_per_second), (None, None));
         assert!(
@@ -435,7 +439,7 @@ fn the_time_of_stopping_is_not_part_of_a_run_that_was_cut() {
     let begun = std::time::Instant::now();
     let (ended, executed, runs) = go_uneven(&[7], 0.1);
     let all = begun.elapsed().as_secs_f64();
-    assert_eq!((ended, executed), (Ended::Cut, vec![7]));
+    assert_eq!((ended, executed), (ExperimentEnd::Cut, vec![7]));
     let run = &runs[0];
     let cut = run.cut_after_seconds.unwrap();
     assert!(cut >= 0.1 && cut + 0.5 <= all, "{cut} of {all} s");
@@ -445,7 +449,7 @@ fn the_time_of_stopping_is_not_part_of_a_run_that_was_cut() {
 #[test]
 fn what_was_asked_for_and_did_not_run_is_known() {
     let (ended, executed, runs) = go_uneven(&[2, 5, 6], 20.0);
-    assert_eq!(ended, Ended::Budget);
+    assert_eq!(ended, ExperimentEnd::Budget);
     assert_eq!((executed.len(), runs.len()), (1, 1), "level 2 and more take all of the budget");
 }
 
@@ -454,7 +458,7 @@ fn a_slow_cell_costs_the_others_nothing() {
     // By the budget alone level 3 would have had all of the real time that there is.
     let begun = std::time::Instant::now();
     let (ended, executed, runs) = go_uneven(&[3, 1], 6.0);
-    assert_eq!(ended, Ended::Budget, "{executed:?}");
+    assert_eq!(ended, ExperimentEnd::Budget, "{executed:?}");
     assert_eq!(executed.iter().filter(|&&level| level == 3).count(), 1, "it is not tried again");
     assert!(executed.iter().filter(|&&level| level == 1).count() >= 3, "{executed:?}");
     assert_eq!(runs.iter().filter(|run| run.cut_after_seconds.is_some()).count(), 1);

@@ -1,7 +1,7 @@
 //! Two experiments side by side: what is named as a difference, and what took turns.
 
 use experiment::compare::{Comparison, compare};
-use experiment::judgement::{Options, Verdict};
+use experiment::judgement::{JudgementOptions, RateVerdict};
 use experiment::record::{Experiment, FORMAT, Factor, Header, Level, RunRecord};
 
 use crate::world::{Table, World, block_sizes, chance, experiments, of_row, percent, quiet, words};
@@ -45,10 +45,11 @@ fn a_session_that_is_faster_is_told_to_be_one() {
         percent(count, |seed| {
             let a = session(2 * seed, repeats, 1.0, |repeat| 1000 + 100 * repeat);
             let b = session(2 * seed + 1, repeats, 1.03, |repeat| 9000 + 100 * repeat);
-            counts(&compare(&a, &b, &Options::default()))
+            counts(&compare(&a, &b, &JudgementOptions::default()))
         })
     };
-    let differs = |one: &Comparison| one.pairs.iter().any(|pair| pair.verdict == Verdict::Differs);
+    let differs =
+        |one: &Comparison| one.pairs.iter().any(|pair| pair.verdict == RateVerdict::Differs);
     let row = |counts: &dyn Fn(&Comparison) -> bool| REPEATS.map(|repeats| both(repeats, counts));
     table.row("a cell is told to differ", &row(&differs), 0.0..=100.0);
     let silent = |one: &Comparison| !says(one, "measured at different times");
@@ -78,10 +79,14 @@ fn who_is_always_second_has_not_taken_turns() {
                     }
                     one
                 };
-                let found =
-                    compare(&of(2 * seed, true), &of(2 * seed + 1, false), &Options::default());
+                let found = compare(
+                    &of(2 * seed, true),
+                    &of(2 * seed + 1, false),
+                    &JudgementOptions::default(),
+                );
                 assert_eq!(found.in_turns, is_fair, "{name}");
-                found.in_turns && found.pairs.iter().any(|pair| pair.verdict == Verdict::Differs)
+                found.in_turns
+                    && found.pairs.iter().any(|pair| pair.verdict == RateVerdict::Differs)
             })
         });
         table.row(name, &told, 0.0..=5.0 + chance(5.0, count));
@@ -105,7 +110,7 @@ fn what_was_varied_is_a_factor_and_a_constant_is_compared_across() {
     };
     let columns = ["cells that are compared across it"];
     let (a, b) = (with("LTO-3", &["128", "4096"], "on"), with("LTO-4", &["4096", "512"], "off"));
-    let found = compare(&a, &b, &Options::default());
+    let found = compare(&a, &b, &JudgementOptions::default());
     assert_eq!(found.pairs.len(), 3, "the medium keeps nothing apart");
     of_row(17, "one constant differs, of 3 cells", &columns, &[found.pairs.len() as f64]);
     assert!(says(&found, "compared across medium LTO-3 in A and LTO-4 in B"), "{found:#?}");
@@ -113,7 +118,7 @@ fn what_was_varied_is_a_factor_and_a_constant_is_compared_across() {
     assert_eq!(named, ["cache"], "the read-ahead was varied by both");
     let varied = found.environment.iter().filter(|(name, ..)| name.contains("read_ahead")).count();
     of_row(17, "both varied a setting", &["told as a difference"], &[varied as f64]);
-    let held = compare(&a, &with("LTO-3", &["512"], "on"), &Options::default());
+    let held = compare(&a, &with("LTO-3", &["512"], "on"), &JudgementOptions::default());
     let expected = ("queue read_ahead_kb".to_owned(), "128, 4096".to_owned(), "512".to_owned());
     assert_eq!(held.environment, [expected]);
     assert!(held.sentences.iter().all(|sentence| !sentence.contains("across")));
@@ -131,7 +136,7 @@ fn what_would_be_seen_is_seen() {
         let told = |seed: u64| -> Option<f64> {
             let a = session(2 * seed, repeats, 1.0, begins(1000));
             let b = session(2 * seed + 1, repeats, 1.0, begins(9000));
-            let all = compare(&a, &b, &Options::default()).sentences;
+            let all = compare(&a, &b, &JudgementOptions::default()).sentences;
             let rest = all.iter().find_map(|one| one.split_once("a difference of "))?.1;
             rest.split(' ').next()?.parse().ok()
         };
@@ -145,8 +150,8 @@ fn what_would_be_seen_is_seen() {
             for run in b.runs.iter_mut().filter(|run| run.cell == cell) {
                 run.bytes = (run.bytes as f64 * typical) as u64;
             }
-            let found = compare(&a, &b, &Options::default());
-            found.pairs.iter().any(|pair| pair.cell == cell && pair.verdict == Verdict::Differs)
+            let found = compare(&a, &b, &JudgementOptions::default());
+            found.pairs.iter().any(|pair| pair.cell == cell && pair.verdict == RateVerdict::Differs)
         })
     });
     table.row("one of six, goal 80", &found, 80.0 - chance(20.0, count)..=100.0);

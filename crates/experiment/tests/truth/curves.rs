@@ -1,6 +1,6 @@
 //! The curve through a sweep: which of its numbers are told, and whether they are true.
 
-use experiment::judgement::{Judgement, Options, Sentence, Subject, judge};
+use experiment::judgement::{Judgement, JudgementOptions, Sentence, Subject, judge};
 use experiment::record::Cell;
 use statistics::curve::PhysicalLimit;
 
@@ -119,7 +119,7 @@ fn what_is_told_of_a_curve_holds_the_truth() {
 fn a_curve_and_a_choice_speak_with_one_voice() {
     let count = experiments(60);
     let limit = PhysicalLimit { name: "native rate".into(), bytes_per_second: 110e8 };
-    let options = Options { limits: vec![limit], ..Options::default() };
+    let options = JudgementOptions { limits: vec![limit], ..JudgementOptions::default() };
     let mut table = Table::new("sentences at odds, %", &["n = 1", "n = 3", "n = 5"]).of(15);
     let share = |repeats: u64, at_odds: &dyn Fn(&Judgement) -> bool| {
         let world = World {

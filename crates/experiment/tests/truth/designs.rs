@@ -1,7 +1,7 @@
 //! What the design of an experiment knows and a list of rates does not: repeats, mediums,
 //! conditions, and the order of the runs.
 
-use experiment::judgement::{Effect, Verdict};
+use experiment::judgement::{Effect, RateVerdict};
 use experiment::record::{Cell, RunRecord};
 use statistics::blocks::{Fit, Observation};
 use statistics::random::Random;
@@ -88,7 +88,7 @@ fn repeats_that_differ_do_not_hide_a_difference() {
         let share = |counts: &dyn Fn(&Effect) -> bool| {
             100.0 * effects.iter().filter(|effect| counts(effect)).count() as f64 / count as f64
         };
-        let differs = share(&|effect| effect.verdict == Verdict::Differs);
+        let differs = share(&|effect| effect.verdict == RateVerdict::Differs);
         let holds = share(&|effect| effect.interval.unwrap().contains(0.97));
         let halves = effects.iter().map(|effect| effect.interval.unwrap().relative_half_width());
         let half = 100.0 * halves.sum::<f64>() / count as f64;
@@ -117,7 +117,7 @@ fn a_medium_is_known_from_one_number_for_each_repeat() {
                 let judgement = world.judged(seed);
                 let mut effects = judgement.effects.iter();
                 let effect = effects.find(|effect| effect.change.factor == "medium").unwrap();
-                effect.verdict == Verdict::Differs
+                effect.verdict == RateVerdict::Differs
             })
         });
         let name = format!("mediums differ by {:.0} %", between_mediums * 100.0);

@@ -1,6 +1,6 @@
 //! Experiments whose truth is known, as the records that a real one leaves.
 
-use experiment::judgement::{Judgement, Options, Sentence, judge};
+use experiment::judgement::{Judgement, JudgementOptions, Sentence, judge};
 use experiment::record::{Cell, Factor, Level, Role, RunRecord};
 use statistics::random::Random;
 
@@ -77,7 +77,7 @@ impl World<'_> {
 
     /// What the program says of it.
     pub fn judged(&self, seed: u64) -> Judgement {
-        judge(&self.factors, &self.runs(seed), &Options::default())
+        judge(&self.factors, &self.runs(seed), &JudgementOptions::default())
     }
 
     fn cells(&self) -> Vec<Cell> {

@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 
 use base::failures::lock;
 
-use super::{Backend, Completion, Memory, Operation};
+use super::{Backend, Completion, Memory, TransferRequest};
 use crate::crew::guarded;
 use crate::run::StageKind;
 
 /// Transfers through threads of its own, of which there are as many as ever were wanted at once.
 pub struct ThreadBackend {
-    requests: Option<SyncSender<Operation>>,
-    taken: Arc<Mutex<Receiver<Operation>>>,
+    requests: Option<SyncSender<TransferRequest>>,
+    taken: Arc<Mutex<Receiver<TransferRequest>>>,
     done: SyncSender<Completion>,
     completions: Receiver<Completion>,
     threads: Vec<JoinHandle<()>>,
@@ -67,7 +67,7 @@ impl ThreadBackend {
 }
 
 #[expect(clippy::disallowed_methods, reason = "what is short or interrupted is reported")]
-fn transfer(operation: &mut Operation) -> io::Result<usize> {
+fn transfer(operation: &mut TransferRequest) -> io::Result<usize> {
     crate::trap::pass(StageKind::Io);
     let file = operation.file.as_fd();
     let done = operation.done_bytes;
@@ -92,7 +92,7 @@ impl Backend for ThreadBackend {
         self.in_flight
     }
 
-    fn submit(&mut self, operation: Operation) -> io::Result<()> {
+    fn submit(&mut self, operation: TransferRequest) -> io::Result<()> {
         if self.in_flight >= self.threads.len() {
             // Those that there are do it, if a little later.
             let _ = self.start_thread();

@@ -10,12 +10,12 @@ use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, types};
 
-use super::{Backend, Completion, Memory, Operation};
+use super::{Backend, Completion, Memory, TransferRequest};
 
 /// Transfers through an io_uring instance of its own.
 pub struct UringBackend {
     uring: IoUring,
-    slots: Vec<Option<Operation>>,
+    slots: Vec<Option<TransferRequest>>,
     free: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ impl Backend for UringBackend {
         self.slots.len() - self.free.len()
     }
 
-    fn submit(&mut self, operation: Operation) -> io::Result<()> {
+    fn submit(&mut self, operation: TransferRequest) -> io::Result<()> {
         let slot = self.free.pop().expect("the caller keeps to the depth");
         let file = types::Fd(operation.file.as_raw_fd());
         let length = (operation.memory.len() - operation.done_bytes) as u32;

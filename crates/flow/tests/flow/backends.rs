@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use flow::backend::{Choice, Engine, Memory, Operation};
+use flow::backend::{Choice, Engine, Memory, TransferRequest};
 use flow::cancel::Cancel;
 use flow::in_flight::InFlight;
 use flow::ring::{Consumer, Producer, RingOptions, ring};
@@ -75,7 +75,7 @@ proptest! {
             for &offset_bytes in &places {
                 let reservation = producer.try_reserve(block_bytes).unwrap();
                 let memory = Memory::Fill(reservation.into_pieces().next().unwrap());
-                in_flight.begin(Operation::new(&file, offset_bytes, memory)).unwrap();
+                in_flight.begin(TransferRequest::new(&file, offset_bytes, memory)).unwrap();
             }
             let lengths = complete(&mut in_flight, &places);
             producer.finish();
@@ -116,7 +116,7 @@ proptest! {
             producer.finish();
             for &offset_bytes in &places {
                 let block = consumer.next(&mut account()).unwrap().unwrap();
-                let operation = Operation::new(&file, offset_bytes, Memory::Drain(block));
+                let operation = TransferRequest::new(&file, offset_bytes, Memory::Drain(block));
                 in_flight.begin(operation).unwrap();
             }
             let lengths = complete(&mut in_flight, &places);
@@ -143,7 +143,7 @@ fn an_error_comes_back_with_its_operation() {
         producer.finish();
         let memory = Memory::Drain(consumer.next(&mut account()).unwrap().unwrap());
         let mut in_flight = choice.open(1).unwrap();
-        in_flight.begin(Operation::new(&file, 0, memory)).unwrap();
+        in_flight.begin(TransferRequest::new(&file, 0, memory)).unwrap();
         let done = in_flight.wait().unwrap().unwrap();
         assert_eq!(
             done.result.unwrap_err().raw_os_error(),
@@ -164,7 +164,7 @@ fn a_back_end_that_is_dropped_waits_for_what_is_in_flight() {
         let piece = producer.try_reserve(512).unwrap().into_pieces().next().unwrap();
         let memory = Memory::Fill(piece);
         // pread on a pipe fails at once; io_uring reads it and waits for data.
-        in_flight.begin(Operation::new(&file, 0, memory)).unwrap();
+        in_flight.begin(TransferRequest::new(&file, 0, memory)).unwrap();
         use std::io::Write;
         (&writer).write_all(&[1; 512]).unwrap();
         drop(in_flight);

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use flow::backend::{Backend, Completion, Memory, Operation};
+use flow::backend::{Backend, Completion, Memory, TransferRequest};
 use flow::cancel::Cancel;
 use flow::in_flight::{Failure, InFlight};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
@@ -33,7 +33,7 @@ enum Step {
 /// says. When it is over all are whole, the oldest first.
 struct Scripted {
     script: Vec<(usize, Step)>,
-    waiting: Vec<Operation>,
+    waiting: Vec<TransferRequest>,
     /// These bytes of the file can be neither read nor written.
     bad: Vec<u64>,
 }
@@ -45,8 +45,8 @@ impl Scripted {
     }
 
     /// Moves up to `most_bytes`, and none that cannot be.
-    fn transfer(&self, operation: &mut Operation, most_bytes: usize) -> io::Result<usize> {
-        let Operation { offset_bytes: start, done_bytes, memory, .. } = operation;
+    fn transfer(&self, operation: &mut TransferRequest, most_bytes: usize) -> io::Result<usize> {
+        let TransferRequest { offset_bytes: start, done_bytes, memory, .. } = operation;
         let length = match memory {
             Memory::Fill(piece) => piece.len(),
             Memory::Drain(block) => block.len(),
@@ -75,7 +75,7 @@ impl Backend for Scripted {
     fn in_flight(&self) -> usize {
         self.waiting.len()
     }
-    fn submit(&mut self, operation: Operation) -> io::Result<()> {
+    fn submit(&mut self, operation: TransferRequest) -> io::Result<()> {
         assert!(self.waiting.len() < DEPTH, "the depth is kept");
         self.waiting.push(operation);
         Ok(())
@@ -115,7 +115,7 @@ fn content(file: &OwnedFd) -> Vec<u8> {
 fn begin_reads(in_flight: &mut InFlight, producer: &Producer, file: &Arc<OwnedFd>, at: &[u64]) {
     for &offset_bytes in at {
         let piece = producer.try_reserve(BLOCK).unwrap().into_pieces().next().unwrap();
-        in_flight.begin(Operation::new(file, offset_bytes, Memory::Fill(piece))).unwrap();
+        in_flight.begin(TransferRequest::new(file, offset_bytes, Memory::Fill(piece))).unwrap();
     }
 }
 
@@ -149,7 +149,7 @@ fn write_all(
         while in_flight.is_full() {
             in_flight.wait_whole()?;
         }
-        in_flight.begin(Operation::new(file, offset_bytes, Memory::Drain(block)))?;
+        in_flight.begin(TransferRequest::new(file, offset_bytes, Memory::Drain(block)))?;
     }
     while in_flight.wait_whole()?.is_some() {}
     Ok(())
@@ -237,8 +237,8 @@ fn what_is_not_wanted_may_be_missing() {
     let (producer, _consumer) = new_ring(4);
     let mut reads = Scripted::started(&[(0, Step::Short(100))], &[]);
     let piece = producer.try_reserve(BLOCK).unwrap().into_pieces().next().unwrap();
-    let operation = Operation::new(&source, 512, Memory::Fill(piece));
-    reads.begin(Operation { wanted_bytes: 188, ..operation }).unwrap();
+    let operation = TransferRequest::new(&source, 512, Memory::Fill(piece));
+    reads.begin(TransferRequest { wanted_bytes: 188, ..operation }).unwrap();
     let done = reads.wait().unwrap().unwrap();
     assert!(done.result.is_ok(), "{done:?}");
     assert_eq!((done.start_bytes(), done.done_bytes()), (512, 188));

@@ -1,6 +1,6 @@
 //! What ends a run early: the user, a failed stage, a piece that was lost.
 
-use flow::account::{Stage, State};
+use flow::account::{Stage, ThreadState};
 use flow::cancel::{Cancel, Stopped};
 use flow::queue::Queue;
 use flow::ring::{Consumer, Producer, RingOptions, ring};
@@ -60,7 +60,7 @@ fn queues_and_turnstiles_notice_a_cancel() {
     cancelled(&cancel, |account| queue.push(2, account).unwrap_err());
     let cancel = Cancel::new();
     let turnstile = Turnstile::new(cancel.clone());
-    cancelled(&cancel, |account| turnstile.enter(1, account, State::Blocked).unwrap_err());
+    cancelled(&cancel, |account| turnstile.enter(1, account, ThreadState::Blocked).unwrap_err());
 }
 
 /// One that is not woken waits for [`flow::cancel::POLL`]: then this takes minutes.
@@ -74,7 +74,8 @@ fn a_turn_wakes_the_next_one() {
             let (turnstile, passed) = (&turnstile, &passed);
             scope.spawn(move || {
                 for ticket in (first..TICKETS).step_by(2) {
-                    let _turn = turnstile.enter(ticket, &mut account(), State::Starved).unwrap();
+                    let _turn =
+                        turnstile.enter(ticket, &mut account(), ThreadState::Starved).unwrap();
                     passed.lock().unwrap().push(ticket);
                 }
             });

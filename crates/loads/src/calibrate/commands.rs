@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::curve::{Curve, Step};
 use super::estimate::Estimate;
-use super::written::{Group, Written, block_range};
+use super::written::{CellRuns, Written, block_range};
 use super::{COMMAND, Finding, HOST, Reach, TELLING, not_told};
 use base::rounding::Rounding;
 use experiment::record::Cell;
@@ -18,7 +18,7 @@ use statistics::interval::Interval;
 const SIZES_MIN: usize = 3;
 
 /// The rate of the host and the time of a command.
-pub(super) fn commands(groups: &[Group<'_>]) -> (Finding, Finding) {
+pub(super) fn commands(groups: &[CellRuns<'_>]) -> (Finding, Finding) {
     let Some(sweep) = sweep(groups) else {
         let why = format!(
             "there are fewer than {SIZES_MIN} repeated sizes of block in which the tape does not \
@@ -36,13 +36,13 @@ pub(super) fn commands(groups: &[Group<'_>]) -> (Finding, Finding) {
 
 /// Groups that differ in the size of their blocks alone, the smallest first.
 struct Sweep<'a> {
-    groups: Vec<&'a Group<'a>>,
+    groups: Vec<&'a CellRuns<'a>>,
 }
 
 /// Of all sweeps that are long enough the one that comes to the highest rate: there the least
 /// stands beside commands and the way.
-fn sweep<'a>(groups: &'a [Group<'a>]) -> Option<Sweep<'a>> {
-    let mut by_others: BTreeMap<Cell, Vec<&Group<'_>>> = BTreeMap::new();
+fn sweep<'a>(groups: &'a [CellRuns<'a>]) -> Option<Sweep<'a>> {
+    let mut by_others: BTreeMap<Cell, Vec<&CellRuns<'_>>> = BTreeMap::new();
     for group in groups.iter().filter(|group| group.is_of_commands()) {
         if group.estimate(Written::bare).is_some() {
             let mut others = group.cell().clone();
@@ -50,7 +50,7 @@ fn sweep<'a>(groups: &'a [Group<'a>]) -> Option<Sweep<'a>> {
             by_others.entry(others).or_default().push(group);
         }
     }
-    let highest = |groups: &Vec<&Group<'_>>| {
+    let highest = |groups: &Vec<&CellRuns<'_>>| {
         let rates = groups.iter().filter_map(|group| group.estimate(Written::bare));
         rates.map(|rate| rate.value).fold(0.0, f64::max)
     };
@@ -62,7 +62,7 @@ fn sweep<'a>(groups: &'a [Group<'a>]) -> Option<Sweep<'a>> {
 
 impl Sweep<'_> {
     fn curve(&self) -> Option<Curve> {
-        let step = |group: &&Group<'_>| Step {
+        let step = |group: &&CellRuns<'_>| Step {
             level: group.block_bytes() as f64,
             rates: group.values(Written::bare),
         };

@@ -28,7 +28,7 @@ use model::disk::DiskParameters;
 use super::curve::{Curve, Step};
 use super::estimate::{Estimate, by_repeat};
 use super::{NS, NotTold, Reach, TELLING, Told};
-use asked::{Asked, Place, asked, rates_of_device};
+use asked::{Asked, RequestPlace, asked, rates_of_device};
 use experiment::record::{Experiment, RunRecord, binary_size};
 use statistics::interval::Interval;
 
@@ -230,8 +230,8 @@ impl Found {
 
     /// Command, seek and bytes.
     fn times(&mut self, groups: &[Asked<'_>]) {
-        let random = alone(groups, Place::Random);
-        let sequential = alone(groups, Place::Sequential);
+        let random = alone(groups, RequestPlace::Random);
+        let sequential = alone(groups, RequestPlace::Sequential);
         let request =
             |alone: &Option<Alone>| alone.as_ref().and_then(|alone| alone.request.clone().ok());
         let why_not =
@@ -401,7 +401,7 @@ impl Found {
 }
 
 /// The sweep over sizes of block that has the most of them.
-fn alone(groups: &[Asked<'_>], place: Place) -> Option<Alone> {
+fn alone(groups: &[Asked<'_>], place: RequestPlace) -> Option<Alone> {
     let sweeps = asked::over_sizes(groups, place);
     let top = |sweep: &Vec<&Asked<'_>>| {
         sweep.iter().filter_map(|group| group.rate()).map(|rate| rate.value).fold(0.0, f64::max)

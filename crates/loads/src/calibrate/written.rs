@@ -24,7 +24,7 @@ const STEPS_MIN: usize = 8;
 
 /// All runs of one combination.
 #[derive(Clone, Debug)]
-pub(super) struct Group<'a> {
+pub(super) struct CellRuns<'a> {
     cell: &'a Cell,
     pub(super) runs: Vec<Written<'a>>,
 }
@@ -41,12 +41,12 @@ pub(super) struct Written<'a> {
 }
 
 /// The runs that wrote, by their combination.
-pub(super) fn groups<'a>(runs: &[&'a RunRecord]) -> Vec<Group<'a>> {
+pub(super) fn groups<'a>(runs: &[&'a RunRecord]) -> Vec<CellRuns<'a>> {
     let mut by_cell: BTreeMap<&Cell, Vec<Written<'a>>> = BTreeMap::new();
     for &run in runs.iter().filter(|run| !is_read(&run.cell)) {
         by_cell.entry(&run.cell).or_default().push(Written::of(run));
     }
-    by_cell.into_iter().map(|(cell, runs)| Group { cell, runs }).collect()
+    by_cell.into_iter().map(|(cell, runs)| CellRuns { cell, runs }).collect()
 }
 
 /// Whether a file was read back there.
@@ -55,7 +55,7 @@ pub(super) fn is_read(cell: &Cell) -> bool {
 }
 
 /// The sizes of their blocks in words.
-pub(super) fn block_range(groups: &[&Group<'_>]) -> String {
+pub(super) fn block_range(groups: &[&CellRuns<'_>]) -> String {
     let sizes: BTreeSet<u64> = groups.iter().map(|group| group.block_bytes()).collect();
     match (sizes.first(), sizes.last()) {
         (Some(least), Some(most)) if least != most => {
@@ -66,7 +66,7 @@ pub(super) fn block_range(groups: &[&Group<'_>]) -> String {
     }
 }
 
-impl<'a> Group<'a> {
+impl<'a> CellRuns<'a> {
     /// Its combination.
     pub(super) fn cell(&self) -> &'a Cell {
         self.cell

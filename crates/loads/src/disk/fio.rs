@@ -43,15 +43,15 @@ pub struct FioRun {
     /// Version of fio.
     pub version: String,
     /// What was read.
-    pub read: Direction,
+    pub read: FioDirection,
     /// What was written.
-    pub write: Direction,
+    pub write: FioDirection,
     /// What was discarded.
-    pub trim: Direction,
+    pub trim: FioDirection,
     /// What was synchronised: requests and their latencies, no bytes.
-    pub sync: Direction,
+    pub sync: FioDirection,
     /// The same of each section, jobs of one name together, in the order in which fio tells them.
-    pub sections: Vec<Section>,
+    pub sections: Vec<FioSection>,
     /// Time of the longest job, or of those that run in turn one after the other (`stonewall`).
     pub seconds: f64,
     /// Processor time by time, all jobs together, in per cent of a core.
@@ -60,22 +60,22 @@ pub struct FioRun {
 
 /// What the jobs of one section did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Section {
+pub struct FioSection {
     /// As in the job file.
     pub name: String,
     /// What was read.
-    pub read: Direction,
+    pub read: FioDirection,
     /// What was written.
-    pub write: Direction,
+    pub write: FioDirection,
     /// What was discarded.
-    pub trim: Direction,
+    pub trim: FioDirection,
     /// What was synchronised.
-    pub sync: Direction,
+    pub sync: FioDirection,
 }
 
 /// One direction of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Direction {
+pub struct FioDirection {
     /// Bytes.
     pub bytes: u64,
     /// Requests.
@@ -134,13 +134,13 @@ impl FioRun {
     fn section(&mut self, name: &str) -> usize {
         let found = self.sections.iter().position(|section| section.name == name);
         found.unwrap_or_else(|| {
-            self.sections.push(Section { name: name.to_owned(), ..Section::default() });
+            self.sections.push(FioSection { name: name.to_owned(), ..FioSection::default() });
             self.sections.len() - 1
         })
     }
 
     /// All that was done.
-    pub fn directions(&self) -> [&Direction; 3] {
+    pub fn directions(&self) -> [&FioDirection; 3] {
         [&self.read, &self.write, &self.trim]
     }
 
@@ -150,9 +150,9 @@ impl FioRun {
     }
 }
 
-impl Direction {
+impl FioDirection {
     /// Adds what another one did beside it.
-    pub fn merge(&mut self, other: &Direction) {
+    pub fn merge(&mut self, other: &FioDirection) {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.requests = self.requests.saturating_add(other.requests);
         self.seconds = self.seconds.max(other.seconds);
@@ -179,11 +179,11 @@ struct Document {
     #[serde(rename = "fio version", default)]
     version: String,
     #[serde(default)]
-    jobs: Vec<Job>,
+    jobs: Vec<FioOutputJob>,
 }
 
 #[derive(Deserialize)]
-struct Job {
+struct FioOutputJob {
     #[serde(default)]
     jobname: String,
     #[serde(default)]
@@ -201,26 +201,26 @@ struct Job {
     sys_cpu: f64,
 }
 
-impl Job {
+impl FioOutputJob {
     /// Time of its longest direction.
     fn seconds(&self) -> f64 {
         let all = [Some(&self.read), Some(&self.write), self.trim.as_ref()];
         all.into_iter().flatten().fold(0.0, |longest, told| longest.max(told.seconds()))
     }
 
-    fn add_to(&self, section: &mut Section) -> Result<(), FioError> {
+    fn add_to(&self, section: &mut FioSection) -> Result<(), FioError> {
         section.read.merge(&self.read.direction()?);
         section.write.merge(&self.write.direction()?);
         if let Some(trim) = &self.trim {
             section.trim.merge(&trim.direction()?);
         }
         if let Some(sync) = &self.sync {
-            section.sync.merge(&Direction {
+            section.sync.merge(&FioDirection {
                 requests: sync.count(),
                 seconds: self.seconds(),
                 latency: sync.lat_ns.histogram()?,
                 latency_sum_ns: sync.lat_ns.sum_ns(),
-                ..Direction::default()
+                ..FioDirection::default()
             });
         }
         Ok(())
@@ -244,8 +244,8 @@ impl Told {
         self.runtime as f64 / 1e3
     }
 
-    fn direction(&self) -> Result<Direction, FioError> {
-        Ok(Direction {
+    fn direction(&self) -> Result<FioDirection, FioError> {
+        Ok(FioDirection {
             bytes: self.io_bytes,
             requests: self.total_ios,
             seconds: self.seconds(),

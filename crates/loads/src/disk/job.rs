@@ -16,15 +16,15 @@ use std::fmt::Write as _;
 use super::ramp::Ramp;
 use options::{ENGINES, ENGINES_WITHOUT_FILES, Treatment, first_name, treatment};
 use values::{
-    Extent, NAME_BYTES_MAX, bytes, expanded, is_harmless_format, is_plain_letter, is_plain_value,
-    names, number, time,
+    NAME_BYTES_MAX, SizeOrPercent, bytes, expanded, is_harmless_format, is_plain_letter,
+    is_plain_value, names, number, time,
 };
 
 pub use fault::{JobError, LineFault, RefusedLine};
 
 /// What a job does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Job {
+pub struct ParsedJob {
     /// As they stand in the file, those that hold for all behind them among them.
     blocks: Vec<Block>,
     /// Ramps as they are written, each with the number of its section.
@@ -71,9 +71,9 @@ struct Options {
     writes: Option<bool>,
     /// Whether blocks that were written are discarded, which is no pattern.
     discards: bool,
-    size: Extent,
-    offset: Extent,
-    increment: Extent,
+    size: SizeOrPercent,
+    offset: SizeOrPercent,
+    increment: SizeOrPercent,
     file_bytes: Option<u64>,
     jobs: Option<u64>,
     files_of_job: Option<u64>,
@@ -101,7 +101,7 @@ impl Options {
 
 /// A section with all that holds for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct ParsedSection {
     /// Its name.
     pub name: String,
     options: Options,
@@ -116,7 +116,7 @@ pub struct Room {
     pub bytes: u64,
 }
 
-impl Section {
+impl ParsedSection {
     /// The files that it names.
     #[must_use]
     pub fn files(&self) -> Option<&[String]> {
@@ -150,7 +150,9 @@ impl Section {
         let files = files.max(1) as u64;
         let size = match size.bytes {
             // What is left over goes to some of them.
-            Some(all) if all.is_multiple_of(files) => Extent { bytes: Some(all / files), ..size },
+            Some(all) if all.is_multiple_of(files) => {
+                SizeOrPercent { bytes: Some(all / files), ..size }
+            }
             _ => size,
         };
         // Each job begins that much behind the one before it.
@@ -178,7 +180,7 @@ impl Section {
     }
 }
 
-impl Job {
+impl ParsedJob {
     /// What its parts do before they are counted.
     #[must_use]
     pub fn ramp(&self) -> Ramp {
@@ -196,7 +198,7 @@ impl Job {
 
     /// The sections, each with what holds for all that stands before it.
     #[must_use]
-    pub fn sections(&self) -> Vec<Section> {
+    pub fn sections(&self) -> Vec<ParsedSection> {
         let mut general = Options::default();
         let mut sections = Vec::new();
         for block in &self.blocks {
@@ -204,7 +206,7 @@ impl Job {
             if block.is_global() {
                 general = options;
             } else {
-                sections.push(Section { name: block.name.clone(), options });
+                sections.push(ParsedSection { name: block.name.clone(), options });
             }
         }
         sections
@@ -253,8 +255,8 @@ impl Job {
     ///
     /// # Errors
     /// When lines are not of those that a job may have here.
-    pub fn read(text: &str, beside: Beside<'_>) -> Result<Job, JobError> {
-        let mut job = Job::default();
+    pub fn read(text: &str, beside: Beside<'_>) -> Result<ParsedJob, JobError> {
+        let mut job = ParsedJob::default();
         let mut refused = Vec::new();
         let own = job.set(beside, &mut refused);
         for (index, line) in text.lines().map(str::trim).enumerate() {

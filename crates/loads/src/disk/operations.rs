@@ -1,20 +1,20 @@
 //! What fio reported of a run: a row for each kind of operation, and numbers by name.
 
-use super::fio::{Direction, FioRun, Section};
+use super::fio::{FioDirection, FioRun, FioSection};
 use experiment::observed::Measures;
-use experiment::record::{Operation, Operations};
+use experiment::record::{OperationKind, Operations};
 use statistics::histogram::Histogram;
 
 /// All that a run of fio did.
 pub fn of(run: &FioRun) -> Vec<Operations> {
     let named = run.sections.len() > 1;
-    let of_section = |section: &Section| {
+    let of_section = |section: &FioSection| {
         let name = if named { section.name.as_str() } else { "" };
         [
-            (Operation::Read, &section.read),
-            (Operation::Write, &section.write),
-            (Operation::Trim, &section.trim),
-            (Operation::Fsync, &section.sync),
+            (OperationKind::Read, &section.read),
+            (OperationKind::Write, &section.write),
+            (OperationKind::Trim, &section.trim),
+            (OperationKind::Fsync, &section.sync),
         ]
         .into_iter()
         .filter(|(_, direction)| direction.requests > 0)
@@ -24,7 +24,7 @@ pub fn of(run: &FioRun) -> Vec<Operations> {
     run.sections.iter().flat_map(of_section).collect()
 }
 
-fn one(section: &str, operation: Operation, direction: &Direction) -> Operations {
+fn one(section: &str, operation: OperationKind, direction: &FioDirection) -> Operations {
     Operations {
         section: section.to_owned(),
         operation,
@@ -46,7 +46,7 @@ pub fn measures(run: &FioRun) -> Measures {
     let mut put = |name: String, value: Option<f64>| {
         measures.extend(value.map(|value| (name, value)));
     };
-    let mut all = Direction::default();
+    let mut all = FioDirection::default();
     run.directions().into_iter().for_each(|direction| all.merge(direction));
     let named = [("", &all), ("read_", &run.read), ("write_", &run.write), ("trim_", &run.trim)];
     for (prefix, direction) in named.into_iter().filter(|(_, one)| one.requests > 0) {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use base::format::binary_size;
 
 use super::error::DiskError;
-use super::job::{Beside, Job, JobError, LINE_BYTES_MAX, Room, Section};
+use super::job::{Beside, JobError, LINE_BYTES_MAX, ParsedJob, ParsedSection, Room};
 use super::ramp::Ramp;
 use super::safety::{Access, SafetyError};
 use super::targets::{fio_name, length_of};
@@ -24,7 +24,7 @@ const JOB_BYTES_MAX: u64 = 1 << 20;
 
 /// Where the files of a section are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SectionFiles {
     /// They are named.
     Named(Vec<PathBuf>),
     /// fio makes them, in turn below each of these.
@@ -33,18 +33,18 @@ pub enum Place {
     None,
 }
 
-impl Place {
+impl SectionFiles {
     fn paths(&self) -> &[PathBuf] {
         match self {
-            Place::Named(paths) | Place::Below(paths) => paths,
-            Place::None => &[],
+            SectionFiles::Named(paths) | SectionFiles::Below(paths) => paths,
+            SectionFiles::None => &[],
         }
     }
 }
 
 /// What is asked for beside a job file.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct JobRequest<'a> {
     /// What sections work on that name no file: a file or a device, or a folder, from which
     /// relative names are taken then instead of the working folder. A file or a device takes the
     /// place of the only one that all sections name.
@@ -56,8 +56,8 @@ pub struct Wanted<'a> {
 /// A job file that was read, and the files that it works on.
 #[derive(Debug)]
 pub struct UserJob {
-    job: Job,
-    sections: Vec<(Section, Place)>,
+    job: ParsedJob,
+    sections: Vec<(ParsedSection, SectionFiles)>,
     rooms: Vec<(PathBuf, Room)>,
     /// The only file that the job names, where another one took its place.
     replaced: Option<PathBuf>,
@@ -68,7 +68,7 @@ impl UserJob {
     ///
     /// # Errors
     /// When lines of it are refused, or a file that it names cannot be found.
-    pub fn read(file: &Path, wanted: Wanted<'_>) -> Result<UserJob, DiskError> {
+    pub fn read(file: &Path, wanted: JobRequest<'_>) -> Result<UserJob, DiskError> {
         let wrong = |source: JobError| DiskError::Job { path: file.to_owned(), source };
         let text = text_of(file).map_err(|error| wrong(error.into()))?;
         UserJob::of_text(file, &text, wanted)
@@ -78,11 +78,11 @@ impl UserJob {
     ///
     /// # Errors
     /// As `read`.
-    pub fn of_text(file: &Path, text: &str, wanted: Wanted<'_>) -> Result<UserJob, DiskError> {
+    pub fn of_text(file: &Path, text: &str, wanted: JobRequest<'_>) -> Result<UserJob, DiskError> {
         let wrong = |source: JobError| DiskError::Job { path: file.to_owned(), source };
         let variable = |name: &str| std::env::var(name).ok();
         let beside = Beside { sets: wanted.sets, variable: &variable };
-        let job = Job::read(text, beside).map_err(wrong)?;
+        let job = ParsedJob::read(text, beside).map_err(wrong)?;
         let given = wanted.path.map(Given::of).transpose()?;
         let mut named = Vec::new();
         for section in job.sections() {
@@ -94,9 +94,9 @@ impl UserJob {
         let mut sections = Vec::new();
         for (section, place) in named {
             let place = match place {
-                Place::Named(names) => Place::Named(all(&names, resolved)?),
-                Place::Below(folders) => Place::Below(all(&folders, folder)?),
-                Place::None => Place::None,
+                SectionFiles::Named(names) => SectionFiles::Named(all(&names, resolved)?),
+                SectionFiles::Below(folders) => SectionFiles::Below(all(&folders, folder)?),
+                SectionFiles::None => SectionFiles::None,
             };
             sections.push((section, place));
         }
@@ -151,7 +151,7 @@ impl UserJob {
     pub fn named(&self) -> Vec<(&Path, Access)> {
         let mut named = Vec::new();
         for (section, place) in &self.sections {
-            if let Place::Named(paths) = place {
+            if let SectionFiles::Named(paths) = place {
                 named.extend(paths.iter().map(|path| (&**path, access(section.writes()))));
             }
         }
@@ -165,7 +165,7 @@ impl UserJob {
     /// When it does not.
     pub fn check_reach(&self, path: &Path) -> Result<(), DiskError> {
         for (section, place) in &self.sections {
-            let Place::Named(paths) = place else { continue };
+            let SectionFiles::Named(paths) = place else { continue };
             if !paths.iter().any(|own| own == path) {
                 continue;
             }
@@ -204,8 +204,8 @@ impl UserJob {
         let mut lines: Vec<Option<String>> = Vec::new();
         for (section, place) in &self.sections {
             lines.push(match place {
-                Place::Below(_) => Some(line(section, place, &made)?),
-                Place::Named(_) | Place::None => None,
+                SectionFiles::Below(_) => Some(line(section, place, &made)?),
+                SectionFiles::Named(_) | SectionFiles::None => None,
             });
         }
         Ok(self.job.text(|section| lines.get(section).cloned().flatten()))
@@ -221,10 +221,10 @@ impl UserJob {
 }
 
 /// The folders in which files are made, each once, with the room that they take.
-fn rooms(sections: &[(Section, Place)]) -> Result<Vec<(PathBuf, Room)>, JobError> {
+fn rooms(sections: &[(ParsedSection, SectionFiles)]) -> Result<Vec<(PathBuf, Room)>, JobError> {
     let mut rooms: Vec<(PathBuf, Room)> = Vec::new();
     for (section, place) in sections {
-        let Place::Below(folders) = place else { continue };
+        let SectionFiles::Below(folders) = place else { continue };
         let no_size = || JobError::NoSize { section: section.name.clone() };
         let all = section.room().ok_or_else(no_size)?;
         let share = |amount: u64| amount.div_ceil(folders.len().max(1) as u64);
@@ -244,7 +244,7 @@ fn rooms(sections: &[(Section, Place)]) -> Result<Vec<(PathBuf, Room)>, JobError
 }
 
 /// Whether a name of a section is none from the root on.
-fn is_relative(section: &Section) -> bool {
+fn is_relative(section: &ParsedSection) -> bool {
     let names = section.folders().or(section.files()).unwrap_or_default();
     names.iter().any(|name| !name.starts_with('/'))
 }
@@ -268,9 +268,9 @@ fn access(writes: bool) -> Access {
 
 /// Where a section's files are, as fio would have it: `directory` stands before every name, also
 /// before one that begins at the root.
-fn wanted(section: &Section, given: Option<&Given>) -> Option<Place> {
+fn wanted(section: &ParsedSection, given: Option<&Given>) -> Option<SectionFiles> {
     if section.is_without_files() {
-        return Some(Place::None);
+        return Some(SectionFiles::None);
     }
     let base = match given {
         Some(given) if given.is_folder => given.path.clone(),
@@ -283,23 +283,23 @@ fn wanted(section: &Section, given: Option<&Given>) -> Option<Place> {
             Some(folder) => base.join(format!("{folder}/{file}")),
             None => base.join(file),
         };
-        return Some(Place::Named(files.iter().map(name).collect()));
+        return Some(SectionFiles::Named(files.iter().map(name).collect()));
     }
     if let Some(folders) = folders {
-        return Some(Place::Below(folders.iter().map(|folder| base.join(folder)).collect()));
+        return Some(SectionFiles::Below(folders.iter().map(|folder| base.join(folder)).collect()));
     }
     let Given { path, is_folder } = given?;
     let paths = vec![path.clone()];
-    Some(if *is_folder { Place::Below(paths) } else { Place::Named(paths) })
+    Some(if *is_folder { SectionFiles::Below(paths) } else { SectionFiles::Named(paths) })
 }
 
 /// Has the sections work on the given file or device, where all of them name one and the same
 /// other one; that one.
-fn replace(sections: &mut [(Section, Place)], given: &Given) -> Option<PathBuf> {
+fn replace(sections: &mut [(ParsedSection, SectionFiles)], given: &Given) -> Option<PathBuf> {
     let mut found: Option<PathBuf> = None;
     for (section, place) in sections.iter() {
         match place {
-            Place::Named(paths) if section.files().is_some() => {
+            SectionFiles::Named(paths) if section.files().is_some() => {
                 for path in paths {
                     let path = resolved(path).unwrap_or_else(|_| path.clone());
                     if found.get_or_insert_with(|| path.clone()) != &path {
@@ -307,15 +307,15 @@ fn replace(sections: &mut [(Section, Place)], given: &Given) -> Option<PathBuf> 
                     }
                 }
             }
-            Place::None => {}
+            SectionFiles::None => {}
             // It works on the given one already.
-            Place::Named(_) | Place::Below(_) => return None,
+            SectionFiles::Named(_) | SectionFiles::Below(_) => return None,
         }
     }
     let found = found.filter(|found| !given.is_folder && *found != given.path)?;
     for (_, place) in sections {
-        if matches!(place, Place::Named(_)) {
-            *place = Place::Named(vec![given.path.clone()]);
+        if matches!(place, SectionFiles::Named(_)) {
+            *place = SectionFiles::Named(vec![given.path.clone()]);
         }
     }
     Some(found)
@@ -351,14 +351,16 @@ pub(super) fn folder(path: &Path) -> Result<PathBuf, SafetyError> {
 
 /// What a section is told of where its files are.
 fn line(
-    section: &Section,
-    place: &Place,
+    section: &ParsedSection,
+    place: &SectionFiles,
     made: &impl Fn(&Path) -> PathBuf,
 ) -> Result<String, DiskError> {
     let (option, paths) = match place {
-        Place::None => return Ok(String::new()),
-        Place::Named(paths) => ("filename", paths.clone()),
-        Place::Below(folders) => ("directory", folders.iter().map(|folder| made(folder)).collect()),
+        SectionFiles::None => return Ok(String::new()),
+        SectionFiles::Named(paths) => ("filename", paths.clone()),
+        SectionFiles::Below(folders) => {
+            ("directory", folders.iter().map(|folder| made(folder)).collect())
+        }
     };
     let mut names: Vec<String> = Vec::new();
     for path in &paths {

@@ -15,7 +15,7 @@ use machine::processes::huge_page_bytes;
 use machine::programs;
 
 use super::error::DiskError;
-use crate::programs::group::Group;
+use crate::programs::group::ProcessGroup;
 use crate::read::Pages;
 
 /// Longest output of fio that is read; its bins take some 100 kB for each job.
@@ -23,7 +23,7 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// What a run of fio left.
 #[derive(Debug)]
-pub struct Output {
+pub struct ProcessOutput {
     /// What it printed.
     pub document: Vec<u8>,
     /// Huge pages seen in its memory, where it ran for long enough to be looked at.
@@ -61,12 +61,12 @@ pub fn run(
     pages: Pages,
     look: &mut dyn FnMut(),
     cancel: &Cancel,
-) -> Result<Output, DiskError> {
+) -> Result<ProcessOutput, DiskError> {
     let mut command = programs::command("fio").map_err(DiskError::Start)?;
     if pages == Pages::Huge {
         command.env("GLIBC_TUNABLES", tunables(std::env::var("GLIBC_TUNABLES").ok()));
     }
-    let group = Group::start().map_err(DiskError::Start)?;
+    let group = ProcessGroup::start().map_err(DiskError::Start)?;
     let mut child = command
         .args(arguments)
         .process_group(group.number())
@@ -87,7 +87,7 @@ pub fn run(
     let join = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
     let (output, errors) = (join(output), join(errors));
     if status.success() {
-        Ok(Output { document: output, huge_page_bytes: huge.bytes })
+        Ok(ProcessOutput { document: output, huge_page_bytes: huge.bytes })
     } else {
         let said = String::from_utf8_lossy(&errors);
         let line = said.lines().find(|line| line.contains("fio:")).unwrap_or("it failed");

@@ -21,20 +21,20 @@ use std::path::{Path, PathBuf};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use storage::layers::Storage;
-use storage::settings::{Guard, GuardError, Kind, Setting, SettingError};
+use storage::settings::{Guard, GuardError, Setting, SettingError, SettingKind};
 
 use experiment::plan::Plan;
 use experiment::quantities::title;
 use experiment::record::{Cell, CellError, Factor, Level, number_in, word_in};
 
 /// The factors, each with the setting that it is.
-const FACTORS: &[(&str, Kind)] = &[
-    ("scheduler", Kind::Scheduler),
-    ("write_cache", Kind::WriteCache),
-    ("max_sectors_bytes", Kind::MaxSectors),
-    ("nomerges", Kind::NoMerges),
-    ("nr_requests", Kind::Requests),
-    ("read_ahead_bytes", Kind::ReadAhead),
+const FACTORS: &[(&str, SettingKind)] = &[
+    ("scheduler", SettingKind::Scheduler),
+    ("write_cache", SettingKind::WriteCache),
+    ("max_sectors_bytes", SettingKind::MaxSectors),
+    ("nomerges", SettingKind::NoMerges),
+    ("nr_requests", SettingKind::Requests),
+    ("read_ahead_bytes", SettingKind::ReadAhead),
 ];
 
 /// Why settings of a queue cannot be factors, or a run not be done with them.
@@ -102,7 +102,7 @@ impl From<SettingError> for QueueError {
 /// # Errors
 /// When a value is none, or the device has no such setting.
 pub fn factor(
-    kind: Kind,
+    kind: SettingKind,
     typed: &[String],
     device: &Storage,
 ) -> Result<Option<Factor>, QueueError> {
@@ -127,39 +127,44 @@ pub fn factor(
 }
 
 /// A value of the kernel as a level: sizes in bytes, as everywhere.
-fn level_of(kind: Kind, text: &str) -> Result<Level, CellError> {
+fn level_of(kind: SettingKind, text: &str) -> Result<Level, CellError> {
     let number = || {
         let wrong = |_| CellError::NoNumber { name: kind.name().to_owned(), text: text.to_owned() };
         text.parse::<u64>().map_err(wrong)
     };
     Ok(match kind {
-        Kind::Scheduler | Kind::WriteCache => Level::Text(text.to_owned()),
-        Kind::Rotational | Kind::NoMerges | Kind::WriteBackLatency | Kind::Requests => {
-            Level::Number(number()?)
+        SettingKind::Scheduler | SettingKind::WriteCache => Level::Text(text.to_owned()),
+        SettingKind::Rotational
+        | SettingKind::NoMerges
+        | SettingKind::WriteBackLatency
+        | SettingKind::Requests => Level::Number(number()?),
+        SettingKind::MaxSectors | SettingKind::ReadAhead => {
+            Level::Number(number()?.saturating_mul(1024))
         }
-        Kind::MaxSectors | Kind::ReadAhead => Level::Number(number()?.saturating_mul(1024)),
     })
 }
 
 /// What is written for the level that a cell gives to a factor, if it gives one.
-fn value_in(cell: &Cell, name: &str, kind: Kind) -> Result<Option<String>, CellError> {
+fn value_in(cell: &Cell, name: &str, kind: SettingKind) -> Result<Option<String>, CellError> {
     let Some(level) = cell.get(name) else { return Ok(None) };
     let number = || number_in(cell, name, 0);
     let wrong = |what: &str| {
         CellError::Impossible(format!("{} {}: {what}", kind.name(), level.shown(name)))
     };
     Ok(Some(match kind {
-        Kind::Scheduler => word_in(cell, name)?.unwrap_or_default().to_owned(),
-        Kind::WriteCache => match word_in(cell, name)?.unwrap_or_default() {
+        SettingKind::Scheduler => word_in(cell, name)?.unwrap_or_default().to_owned(),
+        SettingKind::WriteCache => match word_in(cell, name)?.unwrap_or_default() {
             known @ ("write back" | "write through") => known.to_owned(),
             _ => return Err(wrong("known are 'write back' and 'write through'")),
         },
-        Kind::NoMerges => match number()? {
+        SettingKind::NoMerges => match number()? {
             known @ 0..=2 => known.to_string(),
             _ => return Err(wrong("known are 0, 1 and 2")),
         },
-        Kind::Rotational | Kind::WriteBackLatency | Kind::Requests => number()?.to_string(),
-        Kind::MaxSectors | Kind::ReadAhead => {
+        SettingKind::Rotational | SettingKind::WriteBackLatency | SettingKind::Requests => {
+            number()?.to_string()
+        }
+        SettingKind::MaxSectors | SettingKind::ReadAhead => {
             let page_bytes = rustix::param::page_size() as u64;
             match number()? {
                 bytes if bytes.is_multiple_of(page_bytes) => (bytes / 1024).to_string(),
@@ -173,7 +178,7 @@ fn value_in(cell: &Cell, name: &str, kind: Kind) -> Result<Option<String>, CellE
 pub fn restart(plan: &Plan, device: &Storage) -> BTreeMap<String, String> {
     let is_varied = |name: &str| plan.factors.iter().any(|factor| factor.name == name);
     let kinds = FACTORS.iter().filter(|(name, _)| is_varied(name));
-    let one = |(_, kind): &(&str, Kind)| {
+    let one = |(_, kind): &(&str, SettingKind)| {
         experiment::environment::of_restart(*kind, &settings_of(*kind, device).ok()?)
     };
     kinds.filter_map(one).collect()
@@ -183,9 +188,9 @@ pub fn restart(plan: &Plan, device: &Storage) -> BTreeMap<String, String> {
 ///
 /// # Errors
 /// When there is none.
-pub fn settings_of(kind: Kind, device: &Storage) -> Result<Vec<Setting>, QueueError> {
+pub fn settings_of(kind: SettingKind, device: &Storage) -> Result<Vec<Setting>, QueueError> {
     let settings: Vec<Setting> = match kind {
-        Kind::ReadAhead => {
+        SettingKind::ReadAhead => {
             device.read_ahead.as_deref().map(Setting::read_ahead).into_iter().collect()
         }
         _ => {
@@ -238,7 +243,7 @@ pub fn names(device: &Storage) -> Vec<String> {
 #[derive(Debug)]
 pub struct Queues {
     /// The settings of each factor that is varied.
-    varied: BTreeMap<Kind, Vec<Setting>>,
+    varied: BTreeMap<SettingKind, Vec<Setting>>,
     guard: Guard,
     /// Combinations of levels that the device does not take, and why.
     left_out: Vec<(Cell, String)>,
@@ -256,7 +261,7 @@ impl Queues {
         device: &Storage,
         journal: Option<&Path>,
     ) -> Result<Queues, QueueError> {
-        let mut varied: BTreeMap<Kind, Vec<Setting>> = BTreeMap::new();
+        let mut varied: BTreeMap<SettingKind, Vec<Setting>> = BTreeMap::new();
         for (name, kind) in FACTORS {
             let Some(factor) = plan.factors.iter().find(|factor| factor.name == *name) else {
                 continue;
@@ -269,7 +274,8 @@ impl Queues {
             }
             varied.insert(*kind, settings);
         }
-        if let (Some(_), Some(device)) = (varied.get(&Kind::MaxSectors), device.multipath()) {
+        if let (Some(_), Some(device)) = (varied.get(&SettingKind::MaxSectors), device.multipath())
+        {
             return Err(QueueError::Multipath { device: device.to_owned() });
         }
         let all: Vec<Setting> = varied.values().flatten().cloned().collect();
@@ -362,7 +368,7 @@ impl Queues {
         {
             return Ok(value);
         }
-        let is_of_scheduler = Kind::Scheduler.resets().contains(&setting.kind);
+        let is_of_scheduler = SettingKind::Scheduler.resets().contains(&setting.kind);
         if is_of_scheduler && self.has_another_scheduler(setting)? {
             return Ok(setting.value()?);
         }
@@ -372,8 +378,9 @@ impl Queues {
     /// Whether the queue of a setting has another scheduler than before the experiment.
     fn has_another_scheduler(&self, setting: &Setting) -> Result<bool, QueueError> {
         let folder = setting.path.parent();
-        let is_its =
-            |one: &(&Setting, &str)| one.0.kind == Kind::Scheduler && one.0.path.parent() == folder;
+        let is_its = |one: &(&Setting, &str)| {
+            one.0.kind == SettingKind::Scheduler && one.0.path.parent() == folder
+        };
         match self.guard.remembered().find(is_its) {
             Some((scheduler, before)) => Ok(scheduler.value()? != before),
             None => Ok(false),
@@ -413,14 +420,14 @@ fn shown(cell: &Cell) -> String {
 /// What the device says of itself before anything is written. The rest is found by trying.
 fn check_offered(setting: &Setting, value: &str) -> Result<(), QueueError> {
     let offered = match setting.kind {
-        Kind::Scheduler => {
+        SettingKind::Scheduler => {
             let choices = setting.choices()?;
             if choices.iter().any(|choice| choice == value) {
                 return Ok(());
             }
             choices.join(", ")
         }
-        Kind::MaxSectors => {
+        SettingKind::MaxSectors => {
             let limit = setting.path.with_file_name("max_hw_sectors_kb");
             let limit = std::fs::read_to_string(limit).unwrap_or_default();
             let (Ok(limit), Ok(wanted)) = (limit.trim().parse::<u64>(), value.parse::<u64>())

@@ -23,7 +23,7 @@ pub enum Ramp {
 }
 
 /// Looks at a device from before fio starts.
-pub struct Watch<'a> {
+pub struct RampWatch<'a> {
     device: &'a Storage,
     ramp: Ramp,
     before: Before,
@@ -37,11 +37,11 @@ const SEVERAL: &str = "parts of the job have ramps of their own: what the device
 const UNSEEN: &str = "nobody saw the end of the job's ramp at the device: what it counted is left \
                       out";
 
-impl<'a> Watch<'a> {
+impl<'a> RampWatch<'a> {
     /// Begins.
-    pub fn new(device: &'a Storage, ramp: Ramp) -> Watch<'a> {
+    pub fn new(device: &'a Storage, ramp: Ramp) -> RampWatch<'a> {
         let before = Before::look(device);
-        Watch { device, ramp, before, begun: None, behind_ramp: None }
+        RampWatch { device, ramp, before, begun: None, behind_ramp: None }
     }
 
     /// Looks again, every few milliseconds while fio runs.

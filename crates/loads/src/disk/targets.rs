@@ -15,12 +15,12 @@ use super::safety::{self, Access, Found, Permission, Permit, SafetyError};
 /// Files and devices, each once.
 #[derive(Debug, Default)]
 pub struct Targets {
-    held: Vec<Target>,
+    held: Vec<LoadTarget>,
 }
 
 /// One of them, as long as it is worked on.
 #[derive(Debug)]
-pub struct Target {
+pub struct LoadTarget {
     /// Its name.
     pub path: PathBuf,
     /// What is done to it.
@@ -51,7 +51,7 @@ impl Targets {
         let mut held = Vec::new();
         for (_, path, access) in once {
             let permit = safety::check(&path, access, permission)?;
-            held.push(Target { path, access, permit });
+            held.push(LoadTarget { path, access, permit });
         }
         Ok(Targets { held })
     }
@@ -83,7 +83,7 @@ impl Targets {
     /// # Errors
     /// When one is still there.
     pub fn remove_made(&mut self) -> Result<(), DiskError> {
-        for Target { path, permit, .. } in &mut self.held {
+        for LoadTarget { path, permit, .. } in &mut self.held {
             if permit.found == Found::Nothing && path.is_file() {
                 fs::remove_file(&*path)
                     .map_err(|source| DiskError::Remove { path: path.clone(), source })?;

@@ -33,8 +33,8 @@ fn text(text: &str) -> Level {
 }
 
 /// A job on the path that is given beside it.
-fn given(path: &Path) -> Wanted<'_> {
-    Wanted { path: Some(path), sets: &[] }
+fn given(path: &Path) -> JobRequest<'_> {
+    JobRequest { path: Some(path), sets: &[] }
 }
 
 /// What the runs take is said before the first one, and the budget where it is too short for them.
@@ -272,7 +272,7 @@ fn another_file_and_size_take_the_place_of_those_of_a_job() {
                end_fsync=1\n[test1-subtest1]\nfilename=/mnt/no-such/fio.img\nnumjobs=4\n";
     std::fs::write(&file, job).unwrap();
     let sets = ["size=256k".to_owned()];
-    let job = UserJob::read(&file, Wanted { path: Some(&path), sets: &sets }).unwrap();
+    let job = UserJob::read(&file, JobRequest { path: Some(&path), sets: &sets }).unwrap();
     assert_eq!(job.replaced(), Some(Path::new("/mnt/no-such/fio.img")));
     assert_eq!(job.paths(), std::slice::from_ref(&path));
     let plan = plan(&path, &[]);
@@ -283,7 +283,7 @@ fn another_file_and_size_take_the_place_of_those_of_a_job() {
     assert_eq!(names_in(directory.path()), ["job.fio"]);
     // What the job names is still protected where nothing takes its place.
     std::fs::write(&path, "data").unwrap();
-    let job = UserJob::read(&file, Wanted { path: Some(&path), sets: &sets }).unwrap();
+    let job = UserJob::read(&file, JobRequest { path: Some(&path), sets: &sets }).unwrap();
     let refused = DiskExecutor::new(&plan, Some(job), Permission::KeepData, None);
     assert!(matches!(refused, Err(DiskError::Safety(SafetyError::HoldsData { .. }))));
 }
@@ -344,7 +344,7 @@ fn run_named(
     let text = job.replace("FOLDER", &folder.display().to_string());
     std::fs::write(file.path(), text).unwrap();
     let path = path.map(|path| folder.join(path));
-    let run = UserJob::read(file.path(), Wanted { path: path.as_deref(), sets: &[] })
+    let run = UserJob::read(file.path(), JobRequest { path: path.as_deref(), sets: &[] })
         .and_then(|job| {
             let names = job.paths().iter().map(|path| path.display().to_string()).collect();
             let plan = Plan { paths: names, ..plan(&folder, &[]) };

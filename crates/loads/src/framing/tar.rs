@@ -2,7 +2,7 @@
 
 use archive::encode::encode_member;
 use archive::header::UNIT_BYTES;
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Member, MemberKind, Timestamp};
 
 use crate::payload::{Payload, PayloadError};
 
@@ -51,7 +51,7 @@ pub fn fill(
 fn member(number: u64, content_bytes: usize) -> Member {
     Member {
         path: format!("takeup-bench/{number:012}").into_bytes(),
-        kind: Kind::File,
+        kind: MemberKind::File,
         mode: 0o644,
         uid: 0,
         gid: 0,

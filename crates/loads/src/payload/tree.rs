@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Member, MemberKind, Timestamp};
 use base::failures::with_causes;
 use base::format::counted;
 use device::file::{cached_bytes, drop_cached};
@@ -32,7 +32,7 @@ const CACHED_SHARE: f64 = 0.01;
 
 /// Which objects are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedObjects {
     /// All, with all that an archive keeps of them.
     Objects,
     /// Files that hold something.
@@ -43,7 +43,7 @@ pub enum Wanted {
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
     /// Which of its objects.
-    pub wanted: Wanted,
+    pub wanted: WantedObjects,
     /// Bytes of one read(2), through memory of its own; without it, a read goes to where its bytes
     /// are wanted and is as long as there is room.
     pub read_block_bytes: Option<usize>,
@@ -73,7 +73,7 @@ impl Content {
 /// A tree on its way through an experiment.
 pub struct Tree {
     path: PathBuf,
-    wanted: Wanted,
+    wanted: WantedObjects,
     scan: Scan,
     is_over: bool,
     items: VecDeque<Item>,
@@ -124,7 +124,7 @@ impl Unread {
 /// # Errors
 /// It is not there, or no file in it holds anything.
 pub fn survey(path: &Path, output: Option<Identity>) -> Result<Content, PayloadError> {
-    let wanted = Wanted::Objects;
+    let wanted = WantedObjects::Objects;
     let mut tree = Tree::start(path, TreeOptions { wanted, read_block_bytes: None, output })?;
     let mut content = Content::default();
     while let Some(captured) = tree.find() {
@@ -151,8 +151,8 @@ impl Tree {
 
     fn start(path: &Path, options: TreeOptions) -> Result<Tree, PayloadError> {
         let attributes = match options.wanted {
-            Wanted::Objects => Attributes::Read,
-            Wanted::Contents => Attributes::Ignore,
+            WantedObjects::Objects => Attributes::Read,
+            WantedObjects::Contents => Attributes::Ignore,
         };
         // One thread, as the programs that this stands for.
         let look_ahead = LookAheadLimits { threads: 0, ..LookAheadLimits::default() };
@@ -305,8 +305,8 @@ impl Tree {
     }
 
     fn wants(&self, found: &Captured) -> bool {
-        let holds = found.member.kind == Kind::File && found.member.size_bytes > 0;
-        self.wanted == Wanted::Objects || holds
+        let holds = found.member.kind == MemberKind::File && found.member.size_bytes > 0;
+        self.wanted == WantedObjects::Objects || holds
     }
 }
 

@@ -39,7 +39,7 @@ const GUARD: &str = "trap '' TERM INT HUP QUIT; read -r line; kill -KILL 0";
 
 /// Where what commands print goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Output {
+pub enum CommandOutput {
     /// Nowhere.
     #[default]
     Discarded,
@@ -49,16 +49,16 @@ pub enum Output {
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct GroupedCommand<'a> {
     /// The shell, its options, and the line.
     pub arguments: &'a [String],
     /// Where what it prints goes.
-    pub output: Output,
+    pub output: CommandOutput,
 }
 
 /// A command that has ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct CommandEnd {
     /// How.
     pub status: ExitStatus,
     /// From its start to the end of its last program.
@@ -73,7 +73,7 @@ pub struct Ended {
     pub said: String,
 }
 
-impl Ended {
+impl CommandEnd {
     /// Processor time of all its programs.
     pub fn processor_ns(&self) -> Option<u64> {
         self.user_and_system_ns.map(|both| both.iter().sum())
@@ -96,12 +96,12 @@ impl Ended {
 /// # Errors
 /// When it cannot be started or has to be stopped; not when it fails.
 pub fn run(
-    job: Job<'_>,
+    job: GroupedCommand<'_>,
     cancel: &Cancel,
     look: &mut dyn FnMut(u32),
-) -> Result<Ended, ProgramsError> {
+) -> Result<CommandEnd, ProgramsError> {
     let failed = |source| ProgramsError::Start { what: "/bin/sh".to_owned(), source };
-    let group = Group::start().map_err(failed)?;
+    let group = ProcessGroup::start().map_err(failed)?;
     let used_before = children_ns().ok();
     let start = Instant::now();
     let mut child = group.spawn(job)?;
@@ -126,7 +126,7 @@ pub fn run(
     };
     let user_and_system_ns = used_before.zip(used).map(since);
     drop(group);
-    Ok(Ended {
+    Ok(CommandEnd {
         status,
         seconds: ended.duration_since(start).as_secs_f64(),
         behind_seconds: ended.saturating_duration_since(shell_ended).as_secs_f64(),
@@ -139,7 +139,7 @@ pub fn run(
 /// Until the shell has ended; the moment at which it did.
 fn wait_for(
     process: u32,
-    group: &Group,
+    group: &ProcessGroup,
     cancel: &Cancel,
     look: &mut dyn FnMut(u32),
 ) -> Result<Instant, ProgramsError> {
@@ -186,14 +186,14 @@ fn watch_end(process: u32) -> Result<Receiver<Instant>, ProgramsError> {
 
 /// The group of one command, with its guard. What is left in it is killed when this is dropped, and
 /// when this process ends.
-pub(crate) struct Group {
+pub(crate) struct ProcessGroup {
     guard: Child,
     number: Pid,
 }
 
-impl Group {
+impl ProcessGroup {
     /// A group with nothing but its guard.
-    pub(crate) fn start() -> io::Result<Group> {
+    pub(crate) fn start() -> io::Result<ProcessGroup> {
         let guard = Command::new("/bin/sh")
             .args(["-c", GUARD])
             .process_group(0)
@@ -202,15 +202,15 @@ impl Group {
             .stderr(Stdio::null())
             .spawn()?;
         let number = Pid::from_child(&guard);
-        Ok(Group { guard, number })
+        Ok(ProcessGroup { guard, number })
     }
 
-    fn spawn(&self, job: Job<'_>) -> Result<Child, ProgramsError> {
+    fn spawn(&self, job: GroupedCommand<'_>) -> Result<Child, ProgramsError> {
         let (shell, arguments) = job.arguments.split_first().expect("a job has a shell");
         let stdout = match job.output {
-            Output::Discarded => Stdio::null(),
+            CommandOutput::Discarded => Stdio::null(),
             // Both go to where people look; standard output is for the result.
-            Output::Shown => {
+            CommandOutput::Shown => {
                 rustix::io::dup(rustix::stdio::stderr()).map_or_else(|_| Stdio::null(), Stdio::from)
             }
         };
@@ -259,7 +259,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.tell(Signal::KILL);
         drop(self.guard.stdin.take());
@@ -274,7 +274,7 @@ struct Said {
 }
 
 impl Said {
-    fn of(pipe: Option<impl Read + Send + 'static>, output: Output) -> Said {
+    fn of(pipe: Option<impl Read + Send + 'static>, output: CommandOutput) -> Said {
         let tail = Arc::new(Mutex::new(Vec::new()));
         let (tell, ended) = channel();
         let own = Arc::clone(&tail);
@@ -286,7 +286,7 @@ impl Said {
                 if count == 0 {
                     break;
                 }
-                if output == Output::Shown {
+                if output == CommandOutput::Shown {
                     let _ = io::stderr().write_all(&bytes[..count]);
                 }
                 let mut tail = own.lock().unwrap_or_else(PoisonError::into_inner);
@@ -351,9 +351,9 @@ fn speaker(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn run_line(line: &str, cancel: &Cancel) -> Result<Ended, ProgramsError> {
+    fn run_line(line: &str, cancel: &Cancel) -> Result<CommandEnd, ProgramsError> {
         let arguments = ["sh", "-c", line].map(str::to_owned);
-        let job = Job { arguments: &arguments, output: Output::Discarded };
+        let job = GroupedCommand { arguments: &arguments, output: CommandOutput::Discarded };
         run(job, cancel, &mut |_| {})
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use flow::cancel::Cancel;
 
 use super::error::ProgramsError;
-use super::group::{Ended, Job, Output, run};
+use super::group::{CommandEnd, CommandOutput, GroupedCommand, run};
 use experiment::plan::commands::Failing;
 use statistics::median;
 
@@ -33,7 +33,7 @@ impl Shell {
         let mut seconds = Vec::new();
         for _ in 0..STARTS {
             let start = Instant::now();
-            let ended = match shell.run(&[], ":", Output::Discarded) {
+            let ended = match shell.run(&[], ":", CommandOutput::Discarded) {
                 Err(ProgramsError::Start { source, .. }) => {
                     return Err(wrong(base::failures::with_causes(&source)));
                 }
@@ -46,7 +46,7 @@ impl Shell {
         }
         shell.start_seconds = median(&seconds).unwrap_or(0.0);
         const PIPEFAIL: &str = "set -o pipefail\n";
-        let understood = shell.run(&[], &format!("{PIPEFAIL}exit 0"), Output::Discarded)?;
+        let understood = shell.run(&[], &format!("{PIPEFAIL}exit 0"), CommandOutput::Discarded)?;
         if failing == Failing::AnyProgram && understood.status.success() {
             (shell.prefix, shell.tells_all) = (PIPEFAIL, true);
         }
@@ -67,14 +67,14 @@ impl Shell {
     /// `what` is whose line it is.
     pub fn check(&self, what: &str, line: &str) -> Result<(), ProgramsError> {
         let (what, line) = (what.to_owned(), line.to_owned());
-        let parsed = self.run(&["-n"], &line, Output::Discarded)?;
+        let parsed = self.run(&["-n"], &line, CommandOutput::Discarded)?;
         if !parsed.status.success() {
             return Err(ProgramsError::Syntax { what, line, said: parsed.said });
         }
         let first = line.split_ascii_whitespace().next().unwrap_or_default();
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./+-".contains(letter);
         if !first.is_empty() && first.chars().all(is_plain) {
-            let found = self.run(&[], &format!("command -v {first}"), Output::Discarded)?;
+            let found = self.run(&[], &format!("command -v {first}"), CommandOutput::Discarded)?;
             if !found.status.success() {
                 let program = first.to_owned();
                 return Err(ProgramsError::NoProgram { what, line, program });
@@ -83,11 +83,16 @@ impl Shell {
         Ok(())
     }
 
-    fn run(&self, options: &[&str], line: &str, output: Output) -> Result<Ended, ProgramsError> {
+    fn run(
+        &self,
+        options: &[&str],
+        line: &str,
+        output: CommandOutput,
+    ) -> Result<CommandEnd, ProgramsError> {
         let mut arguments = vec![self.name.clone()];
         arguments.extend(options.iter().map(|option| (*option).to_owned()));
         arguments.extend(["-c".to_owned(), line.to_owned()]);
-        run(Job { arguments: &arguments, output }, &Cancel::new(), &mut |_| {})
+        run(GroupedCommand { arguments: &arguments, output }, &Cancel::new(), &mut |_| {})
     }
 }
 

@@ -35,7 +35,7 @@ fn plan(lines: &[(&str, &str)]) -> Plan {
 }
 
 fn execute(plan: &Plan, name: &str) -> Result<RunRecord, ProgramsError> {
-    let mut executor = ProgramsExecutor::new(plan, Output::Discarded)?;
+    let mut executor = ProgramsExecutor::new(plan, CommandOutput::Discarded)?;
     executor.execute(&cell(&[("command", name)]), &Cancel::new())
 }
 
@@ -128,7 +128,7 @@ fn what_comes_before_a_run_is_not_timed() {
 #[test]
 fn a_run_that_hangs_is_stopped_with_all_of_it() {
     let plan = plan(&[("a", "sleep 2468101 | cat")]);
-    let mut executor = ProgramsExecutor::new(&plan, Output::Discarded).unwrap();
+    let mut executor = ProgramsExecutor::new(&plan, CommandOutput::Discarded).unwrap();
     let cancel = Cancel::new();
     let stop = cancel.clone();
     std::thread::spawn(move || {
@@ -171,7 +171,7 @@ fn all_is_checked_before_the_first_run() {
     let check = |change: &dyn Fn(&mut Plan), expected: &str| {
         let mut plan = plan(&[("a", &touch), ("b", "true")]);
         change(&mut plan);
-        let error = ProgramsExecutor::new(&plan, Output::Discarded).map(drop).unwrap_err();
+        let error = ProgramsExecutor::new(&plan, CommandOutput::Discarded).map(drop).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
         assert!(!made.exists());
     };

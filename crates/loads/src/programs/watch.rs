@@ -66,14 +66,14 @@ struct Sums {
 
 /// What was seen of a command.
 #[derive(Default)]
-pub struct Watch {
+pub struct CommandWatch {
     looks: u64,
     programs: Vec<Program>,
     live: BTreeMap<u32, Live>,
     pipes: Vec<Between>,
 }
 
-impl Watch {
+impl CommandWatch {
     /// Looks, at a command whose shell has this number.
     pub fn look(&mut self, shell: u32) {
         if self.looks < SEARCHES_AT_FIRST || self.looks.is_multiple_of(SEARCH_EVERY) {

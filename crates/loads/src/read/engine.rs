@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use flow::account::{Account, Stage};
-use flow::backend::{Choice, Engine as FlowEngine, Memory, Operation};
+use flow::backend::{Choice, Engine as FlowEngine, Memory, TransferRequest};
 use flow::cancel::{Cancel, Stopped};
 use flow::in_flight::{Failure, InFlight};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
@@ -96,7 +96,7 @@ impl From<Failure> for StreamError {
 
 /// How closely a run is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watched {
+pub enum Watching {
     /// Latencies and series, as every experiment does.
     InFull,
     /// Bytes and the time of the whole, to know what the rest costs (`examples/measuring_cost.rs`).
@@ -108,7 +108,7 @@ pub fn read(
     reading: &Reading,
     files: &[OwnedFd],
     length_bytes: u64,
-    watched: Watched,
+    watched: Watching,
     cancel: &Cancel,
 ) -> Result<Measured, StreamError> {
     let block = reading.block_bytes as u64;
@@ -162,14 +162,14 @@ struct Shared<'a> {
     blocks: u64,
     /// The next block that nobody has taken.
     next: AtomicU64,
-    watched: Watched,
+    watched: Watching,
     cancel: &'a Cancel,
 }
 
 impl Shared<'_> {
     /// The time, where it is wanted.
     fn now(&self) -> Option<Instant> {
-        (self.watched == Watched::InFull).then(Instant::now)
+        (self.watched == Watching::InFull).then(Instant::now)
     }
 
     /// Offset of the next block of the stream, until there is none.
@@ -309,7 +309,7 @@ impl<'a> Reader<'a> {
                 if let Some(now) = self.shared.now() {
                     begun.insert(offset, now);
                 }
-                let operation = Operation::new(&self.file, offset, Memory::Fill(piece));
+                let operation = TransferRequest::new(&self.file, offset, Memory::Fill(piece));
                 in_flight.begin(operation)?;
                 next = self.shared.take();
             }

@@ -14,11 +14,11 @@ mod known;
 
 use std::collections::BTreeMap;
 
-use device::tape::limits::Limits;
-use device::tape::raw::Operation;
+use device::tape::limits::DriveLimits;
+use device::tape::raw::MtOperation;
 use device::tape::{
-    Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, OpenError, Place,
-    Tape, TapeDrive, TapeRead, TapeWrite,
+    Access, BlockMode, Compression, CompressionError, DriveCompression, Filemark, OpenError, Tape,
+    TapeDrive, TapePlace, TapeRead, TapeWrite,
 };
 use flow::account::Account;
 use flow::ring::Block;
@@ -73,7 +73,7 @@ pub(super) struct MeasuredDrive {
     /// How many times as fast as ours the clock of a virtual drive runs.
     clock_ratio: f64,
     tape: Option<Tape>,
-    limits: Limits,
+    limits: DriveLimits,
     /// The drive's buffer, as its own log has it.
     log_buffer_bytes: Option<u64>,
     /// What its medium takes, as the drive told before the medium was looked at: later on the
@@ -223,7 +223,7 @@ impl MeasuredDrive {
 
     /// Back to the beginning of a file that was written.
     pub(super) fn go_to(&mut self, mark: Mark) -> Result<(), TapeBenchError> {
-        let place = Place { file_number: Some(mark.file), block_in_file: None };
+        let place = TapePlace { file_number: Some(mark.file), block_in_file: None };
         self.tape()?.go_to(place, mark.object)?;
         Ok(())
     }
@@ -433,7 +433,7 @@ impl MeasuredDrive {
         tape.rewind()?;
         tape.set_block_mode(BlockMode::Variable)?;
         if file > 0 {
-            tape.go_to(Place { file_number: Some(file), block_in_file: None }, None)?;
+            tape.go_to(TapePlace { file_number: Some(file), block_in_file: None }, None)?;
         }
         match read_first(tape)? {
             First::Ours(found) if found == expected => Ok(tape.space_filemarks(1)?),
@@ -473,7 +473,7 @@ impl MeasuredDrive {
             Err(error) => return Err(error.into()),
         }
         let count = i32::from(wanted == DriveCompression::On);
-        tape.raw().operate(Operation::Compression, count).map_err(|source| {
+        tape.raw().operate(MtOperation::Compression, count).map_err(|source| {
             TapeBenchError::Compression { device: self.drive.name().to_owned(), source }
         })?;
         let found = self.tape.as_mut().and_then(|tape| compression(tape, status.as_ref()));

@@ -6,7 +6,7 @@ use model::program::{self, Copy, Ratio};
 use model::tape::TapeModel;
 
 use super::drive::Rates;
-use super::job::{Operation, TapeJob};
+use super::job::{TapeJob, TapeWork};
 use experiment::judgement::BUFFERS_MIN;
 use experiment::plan::Stop;
 
@@ -204,7 +204,7 @@ impl Way<'_> {
         let filemarks = job.filemarks();
         let parameters = self.rates.parameters.as_ref();
         let mark_ns = parameters.map_or(0, |known| known.synchronise_ns.value);
-        if job.operation == Operation::Read {
+        if job.operation == TapeWork::Read {
             winding += self.wind(begun_bytes);
             self.head_bytes = begun_bytes.saturating_add(bytes);
             moving *= 2.0;
@@ -223,7 +223,7 @@ impl Way<'_> {
 
 fn buffer(jobs: &[TapeJob], rates: &Rates) -> Vec<String> {
     let Some(buffer) = rates.buffer_bytes.filter(|&bytes| bytes > 0) else { return Vec::new() };
-    let writes = || jobs.iter().filter(|job| job.operation == Operation::Write);
+    let writes = || jobs.iter().filter(|job| job.operation == TapeWork::Write);
     let inside = writes().filter(|job| job.bytes() <= buffer).count();
     let short = writes().filter(|job| job.bytes() < BUFFERS_MIN * buffer).count() - inside;
     let (all, buffer) = (jobs.len(), size(buffer));

@@ -1,6 +1,6 @@
 //! What is on a medium already, and where it ends.
 
-use device::tape::{BlockMode, Filemark, Place, Tape, TapeError, TapeRead};
+use device::tape::{BlockMode, Filemark, Tape, TapeError, TapePlace, TapeRead};
 
 use super::error::TapeBenchError;
 use super::label::{LABEL_BYTES, Label};
@@ -48,7 +48,7 @@ pub(super) fn behind_data(tape: &mut Tape) -> Result<u32, TapeBenchError> {
         return Ok(0);
     }
     let files = tape.to_end_of_data()?;
-    let last = Place { file_number: Some(files), block_in_file: None };
+    let last = TapePlace { file_number: Some(files), block_in_file: None };
     tape.go_to(last, None)?;
     let is_closed = matches!(read_first(tape)?, First::Blank);
     tape.to_end_of_data()?;

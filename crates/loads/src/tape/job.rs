@@ -12,7 +12,7 @@ use experiment::record::{Cell, CellError, Factor, Level, number_in, word_in};
 
 /// Whether a run measures writing or reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum TapeWork {
     /// A file is written, up to its synchronising filemark.
     Write,
     /// A file is written, not measured, and read back.
@@ -45,7 +45,7 @@ pub struct TapeJob {
     /// Memory between the generator and the writer; with 0 one thread generates and writes.
     pub ring_bytes: u64,
     /// What is measured.
-    pub operation: Operation,
+    pub operation: TapeWork,
 }
 
 /// Blocks of other grain are no tar, and no ring is made of them.
@@ -160,7 +160,7 @@ impl TapeJob {
     /// anywhere, so that one size of reads does.
     pub fn is_sensible(&self, standing: &Standing) -> bool {
         let is_made = !matches!(self.data, Data::Path(_));
-        let is_read_back = self.operation == Operation::Read;
+        let is_read_back = self.operation == TapeWork::Read;
         let is = |standing: Option<u64>, own: u64| standing.is_none_or(|bytes| bytes == own);
         (!is_read_back || is(standing.ring_bytes, self.ring_bytes))
             && (!(is_made || is_read_back)
@@ -215,10 +215,10 @@ fn compression_in(cell: &Cell) -> Result<Option<DriveCompression>, CellError> {
     }
 }
 
-fn operation_in(cell: &Cell) -> Result<Operation, CellError> {
+fn operation_in(cell: &Cell) -> Result<TapeWork, CellError> {
     match word_in(cell, "operation")? {
-        None | Some("write") => Ok(Operation::Write),
-        Some("read") => Ok(Operation::Read),
+        None | Some("write") => Ok(TapeWork::Write),
+        Some("read") => Ok(TapeWork::Read),
         Some(other) => Err(CellError::Unknown {
             what: format!("operation {other:?}"),
             known: "write and read",
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!((named.data.clone(), named.framing), (Data::Zeros, Framing::Tar));
         let ring = |bytes| Standing { ring_bytes: Some(bytes), read_block_bytes: None };
         assert!(!named.is_sensible(&ring(0)) && named.is_sensible(&ring(1 << 20)));
-        assert!(TapeJob { operation: Operation::Write, ..named }.is_sensible(&ring(0)));
+        assert!(TapeJob { operation: TapeWork::Write, ..named }.is_sensible(&ring(0)));
     }
 
     #[test]

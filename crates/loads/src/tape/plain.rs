@@ -28,7 +28,7 @@ use experiment::observed::{About, Before, Measures};
 
 /// What stands behind a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum PlainKind {
     File,
     Nothing,
     Pipe,
@@ -38,7 +38,7 @@ enum Kind {
 pub(super) struct Plain {
     file: Arc<OwnedFd>,
     path: PathBuf,
-    kind: Kind,
+    kind: PlainKind,
     /// We have made it.
     is_ours: bool,
     device: Option<Storage>,
@@ -78,7 +78,7 @@ impl Plain {
         Ok(Plain {
             file: Arc::new(file),
             path: path.to_owned(),
-            kind: Kind::File,
+            kind: PlainKind::File,
             is_ours: flags.contains(OFlags::CREATE),
             device: Storage::of(path).ok(),
             sink: None,
@@ -89,8 +89,8 @@ impl Plain {
         Target::check_storage(path.as_os_str())?;
         let target = Target::open(path.as_os_str(), Existing::Replace, FileMode::Usual)?;
         let kind = match target.kind {
-            TargetKind::CharacterDevice => Kind::Nothing,
-            TargetKind::Pipe => Kind::Pipe,
+            TargetKind::CharacterDevice => PlainKind::Nothing,
+            TargetKind::Pipe => PlainKind::Pipe,
             _ => return Err(TargetError::NoStorage { path: path.to_owned() }.into()),
         };
         Ok(Plain {
@@ -105,29 +105,29 @@ impl Plain {
 
     /// Whether what was written can be read again.
     pub(super) fn gives_back(&self) -> bool {
-        self.kind == Kind::File
+        self.kind == PlainKind::File
     }
 
     /// The file, where it is one.
     pub(super) fn identity(&self) -> Option<Identity> {
-        (self.kind == Kind::File).then(|| Identity::of_descriptor(&self.file).ok()).flatten()
+        (self.kind == PlainKind::File).then(|| Identity::of_descriptor(&self.file).ok()).flatten()
     }
 
     /// What a rate means here.
     pub(super) fn caution(&self) -> &'static str {
         match self.kind {
-            Kind::File => {
+            PlainKind::File => {
                 "the target is a file: this measures the page cache and its disk, with fsync in \
                  the place of the filemark"
             }
-            Kind::Nothing => "nothing is stored there: this measures the generator",
-            Kind::Pipe => "the target is a pipe: this measures its reader",
+            PlainKind::Nothing => "nothing is stored there: this measures the generator",
+            PlainKind::Pipe => "the target is a pipe: this measures its reader",
         }
     }
 
     /// An empty target, for the next run.
     pub(super) fn prepare(&mut self, cancel: &Cancel) -> Result<(), TapeBenchError> {
-        if self.kind == Kind::File {
+        if self.kind == PlainKind::File {
             self.empty()?;
             self.synchronise()?;
             self.to_start()?;
@@ -167,7 +167,7 @@ impl Plain {
 
     /// Removes what was made for the runs, or leaves an empty file.
     pub(super) fn put_back(&mut self) -> Result<(), TapeBenchError> {
-        if self.kind != Kind::File {
+        if self.kind != PlainKind::File {
             return Ok(());
         }
         self.empty()?;
@@ -218,8 +218,8 @@ impl Medium for Plain {
 
     fn end_file(&mut self) -> Result<(), TapeBenchError> {
         match self.kind {
-            Kind::File => self.synchronise(),
-            Kind::Nothing | Kind::Pipe => Ok(()),
+            PlainKind::File => self.synchronise(),
+            PlainKind::Nothing | PlainKind::Pipe => Ok(()),
         }
     }
 

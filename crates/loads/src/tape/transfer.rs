@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flow::account::{Account, Stage, State};
+use flow::account::{Account, Stage, ThreadState};
 use flow::cancel::{Cancel, Stopped};
 use flow::restart::Restart;
 use flow::ring::{Block, Consumer, Producer, RingOptions, ring};
@@ -106,7 +106,7 @@ impl Measured {
 
 /// Why a file did not pass as a whole.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum TransferEnd {
     /// The end of the medium came after so many bytes.
     EndOfMedium(u64),
     /// The user stopped it.
@@ -117,24 +117,24 @@ pub(super) enum Ended {
     Failed(TapeBenchError),
 }
 
-impl From<TapeBenchError> for Ended {
-    fn from(error: TapeBenchError) -> Ended {
-        Ended::Failed(error)
+impl From<TapeBenchError> for TransferEnd {
+    fn from(error: TapeBenchError) -> TransferEnd {
+        TransferEnd::Failed(error)
     }
 }
 
-impl From<PayloadError> for Ended {
-    fn from(error: PayloadError) -> Ended {
-        Ended::NoData(error.into())
+impl From<PayloadError> for TransferEnd {
+    fn from(error: PayloadError) -> TransferEnd {
+        TransferEnd::NoData(error.into())
     }
 }
 
-impl From<Ended> for TapeBenchError {
-    fn from(ended: Ended) -> TapeBenchError {
+impl From<TransferEnd> for TapeBenchError {
+    fn from(ended: TransferEnd) -> TapeBenchError {
         match ended {
-            Ended::EndOfMedium(bytes) => TapeBenchError::Full { bytes },
-            Ended::Stopped => Stopped::Cancelled.into(),
-            Ended::NoData(error) | Ended::Failed(error) => error,
+            TransferEnd::EndOfMedium(bytes) => TapeBenchError::Full { bytes },
+            TransferEnd::Stopped => Stopped::Cancelled.into(),
+            TransferEnd::NoData(error) | TransferEnd::Failed(error) => error,
         }
     }
 }
@@ -182,7 +182,7 @@ pub(super) fn write(
     medium: &mut dyn Medium,
     user: &Cancel,
     files: &mut u32,
-) -> Result<Measured, Ended> {
+) -> Result<Measured, TransferEnd> {
     let job = load.job;
     let framer = load.framer()?;
     // A token of this run alone: the end of the medium stops its generator, not the experiment.
@@ -235,8 +235,8 @@ pub(super) fn write(
     })
 }
 
-fn no_memory(error: io::Error) -> Ended {
-    Ended::NoData(TapeBenchError::Memory(error))
+fn no_memory(error: io::Error) -> TransferEnd {
+    TransferEnd::NoData(TapeBenchError::Memory(error))
 }
 
 /// A thread that generates, and this one that writes.
@@ -247,7 +247,7 @@ fn side_by_side(
     consumer: &Consumer,
     stages: &[Arc<Stage>; 2],
     run: &Cancel,
-) -> Result<(), Ended> {
+) -> Result<(), TransferEnd> {
     std::thread::scope(|scope| {
         let generating = scope.spawn(|| {
             let result = generator.fill(&producer, &mut stages[0].open());
@@ -285,34 +285,34 @@ fn in_turns(
     producer: Producer,
     consumer: &Consumer,
     stages: &[Arc<Stage>; 2],
-) -> Result<(), Ended> {
+) -> Result<(), TransferEnd> {
     let mut generating = stages[0].open();
     let mut writing = stages[1].open();
-    writing.switch(State::Starved);
+    writing.switch(ThreadState::Starved);
     loop {
         let follows = generator.one(&producer, &mut generating)?;
-        generating.switch(State::Blocked);
+        generating.switch(ThreadState::Blocked);
         let block = match consumer.next(&mut writing) {
             Ok(Some(block)) => block,
             Ok(None) => break,
-            Err(_) => return Err(Ended::Stopped),
+            Err(_) => return Err(TransferEnd::Stopped),
         };
-        writing.switch(State::Working);
+        writing.switch(ThreadState::Working);
         let bytes = block.len() as u64;
         sink.write(block, &mut writing).map_err(failed)?;
         writing.stage().add_bytes(bytes);
         if follows == Follows::Nothing {
             break;
         }
-        writing.switch(State::Starved);
-        generating.switch(State::Working);
+        writing.switch(ThreadState::Starved);
+        generating.switch(ThreadState::Working);
     }
     producer.finish();
     sink.finish(&mut writing).map_err(failed)
 }
 
-fn failed(error: WriteError) -> Ended {
-    Ended::Failed(error.into())
+fn failed(error: WriteError) -> TransferEnd {
+    TransferEnd::Failed(error.into())
 }
 
 /// Makes the blocks of a run.
@@ -322,11 +322,11 @@ struct Generator<'a> {
 }
 
 impl Generator<'_> {
-    fn fill(&mut self, producer: &Producer, account: &mut Account) -> Result<(), Ended> {
+    fn fill(&mut self, producer: &Producer, account: &mut Account) -> Result<(), TransferEnd> {
         loop {
             match self.one(producer, account) {
                 // The writer has something to tell.
-                Err(Ended::Stopped) if self.user.check().is_ok() => return Ok(()),
+                Err(TransferEnd::Stopped) if self.user.check().is_ok() => return Ok(()),
                 Err(ended) => return Err(ended),
                 Ok(Follows::More) => {}
                 Ok(Follows::Nothing) => break,
@@ -336,11 +336,11 @@ impl Generator<'_> {
         Ok(())
     }
 
-    fn one(&mut self, producer: &Producer, account: &mut Account) -> Result<Follows, Ended> {
-        self.user.check().map_err(|_| Ended::Stopped)?;
+    fn one(&mut self, producer: &Producer, account: &mut Account) -> Result<Follows, TransferEnd> {
+        self.user.check().map_err(|_| TransferEnd::Stopped)?;
         let bytes = producer.block_bytes();
         let reserved = producer.reserve(bytes, account);
-        let mut reservation = reserved.map_err(|_: Stopped| Ended::Stopped)?;
+        let mut reservation = reserved.map_err(|_: Stopped| TransferEnd::Stopped)?;
         let block = reservation.slices_mut().next().expect("a block is one slice");
         let follows = self.framer.block(block)?;
         reservation.commit();
@@ -363,7 +363,7 @@ const SEALED_BLOCKS: usize = 2;
 
 impl Sealer {
     /// Where the framing has anything to do there.
-    fn of(job: &TapeJob) -> Result<Option<Sealer>, Ended> {
+    fn of(job: &TapeJob) -> Result<Option<Sealer>, TransferEnd> {
         if !job.framing.is_sealed() {
             return Ok(None);
         }
@@ -404,29 +404,29 @@ struct TimedSink<'a> {
     bytes: u64,
     filemark_seconds: f64,
     /// Why it went no further.
-    ended: Option<Ended>,
+    ended: Option<TransferEnd>,
 }
 
 impl TimedSink<'_> {
-    fn end(&mut self, ended: Ended) -> Result<(), WriteError> {
+    fn end(&mut self, ended: TransferEnd) -> Result<(), WriteError> {
         self.ended = Some(ended);
         Err(WriteError::Stopped(Stopped::Failed))
     }
 
     /// Waits for the medium, which is nothing that the writing thread does.
     fn end_file(&mut self, account: &mut Account) -> Result<(), WriteError> {
-        account.switch(State::Apart);
+        account.switch(ThreadState::Apart);
         let begun = Instant::now();
         let ended = self.medium.end_file();
         self.filemark_seconds += begun.elapsed().as_secs_f64();
-        account.switch(State::Working);
+        account.switch(ThreadState::Working);
         self.blocks_in_file = 0;
         match ended {
             Ok(()) => {
                 *self.files += 1;
                 Ok(())
             }
-            Err(error) => self.end(Ended::Failed(error)),
+            Err(error) => self.end(TransferEnd::Failed(error)),
         }
     }
 }
@@ -436,7 +436,7 @@ impl Sink for TimedSink<'_> {
 
     fn write(&mut self, block: Block, account: &mut Account) -> Result<(), WriteError> {
         if self.user.check().is_err() {
-            return self.end(Ended::Stopped);
+            return self.end(TransferEnd::Stopped);
         }
         if self.blocks_in_file == self.file_blocks {
             self.end_file(account)?;
@@ -450,9 +450,9 @@ impl Sink for TimedSink<'_> {
         let now = Instant::now();
         match taken {
             Ok(Taken::Whole) => {}
-            Ok(Taken::EndOfMedium) => return self.end(Ended::EndOfMedium(self.bytes)),
-            Err(_) if self.user.check().is_err() => return self.end(Ended::Stopped),
-            Err(error) => return self.end(Ended::Failed(error)),
+            Ok(Taken::EndOfMedium) => return self.end(TransferEnd::EndOfMedium(self.bytes)),
+            Err(_) if self.user.check().is_err() => return self.end(TransferEnd::Stopped),
+            Err(error) => return self.end(TransferEnd::Failed(error)),
         }
         self.latency.add(now.duration_since(begun).as_nanos() as u64);
         self.series.add(now, block.len() as u64);
@@ -482,7 +482,7 @@ pub(super) fn read(
     written_bytes: u64,
     medium: &mut dyn Medium,
     user: &Cancel,
-) -> Result<Measured, Ended> {
+) -> Result<Measured, TransferEnd> {
     let run = Cancel::new();
     let options =
         RingOptions { block_bytes: job.block_bytes, blocks: READ_RING_BLOCKS, consumers: 1 };
@@ -498,12 +498,12 @@ pub(super) fn read(
         let result = loop {
             if user.check().is_err() {
                 run.fail();
-                break Err(Ended::Stopped);
+                break Err(TransferEnd::Stopped);
             }
             let mut reservation = match producer.reserve(job.block_bytes, &mut account) {
                 Ok(reservation) => reservation,
                 // The checking thread has ended.
-                Err(stopped) => break Err(Ended::Failed(stopped.into())),
+                Err(stopped) => break Err(TransferEnd::Failed(stopped.into())),
             };
             let block = reservation.slices_mut().next().expect("a block is one slice");
             let begun = Instant::now();

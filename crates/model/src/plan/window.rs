@@ -73,7 +73,7 @@ fn in_three_digits(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Compression, Drain, Refill, Source};
+    use crate::plan::{Compression, Drain, PlanSource, Refill};
     use crate::tape::generation::Generation;
     use crate::tape::parameters::TapeParameters;
 
@@ -84,7 +84,7 @@ mod tests {
         Setup {
             drive: TapeParameters::of(generation),
             drives: 1,
-            source: Source { size_bytes, files: 0, bytes_per_second: source_rate, file_ns: 0 },
+            source: PlanSource { size_bytes, files: 0, bytes_per_second: source_rate, file_ns: 0 },
             compression: Compression::None,
             ring_bytes: 1 << 30,
             start_fill_percent: 95,

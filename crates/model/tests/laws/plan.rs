@@ -1,7 +1,7 @@
 //! Plans: against sums done by hand, and whether the advice is what the facts say.
 
 use model::plan::alternatives::{Alternative, Choices, Effort, alternatives, best};
-use model::plan::{Compression, Drain, Limit, PlanError, Refill, Setup, Source, plan};
+use model::plan::{Compression, Drain, Limit, PlanError, PlanSource, Refill, Setup, plan};
 use model::program::Ratio;
 use model::tape::generation::Generation;
 use model::tape::parameters::TapeParameters;
@@ -19,7 +19,7 @@ fn setup(number: u8, source_mb: u64, size_bytes: u64) -> Setup {
     Setup {
         drive: TapeParameters::of(generation(number)),
         drives: 1,
-        source: Source { size_bytes, files: 0, bytes_per_second: source_mb * MB, file_ns: 0 },
+        source: PlanSource { size_bytes, files: 0, bytes_per_second: source_mb * MB, file_ns: 0 },
         compression: Compression::None,
         ring_bytes: 64 << 20,
         start_fill_percent: 0,

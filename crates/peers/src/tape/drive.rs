@@ -27,7 +27,7 @@ const MEMORY_RESERVE_BYTES: u64 = 4 << 30;
 
 /// Where drives of a campaign are mounted and where their cartridge lies.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct CampaignDrives {
     folder: PathBuf,
     scratch: PathBuf,
 }
@@ -39,10 +39,10 @@ pub struct Drive {
     setup: DriveSetup,
 }
 
-impl Place {
+impl CampaignDrives {
     /// In an existing folder.
-    pub fn new(scratch: &Path) -> Place {
-        Place { folder: scratch.join("drive"), scratch: scratch.to_path_buf() }
+    pub fn new(scratch: &Path) -> CampaignDrives {
+        CampaignDrives { folder: scratch.join("drive"), scratch: scratch.to_path_buf() }
     }
 
     /// The drive's file.

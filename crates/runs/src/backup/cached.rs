@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use archive::stream::ArchiveOffset;
 use base::failures::lock;
-use flow::account::{Account, State};
+use flow::account::{Account, ThreadState};
 use flow::cancel::{POLL, Stopped};
 use flow::crew::cores;
 use flow::monitor::Counter;
@@ -28,7 +28,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::error::BackupError;
 use super::groups::{Content, in_archive};
 use super::parts::{Part, Parts};
-use super::placed::Job;
+use super::placed::PlacedJob;
 use super::reader::Shared;
 
 /// A file that is being copied. One thread has the turn, and others may help.
@@ -97,7 +97,7 @@ impl Cached {
         // Nobody is called for a file that the page cache does not hold.
         if self.copy_one(shared, account)? {
             for _ in 1..cores() {
-                if shared.placed.try_push(Job::Blocks(Arc::clone(&self))).is_err() {
+                if shared.placed.try_push(PlacedJob::Blocks(Arc::clone(&self))).is_err() {
                     break;
                 }
             }
@@ -106,13 +106,13 @@ impl Cached {
         drop(over);
         let mut progress = lock(&self.progress);
         if progress.copying > 0 {
-            account.switch(State::Blocked);
+            account.switch(ThreadState::Blocked);
             while progress.copying > 0 {
                 let waited = self.idle.wait_timeout(progress, POLL);
                 progress = waited.unwrap_or_else(PoisonError::into_inner).0;
-                shared.cancel.check().inspect_err(|_| account.switch(State::Working))?;
+                shared.cancel.check().inspect_err(|_| account.switch(ThreadState::Working))?;
             }
-            account.switch(State::Working);
+            account.switch(ThreadState::Working);
         }
         Ok(Left {
             parts: std::mem::take(&mut progress.parts),
@@ -164,7 +164,7 @@ impl Cached {
 
     /// Takes the next part and its place, which lies in one block. The last part is nobody's.
     fn take(&self, shared: &Shared<'_>, account: &mut Account) -> Result<Option<Taken>, Stopped> {
-        let _first = account.during(State::Blocked, || lock(&self.first));
+        let _first = account.during(ThreadState::Blocked, || lock(&self.first));
         loop {
             let mut progress = lock(&self.progress);
             if progress.is_over {

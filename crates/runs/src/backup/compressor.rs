@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use archive::chunk::{ChunkCompressor, Compression};
 use base::failures::lock;
-use flow::account::{Account, State};
+use flow::account::{Account, ThreadState};
 use flow::ring::{Consumer, Producer};
 use flow::turnstile::Turnstile;
 use tapeset::{Chunks, Segments};
@@ -35,7 +35,7 @@ pub(super) fn run(shared: &Shared<'_>, account: &mut Account) -> Result<(), Back
         let (number, bytes) = (block.number(), block.len() as u64);
         let archive_end = in_archive(block.position_bytes()) + bytes;
         drop(block);
-        let turn = shared.turnstile.enter(number, account, State::Blocked)?;
+        let turn = shared.turnstile.enter(number, account, ThreadState::Blocked)?;
         lock(shared.chunks).push((chunk.len() as u32, bytes as u32));
         put(shared.producer, &chunk, account)?;
         if let Some(segments) = shared.segments {

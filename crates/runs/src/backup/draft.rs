@@ -7,10 +7,10 @@ use std::os::fd::OwnedFd;
 use archive::index::{
     ContentHasher, ContentTree, FileLayout, FileRecord, RecordKind, WarningRecord,
 };
-use archive::member::{Extent, Kind};
+use archive::member::{Extent, MemberKind};
 use archive::stream::ArchiveOffset;
 use flow::ring::Filler;
-use tree::{Captured, Change};
+use tree::{Captured, FileChange};
 
 use super::groups::Finding;
 
@@ -59,7 +59,7 @@ impl Draft {
     ) {
         let member = &self.captured.member;
         let kind = match &member.kind {
-            Kind::File => RecordKind::File {
+            MemberKind::File => RecordKind::File {
                 size_bytes: member.size_bytes,
                 stored_bytes: self.content_bytes,
                 layout: match member.sparse {
@@ -68,12 +68,12 @@ impl Draft {
                 },
                 content_hash,
             },
-            Kind::Directory => RecordKind::Directory,
-            Kind::SymbolicLink { .. } => RecordKind::SymbolicLink,
-            Kind::HardLink { target } => RecordKind::HardLink { target: target.clone() },
-            Kind::Fifo => RecordKind::Fifo,
-            Kind::CharacterDevice { .. } => RecordKind::CharacterDevice,
-            Kind::BlockDevice { .. } => RecordKind::BlockDevice,
+            MemberKind::Directory => RecordKind::Directory,
+            MemberKind::SymbolicLink { .. } => RecordKind::SymbolicLink,
+            MemberKind::HardLink { target } => RecordKind::HardLink { target: target.clone() },
+            MemberKind::Fifo => RecordKind::Fifo,
+            MemberKind::CharacterDevice { .. } => RecordKind::CharacterDevice,
+            MemberKind::BlockDevice { .. } => RecordKind::BlockDevice,
         };
         findings.push(Finding::File(FileRecord {
             path: member.path.clone(),
@@ -99,9 +99,9 @@ impl Draft {
     /// Looks at the file after its content was read, and says what happened to it meanwhile.
     pub(super) fn check_again(&mut self, file: &OwnedFd) {
         let text = match tree::recheck(file, &self.captured.version) {
-            Ok(Change::None | Change::Metadata) => return,
-            Ok(Change::Content) => "changed while it was read".to_owned(),
-            Ok(Change::Size { now_bytes }) => {
+            Ok(FileChange::None | FileChange::Metadata) => return,
+            Ok(FileChange::Content) => "changed while it was read".to_owned(),
+            Ok(FileChange::Size { now_bytes }) => {
                 let before = self.captured.version.size_bytes;
                 if now_bytes > before {
                     format!("grew from {before} to {now_bytes} bytes, archived up to {before}")
@@ -244,7 +244,7 @@ mod tests {
     fn draft(content_bytes: u64) -> Draft {
         let member = Member {
             path: b"file".to_vec(),
-            kind: Kind::File,
+            kind: MemberKind::File,
             mode: 0o644,
             uid: 0,
             gid: 0,

@@ -27,7 +27,7 @@ pub(super) enum Finding {
 
 /// A stretch of the archive, marked at its end.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct HashGroup {
     /// The content of one large file, which the hash stage hashes as it passes; otherwise the
     /// worker that reads the members does.
     pub(super) content: Option<Arc<Content>>,
@@ -76,16 +76,16 @@ impl Content {
     }
 }
 
-impl Group {
+impl HashGroup {
     /// Members or headers whose content is not hashed here.
-    pub(super) fn of(findings: Findings) -> Group {
-        Group { content: None, findings }
+    pub(super) fn of(findings: Findings) -> HashGroup {
+        HashGroup { content: None, findings }
     }
 }
 
 /// The announcements that the hash stage has not done with, each at the place of the first byte
 /// behind its stretch; put in archive order, before the bytes are committed.
-pub(super) type Groups = Marks<ArchiveOffset, Group>;
+pub(super) type Groups = Marks<ArchiveOffset, HashGroup>;
 
 /// Where in the archive a place of the readers' ring is, which holds the archive from its
 /// beginning.

@@ -18,13 +18,13 @@ use archive::index::{
 };
 use archive::stream::ArchiveOffset;
 use base::failures::lock;
-use flow::account::{Account, State};
+use flow::account::{Account, ThreadState};
 use flow::cancel::Cancel;
 use flow::ring::{Block, Consumer};
 use flow::turnstile::Turnstile;
 
 use super::error::BackupError;
-use super::groups::{Content, Finding, Group, Groups, in_archive};
+use super::groups::{Content, Finding, Groups, HashGroup, in_archive};
 use crate::spool::Spool;
 
 /// Largest block of the archive whose checksum is computed in one go, which takes half the time
@@ -132,7 +132,7 @@ impl<'a> Hasher<'a> {
             let contents = self.contents(start, block.len());
             self.hash(start, &block, contents.iter().map(Arc::as_ref))
         });
-        let turn = self.turnstile.enter(block.number(), account, State::Blocked)?;
+        let turn = self.turnstile.enter(block.number(), account, ThreadState::Blocked)?;
         lock(&self.gathering).add(&block, hashed, self.groups)?;
         drop(turn);
         Ok(())
@@ -245,7 +245,7 @@ impl Gathering {
         Ok(())
     }
 
-    fn file(&mut self, mut record: FileRecord, group: &Group) -> Result<(), BackupError> {
+    fn file(&mut self, mut record: FileRecord, group: &HashGroup) -> Result<(), BackupError> {
         if let RecordKind::File { content_hash, stored_bytes, .. } = &mut record.kind {
             self.source_bytes += *stored_bytes;
             self.regular_files += 1;

@@ -4,9 +4,9 @@
 use archive::chunk::seek_table::SeekTableBuilder;
 use archive::chunk::{ChunkCompressor, Compression};
 use archive::index::{
-    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexHasher, IndexLayout, IndexWriter, Section,
-    SectionSummary, Trailer, encode_index_header, encode_section_header, encode_trailer,
-    padding_bytes,
+    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexHasher, IndexLayout, IndexSection,
+    IndexWriter, SectionSummary, Trailer, encode_index_header, encode_section_header,
+    encode_trailer, padding_bytes,
 };
 use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use flow::account::Account;
@@ -20,7 +20,7 @@ use crate::spool::Spool;
 
 /// Where an index goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum IndexPlace {
     /// Behind the archive, compressed as it is.
     BehindArchive,
     /// Into a segment of its own on tape, never compressed.
@@ -32,7 +32,7 @@ pub(super) enum Place {
 pub(super) struct Form {
     pub(super) compression: Compression,
     pub(super) block_bytes: usize,
-    pub(super) place: Place,
+    pub(super) place: IndexPlace,
 }
 
 /// Writes the index to `producer` and ends its stream. Returns the bytes of the index before
@@ -64,8 +64,8 @@ pub(super) fn write(
         index_hash: None,
     };
     let coding = match place {
-        Place::BehindArchive => compression,
-        Place::OwnSegment => Compression::None,
+        IndexPlace::BehindArchive => compression,
+        IndexPlace::OwnSegment => Compression::None,
     };
     let mut output = Output::new(coding, chunks, producer, account)?;
     let header: [u8; INDEX_HEADER_BYTES] = encode_index_header();
@@ -77,7 +77,7 @@ pub(super) fn write(
         &gathered.warnings.0,
         &extent_section,
     ];
-    for (section, spool) in Section::ALL.into_iter().zip(spools) {
+    for (section, spool) in IndexSection::ALL.into_iter().zip(spools) {
         let length_bytes = spool.length_bytes();
         let header = encode_section_header(section, length_bytes).map_err(BackupError::Index)?;
         output.append(&header)?;

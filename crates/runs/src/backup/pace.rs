@@ -9,7 +9,7 @@
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use flow::account::{Account, State};
+use flow::account::{Account, ThreadState};
 use flow::cancel::{Cancel, Stopped};
 use machine::counters::processor::{ThreadSchedule, thread_ns};
 
@@ -68,13 +68,13 @@ impl Pace {
     pub(super) fn enter(&self, account: &mut Account) -> Result<Permit<'_>, Stopped> {
         let mut state = lock(&self.state);
         if state.used >= state.limit {
-            account.switch(State::Starved);
+            account.switch(ThreadState::Starved);
             while state.used >= state.limit {
                 let waited = self.changed.wait_timeout(state, SLEEP_MAX);
                 state = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
-                self.cancel.check().inspect_err(|_| account.switch(State::Working))?;
+                self.cancel.check().inspect_err(|_| account.switch(ThreadState::Working))?;
             }
-            account.switch(State::Working);
+            account.switch(ThreadState::Working);
         }
         self.cancel.check()?;
         state.used += 1;

@@ -34,7 +34,7 @@ pub(super) const PLACED_WAITING: usize = 64;
 pub(super) const PLACED_THREADS: usize = 16;
 
 /// What there is to do for the threads here.
-pub(super) enum Job {
+pub(super) enum PlacedJob {
     /// A file to be read into its place.
     File(Box<Placed>),
     /// A large one that the page cache holds, of which somebody has begun to copy the blocks.
@@ -64,8 +64,8 @@ pub(super) fn run(
     let mut next = Some(first);
     while let Some(job) = next {
         match job {
-            Job::File(placed) => read(*placed, shared, &account),
-            Job::Blocks(cached) => cached.copy(shared, &mut account)?,
+            PlacedJob::File(placed) => read(*placed, shared, &account),
+            PlacedJob::Blocks(cached) => cached.copy(shared, &mut account)?,
         }
         next = shared.placed.pop(&mut account)?;
     }

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use archive::index::{ContentBatch, WarningRecord};
-use archive::member::{Kind, Member};
+use archive::member::{Member, MemberKind};
 use base::failures::{lock, with_causes};
-use flow::account::{Account, State};
+use flow::account::{Account, ThreadState};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::in_flight::InFlight;
@@ -29,10 +29,10 @@ use tree::{
 
 use super::draft::{Content, Draft, fill_content};
 use super::error::BackupError;
-use super::groups::{Finding, Findings, Group, Groups, in_archive};
+use super::groups::{Finding, Findings, Groups, HashGroup, in_archive};
 use super::hasher::Hasher;
 use super::pace::{Pace, SleepMeter, Spent};
-use super::placed::{self, Job, PLACED_BYTES_MIN, Placed};
+use super::placed::{self, PLACED_BYTES_MIN, Placed, PlacedJob};
 use crate::spool::Spool;
 use tapeset::Segments;
 
@@ -47,7 +47,7 @@ pub(super) struct Batch {
 pub(super) struct Shared<'a> {
     pub(super) batches: Queue<Batch>,
     /// Files whose place is fixed and whose content is to be read, and blocks to be copied.
-    pub(super) placed: Queue<Job>,
+    pub(super) placed: Queue<PlacedJob>,
     pub(super) turnstile: Turnstile,
     pub(super) producer: &'a Producer,
     pub(super) groups: &'a Groups,
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         base::interruptible::check_shortage()?;
         drop(batch.items);
         let shared = self.shared;
-        let turn = shared.turnstile.enter(batch.ticket, self.account, State::Blocked)?;
+        let turn = shared.turnstile.enter(batch.ticket, self.account, ThreadState::Blocked)?;
         self.resolve_links(&mut rest);
         self.announce_passed_over();
         let mut turn = Some(turn);
@@ -236,7 +236,9 @@ impl<'a> Reader<'a> {
         shared.monitor.count(Counter::ArchiveBytes, draft.header.len() as u64);
         header.commit();
         let placed = Placed { draft, header_offset_bytes, reservation, findings };
-        if let Err(Job::File(placed)) = shared.placed.try_push(Job::File(Box::new(placed))) {
+        if let Err(PlacedJob::File(placed)) =
+            shared.placed.try_push(PlacedJob::File(Box::new(placed)))
+        {
             placed::read(*placed, shared, self.account);
         }
         Ok(())
@@ -308,7 +310,7 @@ impl<'a> Reader<'a> {
         if let Some(listed) = captured.turned_from {
             let listed = format!("{listed:?}").to_lowercase();
             draft.warnings.push(match captured.member.kind {
-                Kind::Directory => format!(
+                MemberKind::Directory => format!(
                     "was a {listed} when it was listed and is a directory now, archived without \
                      what is in it"
                 ),
@@ -363,7 +365,7 @@ impl<'a> Reader<'a> {
             let target = if several(draft) { table.earlier_name(draft) } else { None };
             let Some(target) = target else { return true };
             let member = &mut draft.captured.member;
-            member.kind = Kind::HardLink { target };
+            member.kind = MemberKind::HardLink { target };
             member.size_bytes = 0;
             member.sparse = None;
             draft.captured.file = None;
@@ -391,7 +393,7 @@ impl<'a> Reader<'a> {
         if !self.passed_over.is_empty() {
             let findings = std::mem::take(&mut self.passed_over);
             let end_bytes = in_archive(self.shared.producer.position_bytes());
-            self.shared.groups.put(end_bytes, Group::of(Arc::new(Mutex::new(findings))));
+            self.shared.groups.put(end_bytes, HashGroup::of(Arc::new(Mutex::new(findings))));
         }
     }
 
@@ -400,7 +402,7 @@ impl<'a> Reader<'a> {
         let reservation = self.shared.producer.reserve(bytes as usize, self.account)?;
         let findings = Findings::default();
         let end_bytes = in_archive(reservation.start_bytes()) + bytes;
-        self.shared.groups.put(end_bytes, Group::of(Arc::clone(&findings)));
+        self.shared.groups.put(end_bytes, HashGroup::of(Arc::clone(&findings)));
         Ok((reservation, findings))
     }
 

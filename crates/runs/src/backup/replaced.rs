@@ -7,7 +7,7 @@
 
 use std::ffi::OsStr;
 
-use archive::index::Section;
+use archive::index::IndexSection;
 use device::source::Source;
 
 use super::error::BackupError;
@@ -38,7 +38,7 @@ impl ArchiveSize {
         let is_file = std::fs::metadata(path).is_ok_and(|status| status.is_file());
         let source = is_file.then(|| Source::open(path).ok())??;
         let trailer = IndexFile::find(&source)?.trailer;
-        let members = trailer.section(Section::Files).summary.records;
+        let members = trailer.section(IndexSection::Files).summary.records;
         Some(ArchiveSize { members, bytes: trailer.archive_bytes })
     }
 

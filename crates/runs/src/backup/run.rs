@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use archive::index::ExtentRecord;
 use archive::member::Timestamp;
 use base::failures::lock;
-use flow::account::{Account, Stage, State};
+use flow::account::{Account, Stage, ThreadState};
 use flow::backend::Choice;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, cores};
 use flow::monitor::{Counter, Monitor};
-use flow::neighbour::Watch;
+use flow::neighbour::NeighbourWatch;
 use flow::queue::Queue;
 use flow::rate::RateLimit;
 use flow::restart::Restart;
@@ -63,7 +63,7 @@ impl Stages {
             compress: Stage::new(StageKind::Compress),
             write: Stage::new(StageKind::Write),
         };
-        stages.write.keep_steps(State::Starved);
+        stages.write.keep_steps(ThreadState::Starved);
         stages
     }
 
@@ -160,7 +160,7 @@ impl Run<'_> {
         let turnstile = Turnstile::new(self.cancel.clone());
         let target = output.target().map(|target| Arc::clone(&target.file));
         let target = target.map(|file| (Arc::clone(&self.stages.write), file));
-        let _watch = Watch::start(target.into_iter().collect());
+        let _watch = NeighbourWatch::start(target.into_iter().collect());
         let hasher = Hasher::new(&to_hash, &groups, self.options.block_bytes, self.cancel);
         let (written, times_ran_empty) = self.crew.scope(StageKind::Scan, |scope| {
             let mut hash = Vec::new();
@@ -325,8 +325,8 @@ impl Run<'_> {
             compression: self.options.compression,
             block_bytes: self.options.block_bytes,
             place: match self.segments {
-                Some(_) => index::Place::OwnSegment,
-                None => index::Place::BehindArchive,
+                Some(_) => index::IndexPlace::OwnSegment,
+                None => index::IndexPlace::BehindArchive,
             },
         };
         if self.segments.is_some() {

@@ -11,10 +11,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use archive::header::UNIT_BYTES;
-use archive::member::{Extent, Kind};
+use archive::member::{Extent, MemberKind};
 use archive::stream::ArchiveOffset;
 use base::failures::lock;
-use flow::backend::{Memory, Operation};
+use flow::backend::{Memory, TransferRequest};
 use flow::cancel::Stopped;
 use flow::in_flight::{Failure, InFlight, Transfer};
 use flow::monitor::Counter;
@@ -23,7 +23,7 @@ use flow::ring::{Piece, Reuse};
 use super::cached::{Cached, NotCopied};
 use super::draft::{Draft, padded};
 use super::error::BackupError;
-use super::groups::{Content, Findings, Group, in_archive};
+use super::groups::{Content, Findings, HashGroup, in_archive};
 use super::parts::Parts;
 use super::reader::Reader;
 use crate::past_cache::PastCache;
@@ -65,7 +65,8 @@ impl Reader<'_> {
         let header_bytes = self.header(draft).len() as u64;
         let findings = Findings::default();
         let content = Arc::new(Content::new(start_bytes, content_bytes, draft.content_tree()));
-        let group = Group { content: Some(Arc::clone(&content)), findings: Arc::clone(&findings) };
+        let group =
+            HashGroup { content: Some(Arc::clone(&content)), findings: Arc::clone(&findings) };
         self.shared.groups.put(start_bytes + padded(content_bytes), group);
         let whole = Extent { offset_bytes: 0, length_bytes: content_bytes };
         let runs = draft.captured.member.sparse.clone().unwrap_or_else(|| vec![whole]);
@@ -107,11 +108,11 @@ impl Reader<'_> {
         let before_last = self.put_header(draft, 0..last_unit.start)?;
         let start_bytes = before_last + last_unit.len() as u64;
         let mut found = Vec::new();
-        let hash =
-            (draft.captured.member.kind == Kind::File).then(|| draft.content_hasher().finish());
+        let hash = (draft.captured.member.kind == MemberKind::File)
+            .then(|| draft.content_hasher().finish());
         draft.find(start_bytes - header_bytes as u64, start_bytes, hash, &mut found);
         let mut reservation = self.shared.producer.reserve(last_unit.len(), self.account)?;
-        self.shared.groups.put(start_bytes, Group::of(Arc::new(Mutex::new(found))));
+        self.shared.groups.put(start_bytes, HashGroup::of(Arc::new(Mutex::new(found))));
         reservation.filler().put(&self.header(draft)[last_unit]);
         reservation.commit();
         self.report_group(std::slice::from_ref(draft), 0, 512);
@@ -127,7 +128,7 @@ impl Reader<'_> {
             let now = (part.end - at).min(shared.group_bytes_max);
             let mut reservation = shared.producer.reserve(now, self.account)?;
             let end_bytes = in_archive(reservation.start_bytes()) + now as u64;
-            shared.groups.put(end_bytes, Group::of(Findings::default()));
+            shared.groups.put(end_bytes, HashGroup::of(Findings::default()));
             reservation.filler().put(&self.header(draft)[at..at + now]);
             reservation.commit();
             at += now;
@@ -181,7 +182,10 @@ impl Stream<'_, '_> {
 
     /// Reserves the place of the next read; `None` if there is nothing to read, or no room while
     /// others are in flight.
-    fn next_operation(&mut self, in_flight: &mut InFlight) -> Result<Option<Operation>, Stopped> {
+    fn next_operation(
+        &mut self,
+        in_flight: &mut InFlight,
+    ) -> Result<Option<TransferRequest>, Stopped> {
         let producer = self.reader.shared.producer;
         let block_bytes = producer.block_bytes() as u64;
         let in_block = block_bytes - producer.position_bytes() % block_bytes;
@@ -200,22 +204,22 @@ impl Stream<'_, '_> {
 
     /// The read that fills a piece from a place in the file. One over the end of the file stops
     /// there, and the padding stays to be filled.
-    fn operation(&self, piece: Piece, offset_bytes: u64) -> Operation {
+    fn operation(&self, piece: Piece, offset_bytes: u64) -> TransferRequest {
         let before_end = self.end_bytes.saturating_sub(offset_bytes) as usize;
         let wanted_bytes = piece.len().min(before_end);
-        let operation = Operation::new(&self.file, offset_bytes, Memory::Fill(piece));
-        Operation { wanted_bytes, ..operation }
+        let operation = TransferRequest::new(&self.file, offset_bytes, Memory::Fill(piece));
+        TransferRequest { wanted_bytes, ..operation }
     }
 
     /// Takes what a read has brought. Returns the operation if it is to go on: what direct I/O does
     /// not take (a short read may end at a place that is no multiple of a sector) is read through
     /// the cache, and so is the rest of the file.
-    fn completed(&mut self, done: Transfer) -> Option<Operation> {
+    fn completed(&mut self, done: Transfer) -> Option<TransferRequest> {
         let Transfer { operation, result } = done;
         if self.past_cache.is_refused(&result) {
             return Some(operation);
         }
-        let Operation { offset_bytes, done_bytes, wanted_bytes, memory, .. } = operation;
+        let TransferRequest { offset_bytes, done_bytes, wanted_bytes, memory, .. } = operation;
         let mut piece = memory.into_piece();
         let filled_bytes = match result {
             Ok(()) => wanted_bytes,

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use archive::index::{BlockChecksum, BlockHasher, IndexReader, Section};
+use archive::index::{BlockChecksum, BlockHasher, IndexReader, IndexSection};
 use archive::mark::{MARK_BYTES, Mark};
 use archive::stream::ArchiveOffset;
 use base::failures::lock;
@@ -191,11 +191,11 @@ impl BlockCheck {
     /// The checksums of an index.
     pub fn of(index: IndexFile) -> Option<BlockCheck> {
         let block_bytes = index.trailer.block_bytes as usize;
-        let count = index.trailer.section(Section::Blocks).summary.records;
+        let count = index.trailer.section(IndexSection::Blocks).summary.records;
         if block_bytes == 0 || count > CHECKSUMS_MAX {
             return None;
         }
-        let reader = index.section(Section::Blocks).ok()?;
+        let reader = index.section(IndexSection::Blocks).ok()?;
         let expected: Vec<u64> = IndexReader::<BlockChecksum, _>::new(reader)
             .map(|record| record.map(|checksum| checksum.0))
             .collect::<Result<_, _>>()

@@ -11,8 +11,8 @@ use std::io::Read;
 use archive::chunk::ChunkDecompressor;
 use archive::decode::Event;
 use archive::header::UNIT_BYTES;
-use archive::index::{ChunkRecord, FileRecord, RecordKind, Section, SetIdHasher};
-use archive::member::{Kind, Member};
+use archive::index::{ChunkRecord, FileRecord, IndexSection, RecordKind, SetIdHasher};
+use archive::member::{Member, MemberKind};
 use archive::stream::{ArchiveOffset, StoredOffset};
 
 use super::plain_decoder;
@@ -90,22 +90,24 @@ pub(crate) fn disagreement(
     Some(format!("another {what} in the archive than in its index"))
 }
 
-fn is_kind(record: &RecordKind, kind: &Kind) -> bool {
+fn is_kind(record: &RecordKind, kind: &MemberKind) -> bool {
     match (record, kind) {
-        (RecordKind::HardLink { target }, Kind::HardLink { target: found }) => target == found,
-        (RecordKind::File { .. }, Kind::File)
-        | (RecordKind::Directory, Kind::Directory)
-        | (RecordKind::SymbolicLink, Kind::SymbolicLink { .. })
-        | (RecordKind::Fifo, Kind::Fifo)
-        | (RecordKind::CharacterDevice, Kind::CharacterDevice { .. })
-        | (RecordKind::BlockDevice, Kind::BlockDevice { .. }) => true,
+        (RecordKind::HardLink { target }, MemberKind::HardLink { target: found }) => {
+            target == found
+        }
+        (RecordKind::File { .. }, MemberKind::File)
+        | (RecordKind::Directory, MemberKind::Directory)
+        | (RecordKind::SymbolicLink, MemberKind::SymbolicLink { .. })
+        | (RecordKind::Fifo, MemberKind::Fifo)
+        | (RecordKind::CharacterDevice, MemberKind::CharacterDevice { .. })
+        | (RecordKind::BlockDevice, MemberKind::BlockDevice { .. }) => true,
         _ => false,
     }
 }
 
 /// Reads all records; returns some, the first and the last among them.
 fn read_sample(index: &IndexFile, check: &mut CrossCheck) -> Option<Vec<FileRecord>> {
-    let count = index.trailer.section(Section::Files).summary.records;
+    let count = index.trailer.section(IndexSection::Files).summary.records;
     let wanted = if index.is_compressed() { SAMPLE_COMPRESSED_MAX } else { SAMPLE_MAX };
     let (mut sample, mut number, mut last_end) = (Vec::new(), 0, ArchiveOffset::START);
     for record in index.files().ok()? {
@@ -131,7 +133,7 @@ fn read_sample(index: &IndexFile, check: &mut CrossCheck) -> Option<Vec<FileReco
 pub(crate) fn set_id_holds(index: &IndexFile) -> Option<bool> {
     let mut hasher = SetIdHasher::new();
     let mut buffer = vec![0; 64 << 10];
-    for section in [Section::Files, Section::Blocks] {
+    for section in [IndexSection::Files, IndexSection::Blocks] {
         let mut reader = index.section(section).ok()?;
         loop {
             match reader.read(&mut buffer).ok()? {

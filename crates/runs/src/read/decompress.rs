@@ -22,7 +22,7 @@ use archive::chunk::{
 use archive::index::ChunkRecord;
 use archive::stream::{Archive, ArchiveOffset, StoredOffset};
 use base::failures::lock;
-use flow::account::{Account, Stage, State};
+use flow::account::{Account, Stage, ThreadState};
 use flow::cancel::{Cancel, Stopped};
 use flow::queue::Queue;
 use flow::ring::{Block, Consumer, Producer};
@@ -156,7 +156,7 @@ impl Decompress {
             // Without its length in the frame nobody knows how much is lost.
             let exact = self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
             self.spare.give_back(task.compressed);
-            let turn = self.turnstile.enter(task.ticket, account, State::Blocked)?;
+            let turn = self.turnstile.enter(task.ticket, account, ThreadState::Blocked)?;
             let here = self.position();
             match (result, task.content) {
                 (Ok(()), Content::AtMost(_)) => self.put(&content, account)?,
@@ -384,7 +384,7 @@ impl Cutter<'_> {
     fn stream(&mut self, account: &mut Account) -> Result<(), Stopped> {
         self.shared.table().unknown_frame();
         let ticket = self.take_ticket();
-        let turn = self.shared.turnstile.enter(ticket, account, State::Blocked)?;
+        let turn = self.shared.turnstile.enter(ticket, account, ThreadState::Blocked)?;
         let offset_bytes = self.finder.offset_bytes();
         let mut decoder = StreamDecoder::new(self.shared.coding, offset_bytes, WINDOW_BYTES_MAX);
         let mut out = vec![0; 256 << 10];
@@ -454,7 +454,7 @@ impl Cutter<'_> {
             }
         };
         let ticket = self.take_ticket();
-        let turn = self.shared.turnstile.enter(ticket, account, State::Blocked)?;
+        let turn = self.shared.turnstile.enter(ticket, account, ThreadState::Blocked)?;
         let start_bytes = self.shared.position();
         self.shared.gaps.enter(Gap { start_bytes, length_bytes: 0, why });
         drop(turn);

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use archive::chunk::Format;
+use archive::chunk::StreamFormat;
 use catalogue::IndexFile;
 use device::source::Source;
 use flow::cancel::Cancel;
@@ -129,8 +129,8 @@ impl Input {
 
 /// Whether a source is not compressed, and read at any offset.
 pub(super) fn is_plain_file(source: &Source) -> bool {
-    let mut prefix = [0; Format::PREFIX_BYTES];
+    let mut prefix = [0; StreamFormat::PREFIX_BYTES];
     source.length_bytes.is_some_and(|length| length > 0)
         && base::interruptible::read_at(&source.file, &mut prefix, 0)
-            .is_ok_and(|bytes| Format::detect(&prefix[..bytes]) == Format::Plain)
+            .is_ok_and(|bytes| StreamFormat::detect(&prefix[..bytes]) == StreamFormat::Plain)
 }

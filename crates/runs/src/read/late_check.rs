@@ -8,8 +8,8 @@ use std::io::{self, Read};
 
 use archive::header::UNIT_BYTES;
 use archive::index::{
-    BlockChecksum, IndexError, IndexReader, Section, TRAILER_CONTENT_BYTES, TRAILER_NAME, Trailer,
-    find_trailer,
+    BlockChecksum, IndexError, IndexReader, IndexSection, TRAILER_CONTENT_BYTES, TRAILER_NAME,
+    Trailer, find_trailer,
 };
 
 use super::block_check::KeptChecksums;
@@ -19,7 +19,7 @@ use super::block_check::KeptChecksums;
 pub(crate) enum IndexFault {
     /// A section cannot be read.
     #[error(transparent)]
-    Section(#[from] IndexError),
+    IndexSection(#[from] IndexError),
     /// The content of the trailer's member cannot be read.
     #[error("cannot read its trailer")]
     Trailer(#[source] io::Error),
@@ -105,8 +105,8 @@ impl<'a> LateCheck<'a> {
 }
 
 /// The section that the member of an index holds.
-pub(crate) fn section_of(path: &[u8]) -> Option<Section> {
-    Section::ALL.into_iter().find(|section| path == section.member_name().as_bytes())
+pub(crate) fn section_of(path: &[u8]) -> Option<IndexSection> {
+    IndexSection::ALL.into_iter().find(|section| path == section.member_name().as_bytes())
 }
 
 /// Whether the member of an index is its trailer.

@@ -16,7 +16,7 @@ mod search;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use archive::decode::{Decoder, Event, HeaderFault, Limits, Note, Skipped};
+use archive::decode::{DecodeLimits, Decoder, Event, HeaderFault, Note, Skipped};
 use archive::header::{self, UNIT_BYTES};
 use archive::index;
 use archive::member::Member;
@@ -124,7 +124,7 @@ pub(crate) struct MemberStream<'a> {
 
 impl<'a> MemberStream<'a> {
     pub fn new(cursor: Cursor<'a>, after_end: AfterEnd) -> MemberStream<'a> {
-        let make_decoder: fn() -> Decoder = || Decoder::new(Limits::default());
+        let make_decoder: fn() -> Decoder = || Decoder::new(DecodeLimits::default());
         MemberStream {
             cursor,
             decoder: make_decoder(),

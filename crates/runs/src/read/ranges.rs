@@ -15,7 +15,7 @@ use std::io;
 use std::ops::Range;
 
 use archive::header::padding_bytes;
-use archive::index::{FileRecord, IndexError, RecordKind, Section};
+use archive::index::{FileRecord, IndexError, IndexSection, RecordKind};
 use archive::stream::ArchiveOffset;
 
 use crate::selection::{Selection, normal};
@@ -108,7 +108,7 @@ where
 }
 
 fn unreadable(source: io::Error) -> IndexError {
-    IndexError::Read { section: Section::Files, source }
+    IndexError::Read { section: IndexSection::Files, source }
 }
 
 /// From the first unit of the header to behind the padding of the content.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::stream::{Stored, StoredOffset};
 use flow::account::Account;
-use flow::backend::{Memory, Operation};
+use flow::backend::{Memory, TransferRequest};
 use flow::in_flight::{InFlight, Transfer};
 use flow::ring::{Piece, Producer, Reuse};
 use flow::source::ReadError;
@@ -73,7 +73,7 @@ impl SourceReader<'_> {
                     left.start += piece.len() as u64;
                     asked += piece.len() as u64;
                     let memory = Memory::Fill(piece);
-                    let operation = Operation::new(self.file, offset_bytes.bytes(), memory);
+                    let operation = TransferRequest::new(self.file, offset_bytes.bytes(), memory);
                     self.in_flight.begin(operation)?;
                 }
             }
@@ -92,7 +92,7 @@ impl SourceReader<'_> {
 
     fn complete(&mut self, done: Transfer) -> Result<(), ReadError> {
         let Transfer { operation, result } = done;
-        let Operation { offset_bytes, done_bytes, memory, .. } = operation;
+        let TransferRequest { offset_bytes, done_bytes, memory, .. } = operation;
         let mut piece = memory.into_piece();
         match result {
             Ok(()) => {}
@@ -166,8 +166,8 @@ mod tests {
         fn in_flight(&self) -> usize {
             self.inner.in_flight()
         }
-        fn submit(&mut self, operation: Operation) -> io::Result<()> {
-            self.inner.submit(Operation { file: Arc::clone(&self.good), ..operation })
+        fn submit(&mut self, operation: TransferRequest) -> io::Result<()> {
+            self.inner.submit(TransferRequest { file: Arc::clone(&self.good), ..operation })
         }
         fn wait(&mut self) -> io::Result<Completion> {
             let mut done = self.inner.wait()?;

@@ -112,8 +112,8 @@ mod tests {
 
     use archive::chunk::Compression;
     use archive::index::{
-        BlockChecksum, ChunkRecord, ExtentRecord, FileRecord, IndexLayout, IndexWriter, Record,
-        Section, SectionSummary, Trailer, WarningRecord, encode_index_header,
+        BlockChecksum, ChunkRecord, ExtentRecord, FileRecord, IndexLayout, IndexSection,
+        IndexWriter, Record, SectionSummary, Trailer, WarningRecord, encode_index_header,
         encode_section_header, encode_trailer, padding_bytes,
     };
     use flow::account::Stage;
@@ -152,7 +152,7 @@ mod tests {
         ];
         let layout = IndexLayout::new(std::array::from_fn(|at| sections[at].1)).unwrap();
         let mut out = encode_index_header().to_vec();
-        for ((bytes, summary), section) in sections.iter().zip(Section::ALL) {
+        for ((bytes, summary), section) in sections.iter().zip(IndexSection::ALL) {
             out.extend_from_slice(&encode_section_header(section, summary.length_bytes).unwrap());
             out.extend_from_slice(bytes);
             out.resize(out.len() + padding_bytes(summary.length_bytes), 0);

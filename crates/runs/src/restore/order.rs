@@ -19,8 +19,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::io::BufReader;
 use std::sync::Arc;
 
-use archive::index::{IndexReader, Section, Trailer};
-use archive::member::{Kind, Member};
+use archive::index::{IndexReader, IndexSection, Trailer};
+use archive::member::{Member, MemberKind};
 use base::failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
@@ -30,7 +30,7 @@ use tree::{Destination, Overwrite, Worker};
 use twox_hash::XxHash3_64;
 
 use super::RestoreOptions;
-use super::workers::{Job, Made, Object, Workers};
+use super::workers::{Made, Object, RestoreJob, Workers};
 use crate::read::Damage;
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{
@@ -176,7 +176,7 @@ impl<'a> Dispatcher<'a> {
         self.flush_all(account)?;
         let marked = stream.is_marked();
         let mut reader = SectionReader::new(stream, account);
-        let result = if section_of(path) == Some(Section::Blocks) {
+        let result = if section_of(path) == Some(IndexSection::Blocks) {
             let buffered = BufReader::with_capacity(64 << 10, &mut reader);
             let check = self.late_check.as_mut().expect("looked at above");
             check.hold_against(IndexReader::new(buffered))
@@ -265,17 +265,17 @@ impl<'a> Dispatcher<'a> {
                 return Ok(());
             };
             member.path = path;
-            if let Kind::HardLink { target } = &mut member.kind {
+            if let MemberKind::HardLink { target } = &mut member.kind {
                 *target = strip_components(target, self.strip_components).unwrap_or_default();
             }
         }
         match &member.kind {
-            Kind::Directory => self.directory(&member, account),
-            Kind::HardLink { target } => {
+            MemberKind::Directory => self.directory(&member, account),
+            MemberKind::HardLink { target } => {
                 let target = target.clone();
                 self.hard_link(&member, &target, account)
             }
-            Kind::File => {
+            MemberKind::File => {
                 let loan = self.borrow(&member, account)?;
                 self.file(member, loan, stored_bytes, stream, account)
             }
@@ -296,7 +296,7 @@ impl<'a> Dispatcher<'a> {
         if !self.selection.selects(&member.path) {
             return false;
         }
-        let Kind::HardLink { target } = &mut member.kind else { return true };
+        let MemberKind::HardLink { target } = &mut member.kind else { return true };
         let Some(link) = stand_ins.link_of(target) else { return true };
         *target = link.to_vec();
         // The link that stands in is there already, with the content.
@@ -307,7 +307,7 @@ impl<'a> Dispatcher<'a> {
     fn take_off_root(&mut self, member: &mut Member) {
         let mut absolute = is_absolute(&member.path);
         without_root(&mut member.path);
-        if let Kind::HardLink { target } = &mut member.kind {
+        if let MemberKind::HardLink { target } = &mut member.kind {
             absolute |= is_absolute(target);
             without_root(target);
         }
@@ -393,13 +393,13 @@ impl<'a> Dispatcher<'a> {
             }
         }
         let (worker, made) = self.place(&member.path, account)?;
-        self.give(worker, Job::Begin(member, made, loan), account)?;
+        self.give(worker, RestoreJob::Begin(member, made, loan), account)?;
         for slice in content {
-            self.give(worker, Job::Piece(ContentPiece::Data(slice)), account)?;
+            self.give(worker, RestoreJob::Piece(ContentPiece::Data(slice)), account)?;
         }
         if missing_bytes > 0 {
             let missing = ContentPiece::Missing { bytes: missing_bytes };
-            self.give(worker, Job::Piece(missing), account)?;
+            self.give(worker, RestoreJob::Piece(missing), account)?;
         }
         self.stream_content(worker, stream, account)
     }
@@ -411,12 +411,12 @@ impl<'a> Dispatcher<'a> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         while let Some(piece) = stream.next_piece(account)? {
-            self.give(worker, Job::Piece(piece), account)?;
+            self.give(worker, RestoreJob::Piece(piece), account)?;
             if stream.would_wait() {
                 self.flush_all(account)?;
             }
         }
-        self.give(worker, Job::End, account)
+        self.give(worker, RestoreJob::End, account)
     }
 
     /// Hands over an object that is whole.
@@ -539,7 +539,12 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Hands over a job behind everything that was held back for the worker.
-    fn give(&mut self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
+    fn give(
+        &mut self,
+        worker: usize,
+        job: RestoreJob,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
         self.flush(worker, account)?;
         self.given[worker].jobs += 1;
         self.workers.push(worker, job, account)
@@ -553,7 +558,7 @@ impl<'a> Dispatcher<'a> {
         let batch = std::mem::replace(&mut given.batch, Vec::with_capacity(BATCH_OBJECTS_MAX));
         given.batch_bytes = 0;
         given.jobs += 1;
-        self.workers.push(worker, Job::Batch(batch), account)
+        self.workers.push(worker, RestoreJob::Batch(batch), account)
     }
 
     fn flush_all(&mut self, account: &mut Account) -> Result<(), Stopped> {

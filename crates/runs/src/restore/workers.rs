@@ -9,9 +9,9 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use archive::member::{Kind, Member};
+use archive::member::{Member, MemberKind};
 use base::failures::{lock, with_causes};
-use flow::account::{Account, Stage, State};
+use flow::account::{Account, Stage, ThreadState};
 use flow::budget::{Budget, Loan};
 use flow::cancel::{POLL, Stopped};
 use flow::crew::{Crew, cores};
@@ -50,7 +50,7 @@ pub(crate) struct Object {
 
 /// Work for a worker.
 #[derive(Debug)]
-pub(crate) enum Job {
+pub(crate) enum RestoreJob {
     Batch(Vec<Object>),
     /// A file that is too large for a batch: its content follows.
     Begin(Box<Member>, Made, Loan),
@@ -66,7 +66,7 @@ pub(crate) struct Workers<'a> {
     stage: &'a Arc<Stage>,
     warnings: &'a Warnings<'a>,
     crew: &'a Crew<'a, RestoreError>,
-    queues: Vec<Queue<Job>>,
+    queues: Vec<Queue<RestoreJob>>,
     /// What members under way may take beside their content.
     budget: Budget,
     done: Vec<Done>,
@@ -127,7 +127,12 @@ impl<'a> Workers<'a> {
     }
 
     /// Gives a worker a job.
-    pub fn push(&self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
+    pub fn push(
+        &self,
+        worker: usize,
+        job: RestoreJob,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
         self.queues[worker].push(job, account)
     }
 
@@ -148,13 +153,13 @@ impl<'a> Workers<'a> {
         if *finished >= jobs {
             return Ok(());
         }
-        account.switch(State::Blocked);
+        account.switch(ThreadState::Blocked);
         while *finished < jobs {
             let waited = done.changed.wait_timeout(finished, POLL);
             (finished, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            self.crew.cancel().check().inspect_err(|_| account.switch(State::Working))?;
+            self.crew.cancel().check().inspect_err(|_| account.switch(ThreadState::Working))?;
         }
-        account.switch(State::Working);
+        account.switch(ThreadState::Working);
         Ok(())
     }
 
@@ -204,11 +209,13 @@ impl<'a> Workers<'a> {
         };
         while let Some(job) = self.queues[index].pop(account)? {
             match job {
-                Job::Batch(objects) => objects.into_iter().for_each(|object| creator.make(object)),
-                Job::Begin(member, made, loan) => creator.begin(member, made, loan),
-                Job::Piece(ContentPiece::Data(slice)) => creator.write(&slice),
-                Job::Piece(ContentPiece::Missing { bytes }) => creator.miss(bytes),
-                Job::End => creator.end(),
+                RestoreJob::Batch(objects) => {
+                    objects.into_iter().for_each(|object| creator.make(object))
+                }
+                RestoreJob::Begin(member, made, loan) => creator.begin(member, made, loan),
+                RestoreJob::Piece(ContentPiece::Data(slice)) => creator.write(&slice),
+                RestoreJob::Piece(ContentPiece::Missing { bytes }) => creator.miss(bytes),
+                RestoreJob::End => creator.end(),
             }
             let done = &self.done[index];
             *lock(&done.jobs) += 1;
@@ -295,7 +302,7 @@ impl Creator<'_> {
 
     /// Makes an object that came whole.
     fn make(&mut self, object: Object) {
-        if object.member.kind != Kind::File {
+        if object.member.kind != MemberKind::File {
             match self.worker(object.made).create(&object.member) {
                 Ok(problems) => {
                     problems.iter().for_each(|problem| self.shared.warnings.metadata(problem));

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use archive::chunk::Compression;
-use archive::index::{FileRecord, IndexReader, RecordKind, Section, SetIdHasher, Trailer};
-use archive::member::Kind;
+use archive::index::{FileRecord, IndexReader, IndexSection, RecordKind, SetIdHasher, Trailer};
+use archive::member::MemberKind;
 use archive::stream::ArchiveOffset;
 use base::failures::with_causes;
 use flow::account::Account;
@@ -20,7 +20,7 @@ use super::error::VerifyError;
 pub(crate) use super::findings::IndexFromEnd;
 use super::findings::VerifyReport;
 use super::seen::{Seen, SeenReader};
-use super::workers::{Candidate, Job, Large, Object, Workers, remember};
+use super::workers::{Candidate, Large, Object, VerifyJob, Workers, remember};
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{IndexFault, LateCheck, is_trailer, read_trailer, section_of};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
@@ -166,7 +166,7 @@ impl<'a> Verifier<'a> {
         let Found { mut member, notes, header_offset_bytes, stored_bytes, .. } = found;
         // Compared with where a restore would put it.
         without_root(&mut member.path);
-        if let Kind::HardLink { target } = &mut member.kind {
+        if let MemberKind::HardLink { target } = &mut member.kind {
             without_root(target);
         }
         for note in &notes {
@@ -175,7 +175,7 @@ impl<'a> Verifier<'a> {
         if let Some(mut paths) = self.workers.paths() {
             remember(&mut paths, &member);
         }
-        let stored_bytes = if member.kind == Kind::File { stored_bytes } else { 0 };
+        let stored_bytes = if member.kind == MemberKind::File { stored_bytes } else { 0 };
         let loan = self.borrow(member.memory_bytes(), account)?;
         let (content, missing_bytes) = (Vec::new(), 0);
         let mut object =
@@ -221,7 +221,7 @@ impl<'a> Verifier<'a> {
         let ticket = self.take_ticket();
         let (size_bytes, sparse) = (object.member.size_bytes, object.member.sparse.as_deref());
         let file = Arc::new(Large::new(size_bytes, sparse, object.stored_bytes));
-        self.workers.push(comparer, Job::Begin(ticket, object), account)?;
+        self.workers.push(comparer, VerifyJob::Begin(ticket, object), account)?;
         let (mut number, mut at_bytes, mut missing_bytes) = (0, 0, 0);
         while let Some(piece) = stream.next_piece(account)? {
             let slice = match piece {
@@ -235,15 +235,19 @@ impl<'a> Verifier<'a> {
             };
             // A live file is of no interest any more where the archived one is not whole.
             if self.workers.compares() && missing_bytes == 0 {
-                self.workers.push(comparer, Job::Compare(slice.clone()), account)?;
+                self.workers.push(comparer, VerifyJob::Compare(slice.clone()), account)?;
             }
             let bytes = slice.len() as u64;
             let (worker, file) = (self.take_worker(), Arc::clone(&file));
-            self.workers.push(worker, Job::Hash { file, number, at_bytes, slice }, account)?;
+            self.workers.push(
+                worker,
+                VerifyJob::Hash { file, number, at_bytes, slice },
+                account,
+            )?;
             number += 1;
             at_bytes += bytes;
         }
-        let end = Job::End { file, stretches: number, missing_bytes };
+        let end = VerifyJob::End { file, stretches: number, missing_bytes };
         self.workers.push(comparer, end, account)
     }
 
@@ -255,7 +259,7 @@ impl<'a> Verifier<'a> {
         self.batch_bytes = 0;
         let worker = self.take_worker();
         let ticket = self.take_ticket();
-        self.workers.push(worker, Job::Batch(ticket, batch), account)
+        self.workers.push(worker, VerifyJob::Batch(ticket, batch), account)
     }
 
     /// Waits until the workers have entered everything that they were given.
@@ -283,7 +287,7 @@ impl<'a> Verifier<'a> {
     ) -> Result<(), VerifyError> {
         let section = section_of(path);
         let mut set_id = std::mem::take(&mut self.set_id);
-        let in_set_id = matches!(section, Some(Section::Files | Section::Blocks));
+        let in_set_id = matches!(section, Some(IndexSection::Files | IndexSection::Blocks));
         let (place, hash) = (stream.index_start_bytes(), stream.index_hash());
         let begins_bytes = stream.begins_bytes();
         let (promised, set_so_far) = (stream.is_marked(), set_id.finish());
@@ -292,14 +296,14 @@ impl<'a> Verifier<'a> {
         let buffered = io::BufReader::with_capacity(64 << 10, &mut reader);
         let result = match section {
             _ if self.is_later => Ok(()),
-            Some(Section::Files) => self.files(IndexReader::new(buffered), begins_bytes)?,
-            Some(Section::Blocks) => match &mut self.late_check {
+            Some(IndexSection::Files) => self.files(IndexReader::new(buffered), begins_bytes)?,
+            Some(IndexSection::Blocks) => match &mut self.late_check {
                 Some(check) => check.hold_against(IndexReader::new(buffered)),
                 None => read_through::<archive::index::BlockChecksum>(buffered),
             },
-            Some(Section::Chunks) => read_through::<archive::index::ChunkRecord>(buffered),
-            Some(Section::Warnings) => read_through::<archive::index::WarningRecord>(buffered),
-            Some(Section::Extents) => read_through::<archive::index::ExtentRecord>(buffered),
+            Some(IndexSection::Chunks) => read_through::<archive::index::ChunkRecord>(buffered),
+            Some(IndexSection::Warnings) => read_through::<archive::index::WarningRecord>(buffered),
+            Some(IndexSection::Extents) => read_through::<archive::index::ExtentRecord>(buffered),
             None if is_trailer(path) => read_trailer(buffered).and_then(|trailer| {
                 self.written = Some(trailer.compression);
                 self.late_blocks(&trailer, promised)?;

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archive::index::ContentHasher;
-use archive::member::{Kind, Member, Timestamp};
+use archive::member::{Member, MemberKind, Timestamp};
 use archive::stream::ArchiveOffset;
 use base::failures::{lock, with_causes};
-use flow::account::{Account, Stage, State};
+use flow::account::{Account, Stage, ThreadState};
 use flow::budget::{Budget, Loan};
 use flow::cancel::Stopped;
 use flow::crew::{Crew, cores};
@@ -56,7 +56,7 @@ pub(crate) struct Object {
 
 /// Work for a worker.
 #[derive(Debug)]
-pub(crate) enum Job {
+pub(crate) enum VerifyJob {
     Batch(u64, Vec<Object>),
     /// A large file, whose content follows: it is held against the live one.
     Begin(u64, Object),
@@ -122,7 +122,7 @@ pub(crate) struct Workers<'a> {
     warnings: &'a Warnings<'a>,
     crew: &'a Crew<'a, VerifyError>,
     live: Mutex<Vec<LiveTree>>,
-    queues: Vec<Queue<Job>>,
+    queues: Vec<Queue<VerifyJob>>,
     /// What members under way may take beside their content.
     budget: Budget,
     turnstile: Turnstile,
@@ -200,13 +200,18 @@ impl<'a> Workers<'a> {
         })
     }
 
-    pub fn push(&self, worker: usize, job: Job, account: &mut Account) -> Result<(), Stopped> {
+    pub fn push(
+        &self,
+        worker: usize,
+        job: VerifyJob,
+        account: &mut Account,
+    ) -> Result<(), Stopped> {
         self.queues[worker].push(job, account)
     }
 
     /// Waits until everything before `ticket` has been entered.
     pub fn wait_for_turn(&self, ticket: u64, account: &mut Account) -> Result<(), Stopped> {
-        self.turnstile.enter(ticket, account, State::Blocked).map(drop)
+        self.turnstile.enter(ticket, account, ThreadState::Blocked).map(drop)
     }
 
     fn work(&self, index: usize, account: &mut Account) -> Result<(), VerifyError> {
@@ -215,26 +220,28 @@ impl<'a> Workers<'a> {
         let mut open: Option<(u64, Checking)> = None;
         while let Some(job) = self.queues[index].pop(account)? {
             match job {
-                Job::Batch(ticket, objects) => {
+                VerifyJob::Batch(ticket, objects) => {
                     let outcomes =
                         objects.into_iter().map(|object| checker.check(object)).collect();
                     self.enter(ticket, outcomes, account)?;
                 }
                 // Hashed in stretches.
-                Job::Begin(ticket, object) => open = Some((ticket, checker.begin(object, None))),
-                Job::Compare(slice) => {
+                VerifyJob::Begin(ticket, object) => {
+                    open = Some((ticket, checker.begin(object, None)))
+                }
+                VerifyJob::Compare(slice) => {
                     if let Some((_, checking)) = &mut open {
                         checker.compare_content(checking, &slice);
                     }
                 }
-                Job::End { file, stretches, missing_bytes } => {
+                VerifyJob::End { file, stretches, missing_bytes } => {
                     if let Some((ticket, mut checking)) = open.take() {
                         checking.missing_bytes = missing_bytes;
                         let rest = (ticket, checker.end(checking));
                         self.enter_large(file.end(stretches, rest), account)?;
                     }
                 }
-                Job::Hash { file, number, at_bytes, slice } => {
+                VerifyJob::Hash { file, number, at_bytes, slice } => {
                     self.count_content(&slice);
                     self.enter_large(file.hash(number, at_bytes, &slice), account)?;
                 }
@@ -265,7 +272,7 @@ impl<'a> Workers<'a> {
         outcomes: Vec<Outcome>,
         account: &mut Account,
     ) -> Result<(), VerifyError> {
-        let turn = self.turnstile.enter(ticket, account, State::Blocked)?;
+        let turn = self.turnstile.enter(ticket, account, ThreadState::Blocked)?;
         let mut results = self.results();
         self.warnings.monitor().count(Counter::Members, outcomes.len() as u64);
         for outcome in outcomes {
@@ -287,7 +294,7 @@ impl Results {
     fn enter(&mut self, outcome: Outcome, warnings: &Warnings<'_>) -> Result<(), VerifyError> {
         let Outcome { member, seen, comparison, source_bytes, _loan } = outcome;
         self.members += 1;
-        self.files += u64::from(member.kind == Kind::File);
+        self.files += u64::from(member.kind == MemberKind::File);
         self.source_bytes += source_bytes;
         self.seen.push(seen).map_err(VerifyError::Spool)?;
         match comparison {
@@ -358,10 +365,11 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn check(&mut self, mut object: Object) -> Outcome {
         let content = std::mem::take(&mut object.content);
-        let hasher = (object.member.kind == Kind::File).then(|| match &object.member.sparse {
-            Some(runs) => ContentHasher::sparse(object.member.size_bytes, runs),
-            None => ContentHasher::whole(),
-        });
+        let hasher =
+            (object.member.kind == MemberKind::File).then(|| match &object.member.sparse {
+                Some(runs) => ContentHasher::sparse(object.member.size_bytes, runs),
+                None => ContentHasher::whole(),
+            });
         let mut checking = self.begin(object, hasher);
         for slice in &content {
             self.shared.count_content(slice);
@@ -463,7 +471,7 @@ impl Checker<'_> {
 /// Remembers a path of the archive.
 pub(crate) fn remember(paths: &mut Paths, member: &Member) {
     let path = crate::selection::strip_components(&member.path, 0).unwrap_or_default();
-    let is_directory = member.kind == Kind::Directory;
+    let is_directory = member.kind == MemberKind::Directory;
     let bytes = paths.directories_bytes + path.len() + size_of::<Vec<u8>>();
     if paths.hashes.len() >= PATHS_MAX || is_directory && bytes > DIRECTORIES_BYTES_MAX {
         paths.overflowed = true;

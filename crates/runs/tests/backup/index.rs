@@ -5,7 +5,7 @@ use std::path::Path;
 use archive::chunk::Compression;
 use archive::index::{
     BlockChecksum, ChunkRecord, ContentHasher, FileLayout, FileRecord, FoundTrailer, IndexReader,
-    Record, RecordKind, Section, SetIdHasher, Trailer, WarningRecord, find_trailer,
+    IndexSection, Record, RecordKind, SetIdHasher, Trailer, WarningRecord, find_trailer,
     is_index_header,
 };
 use archive::member::Extent;
@@ -44,7 +44,7 @@ pub fn check_archive(finished: &Finished, compression: Compression) -> Parts {
     check_chunks(&parts, &stored);
     check_warnings(&parts, finished);
     let mut set_id = SetIdHasher::new();
-    for section in [Section::Files, Section::Blocks] {
+    for section in [IndexSection::Files, IndexSection::Blocks] {
         set_id.update(section_bytes(&parts.trailer, &parts.index, section));
     }
     assert_eq!(set_id.finish(), parts.trailer.set_id);
@@ -59,17 +59,17 @@ pub fn take_apart(stream: &[u8]) -> Parts {
     assert!(is_index_header(index), "the index starts where the trailer says");
     // POSIX: two zero units end an archive.
     assert!(archive[archive.len() - 1024..].iter().all(|&byte| byte == 0));
-    let files = records(&trailer, index, Section::Files);
-    let warnings = records(&trailer, index, Section::Warnings);
+    let files = records(&trailer, index, IndexSection::Files);
+    let warnings = records(&trailer, index, IndexSection::Warnings);
     Parts { trailer, archive: archive.to_vec(), index: index.to_vec(), files, warnings }
 }
 
-fn section_bytes<'a>(trailer: &Trailer, index: &'a [u8], section: Section) -> &'a [u8] {
+fn section_bytes<'a>(trailer: &Trailer, index: &'a [u8], section: IndexSection) -> &'a [u8] {
     let place = trailer.section(section);
     &index[place.offset_bytes as usize..][..place.summary.length_bytes as usize]
 }
 
-fn records<T: Record>(trailer: &Trailer, index: &[u8], section: Section) -> Vec<T> {
+fn records<T: Record>(trailer: &Trailer, index: &[u8], section: IndexSection) -> Vec<T> {
     let mut bytes = section_bytes(trailer, index, section);
     let records: Vec<T> = IndexReader::new(&mut bytes).map(Result::unwrap).collect();
     assert!(bytes.is_empty(), "{section:?} is as long as the trailer says");
@@ -135,14 +135,14 @@ fn check_member(record: &FileRecord, member: &PythonMember, archive: &[u8]) -> u
 }
 
 fn check_blocks(parts: &Parts) {
-    let told: Vec<BlockChecksum> = records(&parts.trailer, &parts.index, Section::Blocks);
+    let told: Vec<BlockChecksum> = records(&parts.trailer, &parts.index, IndexSection::Blocks);
     let blocks = parts.archive.chunks(parts.trailer.block_bytes as usize);
     let expected: Vec<_> = blocks.map(|block| BlockChecksum(XxHash3_64::oneshot(block))).collect();
     assert_eq!(told, expected);
 }
 
 fn check_chunks(parts: &Parts, stored: &[u8]) {
-    let chunks: Vec<ChunkRecord> = records(&parts.trailer, &parts.index, Section::Chunks);
+    let chunks: Vec<ChunkRecord> = records(&parts.trailer, &parts.index, IndexSection::Chunks);
     let decoder = match parts.trailer.compression {
         Compression::None => {
             assert!(chunks.is_empty());

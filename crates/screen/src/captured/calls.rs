@@ -6,7 +6,7 @@ use capture::profile::FileProfile;
 use capture::profile::timeline::{ClassTimeline, Interval, Timeline};
 use capture::words::{is_place, is_used_much, short_name};
 use report::figure::spans::{Lane, Span, Spans};
-use report::figure::{Axis, Figure, GROUPS_MAX, Group, Marks, Value};
+use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
 
 use super::Together;
 use crate::history::page::stretch;
@@ -109,7 +109,7 @@ fn figure(
     what: &str,
     unit: &str,
     y_least: f64,
-    mut groups: Vec<Group>,
+    mut groups: Vec<FigureGroup>,
 ) -> Figure {
     let of = match groups.as_slice() {
         [] => ": none".to_owned(),
@@ -132,8 +132,8 @@ fn figure(
 }
 
 /// A line for each class and kind in which there is anything, the largest ones.
-fn lines(together: &Together<'_>, shown: &[(&str, Shown)]) -> Vec<Group> {
-    let mut groups: Vec<(f64, Group)> = Vec::new();
+fn lines(together: &Together<'_>, shown: &[(&str, Shown)]) -> Vec<FigureGroup> {
+    let mut groups: Vec<(f64, FigureGroup)> = Vec::new();
     for class in &together.captured.profile.timeline.classes {
         let points = points(together, class);
         for (what, of) in shown {
@@ -154,10 +154,10 @@ fn lines(together: &Together<'_>, shown: &[(&str, Shown)]) -> Vec<Group> {
     kept.map(|(_, group)| group).collect()
 }
 
-fn line(name: String, points: &[Point], of: impl Fn(&Point) -> f64) -> Group {
+fn line(name: String, points: &[Point], of: impl Fn(&Point) -> f64) -> FigureGroup {
     let value = |it: &Point| Value { x: it.at, y: of(it), range: None, label: String::new() };
     let values = points.iter().map(value).collect();
-    Group { name, values, curve: Vec::new(), marks: Marks::None }
+    FigureGroup { name, values, curve: Vec::new(), marks: Marks::None }
 }
 
 /// From when to when files of each class were used.
@@ -254,7 +254,7 @@ fn sizes(together: &Together<'_>) -> Figure {
             Value { x: place as f64, y: share, range: None, label }
         };
         let values = sizes.iter().enumerate().map(value).filter(|it| it.y > 0.0).collect();
-        Group { name: short_name(file), values, curve: Vec::new(), marks: Marks::Each }
+        FigureGroup { name: short_name(file), values, curve: Vec::new(), marks: Marks::Each }
     };
     Figure {
         title: "sizes of reads and writes".to_owned(),
@@ -300,7 +300,7 @@ fn figure_of_files(
             Some(Value { x: place as f64, y, range: None, label })
         };
         let values = files.iter().enumerate().filter_map(value).collect();
-        Group { name: (*name).to_owned(), values, curve: Vec::new(), marks: Marks::Each }
+        FigureGroup { name: (*name).to_owned(), values, curve: Vec::new(), marks: Marks::Each }
     };
     Figure {
         title: title.to_owned(),

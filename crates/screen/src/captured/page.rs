@@ -7,7 +7,7 @@ use capture::profile::FileProfile;
 use capture::words::{findings, is_place};
 use report::figure::Figure;
 use report::figure::spans::Spans;
-use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use report::table::Align;
 use watch::history::{DeviceHistory, History};
 
@@ -51,7 +51,7 @@ pub fn page(together: &Together<'_>, name: &str) -> Page {
     if together.captured.is_cut {
         facts.push(("the record".to_owned(), "is cut off; its end is missing".to_owned()));
     }
-    let mut sections: Vec<Section> = runs.iter().map(stages::section).collect();
+    let mut sections: Vec<PageSection> = runs.iter().map(stages::section).collect();
     let frame = &together.devices_frame;
     match &together.devices {
         Some(history) if !history.devices.is_empty() => {
@@ -61,7 +61,7 @@ pub fn page(together: &Together<'_>, name: &str) -> Page {
             let shown: Vec<&DeviceHistory> = all.filter(|it| is_drawn(it)).collect();
             let said = shown.iter().flat_map(|device| conclusions(frame, device));
             sentences.extend(said.take(CONCLUSIONS_MAX));
-            let mut own: Vec<Section> =
+            let mut own: Vec<PageSection> =
                 shown.iter().take(DRAWN_MAX).map(|it| section(frame, history, it)).collect();
             sections.push(side_by_side(together, history, &shown, &mut own));
             sections.extend(file_sections(together));
@@ -120,17 +120,17 @@ fn about_points(together: &Together<'_>) -> String {
 }
 
 /// Calls without devices.
-fn alone(together: &Together<'_>) -> Section {
+fn alone(together: &Together<'_>) -> PageSection {
     let mut text = about_points(together);
     if together.captured.beside.is_some() {
         text.push_str(&format!(" {}.", first_upper(NO_DEVICE)));
     }
-    Section {
+    PageSection {
         title: "Calls".to_owned(),
         text,
         spans: vec![calls::used(together)],
         figures: calls::over_time(together),
-        ..Section::default()
+        ..PageSection::default()
     }
 }
 
@@ -145,8 +145,8 @@ fn side_by_side(
     together: &Together<'_>,
     history: &History,
     shown: &[&DeviceHistory],
-    own: &mut [Section],
-) -> Section {
+    own: &mut [PageSection],
+) -> PageSection {
     let frame = &together.devices_frame;
     let mut figures = calls::over_time(together);
     for section in own.iter_mut().take(BELOW_MAX) {
@@ -160,12 +160,12 @@ fn side_by_side(
         about_points(together),
         looks(history)
     );
-    Section {
+    PageSection {
         title: "Calls and devices, side by side".to_owned(),
         text,
         spans: vec![calls::used(together), said(frame, shown)],
         figures,
-        ..Section::default()
+        ..PageSection::default()
     }
 }
 
@@ -183,7 +183,7 @@ fn said(frame: &Frame, shown: &[&DeviceHistory]) -> Spans {
 }
 
 /// The files as a table, and what is drawn of each.
-fn file_sections(together: &Together<'_>) -> Vec<Section> {
+fn file_sections(together: &Together<'_>) -> Vec<PageSection> {
     let all = &together.captured.profile.files;
     let places: Vec<&FileProfile> = all.iter().filter(|it| is_place(it)).collect();
     let mut text = counted(places.len() as u64, "file", "files");
@@ -209,7 +209,7 @@ fn file_sections(together: &Together<'_>) -> Vec<Section> {
     };
     let tables = vec![(table, Folding::Open), (times(&places), Folding::Folded)];
     let title = "Files".to_owned();
-    vec![Section { title, text, figures, tables, ..Section::default() }]
+    vec![PageSection { title, text, figures, tables, ..PageSection::default() }]
 }
 
 /// What the first table has no room for.

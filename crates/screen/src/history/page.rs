@@ -2,8 +2,8 @@
 
 use base::format::counted;
 use report::figure::spans::{Lane, Span, Spans};
-use report::figure::{Axis, Figure, Group, Marks, Value};
-use report::page::{Cells, Conclusion, Folding, Page, PageTable, Section};
+use report::figure::{Axis, Figure, FigureGroup, Marks, Value};
+use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use watch::history::{DeviceHistory, History, Spell};
 
 use super::series::{POINTS_MAX, Point, PointDirection, series};
@@ -70,7 +70,7 @@ pub(crate) fn conclusions(frame: &Frame, device: &DeviceHistory) -> Vec<Conclusi
     longest.iter().map(conclusion).collect()
 }
 
-pub(crate) fn overview(devices: &[(Row, &DeviceHistory)], drawn: usize) -> Section {
+pub(crate) fn overview(devices: &[(Row, &DeviceHistory)], drawn: usize) -> PageSection {
     let mut columns = vec![("device".to_owned(), Cells::Words)];
     let heads = ["there", "busy"].into_iter().chain(SHOWN.iter().map(|(head, ..)| *head));
     columns.extend(heads.map(|head| (head.to_owned(), Cells::Numbers)));
@@ -99,11 +99,11 @@ pub(crate) fn overview(devices: &[(Row, &DeviceHistory)], drawn: usize) -> Secti
         text.push_str(&format!(" {DRAWN_MAX} of {drawn} that did something are drawn below."));
     }
     let tables = vec![(table, Folding::Open)];
-    Section { title: "Devices".to_owned(), text, tables, ..Section::default() }
+    PageSection { title: "Devices".to_owned(), text, tables, ..PageSection::default() }
 }
 
 /// A device: what was said of it, its figures and tables.
-pub(crate) fn section(frame: &Frame, history: &History, device: &DeviceHistory) -> Section {
+pub(crate) fn section(frame: &Frame, history: &History, device: &DeviceHistory) -> PageSection {
     let points = series(history, device);
     let mut text = format!(
         "A {}, busy for {} of {:.0} s.",
@@ -129,13 +129,13 @@ pub(crate) fn section(frame: &Frame, history: &History, device: &DeviceHistory) 
     }
     tables.push((spread_table(device), Folding::Folded));
     let spans = (!device.spells.is_empty()).then(|| spans(frame, device));
-    Section {
+    PageSection {
         title: device.name.clone(),
         text,
         spans: spans.into_iter().collect(),
         figures: figures(frame, device, &points),
         tables,
-        ..Section::default()
+        ..PageSection::default()
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn lanes(
 }
 
 fn figures(frame: &Frame, device: &DeviceHistory, points: &[Point]) -> Vec<Figure> {
-    let group = |name: &str, of: &dyn Fn(&Point) -> f64| Group {
+    let group = |name: &str, of: &dyn Fn(&Point) -> f64| FigureGroup {
         name: name.to_owned(),
         values: points
             .iter()
@@ -191,10 +191,10 @@ fn figures(frame: &Frame, device: &DeviceHistory, points: &[Point]) -> Vec<Figur
     };
     let moved = |(_, of): &&Direction| points.iter().any(|it| of(it).requests_per_second > 0.0);
     let directions: Vec<&Direction> = DIRECTIONS.iter().filter(moved).collect();
-    let each = |value: &dyn Fn(&PointDirection) -> f64| -> Vec<Group> {
+    let each = |value: &dyn Fn(&PointDirection) -> f64| -> Vec<FigureGroup> {
         directions.iter().map(|(name, of)| group(name, &|it| value(of(it)))).collect()
     };
-    let figure = |what: &str, unit: &str, y_least: f64, groups: Vec<Group>| {
+    let figure = |what: &str, unit: &str, y_least: f64, groups: Vec<FigureGroup>| {
         // What is the only one of a figure is named above it, since it has no legend.
         let of = match groups.as_slice() {
             [one] if one.name != what => format!(", {}", one.name),

@@ -31,7 +31,7 @@ use super::options::Options;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenMode {
     /// `O_RDONLY` or `O_RDWR`.
-    pub direction: Direction,
+    pub direction: OpenDirection,
     /// Without `O_NONBLOCK` there must be a medium, and for writing one that can be written to.
     pub readiness: Readiness,
     /// `nst` or `st`.
@@ -40,7 +40,7 @@ pub struct OpenMode {
 
 /// Whether writing is allowed at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum OpenDirection {
     /// `O_RDONLY`.
     Read,
     /// `O_RDWR`.
@@ -172,7 +172,7 @@ impl Driver {
         self.activity = Activity::Idle;
         self.in_pieces = false;
         self.rewind_on_close = mode.on_close == OnClose::Rewind;
-        self.may_write = mode.direction == Direction::ReadWrite;
+        self.may_write = mode.direction == OpenDirection::ReadWrite;
         self.look_at_medium()?;
         if mode.readiness == Readiness::Needed {
             match self.ready {

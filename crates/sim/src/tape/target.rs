@@ -34,7 +34,7 @@ const REPORT_LUNS: u8 = 0xa0;
 pub const SENSE_BYTES: usize = 18;
 
 /// A drive that executes commands as bytes. Commands are executed one at a time.
-pub struct Target {
+pub struct ScsiTarget {
     drive: Mutex<Drive>,
 }
 
@@ -47,10 +47,10 @@ pub struct Completion {
     pub sense: Option<[u8; SENSE_BYTES]>,
 }
 
-impl Target {
+impl ScsiTarget {
     /// An empty drive.
-    pub fn new(settings: DriveSettings) -> Target {
-        Target { drive: Mutex::new(Drive::new(settings)) }
+    pub fn new(settings: DriveSettings) -> ScsiTarget {
+        ScsiTarget { drive: Mutex::new(Drive::new(settings)) }
     }
 
     /// Puts a cartridge in and returns the one that was there; the next command meets a unit
@@ -283,9 +283,9 @@ mod tests {
         command
     }
 
-    fn loaded() -> (Target, Cartridge) {
+    fn loaded() -> (ScsiTarget, Cartridge) {
         let cartridge = Cartridge::of_capacity(1 << 20);
-        let target = Target::new(DriveSettings::default());
+        let target = ScsiTarget::new(DriveSettings::default());
         target.insert(cartridge.clone());
         // Medium may have changed.
         let first = target.execute(&command(&[0; 6]), &[]);

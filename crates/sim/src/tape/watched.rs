@@ -3,7 +3,7 @@
 
 use std::io;
 
-use device::tape::raw::{CommandError, Operation, RawStatus, RawTape, Statistics};
+use device::tape::raw::{CommandError, MtOperation, RawStatus, RawTape, Statistics};
 use device::tape::sense::Sense;
 
 use super::VirtualTape;
@@ -16,22 +16,22 @@ pub enum Call {
     /// write(2).
     Write,
     /// `MTIOCTOP`.
-    Operate(Operation),
+    Operate(MtOperation),
     /// `MTIOCPOS` or a command past the driver. `MTIOCGET` is none, since the driver answers it
     /// without the drive.
     Question,
 }
 
 /// An open tape, and whoever hears of its calls.
-pub struct Watched<F> {
+pub struct WatchedTape<F> {
     tape: VirtualTape,
     before: F,
 }
 
-impl<F: FnMut(Call) + Send> Watched<F> {
+impl<F: FnMut(Call) + Send> WatchedTape<F> {
     /// Has `before` called in front of each call.
-    pub fn new(tape: VirtualTape, before: F) -> Watched<F> {
-        Watched { tape, before }
+    pub fn new(tape: VirtualTape, before: F) -> WatchedTape<F> {
+        WatchedTape { tape, before }
     }
 
     fn tape(&mut self, call: Call) -> &mut VirtualTape {
@@ -40,7 +40,7 @@ impl<F: FnMut(Call) + Send> Watched<F> {
     }
 }
 
-impl<F: FnMut(Call) + Send> RawTape for Watched<F> {
+impl<F: FnMut(Call) + Send> RawTape for WatchedTape<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.tape(Call::Read).read(buffer)
     }
@@ -49,7 +49,7 @@ impl<F: FnMut(Call) + Send> RawTape for Watched<F> {
         self.tape(Call::Write).write(block)
     }
 
-    fn operate(&mut self, operation: Operation, count: i32) -> io::Result<()> {
+    fn operate(&mut self, operation: MtOperation, count: i32) -> io::Result<()> {
         self.tape(Call::Operate(operation)).operate(operation, count)
     }
 

@@ -1,7 +1,7 @@
 //! Blocks of all sizes, variable and fixed (facts 2, 3, 4, 8, 9).
 
 use device::tape::BlockMode;
-use device::tape::raw::Operation;
+use device::tape::raw::MtOperation;
 use rustix::io::Errno;
 
 use crate::harness::{Calls, Harness, ROOM_BYTES, content, errno};
@@ -27,7 +27,7 @@ pub fn variable_blocks_of_all_sizes(harness: &Harness) {
     for (number, bytes) in (0..).zip(SIZES) {
         tape.write_blocks(number..number + 1, bytes);
     }
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     for (number, bytes) in (0..).zip(SIZES) {
         tape.expect_block(number, bytes, bytes);
     }
@@ -54,7 +54,7 @@ pub fn sizes_mixed(harness: &Harness) {
     for (number, bytes) in (0..).zip(sizes) {
         tape.write_blocks(number..number + 1, bytes);
     }
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     for (number, bytes) in (0..).zip(sizes) {
         tape.expect_block(number, bytes, ROOM_BYTES);
     }
@@ -65,7 +65,7 @@ pub fn shorter_block_has_its_length(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 10_000);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     tape.expect_block(0, 10_000, 10_001);
     tape.expect_block(1, 10_000, 65_536);
     tape.expect_block(2, 10_000, ROOM_BYTES);
@@ -75,11 +75,11 @@ pub fn larger_block_is_passed_over(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 20_000);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     assert_eq!(errno(tape.read(&mut [0; 10_000])), Errno::NOMEM);
     assert_eq!(tape.place(), (0, 1), "the tape is behind the block");
     tape.expect_block(1, 20_000, 20_000);
-    tape.operate(Operation::BackwardBlocks, 2).unwrap();
+    tape.operate(MtOperation::BackwardBlocks, 2).unwrap();
     tape.expect_block(0, 20_000, 20_000);
 }
 
@@ -118,7 +118,7 @@ pub fn fixed_blocks_up_to_a_filemark(harness: &Harness) {
     let first = content(1, 3 * 512);
     let second = content(2, 2 * 512);
     tape.raw().write(&first).unwrap();
-    tape.raw().operate(Operation::WriteFilemarks, 1).unwrap();
+    tape.raw().operate(MtOperation::WriteFilemarks, 1).unwrap();
     tape.raw().write(&second).unwrap();
     tape.rewind().unwrap();
     let mut buffer = vec![0; 8 * 512];
@@ -191,7 +191,7 @@ pub fn nothing_is_written_or_read(harness: &Harness) {
     tape.write_blocks(0..1, 512);
     assert_eq!(tape.write(&[]).unwrap(), 0);
     assert_eq!(tape.place(), (0, 1), "an empty write is no block");
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     assert_eq!(tape.read(&mut []).unwrap(), 0);
     assert_eq!(tape.place(), (0, 0));
     tape.expect_block(0, 512, 512);
@@ -208,7 +208,7 @@ pub fn writes_above_the_limit_are_refused(harness: &Harness) {
     }
     assert_eq!(tape.place(), (0, 1), "nothing was written");
     tape.write_blocks(1..2, least);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     tape.expect_block(0, most, most);
     tape.expect_block(1, least, least);
     tape.expect_nothing();
@@ -219,7 +219,7 @@ pub fn reads_above_the_limit_are_refused(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, 512);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     assert_eq!(errno(tape.read(&mut vec![0; most + 1])), Errno::INVAL);
     tape.expect_block(0, 512, most);
 }
@@ -229,10 +229,10 @@ pub fn block_sizes_outside_the_limits(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     for refused in [least - 1, most + 1, 0xff_fffe].into_iter().filter(|size| *size > 0) {
-        assert_eq!(errno(tape.operate(Operation::SetBlockSize, refused)), Errno::INVAL);
+        assert_eq!(errno(tape.operate(MtOperation::SetBlockSize, refused)), Errno::INVAL);
     }
     for taken in [least, 512, most, 0] {
-        tape.operate(Operation::SetBlockSize, taken).unwrap();
+        tape.operate(MtOperation::SetBlockSize, taken).unwrap();
         let status = tape.status().unwrap();
         assert_eq!(status.density_and_block_size & 0xff_ffff, i64::from(taken));
     }
@@ -255,12 +255,12 @@ pub fn silent_lengths_lose_the_rest(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 20_000);
-    tape.operate(Operation::SetDriverOptions, SILENT_ON).unwrap();
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::SetDriverOptions, SILENT_ON).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     tape.expect_block(0, 20_000, 65_536);
     let mut buffer = vec![0; 10_000];
     assert_eq!(tape.read(&mut buffer).unwrap(), 10_000);
     assert!(buffer == content(1, 20_000)[..10_000], "the rest of the block is lost");
     tape.expect_block(2, 20_000, 65_536);
-    tape.operate(Operation::SetDriverOptions, SILENT_OFF).unwrap();
+    tape.operate(MtOperation::SetDriverOptions, SILENT_OFF).unwrap();
 }

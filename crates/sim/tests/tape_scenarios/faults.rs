@@ -1,11 +1,11 @@
 //! What a drive does only when it is broken; in this process it does so to order.
 
-use device::tape::raw::{CommandError, GMT_BOT, GMT_EOD, Operation, RawTape};
+use device::tape::raw::{CommandError, GMT_BOT, GMT_EOD, MtOperation, RawTape};
 use device::tape::{Access, BlockMode, OpenError};
 use rustix::io::Errno;
 use sim::tape::{
-    AfterReadError, Answers, Cartridge, CompressionSwitch, Direction, DriveSettings, Faults,
-    Object, OnClose, OpenMode, Persistence, Positioning, Readiness,
+    AfterReadError, Answers, Cartridge, CompressionSwitch, DriveSettings, Faults, Object, OnClose,
+    OpenDirection, OpenMode, Persistence, Positioning, Readiness,
 };
 
 use crate::harness::{Calls, Harness, content, errno};
@@ -29,7 +29,7 @@ pub fn unreadable_block(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..5, 512);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     break_it(harness, Faults::unreadable([2]));
     tape.expect_block(0, 512, 512);
     tape.expect_block(1, 512, 512);
@@ -44,13 +44,13 @@ pub fn unreadable_block_before(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..5, 512);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     let after_read_error = AfterReadError::Before;
     break_it(harness, Faults { after_read_error, ..Faults::unreadable([0]) });
     assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
     assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
     assert_eq!(tape.position().unwrap(), 0);
-    tape.operate(Operation::ForwardBlocks, 1).unwrap();
+    tape.operate(MtOperation::ForwardBlocks, 1).unwrap();
     tape.expect_block(1, 512, 512);
 }
 
@@ -58,13 +58,13 @@ pub fn unreadable_at_first(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 512);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     let unreadable = [(1, Persistence::Times(2))].into();
     break_it(harness, Faults { unreadable, ..Faults::default() });
     tape.expect_block(0, 512, 512);
     for _ in 0..2 {
         assert_eq!(errno(tape.read(&mut [0; 512])), Errno::IO);
-        tape.operate(Operation::Seek, 1).unwrap();
+        tape.operate(MtOperation::Seek, 1).unwrap();
     }
     tape.expect_block(1, 512, 512);
 }
@@ -102,7 +102,7 @@ pub fn lost_blocks_surface_at_a_synchronising_filemark(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_lost_blocks(harness, tape);
-    assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::WriteFilemarks, 1)), Errno::IO);
     let sense = tape.last_sense().expect("the drive said something");
     assert!(sense.key == MEDIUM_ERROR && sense.deferred);
     assert_eq!(objects(harness), 2);
@@ -112,13 +112,13 @@ pub fn lost_blocks_surface_at_a_synchronisation(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_lost_blocks(harness, tape);
-    assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 0)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::WriteFilemarks, 0)), Errno::IO);
     assert_eq!(objects(harness), 2);
 }
 
 pub fn lost_blocks_surface_at_close(harness: &Harness) {
     let mode = OpenMode {
-        direction: Direction::ReadWrite,
+        direction: OpenDirection::ReadWrite,
         readiness: Readiness::Needed,
         on_close: OnClose::Stay,
     };
@@ -133,16 +133,16 @@ pub fn immediate_filemark_tells_nothing(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_lost_blocks(harness, tape);
-    tape.operate(Operation::WriteFilemarksImmediate, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarksImmediate, 1).unwrap();
     tape.write_blocks(5..6, 512);
-    assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::WriteFilemarks, 1)), Errno::IO);
 }
 
 pub fn reset_loses_position_and_buffer(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 512);
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     break_it(harness, Faults { reset_before: Some(6), ..Faults::default() });
     tape.write_blocks(3..5, 512);
     assert_eq!(errno(tape.write(&content(5, 512))), Errno::IO);
@@ -150,7 +150,7 @@ pub fn reset_loses_position_and_buffer(harness: &Harness) {
     assert_eq!(objects(harness), 4, "what was synchronised");
     // Nothing more is let through, neither a write nor the filemark of a close.
     assert_eq!(errno(tape.write(&content(5, 512))), Errno::IO);
-    assert_eq!(errno(tape.operate(Operation::WriteFilemarks, 1)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::WriteFilemarks, 1)), Errno::IO);
     assert_eq!(errno(tape.status()), Errno::IO);
     assert_eq!(objects(harness), 4);
 }
@@ -192,7 +192,7 @@ pub fn removed_behind_our_back(harness: &Harness) {
     tape.raw().write_blocks(0..3, 512);
     let cartridge = harness.own().eject().unwrap();
     assert_eq!(errno(tape.raw().write(&content(3, 512))), Errno::IO);
-    assert_eq!(errno(tape.raw().operate(Operation::WriteFilemarks, 1)), Errno::IO);
+    assert_eq!(errno(tape.raw().operate(MtOperation::WriteFilemarks, 1)), Errno::IO);
     drop(tape);
     assert!(matches!(harness.open(Access::Read), Err(OpenError::NoMedium { .. })));
     assert_eq!(cartridge.len(), 3);
@@ -227,7 +227,7 @@ pub fn block_is_read_short(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..3, 1024);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     break_it(harness, Faults { shortened: [(1, 700)].into(), ..Faults::default() });
     tape.expect_block(0, 1024, 4096);
     let mut buffer = vec![0; 4096];
@@ -242,17 +242,17 @@ pub fn compression_is_not_applied(harness: &Harness) {
         let mut page = [0; 28];
         tape.command(&[0x1a, 0, 0x0f, 0, 28, 0], &mut page).map(|_| page[14] & 0x80 != 0)
     };
-    tape.raw().operate(Operation::Compression, 0).unwrap();
+    tape.raw().operate(MtOperation::Compression, 0).unwrap();
     assert!(!compression(tape.raw()).unwrap());
     harness.own().change_settings(|settings| {
         settings.compression_switch = CompressionSwitch::Ignored;
     });
-    tape.raw().operate(Operation::Compression, 1).unwrap();
+    tape.raw().operate(MtOperation::Compression, 1).unwrap();
     assert!(!compression(tape.raw()).unwrap(), "it said yes and did not");
     harness.own().change_settings(|settings| {
         settings.compression_switch = CompressionSwitch::Absent;
     });
-    assert_eq!(errno(tape.raw().operate(Operation::Compression, 1)), Errno::IO);
+    assert_eq!(errno(tape.raw().operate(MtOperation::Compression, 1)), Errno::IO);
     compression(tape.raw()).unwrap_err();
 }
 
@@ -262,9 +262,9 @@ pub fn drive_without_numbers(harness: &Harness) {
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
     assert_eq!(errno(tape.position()), Errno::IO);
-    assert_eq!(errno(tape.operate(Operation::Seek, 1)), Errno::IO);
-    tape.operate(Operation::Rewind, 1).unwrap();
-    tape.operate(Operation::ForwardBlocks, 1).unwrap();
+    assert_eq!(errno(tape.operate(MtOperation::Seek, 1)), Errno::IO);
+    tape.operate(MtOperation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::ForwardBlocks, 1).unwrap();
     assert_eq!(tape.place(), (0, 1));
     tape.expect_block(1, 512, 512);
 }
@@ -275,34 +275,34 @@ pub fn drive_with_vague_ends(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     // Forward over filemarks nobody says how far it went, and the driver believes it was all.
-    assert_eq!(errno(tape.operate(Operation::ForwardFilemarks, 3)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::ForwardFilemarks, 3)), Errno::IO);
     assert_eq!(tape.place(), (3, -1));
     assert_eq!(tape.status().unwrap().general_status & GMT_EOD, 0);
-    tape.operate(Operation::Rewind, 1).unwrap();
-    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 1).unwrap();
     // Nothing is there, and the driver hands out its whole buffer.
     assert_eq!(tape.read(&mut [0; 4096]).unwrap(), 4096);
     assert_eq!(tape.status().unwrap().general_status & GMT_EOD, GMT_EOD);
     // What is written now counts as a trailer behind the end of the medium.
     tape.write_blocks(2..3, 512);
     assert_eq!(errno(tape.write(&content(3, 512))), Errno::NOSPC);
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     // Filemarks count as blocks.
-    tape.operate(Operation::ForwardBlocks, 3).unwrap();
+    tape.operate(MtOperation::ForwardBlocks, 3).unwrap();
     tape.expect_block(2, 512, 512);
-    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
-    tape.operate(Operation::BackwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::BackwardFilemarks, 1).unwrap();
     tape.expect_block(2, 512, 512);
 }
 
 pub fn rewinding_device_rewinds(harness: &Harness) {
     drop(harness.tape());
     let mode = OpenMode {
-        direction: Direction::ReadWrite,
+        direction: OpenDirection::ReadWrite,
         readiness: Readiness::Needed,
         on_close: OnClose::Rewind,
     };

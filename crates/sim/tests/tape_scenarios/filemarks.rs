@@ -1,7 +1,7 @@
 //! Filemarks: what they read as, and when the driver writes them by itself (facts 5, 6, 7).
 
 use device::tape::Access;
-use device::tape::raw::{Operation, RawTape};
+use device::tape::raw::{MtOperation, RawTape};
 
 use crate::harness::{Calls, Harness, content};
 
@@ -13,10 +13,10 @@ pub fn filemark_reads_as_nothing(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     tape.write_blocks(2..3, 512);
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     tape.expect_block(0, 512, 512);
     tape.expect_block(1, 512, 512);
     tape.expect_nothing();
@@ -28,9 +28,9 @@ pub fn filemark_reads_as_nothing(harness: &Harness) {
 
 /// Counts filemarks on the medium: forward over them one by one until that fails.
 fn filemarks_on(tape: &mut dyn RawTape) -> u32 {
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     let mut count = 0;
-    while tape.operate(Operation::ForwardFilemarks, 1).is_ok() {
+    while tape.operate(MtOperation::ForwardFilemarks, 1).is_ok() {
         count += 1;
         assert!(count < 100, "the medium has no end");
     }
@@ -53,33 +53,33 @@ pub fn close_behind_data_writes_one(harness: &Harness) {
 
 pub fn close_writes_two_on_request(harness: &Harness) {
     let mut tape = harness.tape();
-    tape.raw().operate(Operation::SetDriverOptions, TWO_ON).unwrap();
+    tape.raw().operate(MtOperation::SetDriverOptions, TWO_ON).unwrap();
     tape.raw().write_blocks(0..2, 512);
     drop(tape);
     let mut tape = harness.open(Access::Write).unwrap();
     // The tape stands between the two, so that a next file overwrites the second.
     assert_eq!(tape.raw().place(), (1, 0));
     assert_eq!(filemarks_on(tape.raw()), 2);
-    tape.raw().operate(Operation::SetDriverOptions, TWO_OFF).unwrap();
+    tape.raw().operate(MtOperation::SetDriverOptions, TWO_OFF).unwrap();
 }
 
 pub fn close_behind_a_filemark_writes_none(harness: &Harness) {
     let count = filemarks_after(harness, |tape| {
-        tape.operate(Operation::WriteFilemarks, 1).unwrap();
+        tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     });
     assert_eq!(count, 1);
 }
 
 pub fn close_behind_an_immediate_one_writes_none(harness: &Harness) {
     let count = filemarks_after(harness, |tape| {
-        tape.operate(Operation::WriteFilemarksImmediate, 1).unwrap();
+        tape.operate(MtOperation::WriteFilemarksImmediate, 1).unwrap();
     });
     assert_eq!(count, 1);
 }
 
 pub fn close_behind_a_synchronisation_writes_none(harness: &Harness) {
     let count = filemarks_after(harness, |tape| {
-        tape.operate(Operation::WriteFilemarks, 0).unwrap();
+        tape.operate(MtOperation::WriteFilemarks, 0).unwrap();
     });
     assert_eq!(count, 0, "no file ends here: whoever synchronises last must write the filemark");
 }
@@ -97,7 +97,7 @@ pub fn close_after_reading_writes_none(harness: &Harness) {
 
 pub fn rewind_behind_data_writes_one(harness: &Harness) {
     let count = filemarks_after(harness, |tape| {
-        tape.operate(Operation::Rewind, 1).unwrap();
+        tape.operate(MtOperation::Rewind, 1).unwrap();
         assert_eq!(tape.place(), (0, 0));
     });
     assert_eq!(count, 1);
@@ -107,10 +107,10 @@ pub fn back_spacing_behind_data_writes_one(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, 512);
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     tape.write_blocks(1..2, 512);
     // Over the filemark that is written now, and over the one before.
-    tape.operate(Operation::BackwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::BackwardFilemarks, 1).unwrap();
     tape.expect_nothing();
     tape.expect_block(1, 512, 512);
     assert_eq!(filemarks_on(tape), 2);
@@ -118,7 +118,7 @@ pub fn back_spacing_behind_data_writes_one(harness: &Harness) {
 
 pub fn seek_behind_data_writes_one(harness: &Harness) {
     let count = filemarks_after(harness, |tape| {
-        tape.operate(Operation::Seek, 1).unwrap();
+        tape.operate(MtOperation::Seek, 1).unwrap();
         tape.expect_block(1, 512, 512);
     });
     assert_eq!(count, 1);
@@ -126,7 +126,7 @@ pub fn seek_behind_data_writes_one(harness: &Harness) {
 
 pub fn forward_spacing_behind_data_writes_none(harness: &Harness) {
     let count = filemarks_after(harness, |tape| {
-        assert!(tape.operate(Operation::ForwardFilemarks, 1).is_err(), "nothing is there");
+        assert!(tape.operate(MtOperation::ForwardFilemarks, 1).is_err(), "nothing is there");
     });
     assert_eq!(count, 0);
 }
@@ -135,12 +135,12 @@ pub fn several_at_once(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..1, 512);
-    tape.operate(Operation::WriteFilemarks, 3).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 3).unwrap();
     assert_eq!(tape.place(), (3, 0));
     tape.write_blocks(1..2, 512);
     assert_eq!(filemarks_on(tape), 4);
-    tape.operate(Operation::Rewind, 1).unwrap();
-    tape.operate(Operation::ForwardFilemarks, 3).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 3).unwrap();
     tape.expect_block(1, 512, 512);
 }
 
@@ -148,12 +148,12 @@ pub fn synchronising_writes_nothing(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
-    tape.operate(Operation::WriteFilemarks, 0).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 0).unwrap();
     // The driver believes to be behind a filemark, which is not so.
     assert_eq!(tape.place(), (0, 0));
     tape.write_blocks(2..3, 512);
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     for number in 0..3 {
         tape.expect_block(number, 512, 512);
     }
@@ -166,11 +166,11 @@ pub fn immediate_ones_read_back(harness: &Harness) {
     let tape = tape.raw();
     for number in 0..5 {
         tape.write_blocks(number..number + 1, 4096);
-        tape.operate(Operation::WriteFilemarksImmediate, 1).unwrap();
+        tape.operate(MtOperation::WriteFilemarksImmediate, 1).unwrap();
     }
     assert_eq!(tape.place(), (5, 0));
-    tape.operate(Operation::WriteFilemarks, 0).unwrap();
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 0).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     for number in 0..5 {
         tape.expect_block(number, 4096, 4096);
         tape.expect_nothing();
@@ -183,11 +183,11 @@ pub fn state_is_asked_between_blocks(harness: &Harness) {
     for number in 0..4 {
         assert_eq!(tape.write(&content(number, 1024)).unwrap(), 1024);
         tape.status().unwrap();
-        tape.operate(Operation::Nothing, 1).unwrap();
+        tape.operate(MtOperation::Nothing, 1).unwrap();
     }
     assert_eq!(tape.place(), (0, 4));
     assert_eq!(filemarks_on(tape), 1, "asking does not end the file");
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     for number in 0..4 {
         tape.expect_block(number, 1024, 1024);
     }

@@ -1,6 +1,6 @@
 //! Opening, protection, changes of medium, counters (facts 8, 13, 15).
 
-use device::tape::raw::{GMT_DR_OPEN, GMT_ONLINE, Operation};
+use device::tape::raw::{GMT_DR_OPEN, GMT_ONLINE, MtOperation};
 use device::tape::{Access, OpenError};
 use rustix::io::Errno;
 
@@ -15,7 +15,7 @@ pub fn no_medium(harness: &Harness) {
     let status = tape.raw().status().unwrap().general_status;
     assert_eq!(status & (GMT_DR_OPEN | GMT_ONLINE), GMT_DR_OPEN);
     assert_eq!(errno(tape.raw().read(&mut [0; 512])), Errno::NOMEDIUM);
-    assert_eq!(errno(tape.raw().operate(Operation::Rewind, 1)), Errno::NOMEDIUM);
+    assert_eq!(errno(tape.raw().operate(MtOperation::Rewind, 1)), Errno::NOMEDIUM);
 }
 
 pub fn protected_medium(harness: &Harness) {
@@ -23,7 +23,7 @@ pub fn protected_medium(harness: &Harness) {
     assert!(matches!(harness.open(Access::Write), Err(OpenError::WriteProtected { .. })));
     let mut tape = harness.open(Access::Read).unwrap();
     assert!(tape.status().unwrap().write_protected);
-    for operation in [Operation::WriteFilemarks, Operation::WriteFilemarksImmediate] {
+    for operation in [MtOperation::WriteFilemarks, MtOperation::WriteFilemarksImmediate] {
         assert_eq!(errno(tape.raw().operate(operation, 1)), Errno::ACCESS);
     }
 }
@@ -43,7 +43,7 @@ pub fn protected_medium_reads(harness: &Harness) {
 pub fn read_only_open_writes_nothing(harness: &Harness) {
     drop(harness.tape());
     let mut tape = harness.open(Access::Read).unwrap();
-    assert_eq!(errno(tape.raw().operate(Operation::WriteFilemarks, 1)), Errno::ACCESS);
+    assert_eq!(errno(tape.raw().operate(MtOperation::WriteFilemarks, 1)), Errno::ACCESS);
     assert!(!tape.status().unwrap().write_protected, "the medium itself is not");
 }
 
@@ -74,7 +74,7 @@ pub fn ejected_medium_is_gone(harness: &Harness) {
     tape.raw().write_blocks(0..1, 512);
     tape.eject().unwrap();
     assert_eq!(errno(tape.raw().write(&content(0, 512))), Errno::NOMEDIUM);
-    assert_eq!(errno(tape.raw().operate(Operation::Rewind, 1)), Errno::NOMEDIUM);
+    assert_eq!(errno(tape.raw().operate(MtOperation::Rewind, 1)), Errno::NOMEDIUM);
     let status = tape.raw().status().unwrap().general_status;
     assert_eq!(status & (GMT_DR_OPEN | GMT_ONLINE), GMT_DR_OPEN);
 }
@@ -83,7 +83,7 @@ pub fn loaded_again(harness: &Harness) {
     let mut tape = harness.tape();
     tape.raw().write_blocks(0..1, 512);
     tape.eject().unwrap();
-    tape.raw().operate(Operation::Load, 1).unwrap();
+    tape.raw().operate(MtOperation::Load, 1).unwrap();
     let status = tape.raw().status().unwrap().general_status;
     assert_eq!(status & (GMT_DR_OPEN | GMT_ONLINE), GMT_ONLINE);
     tape.rewind().unwrap();
@@ -97,7 +97,7 @@ pub fn counters_count(harness: &Harness) {
     let tape = tape.raw();
     let before = tape.statistics().expect("the driver counts");
     tape.write_blocks(0..5, 4096);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     tape.expect_block(0, 4096, 4096);
     let after = tape.statistics().expect("the driver counts");
     assert_eq!(after.writes - before.writes, 5);

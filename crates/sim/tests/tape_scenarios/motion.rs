@@ -1,6 +1,6 @@
 //! Going to a place, and what the driver then believes (facts 6, 11, 12).
 
-use device::tape::raw::{GMT_BOT, GMT_EOD, GMT_EOF, Operation, RawTape};
+use device::tape::raw::{GMT_BOT, GMT_EOD, GMT_EOF, MtOperation, RawTape};
 use device::tape::{Access, BlockMode};
 use rustix::io::Errno;
 
@@ -10,7 +10,7 @@ use crate::harness::{Calls, Harness, content, errno};
 fn write_three_files(tape: &mut dyn RawTape) {
     for file in [0..2, 2..5, 5..6] {
         tape.write_blocks(file, 512);
-        tape.operate(Operation::WriteFilemarks, 1).unwrap();
+        tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     }
 }
 
@@ -20,17 +20,17 @@ pub fn file_and_block_numbers(harness: &Harness) {
     assert_eq!(tape.place(), (0, 0));
     tape.write_blocks(0..3, 512);
     assert_eq!(tape.place(), (0, 3));
-    tape.operate(Operation::WriteFilemarksImmediate, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarksImmediate, 1).unwrap();
     assert_eq!(tape.place(), (1, 0));
     tape.write_blocks(3..4, 512);
     assert_eq!(tape.place(), (1, 1));
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     assert_eq!(tape.place(), (2, 0));
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     assert_eq!(tape.place(), (0, 0));
     tape.expect_block(0, 512, 512);
     assert_eq!(tape.place(), (0, 1));
-    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 1).unwrap();
     assert_eq!(tape.place(), (1, 0));
     tape.expect_block(3, 512, 512);
     assert_eq!(tape.place(), (1, 1));
@@ -45,9 +45,9 @@ pub fn flags_of_the_beginning_and_of_files(harness: &Harness) {
     assert_eq!(flags(tape), GMT_BOT);
     tape.write_blocks(0..1, 512);
     assert_eq!(flags(tape), 0);
-    tape.operate(Operation::WriteFilemarks, 1).unwrap();
+    tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     assert_eq!(flags(tape), GMT_EOF);
-    tape.operate(Operation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
     assert_eq!(flags(tape), GMT_BOT);
     tape.expect_block(0, 512, 512);
     assert_eq!(flags(tape), 0);
@@ -61,10 +61,10 @@ pub fn numbers_count_filemarks(harness: &Harness) {
     assert_eq!(tape.position().unwrap(), 0);
     write_three_files(tape);
     assert_eq!(tape.position().unwrap(), 9);
-    tape.operate(Operation::Rewind, 1).unwrap();
-    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 1).unwrap();
     assert_eq!(tape.position().unwrap(), 3);
-    tape.operate(Operation::ForwardBlocks, 2).unwrap();
+    tape.operate(MtOperation::ForwardBlocks, 2).unwrap();
     assert_eq!(tape.position().unwrap(), 5);
 }
 
@@ -75,7 +75,7 @@ pub fn seek_to_every_object(harness: &Harness) {
     // Block numbers by position; none is a filemark.
     let objects = [Some(0), Some(1), None, Some(2), Some(3), Some(4), None, Some(5), None];
     for (position, object) in objects.into_iter().enumerate().rev() {
-        tape.operate(Operation::Seek, position as i32).unwrap();
+        tape.operate(MtOperation::Seek, position as i32).unwrap();
         assert_eq!(tape.position().unwrap(), position as u64);
         match position {
             0 => assert_eq!(tape.place(), (0, 0)),
@@ -87,7 +87,7 @@ pub fn seek_to_every_object(harness: &Harness) {
         }
         assert_eq!(tape.position().unwrap(), position as u64 + 1);
     }
-    tape.operate(Operation::Seek, 9).unwrap();
+    tape.operate(MtOperation::Seek, 9).unwrap();
     assert_eq!(tape.position().unwrap(), 9, "the end of the data can be sought");
 }
 
@@ -95,9 +95,9 @@ pub fn seek_past_the_end(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
-    assert_eq!(errno(tape.operate(Operation::Seek, 1000)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::Seek, 1000)), Errno::IO);
     assert_eq!(tape.position().unwrap(), 9, "the tape stands at the end of the data");
-    tape.operate(Operation::Seek, 7).unwrap();
+    tape.operate(MtOperation::Seek, 7).unwrap();
     tape.expect_block(5, 512, 512);
 }
 
@@ -105,11 +105,11 @@ pub fn forward_over_filemarks(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
-    tape.operate(Operation::Rewind, 1).unwrap();
-    tape.operate(Operation::ForwardFilemarks, 2).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 2).unwrap();
     assert_eq!(tape.place(), (2, 0));
     tape.expect_block(5, 512, 512);
-    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 1).unwrap();
     assert_eq!(tape.place(), (3, 0));
 }
 
@@ -117,14 +117,14 @@ pub fn back_over_filemarks(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
-    tape.operate(Operation::BackwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::BackwardFilemarks, 1).unwrap();
     // In front of the last filemark: the file is known, the block is not.
     assert_eq!(tape.place(), (2, -1));
     tape.expect_nothing();
     assert_eq!(tape.place(), (3, 0));
     // To the beginning of the second file: back over two more, and forward over one.
-    tape.operate(Operation::BackwardFilemarks, 3).unwrap();
-    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::BackwardFilemarks, 3).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 1).unwrap();
     assert_eq!(tape.place(), (1, 0));
     tape.expect_block(2, 512, 512);
 }
@@ -133,9 +133,9 @@ pub fn back_past_the_beginning(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
-    assert_eq!(errno(tape.operate(Operation::BackwardFilemarks, 4)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::BackwardFilemarks, 4)), Errno::IO);
     tape.expect_block(0, 512, 512);
-    assert_eq!(errno(tape.operate(Operation::BackwardBlocks, 2)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::BackwardBlocks, 2)), Errno::IO);
     tape.expect_block(0, 512, 512);
 }
 
@@ -143,14 +143,14 @@ pub fn over_blocks_in_both_directions(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     tape.write_blocks(0..10, 512);
-    tape.operate(Operation::Rewind, 1).unwrap();
-    tape.operate(Operation::ForwardBlocks, 7).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::ForwardBlocks, 7).unwrap();
     assert_eq!(tape.place(), (0, 7));
     tape.expect_block(7, 512, 512);
-    tape.operate(Operation::BackwardBlocks, 5).unwrap();
+    tape.operate(MtOperation::BackwardBlocks, 5).unwrap();
     assert_eq!(tape.place(), (0, 3));
     tape.expect_block(3, 512, 512);
-    tape.operate(Operation::ForwardBlocks, 0).unwrap();
+    tape.operate(MtOperation::ForwardBlocks, 0).unwrap();
     assert_eq!(tape.place(), (0, 4));
 }
 
@@ -158,8 +158,8 @@ pub fn forward_over_blocks_stops_at_a_filemark(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
-    tape.operate(Operation::Rewind, 1).unwrap();
-    assert_eq!(errno(tape.operate(Operation::ForwardBlocks, 4)), Errno::IO);
+    tape.operate(MtOperation::Rewind, 1).unwrap();
+    assert_eq!(errno(tape.operate(MtOperation::ForwardBlocks, 4)), Errno::IO);
     assert_eq!(tape.place(), (1, 0), "behind the filemark");
     tape.expect_block(2, 512, 512);
 }
@@ -168,10 +168,10 @@ pub fn back_over_blocks_stops_at_a_filemark(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
-    tape.operate(Operation::Rewind, 1).unwrap();
-    tape.operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.operate(MtOperation::Rewind, 1).unwrap();
+    tape.operate(MtOperation::ForwardFilemarks, 1).unwrap();
     tape.expect_block(2, 512, 512);
-    assert_eq!(errno(tape.operate(Operation::BackwardBlocks, 3)), Errno::IO);
+    assert_eq!(errno(tape.operate(MtOperation::BackwardBlocks, 3)), Errno::IO);
     assert_eq!(tape.place(), (0, -1), "in front of the filemark");
     tape.expect_nothing();
     tape.expect_block(2, 512, 512);
@@ -181,7 +181,7 @@ pub fn numbers_outlive_a_close(harness: &Harness) {
     let mut tape = harness.tape();
     write_three_files(tape.raw());
     tape.rewind().unwrap();
-    tape.raw().operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.raw().operate(MtOperation::ForwardFilemarks, 1).unwrap();
     tape.raw().expect_block(2, 512, 512);
     drop(tape);
     let mut tape = harness.open(Access::Read).unwrap();
@@ -194,16 +194,16 @@ pub fn fixed_read_up_to_a_filemark_then_space(harness: &Harness) {
     tape.set_block_mode(BlockMode::Fixed(512)).unwrap();
     for file in 0..3 {
         tape.raw().write(&content(file, 3 * 512)).unwrap();
-        tape.raw().operate(Operation::WriteFilemarks, 1).unwrap();
+        tape.raw().operate(MtOperation::WriteFilemarks, 1).unwrap();
     }
     tape.rewind().unwrap();
     let mut buffer = vec![0; 8 * 512];
     // The drive is behind the filemark, the program does not know yet.
     assert_eq!(tape.raw().read(&mut buffer).unwrap(), 3 * 512);
-    tape.raw().operate(Operation::ForwardFilemarks, 1).unwrap();
+    tape.raw().operate(MtOperation::ForwardFilemarks, 1).unwrap();
     assert_eq!(tape.raw().read(&mut buffer).unwrap(), 3 * 512);
     assert!(buffer[..3 * 512] == content(1, 3 * 512)[..], "the second file");
-    tape.raw().operate(Operation::BackwardFilemarks, 1).unwrap();
+    tape.raw().operate(MtOperation::BackwardFilemarks, 1).unwrap();
     tape.raw().expect_nothing();
     assert_eq!(tape.raw().read(&mut buffer).unwrap(), 3 * 512);
     assert!(buffer[..3 * 512] == content(1, 3 * 512)[..], "again");

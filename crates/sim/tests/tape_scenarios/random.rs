@@ -1,9 +1,9 @@
 //! Random operations on the drive in this process, against a tape that is a list and a number.
 
-use device::tape::raw::{Operation, RawTape};
+use device::tape::raw::{MtOperation, RawTape};
 use proptest::prelude::*;
 use sim::tape::{
-    Cartridge, Direction, Object, OnClose, OpenMode, Readiness, VirtualDrive, VirtualTape,
+    Cartridge, Object, OnClose, OpenDirection, OpenMode, Readiness, VirtualDrive, VirtualTape,
 };
 
 use crate::harness::content;
@@ -132,7 +132,7 @@ impl Naive {
 
 fn open(drive: &VirtualDrive) -> VirtualTape {
     let mode = OpenMode {
-        direction: Direction::ReadWrite,
+        direction: OpenDirection::ReadWrite,
         readiness: Readiness::Needed,
         on_close: OnClose::Stay,
     };
@@ -150,15 +150,15 @@ fn act_on(tape: &mut VirtualTape, act: Act, written: u64) -> Option<Vec<u8>> {
             buffer.truncate(bytes);
             return (bytes > 0).then_some(buffer);
         }
-        Act::Filemarks(count) => tape.operate(Operation::WriteFilemarks, count).unwrap(),
-        Act::ImmediateFilemark => tape.operate(Operation::WriteFilemarksImmediate, 1).unwrap(),
-        Act::Rewind => tape.operate(Operation::Rewind, 1).unwrap(),
-        Act::ForwardFilemarks(count) => operate(Operation::ForwardFilemarks, count),
-        Act::BackwardFilemarks(count) => operate(Operation::BackwardFilemarks, count),
-        Act::ForwardBlocks(count) => operate(Operation::ForwardBlocks, count),
-        Act::BackwardBlocks(count) => operate(Operation::BackwardBlocks, count),
-        Act::EndOfData => tape.operate(Operation::EndOfData, 1).unwrap(),
-        Act::Seek(position) => operate(Operation::Seek, position),
+        Act::Filemarks(count) => tape.operate(MtOperation::WriteFilemarks, count).unwrap(),
+        Act::ImmediateFilemark => tape.operate(MtOperation::WriteFilemarksImmediate, 1).unwrap(),
+        Act::Rewind => tape.operate(MtOperation::Rewind, 1).unwrap(),
+        Act::ForwardFilemarks(count) => operate(MtOperation::ForwardFilemarks, count),
+        Act::BackwardFilemarks(count) => operate(MtOperation::BackwardFilemarks, count),
+        Act::ForwardBlocks(count) => operate(MtOperation::ForwardBlocks, count),
+        Act::BackwardBlocks(count) => operate(MtOperation::BackwardBlocks, count),
+        Act::EndOfData => tape.operate(MtOperation::EndOfData, 1).unwrap(),
+        Act::Seek(position) => operate(MtOperation::Seek, position),
         Act::Close => {}
     }
     None

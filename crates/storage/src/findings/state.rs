@@ -1,6 +1,6 @@
 //! What does not work, or is about to end.
 
-use crate::stack::{Kind, Layer, Stack};
+use crate::stack::{Layer, LayerKind, Stack};
 use base::finding::{Finding, Severity, Unit};
 
 use super::{rules, told, warning};
@@ -49,7 +49,8 @@ pub(super) fn health(layer: &Layer) -> Vec<Finding> {
 
 pub(super) fn not_running(stack: &Stack, layer: &Layer) -> Option<Finding> {
     let has_other_paths = layer.above.iter().filter_map(|name| stack.layer(name)).any(|upper| {
-        upper.kind == Kind::Multipath || (upper.kind == Kind::Nvme && layer.kind == Kind::NvmePath)
+        upper.kind == LayerKind::Multipath
+            || (upper.kind == LayerKind::Nvme && layer.kind == LayerKind::NvmePath)
     });
     if !layer.kind.is_hardware() || has_other_paths {
         return None;
@@ -69,7 +70,7 @@ pub(super) fn not_running(stack: &Stack, layer: &Layer) -> Option<Finding> {
 }
 
 pub(super) fn paths(stack: &Stack, layer: &Layer) -> Option<Finding> {
-    if !matches!(layer.kind, Kind::Multipath | Kind::Nvme) || layer.members.is_empty() {
+    if !matches!(layer.kind, LayerKind::Multipath | LayerKind::Nvme) || layer.members.is_empty() {
         return None;
     }
     let (name, count) = (&layer.name, layer.members.len());
@@ -101,7 +102,7 @@ pub(super) fn paths(stack: &Stack, layer: &Layer) -> Option<Finding> {
 }
 
 pub(super) fn array(layer: &Layer) -> Vec<Finding> {
-    if !matches!(layer.kind, Kind::Md | Kind::ZfsPool | Kind::FileSystem) {
+    if !matches!(layer.kind, LayerKind::Md | LayerKind::ZfsPool | LayerKind::FileSystem) {
         return Vec::new();
     }
     let mut findings = Vec::new();
@@ -113,7 +114,7 @@ pub(super) fn array(layer: &Layer) -> Vec<Finding> {
         .map(|member| format!("{} ({})", member.name, member.state))
         .collect();
     let missing: u64 = layer.fact("missing").and_then(|it| it.parse().ok()).unwrap_or(0);
-    let pool_state = layer.fact("state").filter(|_| layer.kind == Kind::ZfsPool);
+    let pool_state = layer.fact("state").filter(|_| layer.kind == LayerKind::ZfsPool);
     let what = if !failed.is_empty() {
         Some(format!("{name} works without {}", failed.join(", ")))
     } else if missing > 0 {
@@ -129,7 +130,7 @@ pub(super) fn array(layer: &Layer) -> Vec<Finding> {
         findings.push(finding.with_number("missing", count as f64, Unit::Count));
     }
     let work = layer.fact("work").filter(|work| !["idle", "none", "frozen"].contains(work));
-    if let Some(work) = work.filter(|_| layer.kind == Kind::Md) {
+    if let Some(work) = work.filter(|_| layer.kind == LayerKind::Md) {
         let done = layer.fact("work_done").filter(|it| *it != "none" && *it != "delayed");
         let done = done.map(|done| format!(", {done} sectors done")).unwrap_or_default();
         let what = format!("{name} is at work on itself: {work}{done}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::stack::{Place, Stack};
+use crate::stack::{Stack, StackTarget};
 use machine::Machine;
 
 use super::findings;
@@ -73,7 +73,7 @@ impl Case {
         testkit::samples::unpack_machine(&text, folder.path()).unwrap();
         let (number, path) = self.place;
         let is_device = path.starts_with("/dev/");
-        let place = Place { number: number.to_owned(), path: PathBuf::from(path), is_device };
+        let place = StackTarget { number: number.to_owned(), path: PathBuf::from(path), is_device };
         Stack::of(&Machine::recorded(folder.path()).unwrap(), &place)
     }
 }
@@ -375,7 +375,7 @@ fn stripes_of_an_array_with_parity() {
         let folder = folder();
         testkit::samples::unpack_machine(&part, folder.path()).unwrap();
         let path = PathBuf::from("/dev/md100p1");
-        let place = Place { number: "259:0".to_owned(), path, is_device: true };
+        let place = StackTarget { number: "259:0".to_owned(), path, is_device: true };
         let stack = Stack::of(&Machine::recorded(folder.path()).unwrap(), &place);
         findings(&stack, None).iter().any(|it| it.rule.id == "stack.unaligned-chunk")
     };

@@ -1,6 +1,6 @@
 //! Read-ahead: set where it does nothing, too small for what is read, or very large.
 
-use crate::stack::{Kind, Layer, Stack, VxfsReadAhead};
+use crate::stack::{Layer, LayerKind, Stack, VxfsReadAhead};
 use base::finding::{Certainty, Finding, Unit};
 use base::format::binary_size as size;
 
@@ -133,7 +133,7 @@ fn elsewhere(stack: &Stack, acting: &Layer, window: u64) -> Option<Finding> {
         let setting = layer.settings.get("read_ahead_kb").filter(|setting| !setting.acts);
         let value: Option<u64> = setting.and_then(|setting| setting.value.parse().ok());
         // LVM gives each of its volumes one.
-        value.is_some_and(|value| layer.kind != Kind::Lvm && !is_usual(layer, value))
+        value.is_some_and(|value| layer.kind != LayerKind::Lvm && !is_usual(layer, value))
     };
     let layers: Vec<&Layer> = stack.layers.iter().filter(set).collect();
     let first = layers.first()?;

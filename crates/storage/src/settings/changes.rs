@@ -3,9 +3,9 @@
 //! Before the first write the values in force, the devices by what they are known by, and the
 //! values to come are written to a list and synchronised. A change is a set of settings that are
 //! set together: those that were asked for, and those that the kernel sets anew by itself when one
-//! of these is written. All are written in the order of [`Kind`], so that what is reset comes
-//! behind what resets it, and read back behind the last one. Whoever is killed in the middle has
-//! left the list, and reverting goes by that.
+//! of these is written. All are written in the order of [`SettingKind`], so that what is reset
+//! comes behind what resets it, and read back behind the last one. Whoever is killed in the middle
+//! has left the list, and reverting goes by that.
 //!
 //! Unlike the journal of [`guard`] the list outlives a restart: a value may have been
 //! made to stay elsewhere (udev). What the kernel has forgotten meanwhile is not written again:
@@ -22,7 +22,7 @@ use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
 use super::device::Device;
-use super::{GuardError, Kind, Setting, SettingError, guard, journal};
+use super::{GuardError, Setting, SettingError, SettingKind, guard, journal};
 use machine::mounts::{self, Mount};
 
 pub use persist::{FileState, Kept, Persisted, kept};
@@ -33,7 +33,7 @@ pub use trial::{Phase, Trial};
 pub const CHANGES_MAX: usize = 1000;
 
 /// Where settings are: this machine, or in a test what behaves like a kernel.
-pub trait Machine: std::fmt::Debug {
+pub trait SettingFiles: std::fmt::Debug {
     /// Where sysfs is.
     fn sys(&self) -> &Path;
     /// What is mounted.
@@ -63,7 +63,7 @@ pub trait Machine: std::fmt::Debug {
 #[derive(Clone, Copy, Debug)]
 pub struct ThisMachine;
 
-impl Machine for ThisMachine {
+impl SettingFiles for ThisMachine {
     fn sys(&self) -> &Path {
         Path::new("/sys")
     }
@@ -142,7 +142,7 @@ pub enum ChangeError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
     /// What it sets.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Of which device.
     pub device: Device,
     /// As it was.
@@ -153,7 +153,7 @@ pub struct Changed {
 
 /// Settings that were set together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct SettingsChange {
     /// For what it was made, as typed.
     pub for_path: String,
     /// When, in seconds of Unix time.
@@ -169,7 +169,7 @@ pub struct Change {
 
 /// What is to be changed.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedChange {
     /// For what, as typed.
     pub for_path: String,
     /// Now, in seconds of Unix time.
@@ -200,14 +200,14 @@ impl Now {
 
     /// Whether the kernel was asked for its own value, which is never the one that was written.
     pub fn asks_for_default(&self) -> bool {
-        let is_default = self.changed.set.as_deref() == Some(Kind::DEFAULT_LATENCY);
-        self.changed.kind == Kind::WriteBackLatency && is_default
+        let is_default = self.changed.set.as_deref() == Some(SettingKind::DEFAULT_LATENCY);
+        self.changed.kind == SettingKind::WriteBackLatency && is_default
     }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct List {
-    changes: Vec<Change>,
+    changes: Vec<SettingsChange>,
     /// What keeps them over a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     persisted: Option<Persisted>,
@@ -216,7 +216,7 @@ struct List {
 /// The list of changes, which nobody else changes as long as this is held.
 #[derive(Debug)]
 pub struct Changes<'a> {
-    machine: &'a dyn Machine,
+    machine: &'a dyn SettingFiles,
     path: PathBuf,
     list: List,
     _lock: OwnedFd,
@@ -226,7 +226,7 @@ pub struct Changes<'a> {
 ///
 /// # Errors
 /// When the list is not believed or not understood.
-pub fn remembered(path: &Path) -> Result<Vec<Change>, ChangeError> {
+pub fn remembered(path: &Path) -> Result<Vec<SettingsChange>, ChangeError> {
     Ok(read(path)?.changes)
 }
 
@@ -238,7 +238,7 @@ fn read(path: &Path) -> Result<List, ChangeError> {
 }
 
 /// How the settings of a change are now.
-pub fn look(machine: &dyn Machine, change: &Change) -> Vec<Now> {
+pub fn look(machine: &dyn SettingFiles, change: &SettingsChange) -> Vec<Now> {
     let mounts = machine.mounts();
     let one = |changed: &Changed| {
         let found = changed.device.find(machine.sys(), changed.kind, &mounts);
@@ -257,13 +257,13 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// When it is not believed or not understood, or its folder cannot be made.
-    pub fn open(machine: &'a dyn Machine, path: &Path) -> Result<Changes<'a>, ChangeError> {
+    pub fn open(machine: &'a dyn SettingFiles, path: &Path) -> Result<Changes<'a>, ChangeError> {
         let lock = journal::lock(path)?;
         Ok(Changes { machine, path: path.to_owned(), list: read(path)?, _lock: lock })
     }
 
     /// All changes, the oldest first.
-    pub fn all(&self) -> &[Change] {
+    pub fn all(&self) -> &[SettingsChange] {
         &self.list.changes
     }
 
@@ -272,7 +272,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// When a setting may not be set, or the list cannot be written.
-    pub fn remember(&mut self, wanted: &Wanted) -> Result<Change, ChangeError> {
+    pub fn remember(&mut self, wanted: &WantedChange) -> Result<SettingsChange, ChangeError> {
         if self.list.changes.len() >= CHANGES_MAX {
             return Err(ChangeError::TooMany);
         }
@@ -304,7 +304,7 @@ impl<'a> Changes<'a> {
         };
         let settings: Result<Vec<Changed>, ChangeError> =
             settings.into_iter().map(changed).collect();
-        let change = Change {
+        let change = SettingsChange {
             for_path: wanted.for_path.clone(),
             made_unix_seconds: wanted.now_unix_seconds,
             boot: self.machine.boot(),
@@ -359,18 +359,17 @@ impl<'a> Changes<'a> {
 
     /// What is not as it is to be is written, in the order of the kinds. What was not asked for is
     /// kept as it was, but for what belongs to the scheduler when that is another one.
-    fn write_settings(&self, change: &Change) -> Result<(), ChangeError> {
+    fn write_settings(&self, change: &SettingsChange) -> Result<(), ChangeError> {
         let mounts = self.machine.mounts();
         for changed in &change.settings {
             let Some(setting) = changed.device.find(self.machine.sys(), changed.kind, &mounts)
             else {
                 continue;
             };
-            let is_of_scheduler = Kind::Scheduler.resets().contains(&changed.kind)
-                && change
-                    .settings
-                    .iter()
-                    .any(|other| other.kind == Kind::Scheduler && other.device == changed.device);
+            let is_of_scheduler = SettingKind::Scheduler.resets().contains(&changed.kind)
+                && change.settings.iter().any(|other| {
+                    other.kind == SettingKind::Scheduler && other.device == changed.device
+                });
             let wanted = match &changed.set {
                 None if is_of_scheduler => continue,
                 set => set.as_ref().unwrap_or(&changed.before),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Setting};
+use super::{Setting, SettingKind};
 use machine::mounts::Mount;
 
 /// What a device is known by.
@@ -71,7 +71,7 @@ impl Device {
 
     /// A setting of this device where it is now: its name may be another one. `None` of a device
     /// that is gone.
-    pub fn find(&self, sys: &Path, kind: Kind, mounts: &[Mount]) -> Option<Setting> {
+    pub fn find(&self, sys: &Path, kind: SettingKind, mounts: &[Mount]) -> Option<Setting> {
         let bdi = |folder: PathBuf| Some(Setting::read_ahead(&folder.join("read_ahead_kb")));
         let setting = match &self.known_by {
             KnownBy::Btrfs(uuid) => bdi(sys.join("fs/btrfs").join(uuid).join("bdi")),
@@ -141,7 +141,7 @@ mod tests {
 
     fn device(sys: &Path, name: &str) -> Device {
         let queue = sys.join("devices").join(name).join("queue");
-        Device::of(sys, &Setting::of_queue(Kind::ReadAhead, &queue), &[]).unwrap()
+        Device::of(sys, &Setting::of_queue(SettingKind::ReadAhead, &queue), &[]).unwrap()
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
             [("sda", Some("sdc")), ("sdb", Some("sda")), ("loop0", Some("loop3")), ("dm-0", None)]
         {
             let known = device(before.path(), name);
-            let setting = known.find(after.path(), Kind::ReadAhead, &[]);
+            let setting = known.find(after.path(), SettingKind::ReadAhead, &[]);
             let folder = setting.map(|setting| setting.path.ancestors().nth(2).unwrap().to_owned());
             let expected = found.map(|name| after.path().join("devices").join(name));
             assert_eq!(folder, expected, "{name}");
@@ -193,8 +193,8 @@ mod tests {
         let known = Device::of(sys.path(), &share, &before).unwrap();
         assert_eq!(known.known_by, KnownBy::Mounted("nfs4".into(), "host:/b".into()));
         let after = [mount("0:50", "host:/a"), mount("0:61", "host:/b")];
-        let found = known.find(sys.path(), Kind::ReadAhead, &after).unwrap();
+        let found = known.find(sys.path(), SettingKind::ReadAhead, &after).unwrap();
         assert!(found.path.ends_with("0:61/read_ahead_kb"), "{found:?}");
-        assert_eq!(known.find(sys.path(), Kind::ReadAhead, &after[..1]), None);
+        assert_eq!(known.find(sys.path(), SettingKind::ReadAhead, &after[..1]), None);
     }
 }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::changes::Change;
+use super::changes::SettingsChange;
 use super::device::{Device, KnownBy};
-use super::{Kind, Setting};
+use super::{Setting, SettingKind};
 use crate::stack::{Owner, owners_of_device};
 use machine::Machine;
 use machine::mounts::{self, Mount};
@@ -26,7 +26,7 @@ pub struct Keep {
     /// What the device is called now.
     pub device: String,
     /// The setting.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Its value.
     pub value: String,
     /// By what.
@@ -62,11 +62,11 @@ pub enum Keeper {
 }
 
 /// What keeps the settings of changes, as each was set last, in the order in which they are set.
-pub fn keeps(machine: &Machine, changes: &[Change]) -> Vec<Keep> {
-    let mut set: Vec<(&Device, Kind, &str)> = Vec::new();
+pub fn keeps(machine: &Machine, changes: &[SettingsChange]) -> Vec<Keep> {
+    let mut set: Vec<(&Device, SettingKind, &str)> = Vec::new();
     for changed in changes.iter().flat_map(|change| &change.settings) {
         let Some(value) = &changed.set else { continue };
-        let is_same = |it: &&mut (&Device, Kind, &str)| {
+        let is_same = |it: &&mut (&Device, SettingKind, &str)| {
             it.1 == changed.kind
                 && (&it.0.known_by, &it.0.name) == (&changed.device.known_by, &changed.device.name)
         };
@@ -164,7 +164,13 @@ pub fn rules(keeps: &[Keep]) -> Option<String> {
     Some(head.to_owned() + &lines.iter().map(line).collect::<String>())
 }
 
-fn keep(machine: &Machine, mounts: &[Mount], device: &Device, kind: Kind, value: &str) -> Keep {
+fn keep(
+    machine: &Machine,
+    mounts: &[Mount],
+    device: &Device,
+    kind: SettingKind,
+    value: &str,
+) -> Keep {
     let whole = |name: &str, keeper, also| {
         let value = value.to_owned();
         Keep { device: name.to_owned(), kind, value, keeper, also }
@@ -214,7 +220,7 @@ fn of_file_system(mounts: &[Mount], known_by: &KnownBy, kib: &str) -> Keeper {
 fn of_device(
     machine: &Machine,
     folder: &Path,
-    kind: Kind,
+    kind: SettingKind,
     value: &str,
     owners: &[Owner],
 ) -> Keeper {
@@ -224,7 +230,7 @@ fn of_device(
         return Keeper::Nothing { why };
     }
     if let Some(owner) = owners.iter().find(|owner| owner.by == "tuned") {
-        let name = if kind == Kind::ReadAhead { "readahead" } else { "elevator" };
+        let name = if kind == SettingKind::ReadAhead { "readahead" } else { "elevator" };
         return Keeper::Named {
             who: "tuned",
             place: owner.place.clone().unwrap_or_default(),
@@ -233,7 +239,7 @@ fn of_device(
     }
     let uuid = word("dm/uuid").unwrap_or_default();
     match (uuid.split_once('-'), kind) {
-        (Some(("mpath", wwid)), Kind::MaxSectors) => {
+        (Some(("mpath", wwid)), SettingKind::MaxSectors) => {
             return Keeper::Named {
                 who: "multipath.conf",
                 place: "/etc/multipath.conf, which sets it when the paths come".to_owned(),
@@ -242,7 +248,7 @@ fn of_device(
                 ),
             };
         }
-        (Some(("LVM", _)), Kind::ReadAhead) => {
+        (Some(("LVM", _)), SettingKind::ReadAhead) => {
             let name = word("dm/name").unwrap_or_default();
             let sectors = value.parse::<u64>().unwrap_or(0) * 2;
             return Keeper::Named {
@@ -308,7 +314,11 @@ mod tests {
     use crate::settings::changes::Changed;
 
     /// What keeps these settings of a recorded machine, with files besides.
-    fn kept(name: &str, besides: &[(&str, &str)], settings: &[(&str, Kind, &str)]) -> Vec<Keep> {
+    fn kept(
+        name: &str,
+        besides: &[(&str, &str)],
+        settings: &[(&str, SettingKind, &str)],
+    ) -> Vec<Keep> {
         let folder = tempfile::tempdir().unwrap();
         testkit::samples::unpack_machine(&testkit::samples::machine(name), folder.path()).unwrap();
         for (path, text) in besides {
@@ -320,7 +330,7 @@ mod tests {
         let sys = machine.at("sys");
         let mounts =
             mounts::parse(&machine.bytes(&machine.at("proc/self/mountinfo")).unwrap_or_default());
-        let changed = |(device, kind, value): &(&str, Kind, &str)| {
+        let changed = |(device, kind, value): &(&str, SettingKind, &str)| {
             let setting = if device.contains(':') {
                 Setting::read_ahead(&sys.join("class/bdi").join(device).join("read_ahead_kb"))
             } else {
@@ -331,7 +341,7 @@ mod tests {
             let (kind, set) = (*kind, Some((*value).to_owned()));
             Changed { kind, device, before: "1".to_owned(), set }
         };
-        let change = Change {
+        let change = SettingsChange {
             for_path: "/srv".to_owned(),
             made_unix_seconds: 1,
             boot: None,
@@ -359,9 +369,9 @@ mod tests {
             "sas-disks",
             &[],
             &[
-                ("sda", Kind::ReadAhead, "1024"),
-                ("sda", Kind::MaxSectors, "512"),
-                ("sda", Kind::Requests, "64"),
+                ("sda", SettingKind::ReadAhead, "1024"),
+                ("sda", SettingKind::MaxSectors, "512"),
+                ("sda", SettingKind::Requests, "64"),
             ],
         );
         let profile = "/usr/lib/tuned/profiles/throughput-performance/tuned.conf:2";
@@ -384,7 +394,7 @@ mod tests {
     /// Before anything is set it is known what will keep it: the same that is shown afterwards.
     #[test]
     fn what_would_keep_a_setting_is_what_keeps_it() {
-        let words = |name: &str, device: &str, kind: Kind| {
+        let words = |name: &str, device: &str, kind: SettingKind| {
             let folder = tempfile::tempdir().unwrap();
             testkit::samples::unpack_machine(&testkit::samples::machine(name), folder.path())
                 .unwrap();
@@ -393,10 +403,10 @@ mod tests {
             let queue = std::fs::canonicalize(class).unwrap().join("queue");
             keeper(&machine, &Setting::of_queue(kind, &queue)).words()
         };
-        assert_eq!(words("sas-disks", "sda", Kind::Requests), "udev");
-        assert_eq!(words("sas-disks", "sda", Kind::ReadAhead), "tuned");
-        assert_eq!(words("san", "dm-0", Kind::MaxSectors), "multipath.conf");
-        let of_loop = words("loop-on-virtio", "loop0", Kind::ReadAhead);
+        assert_eq!(words("sas-disks", "sda", SettingKind::Requests), "udev");
+        assert_eq!(words("sas-disks", "sda", SettingKind::ReadAhead), "tuned");
+        assert_eq!(words("san", "dm-0", SettingKind::MaxSectors), "multipath.conf");
+        let of_loop = words("loop-on-virtio", "loop0", SettingKind::ReadAhead);
         let why = why_not_kept(&of_loop).unwrap();
         assert!(why.starts_with("a loop device is made anew"), "{why}");
         assert_eq!(why_not_kept("udev"), None);
@@ -428,21 +438,23 @@ mod tests {
     fn udev_knows_a_device_by_its_properties() {
         let noted = "S:disk/by-id/x\nE:ID_WWN=0x6001405123456789\n\
                      E:ID_WWN_WITH_EXTENSION=0x600140512345678901234567890abcde\nE:ID_SERIAL=36\n";
-        let keeps = kept("san", &[("run/udev/data/b8:16", noted)], &[("sdb", Kind::NoMerges, "2")]);
+        let keeps =
+            kept("san", &[("run/udev/data/b8:16", noted)], &[("sdb", SettingKind::NoMerges, "2")]);
         let expected = "sdb nomerges udev: ENV{DEVTYPE}==\"disk\", \
                         ENV{ID_WWN_WITH_EXTENSION}==\"0x600140512345678901234567890abcde\"";
         assert_eq!(told(&keeps), [expected]);
         let noted = "E:ID_SERIAL=a*b\"c\n";
-        let keeps = kept("san", &[("run/udev/data/b8:16", noted)], &[("sdb", Kind::NoMerges, "2")]);
+        let keeps =
+            kept("san", &[("run/udev/data/b8:16", noted)], &[("sdb", SettingKind::NoMerges, "2")]);
         assert!(told(&keeps)[0].ends_with("ENV{ID_SERIAL}==\"a?b?c\""), "{keeps:?}");
     }
 
     #[test]
     fn multipath_and_lvm_keep_what_they_set_themselves() {
         let san = [
-            ("dm-0", Kind::MaxSectors, "256"),
-            ("dm-0", Kind::Scheduler, "none"),
-            ("dm-2", Kind::ReadAhead, "1024"),
+            ("dm-0", SettingKind::MaxSectors, "256"),
+            ("dm-0", SettingKind::Scheduler, "none"),
+            ("dm-2", SettingKind::ReadAhead, "1024"),
         ];
         let keeps = kept("san", &[], &san);
         let wwid = "3600140512345678901234567890abcde";
@@ -462,7 +474,7 @@ mod tests {
             ]
         );
         let other = [("etc/tuned/active_profile", "none-there")];
-        let keeps = kept("sas-disks", &other, &[("dm-1", Kind::ReadAhead, "1024")]);
+        let keeps = kept("sas-disks", &other, &[("dm-1", SettingKind::ReadAhead, "1024")]);
         let line = "lvchange --readahead 2048 /dev/mapper/vg0-my--data";
         assert!(told(&keeps)[0].contains("dm-1 read_ahead_kb lvm: "), "{keeps:?}");
         assert!(told(&keeps)[0].ends_with(line), "{keeps:?}");
@@ -471,12 +483,13 @@ mod tests {
 
     #[test]
     fn a_loop_device_and_a_slot_are_not_kept() {
-        let keeps = kept("loop-on-virtio", &[], &[("loop0", Kind::ReadAhead, "64")]);
+        let keeps = kept("loop-on-virtio", &[], &[("loop0", SettingKind::ReadAhead, "64")]);
         assert!(told(&keeps)[0].contains("nothing: a loop device is made anew"), "{keeps:?}");
         let serial = "sys/class/block/vda/serial";
-        let keeps = kept("loop-on-virtio", &[], &[("vda", Kind::ReadAhead, "64")]);
+        let keeps = kept("loop-on-virtio", &[], &[("vda", SettingKind::ReadAhead, "64")]);
         assert!(told(&keeps)[0].ends_with("ATTR{serial}==\"disk-1\""), "{keeps:?}");
-        let keeps = kept("loop-on-virtio", &[(serial, "\n")], &[("vda", Kind::ReadAhead, "64")]);
+        let keeps =
+            kept("loop-on-virtio", &[(serial, "\n")], &[("vda", SettingKind::ReadAhead, "64")]);
         let expected = "vda read_ahead_kb nothing: the device has no WWN, serial number or UUID";
         assert_eq!(told(&keeps), [expected]);
     }
@@ -490,7 +503,8 @@ mod tests {
             ("sys/class/bdi/0:50/read_ahead_kb", "128\n"),
             ("sys/class/bdi/0:51/read_ahead_kb", "128\n"),
         ];
-        let settings = [("0:50", Kind::ReadAhead, "1024"), ("0:51", Kind::ReadAhead, "1024")];
+        let settings =
+            [("0:50", SettingKind::ReadAhead, "1024"), ("0:51", SettingKind::ReadAhead, "1024")];
         let keeps = kept("loop-on-virtio", &besides, &settings);
         let line = "nfs.conf: /etc/nfs.conf, section [nfsrahead]: /srv/share=1024";
         assert_eq!(told(&keeps)[0], format!("0:50 read_ahead_kb {line}"));

@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use super::{Kind, Setting, SettingError};
+use super::{Setting, SettingError, SettingKind};
 
 /// Requests below which no kernel goes (`BLKDEV_MIN_RQ`, include/linux/blkdev.h).
 const REQUESTS_MIN: u64 = 4;
@@ -56,36 +56,38 @@ pub fn unfit(setting: &Setting, value: &str) -> Result<Option<Unfit>, SettingErr
     };
     let page_kib = rustix::param::page_size() as u64 / 1024;
     Ok(match (setting.kind, value.parse::<u64>()) {
-        (Kind::Scheduler, _) => {
+        (SettingKind::Scheduler, _) => {
             let choices = setting.choices()?;
             let is_one = choices.iter().any(|choice| choice == value);
             if is_one { None } else { not_offered(&choices.join(", ")) }
         }
-        (Kind::WriteCache, _) if ["write back", "write through"].contains(&value) => None,
-        (Kind::WriteCache, _) => not_offered("'write back', 'write through'"),
-        (Kind::WriteBackLatency, Err(_)) if value == "-1" => None,
-        (Kind::Rotational, Ok(0 | 1)) | (Kind::NoMerges, Ok(0..=2)) => None,
-        (Kind::Rotational, _) => not_offered("0, 1"),
-        (Kind::NoMerges, _) => not_offered("0, 1, 2"),
-        (Kind::WriteBackLatency, Err(_)) => not_offered("-1, or a number"),
+        (SettingKind::WriteCache, _) if ["write back", "write through"].contains(&value) => None,
+        (SettingKind::WriteCache, _) => not_offered("'write back', 'write through'"),
+        (SettingKind::WriteBackLatency, Err(_)) if value == "-1" => None,
+        (SettingKind::Rotational, Ok(0 | 1)) | (SettingKind::NoMerges, Ok(0..=2)) => None,
+        (SettingKind::Rotational, _) => not_offered("0, 1"),
+        (SettingKind::NoMerges, _) => not_offered("0, 1, 2"),
+        (SettingKind::WriteBackLatency, Err(_)) => not_offered("-1, or a number"),
         (_, Err(_)) => not_offered(&format!("a number up to {NUMBER_MAX}")),
-        (Kind::Requests | Kind::ReadAhead, Ok(number)) if number > NUMBER_MAX => {
+        (SettingKind::Requests | SettingKind::ReadAhead, Ok(number)) if number > NUMBER_MAX => {
             not_offered(&format!("a number up to {NUMBER_MAX}"))
         }
-        (Kind::MaxSectors, Ok(kib)) => match hardware_kib(setting) {
+        (SettingKind::MaxSectors, Ok(kib)) => match hardware_kib(setting) {
             Some(most) if kib > most => {
                 clipped(most, "that is what the device takes at most".to_owned())
             }
             _ if kib < page_kib => clipped(page_kib, "a request holds a page".to_owned()),
             _ => None,
         },
-        (Kind::Requests, Ok(requests)) if requests < REQUESTS_MIN => {
+        (SettingKind::Requests, Ok(requests)) if requests < REQUESTS_MIN => {
             clipped(REQUESTS_MIN, "no queue is shorter".to_owned())
         }
-        (Kind::ReadAhead, Ok(kib)) if !kib.is_multiple_of(page_kib) => {
+        (SettingKind::ReadAhead, Ok(kib)) if !kib.is_multiple_of(page_kib) => {
             clipped(kib / page_kib * page_kib, format!("pages of {page_kib} KiB are read"))
         }
-        (Kind::WriteBackLatency | Kind::Requests | Kind::ReadAhead, Ok(_)) => None,
+        (SettingKind::WriteBackLatency | SettingKind::Requests | SettingKind::ReadAhead, Ok(_)) => {
+            None
+        }
     })
 }
 
@@ -108,40 +110,52 @@ mod tests {
             let found = unfit(&setting, value).unwrap().map(|unfit| unfit.to_string());
             assert_eq!(found.as_deref(), expected, "{kind:?} {value}");
         };
-        check(Kind::MaxSectors, "1280", None);
+        check(SettingKind::MaxSectors, "1280", None);
         check(
-            Kind::MaxSectors,
+            SettingKind::MaxSectors,
             "99999",
             Some("max_sectors_kb 99999 would become 1280: that is what the device takes at most"),
         );
         check(
-            Kind::MaxSectors,
+            SettingKind::MaxSectors,
             "1",
             Some("max_sectors_kb 1 would become 4: a request holds a page"),
         );
-        check(Kind::Requests, "2", Some("nr_requests 2 would become 4: no queue is shorter"));
         check(
-            Kind::ReadAhead,
+            SettingKind::Requests,
+            "2",
+            Some("nr_requests 2 would become 4: no queue is shorter"),
+        );
+        check(
+            SettingKind::ReadAhead,
             "777",
             Some("read-ahead 777 would become 776: pages of 4 KiB are read"),
         );
-        check(Kind::ReadAhead, "3", Some("read-ahead 3 would become 0: pages of 4 KiB are read"));
+        check(
+            SettingKind::ReadAhead,
+            "3",
+            Some("read-ahead 3 would become 0: pages of 4 KiB are read"),
+        );
         for (kind, value) in [
-            (Kind::ReadAhead, "0"),
-            (Kind::ReadAhead, "64"),
-            (Kind::NoMerges, "2"),
-            (Kind::WriteBackLatency, "-1"),
-            (Kind::WriteCache, "write back"),
+            (SettingKind::ReadAhead, "0"),
+            (SettingKind::ReadAhead, "64"),
+            (SettingKind::NoMerges, "2"),
+            (SettingKind::WriteBackLatency, "-1"),
+            (SettingKind::WriteCache, "write back"),
         ] {
             check(kind, value, None);
         }
-        check(Kind::NoMerges, "3", Some("nomerges 3 is not what the device offers: 0, 1, 2"));
+        check(
+            SettingKind::NoMerges,
+            "3",
+            Some("nomerges 3 is not what the device offers: 0, 1, 2"),
+        );
         let sideways = "write cache write sideways is not what the device offers: \
                         'write back', 'write through'";
-        check(Kind::WriteCache, "write sideways", Some(sideways));
-        check(Kind::WriteCache, "write through", None);
+        check(SettingKind::WriteCache, "write sideways", Some(sideways));
+        check(SettingKind::WriteCache, "write through", None);
         check(
-            Kind::Requests,
+            SettingKind::Requests,
             "many",
             Some("nr_requests many is not what the device offers: a number up to 4294967295"),
         );
@@ -150,7 +164,7 @@ mod tests {
             let refused = format!(
                 "read-ahead {value} is not what the device offers: a number up to 4294967295"
             );
-            check(Kind::ReadAhead, value, Some(&refused));
+            check(SettingKind::ReadAhead, value, Some(&refused));
         }
     }
 }

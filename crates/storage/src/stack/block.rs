@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Facts, Kind, Layer, Node, Reads, Walk, members, scsi};
+use super::{Facts, Layer, LayerKind, Node, Reads, Walk, members, scsi};
 use crate::layers::{entries, file_name};
 
 /// The unit of `size` and `start` in sysfs, whatever the device's own blocks are.
@@ -11,7 +11,7 @@ const SECTOR_BYTES: u64 = 512;
 
 impl Walk<'_> {
     pub(super) fn device(&self, folder: &Path) -> (Layer, Vec<Node>) {
-        let mut layer = Layer::new(Kind::Disk, file_name(folder));
+        let mut layer = Layer::new(LayerKind::Disk, file_name(folder));
         let sectors = |name: &str| self.machine.text(&folder.join(name))?.parse::<u64>().ok();
         layer.size_bytes = sectors("size").map(|count| count.saturating_mul(SECTOR_BYTES));
         let slaves = entries(&folder.join("slaves"));
@@ -19,7 +19,7 @@ impl Walk<'_> {
         self.take(&mut layer, folder, &[("alignment_offset", "alignment_offset")]);
         let has = |name: &str| folder.join(name).exists();
         if has("partition") {
-            layer.kind = Kind::Partition;
+            layer.kind = LayerKind::Partition;
             if let Some(start) = sectors("start") {
                 let bytes = start.saturating_mul(SECTOR_BYTES);
                 layer.facts.insert("start_bytes", bytes.to_string());
@@ -30,18 +30,18 @@ impl Walk<'_> {
         } else if has("md") {
             self.array(&mut layer, folder);
         } else if has("bcache") && !slaves.is_empty() {
-            layer.kind = Kind::Bcache;
+            layer.kind = LayerKind::Bcache;
             let own = [("cache_mode", "bcache/cache_mode"), ("state", "bcache/state")];
             self.take(&mut layer, folder, &own);
         } else if layer.name.starts_with("loop") {
             below.extend(self.loop_device(&mut layer, folder));
         } else if layer.name.starts_with("zram") {
-            layer.kind = Kind::Zram;
+            layer.kind = LayerKind::Zram;
             self.take(&mut layer, folder, &[("algorithm", "comp_algorithm")]);
         } else if layer.name.starts_with("rbd") {
             self.image_of_ceph(&mut layer);
         } else if layer.name.starts_with("nbd") {
-            layer.kind = Kind::Nbd;
+            layer.kind = LayerKind::Nbd;
             self.take(&mut layer, folder, &[("client", "pid"), ("backend", "backend")]);
         } else if layer.name.starts_with("nvme") {
             below.extend(self.namespace(&mut layer, folder));
@@ -78,23 +78,25 @@ impl Walk<'_> {
         let uuid = layer.names.get("dm_uuid").cloned().unwrap_or_default();
         let name = layer.facts.get("mapped_name").cloned().unwrap_or_default();
         layer.kind = match uuid.split('-').next() {
-            Some("LVM") => Kind::Lvm,
-            Some("mpath") => Kind::Multipath,
+            Some("LVM") => LayerKind::Lvm,
+            Some("mpath") => LayerKind::Multipath,
             Some("CRYPT") => {
                 let how = uuid.split('-').nth(1).unwrap_or_default().to_owned();
                 layer.facts.insert("encryption", how);
-                Kind::Crypt
+                LayerKind::Crypt
             }
-            Some(part) if part.starts_with("part") && uuid.contains("mpath-") => Kind::Partition,
-            _ => Kind::DeviceMapper,
+            Some(part) if part.starts_with("part") && uuid.contains("mpath-") => {
+                LayerKind::Partition
+            }
+            _ => LayerKind::DeviceMapper,
         };
-        if layer.kind == Kind::Lvm
+        if layer.kind == LayerKind::Lvm
             && let Some((group, volume)) = group_and_volume(&name)
         {
             layer.facts.insert("volume_group", group);
             layer.facts.insert("volume", volume);
         }
-        if layer.kind == Kind::Multipath {
+        if layer.kind == LayerKind::Multipath {
             let paths: Vec<String> =
                 entries(&folder.join("slaves")).iter().map(|path| file_name(path)).collect();
             layer.members = members::of_multipath(self.machine, &name, &paths);
@@ -102,7 +104,7 @@ impl Walk<'_> {
     }
 
     fn array(&self, layer: &mut Layer, folder: &Path) {
-        layer.kind = Kind::Md;
+        layer.kind = LayerKind::Md;
         let own = [
             ("level", "md/level"),
             ("disks", "md/raid_disks"),
@@ -122,7 +124,7 @@ impl Walk<'_> {
 
     /// A file as a device, and the file system that the file is on.
     fn loop_device(&self, layer: &mut Layer, folder: &Path) -> Option<Node> {
-        layer.kind = Kind::Loop;
+        layer.kind = LayerKind::Loop;
         let own = [
             ("backing_file", "loop/backing_file"),
             ("offset_bytes", "loop/offset"),
@@ -175,7 +177,7 @@ impl Walk<'_> {
 
     /// `/sys/bus/rbd/devices/N` (Documentation/ABI/testing/sysfs-bus-rbd).
     fn image_of_ceph(&self, layer: &mut Layer) {
-        layer.kind = Kind::Rbd;
+        layer.kind = LayerKind::Rbd;
         let number = layer.name.trim_start_matches("rbd").to_owned();
         let folder = self.machine.at("sys/bus/rbd/devices").join(number);
         let own = [("pool", "pool"), ("image", "name"), ("snapshot", "current_snap")];
@@ -189,7 +191,8 @@ impl Walk<'_> {
     /// way of `nvme0c0n1` and `nvme0c1n1` (drivers/nvme/host/multipath.c).
     fn namespace(&self, layer: &mut Layer, folder: &Path) -> Vec<Node> {
         let name = layer.name.clone();
-        layer.kind = if hidden_path(&name).is_some() { Kind::NvmePath } else { Kind::Nvme };
+        layer.kind =
+            if hidden_path(&name).is_some() { LayerKind::NvmePath } else { LayerKind::Nvme };
         let own = [("wwn", "wwid"), ("uuid", "uuid")];
         self.take_names(&mut layer.names, folder, &own);
         let own = [
@@ -209,7 +212,7 @@ impl Walk<'_> {
         for controller in entries(&subsystem).iter().filter(|it| it.join("transport").exists()) {
             for path in entries(controller) {
                 let path_name = file_name(&path);
-                if layer.kind == Kind::Nvme
+                if layer.kind == LayerKind::Nvme
                     && hidden_path(&path_name).as_deref() == Some(name.as_str())
                 {
                     layer.members.push(self.path_of(path_name, controller, &path));
@@ -247,7 +250,7 @@ impl Walk<'_> {
         let driver = std::fs::canonicalize(folder.join("device/driver"));
         let driver = driver.map(|driver| file_name(&driver)).unwrap_or_default();
         if driver == "virtio_blk" {
-            layer.kind = Kind::Virtio;
+            layer.kind = LayerKind::Virtio;
             // The number of its maker on the bus, not of the disk.
             layer.facts.remove("vendor");
         } else if folder.join("device/scsi_level").exists() {

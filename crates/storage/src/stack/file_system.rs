@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::members::Member;
 use super::vxfs::VxfsReadAhead;
-use super::{Kind, Layer, Node, Reads, VXFS, Walk};
+use super::{Layer, LayerKind, Node, Reads, VXFS, Walk};
 use crate::layers::{self, file_name};
 use machine::mounts::Mount;
 
@@ -23,7 +23,7 @@ const SHARE_OPTIONS: &[(&str, &str)] = &[
 impl Walk<'_> {
     pub(super) fn file_system(&self, mount: &Mount) -> (Layer, Vec<Node>) {
         let name = mount.point.to_string_lossy().into_owned();
-        let mut layer = Layer::new(Kind::FileSystem, name);
+        let mut layer = Layer::new(LayerKind::FileSystem, name);
         let source = mount.source.to_string_lossy().into_owned();
         layer.facts.insert("type", mount.kind.clone());
         layer.facts.insert("source", source.clone());
@@ -115,7 +115,7 @@ impl Walk<'_> {
     pub(super) fn pool(&self, name: String) -> (Layer, Vec<Node>) {
         let state = self.machine.at("proc/spl/kstat/zfs").join(&name).join("state");
         let answer = self.machine.answer("zpool", &["list", "-vHPL", &name]);
-        let mut layer = Layer::new(Kind::ZfsPool, name);
+        let mut layer = Layer::new(LayerKind::ZfsPool, name);
         if let Some(state) = self.machine.word(&state) {
             layer.facts.insert("state", state);
         }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Kind, Layer};
+use super::{Layer, LayerKind};
 use machine::Machine;
 
 /// Disks that are asked, each within the time that a program has.
@@ -34,7 +34,12 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
     let asked = |layer: &&mut Layer| {
         matches!(
             layer.kind,
-            Kind::Nvme | Kind::Ata | Kind::Sas | Kind::FibreChannel | Kind::Scsi | Kind::Usb
+            LayerKind::Nvme
+                | LayerKind::Ata
+                | LayerKind::Sas
+                | LayerKind::FibreChannel
+                | LayerKind::Scsi
+                | LayerKind::Usb
         )
     };
     for layer in layers.iter_mut().filter(asked).take(DISKS_MAX) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::udev::{self, Applies, Rule};
-use super::{Kind, Layer, settings};
+use super::{Layer, LayerKind, settings};
 use machine::Machine;
 
 /// Who sets a setting.
@@ -36,7 +36,7 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
     let multipath = machine.text(&machine.at("etc/multipath.conf")).unwrap_or_default();
     for layer in layers {
         let kind = layer.kind;
-        let is_file_system = kind == Kind::FileSystem;
+        let is_file_system = kind == LayerKind::FileSystem;
         let number = layer.fact("number").unwrap_or_default().to_owned();
         let folder = if is_file_system {
             machine.at("sys/class/bdi").join(number)
@@ -52,10 +52,10 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
                     .owners
                     .extend(tuned.iter().filter(|it| it.0 == *name).map(|it| it.1.clone()));
             }
-            if kind == Kind::Lvm && *name == "read_ahead_kb" {
+            if kind == LayerKind::Lvm && *name == "read_ahead_kb" {
                 setting.owners.push(told("lvm", None, None));
             }
-            if kind == Kind::Multipath && *name == "max_sectors_kb" {
+            if kind == LayerKind::Multipath && *name == "max_sectors_kb" {
                 setting.owners.extend(of_multipath(&multipath));
             }
         }

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Kind, Layer};
+use super::{Layer, LayerKind};
 use crate::layers::file_name;
 use machine::Machine;
 
 pub(super) fn look(machine: &Machine, layer: &mut Layer, folder: &Path) {
-    layer.kind = Kind::Scsi;
+    layer.kind = LayerKind::Scsi;
     if let Some(serial) = machine.bytes(&folder.join("device/vpd_pg80")).and_then(|it| serial(&it))
     {
         layer.facts.insert("serial", serial);
@@ -35,23 +35,23 @@ pub(super) fn look(machine: &Machine, layer: &mut Layer, folder: &Path) {
         let host = found("host").unwrap_or_default();
         fibre_channel(machine, layer, &port, &host);
     } else if let Some(end) = found("end_device-") {
-        layer.kind = Kind::Sas;
+        layer.kind = LayerKind::Sas;
         let own = end.join("sas_device").join(file_name(&end));
         if let Some(address) = machine.word(&own.join("sas_address")) {
             layer.names.insert("sas_address", address);
         }
     } else if found("ata").is_some() {
-        layer.kind = Kind::Ata;
+        layer.kind = LayerKind::Ata;
     } else if found("usb").is_some() {
-        layer.kind = Kind::Usb;
+        layer.kind = LayerKind::Usb;
     } else if found("virtio").is_some() {
-        layer.kind = Kind::Virtio;
+        layer.kind = LayerKind::Virtio;
     }
 }
 
 /// `session1/iscsi_session/session1`, and below it the connections.
 fn iscsi(machine: &Machine, layer: &mut Layer, session: &Path) {
-    layer.kind = Kind::Iscsi;
+    layer.kind = LayerKind::Iscsi;
     let own = session.join("iscsi_session").join(file_name(session));
     for (fact, file) in [("target", "targetname"), ("session", "state")] {
         if let Some(text) = machine.word(&own.join(file)) {
@@ -75,7 +75,7 @@ fn iscsi(machine: &Machine, layer: &mut Layer, session: &Path) {
 
 /// `rport-0:0-1/fc_remote_ports/rport-0:0-1`, and the port of the host.
 fn fibre_channel(machine: &Machine, layer: &mut Layer, port: &Path, host: &Path) {
-    layer.kind = Kind::FibreChannel;
+    layer.kind = LayerKind::FibreChannel;
     let far = port.join("fc_remote_ports").join(file_name(port));
     let near = host.join("fc_host").join(file_name(host));
     let facts = [

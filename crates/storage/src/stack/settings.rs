@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Kind, Layer, Owner};
+use super::{Layer, LayerKind, Owner};
 use crate::layers::file_name;
 use crate::queue;
 use crate::settings::chosen;
@@ -68,13 +68,13 @@ const QUEUE: &[(&str, Acts, Option<&str>)] = &[
 pub(super) fn look(machine: &Machine, layers: &mut [Layer], acting: &BTreeSet<PathBuf>) {
     let orders: BTreeSet<String> = layers
         .iter()
-        .filter(|layer| layer.kind == Kind::Multipath && has_requests(&folder(machine, layer)))
+        .filter(|layer| layer.kind == LayerKind::Multipath && has_requests(&folder(machine, layer)))
         .flat_map(|layer| layer.below.iter().cloned())
         .collect();
     for layer in layers.iter_mut() {
         match layer.kind {
-            Kind::FileSystem => own_read_ahead(machine, layer, acting),
-            Kind::ZfsPool => {}
+            LayerKind::FileSystem => own_read_ahead(machine, layer, acting),
+            LayerKind::ZfsPool => {}
             // A partition of the kernel's has the settings of its disk.
             _ => {
                 let is_path = orders.contains(&layer.name);
@@ -103,7 +103,7 @@ fn has_requests(folder: &Path) -> bool {
 
 fn of_device(
     machine: &Machine,
-    kind: Kind,
+    kind: LayerKind,
     folder: &Path,
     is_path: bool,
     acting: &BTreeSet<PathBuf>,
@@ -117,7 +117,7 @@ fn of_device(
         let acts = match where_it_acts {
             Acts::Everywhere => true,
             Acts::Requests => requests,
-            Acts::Cutting => requests || matches!(kind, Kind::Md | Kind::Nvme),
+            Acts::Cutting => requests || matches!(kind, LayerKind::Md | LayerKind::Nvme),
             Acts::Ordering => requests && !is_path,
             Acts::ReadAhead => acting.contains(&path),
             Acts::Counting => queue::heeds_iostats(&file_name(folder), requests.into()),

@@ -13,7 +13,7 @@ fn machine(name: &str) -> (tempfile::TempDir, Machine) {
 fn below(name: &str, number: &str, path: &str) -> Stack {
     let (_folder, machine) = machine(name);
     let is_device = path.starts_with("/dev/");
-    let place = Place { number: number.to_owned(), path: PathBuf::from(path), is_device };
+    let place = StackTarget { number: number.to_owned(), path: PathBuf::from(path), is_device };
     Stack::of(&machine, &place)
 }
 
@@ -43,9 +43,9 @@ fn a_volume_over_two_disks() {
     let expected =
         ["/srv/my data: dm-1", "dm-1: sda2 sdb1", "sda2: sda", "sda: ", "sdb1: sdb", "sdb: "];
     assert_eq!(shape(&stack), expected);
-    let kinds: Vec<Kind> = stack.layers.iter().map(|layer| layer.kind).collect();
-    let (partition, disk) = (Kind::Partition, Kind::Sas);
-    assert_eq!(kinds, [Kind::FileSystem, Kind::Lvm, partition, disk, partition, disk]);
+    let kinds: Vec<LayerKind> = stack.layers.iter().map(|layer| layer.kind).collect();
+    let (partition, disk) = (LayerKind::Partition, LayerKind::Sas);
+    assert_eq!(kinds, [LayerKind::FileSystem, LayerKind::Lvm, partition, disk, partition, disk]);
     assert_eq!(stack.layer("dm-1").unwrap().above, ["/srv/my data"]);
     assert_eq!(stack.layer("sdb").unwrap().above, ["sdb1"]);
     assert_eq!(facts(&stack, "dm-1", ["volume_group", "volume"]), ["vg0", "my-data"]);
@@ -128,8 +128,11 @@ fn two_ways_to_one_disk() {
     let stack = below("san", "253:2", "/var/lib/db/base");
     let expected = ["/var/lib/db: dm-2", "dm-2: dm-0", "dm-0: sdb sdc", "sdb: ", "sdc: "];
     assert_eq!(shape(&stack), expected);
-    let kinds: Vec<Kind> = stack.layers[1..].iter().map(|layer| layer.kind).collect();
-    assert_eq!(kinds, [Kind::Crypt, Kind::Multipath, Kind::FibreChannel, Kind::Iscsi]);
+    let kinds: Vec<LayerKind> = stack.layers[1..].iter().map(|layer| layer.kind).collect();
+    assert_eq!(
+        kinds,
+        [LayerKind::Crypt, LayerKind::Multipath, LayerKind::FibreChannel, LayerKind::Iscsi]
+    );
     assert_eq!(facts(&stack, "dm-2", ["encryption", "mapped_name"]), ["LUKS2", "luks-db"]);
     let fibre = ["target_port", "port_state", "own_port", "speed"];
     let expected = ["0x500a098012345678", "Online", "0x21000024ff112233", "16 Gbit"];
@@ -153,7 +156,7 @@ fn a_volume_over_paths_to_files_and_an_array_without_one_of_its_disks() {
         ["dm-1: dm-0", "dm-0: loop0 loop1", "loop0: /run/lab/tmp", "loop1: /run/lab/tmp"];
     assert_eq!(shape(&stack)[..4], expected);
     let of = |name: &str| stack.layer(name).unwrap();
-    assert_eq!((of("dm-1").kind, of("dm-0").kind), (Kind::Lvm, Kind::Multipath));
+    assert_eq!((of("dm-1").kind, of("dm-0").kind), (LayerKind::Lvm, LayerKind::Multipath));
     let works: Vec<bool> = of("dm-0").members.iter().map(|member| member.works).collect();
     assert_eq!(works, [true, false]);
     let memory = of("/run/lab/tmp");
@@ -182,8 +185,8 @@ fn paths_over_iscsi_a_pool_and_a_share_that_were_real() {
     let recorded = |number: &str, path: &str| below("lab-iscsi-btrfs-nfs", number, path);
     let stack = recorded("254:0", "/dev/dm-0");
     assert_eq!(shape(&stack), ["dm-0: sda sdb", "sda: ", "sdb: "]);
-    let kinds: Vec<Kind> = stack.layers.iter().map(|layer| layer.kind).collect();
-    assert_eq!(kinds, [Kind::Multipath, Kind::Iscsi, Kind::Iscsi]);
+    let kinds: Vec<LayerKind> = stack.layers.iter().map(|layer| layer.kind).collect();
+    assert_eq!(kinds, [LayerKind::Multipath, LayerKind::Iscsi, LayerKind::Iscsi]);
     for (disk, portal) in [("sda", "127.0.0.1:3270"), ("sdb", "127.0.0.1:3271")] {
         let told = facts(&stack, disk, ["vendor", "target", "portal", "session", "adapter"]);
         let expected = ["LIO-ORG", "iqn.2026-11.lab.takeup:disk", portal, "LOGGED_IN", "iscsi_tcp"];
@@ -216,7 +219,7 @@ fn an_image_of_ceph_and_a_pool_of_zfs_that_were_real() {
     let recorded = |number: &str, path: &str| below("lab-ceph-zfs", number, path);
     let stack = recorded("252:0", "/srv/image/file");
     assert_eq!(shape(&stack), ["/srv/image: rbd0", "rbd0: "]);
-    assert_eq!(stack.layer("rbd0").unwrap().kind, Kind::Rbd);
+    assert_eq!(stack.layer("rbd0").unwrap().kind, LayerKind::Rbd);
     assert_eq!(facts(&stack, "rbd0", ["pool", "image", "snapshot"]), ["images", "disk", "-"]);
     assert_eq!(stack.layer("rbd0").unwrap().names["image_id"], "100b8ca8ac91");
     assert_eq!(acting(&stack, "read_ahead_kb"), pairs([("rbd0", true)]));
@@ -233,7 +236,7 @@ fn an_image_of_ceph_and_a_pool_of_zfs_that_were_real() {
     assert_eq!(acting(&stack, "read_ahead_kb"), expected);
     let (_folder, machine) = machine("lab-ceph-zfs");
     let path = PathBuf::from("/srv/pool/file");
-    let place = Place { number: "0:34".to_owned(), path, is_device: false };
+    let place = StackTarget { number: "0:34".to_owned(), path, is_device: false };
     assert_eq!(Stack::devices(&machine, &place), ["loop0", "loop1"]);
 }
 
@@ -252,7 +255,7 @@ fn namespaces_and_what_lies_on_no_device_of_its_own() {
     assert_eq!(stack.read_ahead().unwrap().name, "/data");
     assert_eq!(stack.layers[0].number("read_ahead_kb"), Some(4096));
     assert_eq!(stack.layers[0].fact("data"), Some("raid1"));
-    assert_eq!(stack.layer("nvme1c1n1").unwrap().kind, Kind::NvmePath);
+    assert_eq!(stack.layer("nvme1c1n1").unwrap().kind, LayerKind::NvmePath);
     let drive = ["model", "serial", "firmware", "transport"];
     let expected = ["SAMSUNG MZVL2512HCJQ-00B00", "S675NX0T123456", "GXA7801Q", "pcie"];
     assert_eq!(facts(&stack, "nvme0n1", drive), expected);
@@ -274,9 +277,9 @@ fn namespaces_and_what_lies_on_no_device_of_its_own() {
     assert_eq!(shape(&pool), ["/tank: tank", "tank: sdd1", "sdd1: sdd", "sdd: "]);
     assert_eq!(facts(&pool, "tank", ["state"]), ["DEGRADED"]);
     assert_eq!(pool.layer("tank").unwrap().members[1].state, "UNAVAIL");
-    assert_eq!(pool.layer("sdd").unwrap().kind, Kind::Ata);
+    assert_eq!(pool.layer("sdd").unwrap().kind, LayerKind::Ata);
     let (_folder, recorded) = machine("nvme");
-    let at = |number: &str, path: &str| Place {
+    let at = |number: &str, path: &str| StackTarget {
         number: number.to_owned(),
         path: PathBuf::from(path),
         is_device: false,
@@ -293,21 +296,21 @@ fn namespaces_and_what_lies_on_no_device_of_its_own() {
 #[test]
 fn the_read_ahead_that_acts_is_that_of_the_storage() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
-    let stack = Stack::of(&Machine::this(), &Place::of(&path).unwrap());
+    let stack = Stack::of(&Machine::this(), &StackTarget::of(&path).unwrap());
     let storage = Storage::of(&path).unwrap();
     assert!(!stack.is_cut);
     let found = stack.read_ahead().map(|layer| layer.settings["read_ahead_kb"].path.clone());
     assert_eq!(found, storage.read_ahead, "{stack:#?}");
     let mut names = stack.layers.iter().map(|layer| layer.name.as_str());
     assert!(storage.layers.iter().all(|layer| names.any(|name| name == layer.name)));
-    assert!(Place::of(Path::new("/nowhere/at/all")).is_err());
+    assert!(StackTarget::of(Path::new("/nowhere/at/all")).is_err());
 }
 
 #[test]
 fn devices_by_their_names() {
     let (_folder, machine) = machine("nvme");
     let of = |name: &str| {
-        let place = Place::of_name(&machine, Path::new(name))?;
+        let place = StackTarget::of_name(&machine, Path::new(name))?;
         Some(shape(&Stack::of(&machine, &place)))
     };
     assert_eq!(
@@ -339,7 +342,7 @@ fn circles_and_towers_end() {
     let folder = tempfile::tempdir().unwrap();
     testkit::samples::unpack_machine(&text, folder.path()).unwrap();
     let machine = Machine::recorded(folder.path()).unwrap();
-    let place = |number: &str, is_device| Place {
+    let place = |number: &str, is_device| StackTarget {
         number: number.to_owned(),
         path: PathBuf::from("/file"),
         is_device,

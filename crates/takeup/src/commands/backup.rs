@@ -16,7 +16,7 @@ use flow::monitor::{Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation::Generation;
 use report::streaming::TapeSummary;
-use report::verdict::{State, Verdict, no_file};
+use report::verdict::{RunState, Verdict, no_file};
 use runs::backup::{BackupOptions, Refill, Shrinking, backup};
 use runs::destination::Destination;
 use serde_json::{Value, json};
@@ -180,7 +180,7 @@ fn all_left_out(run: &RunReport, excluded: &[String]) -> Option<Verdict> {
         no_file(run),
         globs.join(" ")
     );
-    Some(Verdict { state: State::Incomplete, text })
+    Some(Verdict { state: RunState::Incomplete, text })
 }
 
 fn options(arguments: &BackupArgs, to: Destination, compression: Compression) -> BackupOptions {

@@ -19,7 +19,7 @@ use clap::{Args, Subcommand};
 use experiment::judgement::{Judgement, judge};
 use experiment::plan::Plan;
 use experiment::record::{Cell, Experiment, Factor, RecordError, RunFile, shown_cell};
-use experiment::run::{Ended, Executor, Parts, header, is_same, not_run};
+use experiment::run::{Executor, ExperimentEnd, Parts, header, is_same, not_run};
 use flow::cancel::Cancel;
 use serde_json::json;
 use storage::settings::GuardError;
@@ -242,7 +242,7 @@ fn open(
 
 /// How an experiment ended.
 struct End {
-    ended: Ended,
+    ended: ExperimentEnd,
     /// What was asked for and never came to its turn.
     not_run: Vec<Cell>,
 }
@@ -289,7 +289,7 @@ fn conclude(
     };
     to_standard_output(text.as_bytes())?;
     match (ended, failed) {
-        (Ended::Cancelled, _) => Err(Failure::of("stopped", None)),
+        (ExperimentEnd::Cancelled, _) => Err(Failure::of("stopped", None)),
         (_, Some(_)) => Ok(Outcome::Warned),
         _ if !end.not_run.is_empty() => Ok(Outcome::Warned),
         _ => Ok(Outcome::Done),

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use capture::live::{Ended, Session};
+use capture::live::{RecordingEnd, Session};
 use capture::presentation;
-use capture::profile::{Cost, Limits, Profiler};
+use capture::profile::{Cost, ProfileLimits, Profiler};
 use capture::record::{Captured, Heading};
 use capture::trace::{TraceError, Tracefs};
 use clap::Args;
@@ -32,10 +32,10 @@ use machine::processes::ProcessTimes;
 use screen::captured::{Together, devices_text};
 use watch::Reading;
 use watch::beside::Beside;
-use watch::live::Watched;
+use watch::live::WatchedDevices;
 
 use self::guard::Guard;
-use self::job::{JobArgs, Made, Wanted};
+use self::job::{JobArgs, Made, WantedJob};
 use self::subject::Subject;
 use super::watch::{say_cut, watched};
 use crate::exit_code::FAILED;
@@ -116,7 +116,7 @@ const MANY_EVENTS: f64 = 100_000.0;
 /// How a recording went.
 #[derive(Default)]
 struct Recorded {
-    ended: Ended,
+    ended: RecordingEnd,
     /// The time of day at its beginning, in seconds since 1970.
     began_unix_seconds: f64,
     /// How the command ended, if it did badly.
@@ -181,7 +181,7 @@ struct Begun {
 }
 
 fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
-    let wanted = Wanted::of(&arguments.job)?;
+    let wanted = WantedJob::of(&arguments.job)?;
     let means = Means { buffer: arguments.buffer, tracefs: arguments.tracefs.as_deref() };
     let cancel = Cancel::new();
     let told = match (&arguments.import, &arguments.from) {
@@ -228,7 +228,7 @@ fn now(
 ) -> Result<ControlFlow<ExitCode, Told>, Failure> {
     let watched = arguments.watch.as_deref().map(watched).transpose()?;
     let file = arguments.record.as_deref().map(OutputFile::open_new).transpose()?;
-    let mut profiler = Profiler::new(Limits::default());
+    let mut profiler = Profiler::new(ProfileLimits::default());
     crate::interrupt::watch(cancel);
     let (subject, name) = match arguments.pid {
         Some(pid) => (Subject::of(pid)?, format!("process {pid}")),
@@ -272,7 +272,7 @@ fn now(
 
 /// A recording of others. Ctrl-C ends it as it ends any program that only reads.
 fn import(path: &Path) -> Result<Told, Failure> {
-    let mut profiler = Profiler::new(Limits::default());
+    let mut profiler = Profiler::new(ProfileLimits::default());
     let what = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(|error| Failure::of(what(&error), None))?;
     let imported = capture::import::import(BufReader::new(file), &mut profiler);
@@ -288,7 +288,7 @@ fn import(path: &Path) -> Result<Told, Failure> {
 fn record(
     begun: Begun,
     span: Option<Duration>,
-    watched: Option<Watched>,
+    watched: Option<WatchedDevices>,
     mut subject: Subject,
     cancel: &Cancel,
     to: &mut Profiler,

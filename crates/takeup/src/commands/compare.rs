@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use experiment::compare::{apart, compare};
-use experiment::judgement::Options;
+use experiment::judgement::JudgementOptions;
 use experiment::presentation::{comparison_page, comparison_text, document};
 use experiment::record::{Experiment, load};
 use serde_json::json;
@@ -81,7 +81,7 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
             Some("with --bytes or --bytes-of, bench run compares rates"),
         ));
     }
-    let options = Options { value: a.header.value, ..Options::default() };
+    let options = JudgementOptions { value: a.header.value, ..JudgementOptions::default() };
     let comparison = compare(&a, &b, &options);
     if comparison.pairs.is_empty() {
         return Err(nothing_in_common(&a, &b));

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use experiment::plan::commands::Failing;
 use flow::cancel::Cancel;
-use loads::programs::group::{self, Ended, Job};
+use loads::programs::group::{self, CommandEnd, GroupedCommand};
 use loads::programs::shell::Shell;
-use loads::programs::{Output, ProgramsError};
+use loads::programs::{CommandOutput, ProgramsError};
 use pipeline::judge::{Judgement, PROPOSED, judge};
 use pipeline::{Look, Sampler, joined, line};
 use serde_json::{Value, json};
@@ -195,7 +195,7 @@ fn succeeded(seen: &Seen, line: &str) -> Result<(), Failure> {
 /// Runs pipelines.
 struct Runner {
     shell: Shell,
-    output: Output,
+    output: CommandOutput,
     span: Option<Duration>,
 }
 
@@ -208,14 +208,18 @@ impl Runner {
         shell.check("the pipeline", typed).map_err(failure)?;
         Ok(Runner {
             shell,
-            output: if arguments.show_output { Output::Shown } else { Output::Discarded },
+            output: if arguments.show_output {
+                CommandOutput::Shown
+            } else {
+                CommandOutput::Discarded
+            },
             span: arguments.span.map(|span| Duration::from_secs_f64(span.0)),
         })
     }
 
     fn run(&self, line: &str, cancel: &Cancel) -> Result<Seen, Failure> {
         let arguments = self.shell.arguments(line);
-        let job = Job { arguments: &arguments, output: self.output };
+        let job = GroupedCommand { arguments: &arguments, output: self.output };
         let mut sampler = Sampler::of_shell(&arguments);
         let start = Instant::now();
         let over = Cancel::new();
@@ -263,7 +267,7 @@ fn name_parts_of_shell(look: &mut Look, shell: &[String], line: &str) {
 /// A program whose reader has seen enough, as `head` has, did nothing wrong.
 const STATUS_OF_SIGPIPE: i32 = 141;
 
-fn failure_of(ended: &Ended) -> Option<String> {
+fn failure_of(ended: &CommandEnd) -> Option<String> {
     if ended.status.code() == Some(STATUS_OF_SIGPIPE) {
         return None;
     }
@@ -271,7 +275,7 @@ fn failure_of(ended: &Ended) -> Option<String> {
     (!ended.status.success()).then(|| format!("{}{said}", ended.how()))
 }
 
-fn seconds(ended: &Ended) -> Option<[f64; 2]> {
+fn seconds(ended: &CommandEnd) -> Option<[f64; 2]> {
     ended.user_and_system_ns.map(|both| both.map(|ns| ns as f64 / 1e9))
 }
 
@@ -284,7 +288,7 @@ fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure
     let mut sampler = Sampler::of_processes(joined(pid));
     let start = Instant::now();
     let mut is_ended = false;
-    let mut live = Live::new(Output::Discarded);
+    let mut live = Live::new(CommandOutput::Discarded);
     sampler.look(pid);
     while sampler.is_running() && cancel.check().is_ok() {
         if span.is_some_and(|span| start.elapsed().as_secs_f64() >= span.0) {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use archive::member::{Kind, Member};
+use archive::member::{Member, MemberKind};
 use base::calendar::time_text;
 use base::escape::{Printable, escape};
 use base::format::{counted, size};
@@ -313,7 +313,7 @@ impl Printer<'_> {
 }
 
 fn shown_path(member: &Member) -> String {
-    let slash = if member.kind == Kind::Directory { "/" } else { "" };
+    let slash = if member.kind == MemberKind::Directory { "/" } else { "" };
     escape(&member.path) + slash
 }
 
@@ -323,16 +323,16 @@ fn long_line(member: &Member) -> String {
         |name: &[u8], number: u64| if name.is_empty() { number.to_string() } else { escape(name) };
     let owner = format!("{}/{}", name(&member.user, member.uid), name(&member.group, member.gid));
     let size = match &member.kind {
-        Kind::CharacterDevice { major, minor } | Kind::BlockDevice { major, minor } => {
+        MemberKind::CharacterDevice { major, minor } | MemberKind::BlockDevice { major, minor } => {
             format!("{major},{minor}")
         }
         _ => member.size_bytes.to_string(),
     };
     let leads_to = match &member.kind {
         // The index of a set on tape does not know where links lead to.
-        Kind::SymbolicLink { target } if target.is_empty() => String::new(),
-        Kind::SymbolicLink { target } => format!(" -> {}", escape(target)),
-        Kind::HardLink { target } => format!(" link to {}", escape(target)),
+        MemberKind::SymbolicLink { target } if target.is_empty() => String::new(),
+        MemberKind::SymbolicLink { target } => format!(" -> {}", escape(target)),
+        MemberKind::HardLink { target } => format!(" link to {}", escape(target)),
         _ => String::new(),
     };
     let (mode, time, path) =
@@ -342,13 +342,13 @@ fn long_line(member: &Member) -> String {
 
 fn mode_text(member: &Member) -> String {
     let kind = match member.kind {
-        Kind::File => '-',
-        Kind::HardLink { .. } => 'h',
-        Kind::Directory => 'd',
-        Kind::SymbolicLink { .. } => 'l',
-        Kind::Fifo => 'p',
-        Kind::CharacterDevice { .. } => 'c',
-        Kind::BlockDevice { .. } => 'b',
+        MemberKind::File => '-',
+        MemberKind::HardLink { .. } => 'h',
+        MemberKind::Directory => 'd',
+        MemberKind::SymbolicLink { .. } => 'l',
+        MemberKind::Fifo => 'p',
+        MemberKind::CharacterDevice { .. } => 'c',
+        MemberKind::BlockDevice { .. } => 'b',
     };
     let mut text = String::from(kind);
     for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
@@ -368,13 +368,13 @@ fn mode_text(member: &Member) -> String {
 fn document(listed: &Listed<'_>) -> serde_json::Value {
     let member = listed.member;
     let (kind, target) = match &member.kind {
-        Kind::File => ("file", None),
-        Kind::Directory => ("directory", None),
-        Kind::SymbolicLink { target } => ("symbolic link", Some(target)),
-        Kind::HardLink { target } => ("hard link", Some(target)),
-        Kind::Fifo => ("fifo", None),
-        Kind::CharacterDevice { .. } => ("character device", None),
-        Kind::BlockDevice { .. } => ("block device", None),
+        MemberKind::File => ("file", None),
+        MemberKind::Directory => ("directory", None),
+        MemberKind::SymbolicLink { target } => ("symbolic link", Some(target)),
+        MemberKind::HardLink { target } => ("hard link", Some(target)),
+        MemberKind::Fifo => ("fifo", None),
+        MemberKind::CharacterDevice { .. } => ("character device", None),
+        MemberKind::BlockDevice { .. } => ("block device", None),
     };
     json!({
         "path": escape(&member.path),

@@ -16,7 +16,7 @@ use model::disk::DiskParameters;
 use model::engine::{Origin, Work};
 use model::plan::alternatives::{Choices, alternatives};
 use model::plan::window::needs;
-use model::plan::{Compression, Drain, PlanError, Refill, Setup, Source};
+use model::plan::{Compression, Drain, PlanError, PlanSource, Refill, Setup};
 use model::program::Ratio;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use model::tape::generation::Generation;
@@ -442,7 +442,7 @@ fn writable(
 const SLOWEST_BYTES_PER_SECOND: u64 = 1000;
 
 /// What is given goes before what is measured.
-fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<Source, Failure> {
+fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<PlanSource, Failure> {
     let (given, measured) = (&arguments.source, known.measured);
     let missing = |what: &str, hint| Failure::of(format!("{what} is not known"), Some(hint));
     let size_bytes = given
@@ -474,7 +474,7 @@ fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<Source, Failure> {
     let bytes_per_second = bound.map_or(bytes_per_second, |bound| bytes_per_second.min(bound));
     let per_file_ns = given.per_file.map(|us| u64::from(us) * 1000).or(disk_file_ns);
     let file_ns = per_file_ns.unwrap_or(u64::from(PER_FILE_US) * 1000);
-    Ok(Source { size_bytes, files, bytes_per_second, file_ns })
+    Ok(PlanSource { size_bytes, files, bytes_per_second, file_ns })
 }
 
 /// What the cores of the host make of the fastest source, in bytes a second; nothing where the

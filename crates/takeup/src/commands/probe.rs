@@ -23,7 +23,7 @@ use device::tape::{self, OpenError};
 use machine::Machine;
 use rustix::fs::FileType;
 use serde_json::json;
-use storage::stack::{Place, Stack};
+use storage::stack::{Stack, StackTarget};
 
 use crate::failure::Failure;
 use crate::outcome::to_standard_output;
@@ -108,13 +108,13 @@ fn storage(arguments: &ProbeArgs, path: &Path) -> Result<(), Failure> {
         });
         format!("{document:#}\n")
     } else {
-        tree::tree(&path.to_string_lossy(), &stack, &findings, tree::Lines::of_locale())
+        tree::tree(&path.to_string_lossy(), &stack, &findings, tree::TreeLines::of_locale())
     };
     to_standard_output(text.as_bytes())
 }
 
 /// What is looked at: a path, or a block device by its name.
-fn place(machine: &Machine, path: &Path) -> Result<Place, Failure> {
+fn place(machine: &Machine, path: &Path) -> Result<StackTarget, Failure> {
     let shown = path.display();
     let error = match rustix::fs::stat(path) {
         Ok(status) => {
@@ -122,7 +122,7 @@ fn place(machine: &Machine, path: &Path) -> Result<Place, Failure> {
                 FileType::CharacterDevice => "a character device",
                 FileType::Fifo => "a pipe",
                 FileType::Socket => "a socket",
-                _ => return Place::of(path).map_err(|error| Failure::new(&error, None)),
+                _ => return StackTarget::of(path).map_err(|error| Failure::new(&error, None)),
             };
             let message = format!("cannot probe {shown}: it is {kind} and no tape drive");
             let hint = "tape drives are /dev/nst0, /dev/nst1 and so on; files, folders and block \
@@ -131,7 +131,7 @@ fn place(machine: &Machine, path: &Path) -> Result<Place, Failure> {
         }
         Err(error) => error,
     };
-    if let Some(place) = Place::of_name(machine, path) {
+    if let Some(place) = StackTarget::of_name(machine, path) {
         return Ok(place);
     }
     let why = crate::failure::with_causes(&std::io::Error::from(error));

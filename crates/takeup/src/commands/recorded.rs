@@ -6,7 +6,7 @@ use base::calendar::time_text;
 use screen::history::{Point, series};
 use serde::Serialize;
 use watch::compare::Comparison;
-use watch::history::{DeviceHistory, Extent, History, Kind, NumberRange, Spell};
+use watch::history::{DeviceHistory, DeviceKind, History, NumberRange, RecordExtent, Spell};
 use watch::record::{LeftOut, RecordError, RecordReader};
 
 use super::watch::{record_failure, say_cut, say_left_out};
@@ -20,8 +20,8 @@ pub fn is_record(path: &Path) -> bool {
 }
 
 /// How much a record holds, at least an interval.
-pub fn extent(path: &Path) -> Result<Extent, Failure> {
-    let extent = Extent::of(path).map_err(|error| record_failure(&error))?;
+pub fn extent(path: &Path) -> Result<RecordExtent, Failure> {
+    let extent = RecordExtent::of(path).map_err(|error| record_failure(&error))?;
     if extent.readings < 2 || extent.seconds <= 0.0 {
         let looks = base::format::counted(extent.readings, "look", "looks");
         let message = format!("{} holds {looks}, and no interval between two", path.display());
@@ -43,9 +43,9 @@ pub fn history(path: &Path, joined: u64) -> Result<History, Failure> {
 /// Two records with intervals that are as nearly of one length as joining them makes them.
 pub fn histories(a: &Path, b: &Path) -> Result<[History; 2], Failure> {
     let extents = [extent(a)?, extent(b)?];
-    let length = |extent: &Extent| extent.interval_seconds() * extent.joined_least() as f64;
+    let length = |extent: &RecordExtent| extent.interval_seconds() * extent.joined_least() as f64;
     let longest = extents.iter().map(length).fold(0.0, f64::max);
-    let joined = |extent: &Extent| {
+    let joined = |extent: &RecordExtent| {
         let wanted = (longest / extent.interval_seconds()).round() as u64;
         wanted.max(extent.joined_least())
     };
@@ -79,7 +79,7 @@ struct RecordDocument<'a> {
 #[derive(Serialize)]
 pub struct DeviceDocument<'a> {
     device: &'a str,
-    kind: Kind,
+    kind: DeviceKind,
     made_of: &'a [String],
     since_seconds: f64,
     until_seconds: f64,

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use experiment::judgement::{Judgement, Options, judge};
+use experiment::judgement::{Judgement, JudgementOptions, judge};
 use experiment::presentation;
 use experiment::record::{Experiment, load};
 
 use capture::record::Captured;
-use report::page::{Page, Section};
+use report::page::{Page, PageSection};
 use report::run_record::{self, RunRecord, RunRecordError};
 use screen::captured::Together;
 use screen::stages::{self, Ran};
@@ -101,7 +101,7 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
         Failure::new(&error, is_empty.then(|| hint.to_owned()))
     })?;
     let limits = arguments.limits.iter().map(|limit| limit.0.clone()).collect();
-    let options = Options { limits, ..Options::default() }.of(&experiment.header);
+    let options = JudgementOptions { limits, ..JudgementOptions::default() }.of(&experiment.header);
     let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
     let printed = write_files(arguments, &experiment, &judgement)?;
     let text = match (arguments.json, arguments.quiet) {
@@ -311,7 +311,7 @@ fn write_files(
 /// Everything that is drawn on a page, each as a file in a directory, which is made.
 fn drawings(directory: &Path, page: &Page) -> Result<Vec<(PathBuf, String)>, Failure> {
     std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
-    let drawn = (1..).zip(page.sections.iter().flat_map(Section::files));
+    let drawn = (1..).zip(page.sections.iter().flat_map(PageSection::files));
     Ok(drawn.map(|(number, text)| (directory.join(format!("{number:02}.svg")), text)).collect())
 }
 

@@ -8,7 +8,7 @@ use base::escape::{escape, escape_path};
 use base::format::{count, counted};
 use clap::Args;
 use flow::cancel::Cancel;
-use report::verdict::{State, Verdict, no_file};
+use report::verdict::{RunState, Verdict, no_file};
 use runs::verify::{
     Bounded, Differing, PageCache, Problem, ReadFrom, VerifyOptions, VerifyReport, verify,
 };
@@ -105,9 +105,9 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
 /// The verdict on what was read: the first line.
 fn verdict(report: &VerifyReport, beside: Verdict) -> Verdict {
     if !report.is_sound() {
-        return Verdict { state: State::Damaged, text: damaged(report) };
+        return Verdict { state: RunState::Damaged, text: damaged(report) };
     }
-    if beside.state > State::Different {
+    if beside.state > RunState::Different {
         return beside;
     }
     let found = differences(report);
@@ -117,9 +117,9 @@ fn verdict(report: &VerifyReport, beside: Verdict) -> Verdict {
         let text = format!(
             "DIFFERENT: the archive is sound; of {compared} compared with live files {found}"
         );
-        return Verdict { state: State::Different, text };
+        return Verdict { state: RunState::Different, text };
     }
-    if beside.state > State::Done {
+    if beside.state > RunState::Done {
         return beside;
     }
     let empty = match report.run.files {
@@ -127,7 +127,7 @@ fn verdict(report: &VerifyReport, beside: Verdict) -> Verdict {
         _ => String::new(),
     };
     let text = format!("the archive is sound{empty}: checked with {}", with(report));
-    Verdict { state: State::Done, text }
+    Verdict { state: RunState::Done, text }
 }
 
 /// What is damaged, each file once, and what that means for the others.

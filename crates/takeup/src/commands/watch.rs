@@ -18,14 +18,14 @@ use std::time::Duration;
 use clap::Args;
 use machine::counters::disk;
 use storage::layers::Storage;
-use storage::stack::{Place, Stack};
+use storage::stack::{Stack, StackTarget};
 use watch::Reading;
-use watch::intervals::{Interval, Watch};
-use watch::live::{Machine, Watched};
+use watch::intervals::{Interval, IntervalMaker};
+use watch::live::{WatchedDevices, WatchedMachine};
 use watch::record::{LeftOut, RecordError, RecordReader, RecordWriter};
 use watch::tapes;
 
-use screen::lines::Lines;
+use screen::lines::ScreenLines;
 
 use crate::failure::{Failure, with_causes};
 use crate::outcome::to_standard_output;
@@ -187,14 +187,14 @@ fn look(arguments: &WatchArgs, printer: &mut Printer) -> Result<(), Failure> {
 
 /// This machine, looked at again and again, and kept where that is asked for.
 struct Readings {
-    machine: Machine,
+    machine: WatchedMachine,
     record: Option<RecordWriter>,
     interval: Duration,
 }
 
 impl Readings {
     fn begin(arguments: &WatchArgs) -> Result<Readings, Failure> {
-        let machine = Machine::new(watched(&arguments.devices)?);
+        let machine = WatchedMachine::new(watched(&arguments.devices)?);
         let record = arguments.record.as_deref().map(RecordWriter::create).transpose();
         let record = record.map_err(|error| record_failure(&error))?;
         let interval = arguments.interval.map_or(Duration::from_secs(1), |pause| pause.0);
@@ -292,9 +292,9 @@ fn plain_name(argument: &OsStr) -> String {
 }
 
 /// What is watched of what was named; everything where nothing is.
-pub(super) fn watched(devices: &[OsString]) -> Result<Watched, Failure> {
+pub(super) fn watched(devices: &[OsString]) -> Result<WatchedDevices, Failure> {
     if devices.is_empty() {
-        return Ok(Watched::All);
+        return Ok(WatchedDevices::All);
     }
     let rows = disk::rows_now().map_err(|error| Failure::new(&error, None))?;
     let drives = tapes::below(Path::new("/sys"));
@@ -316,7 +316,7 @@ pub(super) fn watched(devices: &[OsString]) -> Result<Watched, Failure> {
             None => names.extend(below_path(Path::new(device))?),
         }
     }
-    Ok(Watched::Named(names))
+    Ok(WatchedDevices::Named(names))
 }
 
 /// The block devices below a path.
@@ -334,7 +334,7 @@ fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
     // What the number of a file system does not lead to, its mount does: a pool of ZFS, what an
     // overlay is made of.
     if names.is_empty()
-        && let Ok(place) = Place::of(path)
+        && let Ok(place) = StackTarget::of(path)
     {
         let devices = Stack::devices(&machine::Machine::this(), &place);
         names.extend(devices.iter().map(|name| name.replace('!', "/")));
@@ -391,25 +391,25 @@ enum Next {
 
 /// Prints intervals as they come.
 struct Printer {
-    watch: Watch,
+    watch: IntervalMaker,
     form: Form,
     left: Option<u64>,
 }
 
 enum Form {
-    Lines(Lines),
+    Lines(ScreenLines),
     Json,
 }
 
 impl Printer {
     fn new(arguments: &WatchArgs) -> Printer {
-        let lines = Lines::new(arguments.colour());
+        let lines = ScreenLines::new(arguments.colour());
         let form = match (arguments.json, arguments.count) {
             (true, _) => Form::Json,
             (false, None) => Form::Lines(lines),
             (false, Some(_)) => Form::Lines(lines.saying_idle()),
         };
-        Printer { watch: Watch::default(), form, left: arguments.count }
+        Printer { watch: IntervalMaker::default(), form, left: arguments.count }
     }
 
     fn show(&mut self, reading: Reading) -> Result<Next, Failure> {

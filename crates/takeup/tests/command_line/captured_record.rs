@@ -2,9 +2,9 @@
 //! fdatasync, and a table read at random; and the disk below both.
 
 use capture::operation::{
-    Asked, Engine, FileKind, OpenedFile, Operation, Recording as _, SyncCall,
+    Asked, Engine, FileKind, FileOperation, OpenedFile, Recording as _, SyncCall,
 };
-use capture::profile::{Limits, Profiler};
+use capture::profile::{ProfileLimits, Profiler};
 use capture::record::{Captured, Heading};
 use watch::Reading;
 
@@ -14,7 +14,7 @@ pub const BEGAN: f64 = 1_795_163_581.5;
 /// Ten seconds: the log is written a hundred times a second, the table read from the fifth second
 /// on, as often.
 pub fn captured() -> Captured {
-    let mut profiler = Profiler::new(Limits::default());
+    let mut profiler = Profiler::new(ProfileLimits::default());
     profiler.begin(0);
     for (number, path) in [(0, "/srv/pg_wal/000000010000000000000001"), (1, "/srv/base/5/16384")] {
         let file = OpenedFile {
@@ -29,7 +29,7 @@ pub fn captured() -> Captured {
         profiler.file(number, &file);
     }
     for number in 0_u64..1000 {
-        let write = Operation {
+        let write = FileOperation {
             start_ns: number * 10_000_000,
             duration_ns: Ok(50_000),
             process: 1,
@@ -46,12 +46,13 @@ pub fn captured() -> Captured {
         };
         profiler.operation(&write);
         let sync = Asked::Sync(SyncCall::Fdatasync);
-        profiler.operation(&Operation { asked: sync, ..write });
+        profiler.operation(&FileOperation { asked: sync, ..write });
         if number >= 500 {
             let place = number.wrapping_mul(2_654_435_761) % 65_536 * 16_384;
             let (offset_bytes, bytes) = (Ok(place), Ok(16_384));
-            let read = Operation { offset_bytes, asked_bytes: bytes, done_bytes: bytes, ..write };
-            profiler.operation(&Operation { asked: Asked::Read, file: 1, thread: 2, ..read });
+            let read =
+                FileOperation { offset_bytes, asked_bytes: bytes, done_bytes: bytes, ..write };
+            profiler.operation(&FileOperation { asked: Asked::Read, file: 1, thread: 2, ..read });
         }
     }
     profiler.end(10_000_000_000);

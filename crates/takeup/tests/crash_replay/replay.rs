@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
-use testkit::stepper::{Call, Ended, Step, Stepped, Verdict};
+use testkit::stepper::{Call, CallVerdict, ProgramEnd, Step, Stepped};
 
 use crate::recorder::{Event, Recorder};
 
@@ -143,9 +143,9 @@ const CHANGES: [&str; 16] = [
 ];
 
 impl Step for Neighbour<'_> {
-    fn before(&mut self, call: &Call) -> Verdict {
+    fn before(&mut self, call: &Call) -> CallVerdict {
         self.began |= call.number == 7;
-        Verdict::Pass
+        CallVerdict::Pass
     }
 
     fn after(&mut self, call: &Call, result: i64) {
@@ -165,7 +165,7 @@ impl Step for Neighbour<'_> {
 /// What a run did to its disk.
 pub struct Recorded {
     pub system: FileSystem,
-    pub ended: Ended,
+    pub ended: ProgramEnd,
     base: Vec<u8>,
     log: Vec<Event>,
 }

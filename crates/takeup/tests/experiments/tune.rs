@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use model::disk::{DiskChanges, DiskParameters};
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::stepper::{Call, Stepped, Verdict};
+use testkit::stepper::{Call, CallVerdict, Stepped};
 
 use crate::disks::Loop;
 use crate::settings::Disk;
@@ -87,7 +87,7 @@ fn killed_at(directory: &Path, arguments: &[&str], at: usize) -> bool {
             }
             calls += 1;
         }
-        Verdict::Pass
+        CallVerdict::Pass
     };
     let command = tune(directory, arguments);
     let stepped = Stepped::new(&command, "/dev/null", Duration::from_secs(60));

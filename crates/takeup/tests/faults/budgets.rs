@@ -14,8 +14,8 @@ use std::process::Command;
 
 use archive::chunk::Compression;
 use archive::index::{
-    Section, SectionPlace, SectionSummary, Trailer, encode_index_header, encode_section_header,
-    encode_trailer,
+    IndexSection, SectionPlace, SectionSummary, Trailer, encode_index_header,
+    encode_section_header, encode_trailer,
 };
 use archive::stream::StoredOffset;
 use tempfile::tempdir;
@@ -361,16 +361,17 @@ fn hostile_index(out: &mut Writer, change: impl Fn(&mut Vec<u8>, &mut SectionSum
     out.member(b"file", b'0', b"content");
     out.put(&[0; 1024]);
     let archive_bytes = out.bytes;
-    let mut sections = Section::ALL.map(|_| (Vec::new(), SectionSummary::default()));
+    let mut sections = IndexSection::ALL.map(|_| (Vec::new(), SectionSummary::default()));
     sections.iter_mut().for_each(|(section, summary)| change(section, summary));
     // The one number that has to fit the archive.
-    sections[Section::Blocks as usize].1.records = archive_bytes.div_ceil(512);
+    sections[IndexSection::Blocks as usize].1.records = archive_bytes.div_ceil(512);
     let mut index = encode_index_header().to_vec();
-    let mut places = [SectionPlace::default(); Section::ALL.len()];
+    let mut places = [SectionPlace::default(); IndexSection::ALL.len()];
     for (number, (content, summary)) in sections.iter().enumerate() {
         let length_bytes = content.len() as u64;
-        index
-            .extend_from_slice(&encode_section_header(Section::ALL[number], length_bytes).unwrap());
+        index.extend_from_slice(
+            &encode_section_header(IndexSection::ALL[number], length_bytes).unwrap(),
+        );
         let offset_bytes = index.len() as u64;
         places[number] = SectionPlace { offset_bytes, summary: *summary };
         index.extend_from_slice(content);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::stepper::{Call, Ended, Stepped, Verdict};
+use testkit::stepper::{Call, CallVerdict, ProgramEnd, Stepped};
 
 use crate::command::{Case, Running, names_in};
 
 /// Backs up with a signal before call number `at`; gives what became of it and the number of calls.
-fn interrupted_at(case: &Case, options: &[&str], at: usize, signal: Signal) -> (Ended, usize) {
+fn interrupted_at(case: &Case, options: &[&str], at: usize, signal: Signal) -> (ProgramEnd, usize) {
     let mut command = case.backup(&case.target());
     command.args(options);
     let mut calls = 0;
@@ -18,7 +18,7 @@ fn interrupted_at(case: &Case, options: &[&str], at: usize, signal: Signal) -> (
             kill_process(Pid::from_raw(call.thread).unwrap(), signal).unwrap();
         }
         calls += 1;
-        Verdict::Pass
+        CallVerdict::Pass
     };
     let stepped = Stepped::new(&command, "/dev/null", Duration::from_secs(60));
     let ended = stepped.run(&mut step).unwrap();
@@ -85,7 +85,7 @@ fn a_signal_is_heard_from_the_call_on_that_asks_for_it() {
                 kill_process(Pid::from_raw(call.thread).unwrap(), signal).unwrap();
                 asked = true;
             }
-            Verdict::Pass
+            CallVerdict::Pass
         };
         let command = case.backup(&case.target());
         let stepped = Stepped::new(&command, "/dev/null", Duration::from_secs(60));

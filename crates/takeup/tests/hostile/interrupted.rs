@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::stepper::{Call, Stepped, Verdict};
+use testkit::stepper::{Call, CallVerdict, Stepped};
 
 /// Larger than what travels in one piece.
 const LARGE_BYTES: usize = 1 << 20;
@@ -53,7 +53,7 @@ fn end_at(archive: &Path, at: usize, signals: &[Signal]) -> usize {
             }
             calls += 1;
         }
-        Verdict::Pass
+        CallVerdict::Pass
     };
     let stepped = Stepped::new(&command, "/dev/null", Duration::from_secs(60));
     let ended = stepped.run(&mut step).unwrap();

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::stepper::{Call, Step, Stepped, Verdict};
+use testkit::stepper::{Call, CallVerdict, Step, Stepped};
 
 use attack::{ATTACKS, Attack};
 use scene::Scene;
@@ -76,14 +76,14 @@ impl Hostile<'_> {
 }
 
 impl Step for Hostile<'_> {
-    fn before(&mut self, call: &Call) -> Verdict {
+    fn before(&mut self, call: &Call) -> CallVerdict {
         if self.is_of_scene(call) {
             if let Some((_, attack)) = self.act.filter(|(at, _)| *at == self.calls) {
                 self.scene.as_the_user(move |folder| attack.act(folder));
             }
             self.calls += 1;
         }
-        Verdict::Pass
+        CallVerdict::Pass
     }
 }
 

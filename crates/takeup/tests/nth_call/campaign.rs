@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use testkit::stepper::{Call, Ended, Step, Stepped, Verdict};
+use testkit::stepper::{Call, CallVerdict, ProgramEnd, Step, Stepped};
 
 use crate::fault::{Fault, faults_of, is_on_error_output};
 
@@ -31,7 +31,7 @@ pub struct Run {
     pub fault: Option<Fault>,
     /// What the call was that the fault met.
     pub met: Option<Met>,
-    pub ended: Ended,
+    pub ended: ProgramEnd,
 }
 
 /// The call that a fault met.
@@ -70,18 +70,18 @@ struct Injector<'a> {
 const FIRST_CALL: i64 = 7;
 
 impl Step for Injector<'_> {
-    fn before(&mut self, call: &Call) -> Verdict {
+    fn before(&mut self, call: &Call) -> CallVerdict {
         self.began |= call.number == FIRST_CALL;
         let counted = |name: &&str| self.began && !(*name == "close" && is_kernels_own(call));
-        let Some(name) = call.name().filter(counted) else { return Verdict::Pass };
+        let Some(name) = call.name().filter(counted) else { return CallVerdict::Pass };
         let count = self.counts.entry(name).or_default();
         *count += 1;
         let Some((fault, at)) = self.fault.filter(|(fault, _)| fault.call == name) else {
-            return Verdict::Pass;
+            return CallVerdict::Pass;
         };
         if *count != at {
             self.note_read(call);
-            return Verdict::Pass;
+            return CallVerdict::Pass;
         }
         self.met = Some(Met {
             path: call.path(),

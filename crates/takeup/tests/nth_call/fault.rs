@@ -1,30 +1,32 @@
 //! Which call fails how.
 
 use rustix::io::Errno;
-use testkit::stepper::{Call, Verdict};
+use testkit::stepper::{Call, CallVerdict};
 
 /// One way in which calls of one name can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Name of the call.
     pub call: &'static str,
-    pub verdict: Verdict,
+    pub verdict: CallVerdict,
 }
 
 impl Fault {
     /// Nothing has gone wrong: the caller has to go on or to ask again.
     pub fn is_no_failure(&self) -> bool {
-        let interrupted = self.verdict == Verdict::Fail(Errno::INTR.raw_os_error());
-        let is_shorter = matches!(self.verdict, Verdict::Shorten(_));
+        let interrupted = self.verdict == CallVerdict::Fail(Errno::INTR.raw_os_error());
+        let is_shorter = matches!(self.verdict, CallVerdict::Shorten(_));
         is_shorter || interrupted && INTERRUPTIBLE.contains(&self.call)
     }
 
     pub fn shown(&self) -> String {
         match self.verdict {
-            Verdict::Pass => format!("{} passes", self.call),
-            Verdict::Fail(code) => format!("{} gives {:?}", self.call, errno(code)),
-            Verdict::FailAfter(code) => format!("{} is done, gives {:?}", self.call, errno(code)),
-            Verdict::Shorten(most) => format!("{} of {most} bytes", self.call),
+            CallVerdict::Pass => format!("{} passes", self.call),
+            CallVerdict::Fail(code) => format!("{} gives {:?}", self.call, errno(code)),
+            CallVerdict::FailAfter(code) => {
+                format!("{} is done, gives {:?}", self.call, errno(code))
+            }
+            CallVerdict::Shorten(most) => format!("{} of {most} bytes", self.call),
         }
     }
 }
@@ -54,8 +56,8 @@ const INTERRUPTIBLE: [&str; 15] = [
 
 /// All faults of the calls that a run made.
 pub fn faults_of(calls: &[&'static str]) -> Vec<Fault> {
-    let fail = |error: Errno| Verdict::Fail(error.raw_os_error());
-    let late = |error: Errno| Verdict::FailAfter(error.raw_os_error());
+    let fail = |error: Errno| CallVerdict::Fail(error.raw_os_error());
+    let late = |error: Errno| CallVerdict::FailAfter(error.raw_os_error());
     let mut faults = Vec::new();
     for &call in calls {
         let verdicts = match call {
@@ -63,16 +65,16 @@ pub fn faults_of(calls: &[&'static str]) -> Vec<Fault> {
                 fail(Errno::IO),
                 fail(Errno::INTR),
                 fail(Errno::AGAIN),
-                Verdict::Shorten(1),
-                Verdict::Shorten(700),
+                CallVerdict::Shorten(1),
+                CallVerdict::Shorten(700),
             ],
             "write" | "pwrite64" | "pwritev2" => vec![
                 fail(Errno::IO),
                 fail(Errno::NOSPC),
                 fail(Errno::INTR),
                 fail(Errno::AGAIN),
-                Verdict::Shorten(1),
-                Verdict::Shorten(700),
+                CallVerdict::Shorten(1),
+                CallVerdict::Shorten(700),
             ],
             // close(2) has released the descriptor whatever it says.
             "close" => vec![late(Errno::IO), late(Errno::INTR), late(Errno::NOSPC)],

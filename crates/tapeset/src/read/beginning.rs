@@ -8,7 +8,7 @@
 //!
 //! What this does not find, [`super::file`] meets in passing.
 
-use archive::chunk::Format;
+use archive::chunk::StreamFormat;
 use archive::header::{UNIT_BYTES, find_header};
 use flow::cancel::Cancel;
 
@@ -96,10 +96,10 @@ pub(super) fn look(
 
 /// What the first block is in words, and how likely one of a set of ours.
 fn seems(bytes: &[u8]) -> (String, Search) {
-    let may_open_an_archive = match Format::detect(bytes) {
-        Format::Plain => find_header(&bytes[..bytes.len().min(UNIT_BYTES)]).is_some(),
-        Format::Compressed(_) => true,
-        Format::Other(_) => false,
+    let may_open_an_archive = match StreamFormat::detect(bytes) {
+        StreamFormat::Plain => find_header(&bytes[..bytes.len().min(UNIT_BYTES)]).is_some(),
+        StreamFormat::Compressed(_) => true,
+        StreamFormat::Other(_) => false,
     };
     let (what, search) = if bytes.iter().all(|byte| *byte == 0) {
         ("zeros are there", Search::LastFiles)

@@ -25,7 +25,7 @@ const DAMAGE_MAX: usize = 1000;
 
 /// The volume that is wanted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedVolume {
     pub set: [u8; 16],
     pub volume: u32,
     /// Id of the medium, where it is known.
@@ -176,7 +176,7 @@ impl LoadedDrive {
     }
 
     /// Asks for a volume until it is there.
-    pub fn bring(&mut self, wanted: Wanted) -> Result<Brought, TapeReadFailure> {
+    pub fn bring(&mut self, wanted: WantedVolume) -> Result<Brought, TapeReadFailure> {
         if self.without.contains(&wanted.volume) {
             return Ok(Brought::Without);
         }
@@ -216,12 +216,12 @@ impl LoadedDrive {
 
     fn ask(
         &mut self,
-        wanted: Wanted,
+        wanted: WantedVolume,
         refused: Option<Refused>,
         attempt: u32,
     ) -> Result<Brought, TapeReadFailure> {
         self.cancel.check()?;
-        let Wanted { set, volume, medium, .. } = wanted;
+        let WantedVolume { set, volume, medium, .. } = wanted;
         let purpose = VolumePurpose::Read { set, volume, medium };
         let request = VolumeRequest { device: self.device(), purpose, refused, attempt };
         let mut changer = lock(&self.origin.changer);
@@ -237,7 +237,7 @@ impl LoadedDrive {
     }
 
     /// Why the volume in the drive is not the one that is wanted; `None` when it is.
-    fn look(&mut self, wanted: Wanted) -> Result<Option<Refused>, TapeReadFailure> {
+    fn look(&mut self, wanted: WantedVolume) -> Result<Option<Refused>, TapeReadFailure> {
         let label = match self.beginning(Search::Nowhere)? {
             Beginning::Ours { found, .. } => found.label,
             Beginning::Foreign { .. } => return Ok(Some(Refused::Foreign)),

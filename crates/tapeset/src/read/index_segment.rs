@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use archive::index::{ExtentRecord, IndexReader, Section};
+use archive::index::{ExtentRecord, IndexReader, IndexSection};
 use archive::label::{LABEL_BYTES_MAX, LabelKind};
 use archive::stream::ArchiveOffset;
 
 use super::blocks::Met;
-use super::drive::{Brought, LoadedDrive, Wanted, Which};
+use super::drive::{Brought, LoadedDrive, WantedVolume, Which};
 use super::failure::TapeReadFailure;
 use super::label_reader::read_block;
 use super::walk::LabelledFile;
@@ -133,7 +133,7 @@ fn next_part(
     part: LabelledFile,
 ) -> Result<Option<LabelledFile>, TapeReadFailure> {
     let (set, volume) = (part.label.set, part.label.volume + 1);
-    match drive.bring(Wanted { set, volume, medium: None, which: Which::Exactly }) {
+    match drive.bring(WantedVolume { set, volume, medium: None, which: Which::Exactly }) {
         Ok(Brought::Here) => {}
         Ok(Brought::Without) | Err(TapeReadFailure::VolumeMissing { .. }) => return Ok(None),
         Err(error) => return Err(error),
@@ -143,11 +143,11 @@ fn next_part(
 }
 
 fn read_extents(index: &IndexFile, set: [u8; 16], index_bytes: u64) -> Vec<ExtentRecord> {
-    let place = index.trailer.section(Section::Extents);
+    let place = index.trailer.section(IndexSection::Extents);
     if place.summary.records > EXTENTS_MAX {
         return Vec::new();
     }
-    let Ok(section) = index.section(Section::Extents) else { return Vec::new() };
+    let Ok(section) = index.section(IndexSection::Extents) else { return Vec::new() };
     let extents: Result<Vec<ExtentRecord>, _> = IndexReader::new(section).collect();
     let can_be = |extents: &Vec<_>| extents_can_be(extents, set, &index.trailer, index_bytes);
     extents.ok().filter(can_be).unwrap_or_default()

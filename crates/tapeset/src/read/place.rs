@@ -4,7 +4,7 @@
 //! which file it is (`MTSEEK` makes `mt_fileno` unknown, st.rst). So places are kept as number of
 //! the file and block in the file, with the absolute number beside them where there is one.
 
-use device::tape::{Place, Tape, TapeError};
+use device::tape::{Tape, TapeError, TapePlace};
 
 /// A place on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,5 +62,5 @@ pub(super) fn go_to(tape: &mut Tape, to: Spot) -> Result<(), TapeError> {
         tape.rewind()?;
     }
     let block_in_file = Some(u32::try_from(to.block).unwrap_or(u32::MAX));
-    tape.go_to(Place { file_number: Some(to.file), block_in_file }, to.absolute)
+    tape.go_to(TapePlace { file_number: Some(to.file), block_in_file }, to.absolute)
 }

@@ -8,7 +8,7 @@
 use archive::chunk::Compression;
 use archive::label::{Label, LabelKind, hex};
 
-use super::drive::{Brought, LoadedDrive, Wanted, Which};
+use super::drive::{Brought, LoadedDrive, WantedVolume, Which};
 use super::failure::TapeReadFailure;
 use super::index_segment::{Following, TapeIndex, read_index};
 use super::origin::SetChoice;
@@ -149,7 +149,7 @@ fn search_index(
             LabelKind::Data if found.followed => return Ok(None),
             LabelKind::Data => (label.volume + 1 + without, Which::OrLater),
         };
-        match drive.bring(Wanted { set: label.set, volume, medium: None, which }) {
+        match drive.bring(WantedVolume { set: label.set, volume, medium: None, which }) {
             Ok(Brought::Here) => {
                 here = drive.find_set(label.set)?;
                 without = 0;

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use archive::index::{ExtentRecord, INDEX_HEADER_BYTES, is_index_header};
 use archive::label::{Label, LabelKind, hex};
 use archive::stream::StoredOffset;
-use flow::account::State;
+use flow::account::ThreadState;
 
 use super::blocks::{Identity, Met};
-use super::drive::{Brought, Wanted, Which};
+use super::drive::{Brought, WantedVolume, Which};
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
 use super::index_segment::{Following, TapeIndex, read_index};
@@ -157,7 +157,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if fresh {
             let (set, volume, medium) = (self.set.id, extent.volume, Some(extent.medium));
             let which = Which::Exactly;
-            let wanted = Wanted { set, volume, medium, which };
+            let wanted = WantedVolume { set, volume, medium, which };
             if self.bring(wanted)? == Brought::Without {
                 self.do_without(volume);
                 let missing = to_bytes - self.stream_bytes;
@@ -266,7 +266,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     fn bring_next(&mut self, volume: u32) -> Result<bool, TapeReadFailure> {
         let (set, medium, which) = (self.set.id, None, Which::Exactly);
         for next in volume + 1..=volume + VOLUMES_WITHOUT_MAX {
-            match self.bring(Wanted { set, volume: next, medium, which }) {
+            match self.bring(WantedVolume { set, volume: next, medium, which }) {
                 Ok(Brought::Here) => return Ok(true),
                 Ok(Brought::Without) => self.do_without(next),
                 Err(TapeReadFailure::VolumeMissing { .. }) => {
@@ -296,7 +296,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             return Ok(here);
         }
         for volume in 1..here.first.label.volume {
-            let wanted = Wanted { set, volume, medium: None, which: Which::Exactly };
+            let wanted = WantedVolume { set, volume, medium: None, which: Which::Exactly };
             match self.bring(wanted) {
                 Ok(Brought::Without) => {}
                 // The drive may have been emptied, but not by us.
@@ -488,13 +488,13 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if blocks.read_on_to(to, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)? {
             return Ok(());
         }
-        self.feed.account.during(State::Apart, || blocks.go_to(to))
+        self.feed.account.during(ThreadState::Apart, || blocks.go_to(to))
     }
 
     /// Asks for a volume, which is the job of no stage either.
-    fn bring(&mut self, wanted: Wanted) -> Result<Brought, TapeReadFailure> {
+    fn bring(&mut self, wanted: WantedVolume) -> Result<Brought, TapeReadFailure> {
         let drive = &mut self.set.drive;
-        self.feed.account.during(State::Apart, || drive.bring(wanted))
+        self.feed.account.during(ThreadState::Apart, || drive.bring(wanted))
     }
 
     /// Whether so much can be missing before a part.

@@ -5,7 +5,7 @@
 //! nothing more is read. A command that fails on this last way ends it, see [`super::begin`].
 
 use archive::label::Label;
-use device::tape::{Filemark, Place, Tape, TapeError, TapeRead};
+use device::tape::{Filemark, Tape, TapeError, TapePlace, TapeRead};
 
 use super::begin::{Behind, First, look};
 use super::error::TapeSetError;
@@ -135,7 +135,7 @@ fn over_open_file(tape: &mut Tape, medium: &Medium) -> Result<(), Unfit> {
 fn to_file(tape: &mut Tape, numbers: Numbers, file: u32, files: u32) -> Result<(), TapeError> {
     let back = i32::try_from(files - file + 1).unwrap_or(i32::MAX);
     if file == 0 || numbers == Numbers::Unknown {
-        return tape.go_to(Place { file_number: Some(file), block_in_file: None }, None);
+        return tape.go_to(TapePlace { file_number: Some(file), block_in_file: None }, None);
     }
     tape.space_filemarks(-back)?;
     tape.space_filemarks(1)

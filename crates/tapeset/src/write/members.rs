@@ -1,9 +1,9 @@
 //! Which member a plain stream is in the middle of, for the label of a volume on which it goes on.
 
-use archive::decode::{Decoder, Event, Limits};
+use archive::decode::{DecodeLimits, Decoder, Event};
 use archive::header::{UNIT_BYTES, padding_bytes};
 use archive::label::Continuation;
-use archive::member::{Kind, Member};
+use archive::member::{Member, MemberKind};
 
 /// Follows a stream of whole units from header to header.
 pub(super) struct MemberTracker {
@@ -19,7 +19,7 @@ impl MemberTracker {
     /// At the start of an archive.
     pub(super) fn new() -> MemberTracker {
         MemberTracker {
-            decoder: Decoder::new(Limits::default()),
+            decoder: Decoder::new(DecodeLimits::default()),
             member: None,
             rest_bytes: 0,
             padding_bytes: 0,
@@ -43,7 +43,7 @@ impl MemberTracker {
             };
             self.padding_bytes = padding_bytes(stored_bytes);
             self.rest_bytes = stored_bytes + self.padding_bytes;
-            self.member = member.filter(|member| member.kind == Kind::File);
+            self.member = member.filter(|member| member.kind == MemberKind::File);
         }
     }
 

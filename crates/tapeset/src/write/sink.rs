@@ -15,7 +15,7 @@ use archive::label::{Continuation, HostName, Label, LabelKind};
 use archive::stream::StoredOffset;
 use base::failures::lock;
 use device::tape::{DriveCompression, Filemark, TapeWrite};
-use flow::account::{Account, State};
+use flow::account::{Account, ThreadState};
 use flow::monitor::{Level, Monitor, Notice, Pause};
 use flow::restart::Restart;
 use flow::ring::Block;
@@ -354,7 +354,7 @@ impl<'a> TapeSink<'a> {
     fn next_volume(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         let started = Instant::now();
         self.monitor.pause(Some(Pause::Changing));
-        let changed = account.during(State::Apart, || self.change_volume());
+        let changed = account.during(ThreadState::Apart, || self.change_volume());
         self.monitor.pause(None);
         self.report.change_seconds += started.elapsed().as_secs_f64();
         changed
@@ -435,7 +435,8 @@ impl<'a> TapeSink<'a> {
             LabelKind::Index => {
                 let started = Instant::now();
                 self.monitor.pause(Some(Pause::Flushing));
-                account.during(State::Apart, || self.close_segment(Filemark::Synchronising))?;
+                account
+                    .during(ThreadState::Apart, || self.close_segment(Filemark::Synchronising))?;
                 self.monitor.pause(None);
                 self.report.synchronise_seconds = started.elapsed().as_secs_f64();
                 self.safe.segments = self.segment - 1;

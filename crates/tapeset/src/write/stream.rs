@@ -9,10 +9,10 @@
 use std::time::Instant;
 
 use device::tape::{
-    Access, BlockMode, Filemark, Place, Tape, TapeDrive, TapeError, TapeRead, TapeWrite,
+    Access, BlockMode, Filemark, Tape, TapeDrive, TapeError, TapePlace, TapeRead, TapeWrite,
 };
 use device::target::Existing;
-use flow::account::{Account, State};
+use flow::account::{Account, ThreadState};
 use flow::monitor::{Monitor, Pause};
 use flow::ring::Block;
 use flow::sink::Sink;
@@ -116,7 +116,7 @@ fn data_follow(tape: &mut Tape, block_bytes_max: u64) -> Result<bool, TapeError>
     let follow = look(tape, block_bytes_max, here.at_beginning)?;
     if follow {
         let (file_number, block_in_file) = (here.file_number, here.block_in_file);
-        tape.go_to(Place { file_number, block_in_file }, absolute)?;
+        tape.go_to(TapePlace { file_number, block_in_file }, absolute)?;
     }
     Ok(follow)
 }
@@ -159,7 +159,7 @@ impl Sink for TapeStream<'_> {
     fn finish(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         let started = Instant::now();
         self.monitor.pause(Some(Pause::Flushing));
-        account.during(State::Apart, || self.close())?;
+        account.during(ThreadState::Apart, || self.close())?;
         self.monitor.pause(None);
         self.synchronise_seconds = started.elapsed().as_secs_f64();
         Ok(())

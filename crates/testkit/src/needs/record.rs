@@ -7,18 +7,18 @@ use std::sync::{Mutex, PoisonError};
 
 /// How much of a test was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum TestExtent {
     /// All of it.
     LeftOut,
     /// Some of what it asserts.
     InPart,
 }
 
-impl Extent {
+impl TestExtent {
     fn words(self) -> &'static str {
         match self {
-            Extent::LeftOut => "left out",
-            Extent::InPart => "in part",
+            TestExtent::LeftOut => "left out",
+            TestExtent::InPart => "in part",
         }
     }
 }
@@ -28,7 +28,7 @@ impl Extent {
 ///
 /// # Panics
 /// When the file of this run cannot be written: nobody would know.
-pub fn tell(extent: Extent, module: &str, need: &str, why: &str) {
+pub fn tell(extent: TestExtent, module: &str, need: &str, why: &str) {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let current = std::thread::current();
     // The harness names the thread of a test by the test; with one thread it is the main one.

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallVerdict {
     /// The kernel does it.
     Pass,
     /// It is not done, and gives this error number.

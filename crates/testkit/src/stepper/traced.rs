@@ -18,25 +18,25 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::stepper::call::{Call, Verdict};
+use crate::stepper::call::{Call, CallVerdict};
 
 /// Sees each call. The thread that makes it stands still meanwhile, the others go on.
 pub trait Step {
     /// Before the call.
-    fn before(&mut self, call: &Call) -> Verdict;
+    fn before(&mut self, call: &Call) -> CallVerdict;
     /// Behind the call, with what it gives: a result, or a negative error number.
     fn after(&mut self, _call: &Call, _result: i64) {}
 }
 
-impl<F: FnMut(&Call) -> Verdict> Step for F {
-    fn before(&mut self, call: &Call) -> Verdict {
+impl<F: FnMut(&Call) -> CallVerdict> Step for F {
+    fn before(&mut self, call: &Call) -> CallVerdict {
         self(call)
     }
 }
 
 /// How a program ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct ProgramEnd {
     /// Exit code; `None` when a signal ended it.
     pub code: Option<i32>,
     /// It was killed because it took longer than it may.
@@ -88,7 +88,7 @@ impl Stepped {
     ///
     /// # Errors
     /// It cannot be started or traced.
-    pub fn run(mut self, step: &mut dyn Step) -> io::Result<Ended> {
+    pub fn run(mut self, step: &mut dyn Step) -> io::Result<ProgramEnd> {
         let mut child = self.command.spawn()?;
         let leader = Pid::from_raw(child.id().cast_signed());
         let output = child.stdout.take().map(drain);
@@ -110,7 +110,7 @@ impl Stepped {
         };
         let (output, errors) = (join(output), join(errors));
         let errors = String::from_utf8_lossy(&errors).into_owned();
-        Ok(Ended { code: code?, hung, output, errors })
+        Ok(ProgramEnd { code: code?, hung, output, errors })
     }
 }
 
@@ -125,7 +125,7 @@ fn drain(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8
 /// A call under way.
 struct Entered {
     call: Call,
-    verdict: Verdict,
+    verdict: CallVerdict,
     /// What stood in memory where a length was made smaller.
     length_was: Option<u64>,
 }
@@ -185,15 +185,15 @@ fn stop(thread: Pid, entered: &mut HashMap<Pid, Entered>, step: &mut dyn Step) -
         return Ok(());
     };
     match (verdict, length_was) {
-        (Verdict::Fail(error) | Verdict::FailAfter(error), _) => {
+        (CallVerdict::Fail(error) | CallVerdict::FailAfter(error), _) => {
             registers.rax = (-i64::from(error)).cast_unsigned();
             ptrace::setregs(thread, registers)?;
         }
-        (Verdict::Shorten(_), Some(length)) if call.number == libc::SYS_pwritev2 => {
+        (CallVerdict::Shorten(_), Some(length)) if call.number == libc::SYS_pwritev2 => {
             set_vector_length(&call, length);
         }
         // The program believes that a call leaves this register alone.
-        (Verdict::Shorten(_), Some(length)) => {
+        (CallVerdict::Shorten(_), Some(length)) => {
             registers.rdx = length;
             ptrace::setregs(thread, registers)?;
         }
@@ -208,17 +208,17 @@ fn enter(
     thread: Pid,
     registers: &mut libc::user_regs_struct,
     call: &Call,
-    verdict: Verdict,
+    verdict: CallVerdict,
 ) -> nix::Result<Option<u64>> {
     match verdict {
-        Verdict::Pass | Verdict::FailAfter(_) => Ok(None),
-        Verdict::Fail(_) => {
+        CallVerdict::Pass | CallVerdict::FailAfter(_) => Ok(None),
+        CallVerdict::Fail(_) => {
             // No call has this number: the kernel does nothing.
             registers.orig_rax = u64::MAX;
             ptrace::setregs(thread, *registers)?;
             Ok(None)
         }
-        Verdict::Shorten(most) => {
+        CallVerdict::Shorten(most) => {
             let Some(length) = call.length_bytes().filter(|length| *length > most) else {
                 return Ok(None);
             };

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use archive::member::Kind;
+use archive::member::MemberKind;
 use tree::{DestinationOptions, Overwrite, Refusal, ResolveMethod, RestoreError};
 
 use crate::fixture::{Archived, destination, file, hard_link, link, other, restore_one, snapshot};
@@ -53,8 +53,8 @@ fn refused(reason: Refusal) -> impl Fn(&RestoreError) -> bool {
 fn all_kinds(path: &str) -> Vec<Archived> {
     vec![
         file(path, b"evil"),
-        other(path, Kind::Directory),
-        other(path, Kind::Fifo),
+        other(path, MemberKind::Directory),
+        other(path, MemberKind::Fifo),
         link(path, "x"),
     ]
 }
@@ -149,7 +149,7 @@ fn an_open_directory_stays_the_directory() {
         let into = home.path().join("into");
         let destination = destination(&into, exact(resolve));
         let mut worker = destination.worker();
-        restore_one(&mut worker, &other("a", Kind::Directory)).unwrap();
+        restore_one(&mut worker, &other("a", MemberKind::Directory)).unwrap();
         restore_one(&mut worker, &file("a/one", b"1")).unwrap();
         fs::rename(into.join("a"), into.join("moved")).unwrap();
         symlink("../outside", into.join("a")).unwrap();

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive::member::{Extent, Kind, Member};
+use archive::member::{Extent, Member, MemberKind};
 use tree::*;
 
 /// Everything that a restore must bring back about one object.
@@ -175,11 +175,11 @@ pub fn backup(root: &Path) -> Vec<Archived> {
             let link = links.note(identity, generation, captured.links, number).unwrap();
             if let Link::Again(first) = link {
                 let target = all[first as usize].member.path.clone();
-                member.kind = Kind::HardLink { target };
+                member.kind = MemberKind::HardLink { target };
                 member.size_bytes = 0;
             }
         }
-        if let (Kind::File, Some(file)) = (&member.kind, captured.file) {
+        if let (MemberKind::File, Some(file)) = (&member.kind, captured.file) {
             let size_bytes = member.size_bytes;
             if may_be_sparse {
                 member.sparse = sparse_map(&file, size_bytes).unwrap().map(|map| map.extents);
@@ -192,7 +192,7 @@ pub fn backup(root: &Path) -> Vec<Archived> {
                 file.read_exact_at(&mut bytes, run.offset_bytes).unwrap();
                 content.extend_from_slice(&bytes);
             }
-            assert_eq!(recheck(&file, &captured.version).unwrap(), Change::None);
+            assert_eq!(recheck(&file, &captured.version).unwrap(), FileChange::None);
         }
         all.push(Archived { member, content, runs });
     }
@@ -204,7 +204,7 @@ pub fn destination(into: &Path, options: DestinationOptions) -> Arc<Destination>
 }
 
 pub fn restore_one(worker: &mut Worker, archived: &Archived) -> Result<(), RestoreError> {
-    let problems = if archived.member.kind == Kind::File {
+    let problems = if archived.member.kind == MemberKind::File {
         let Created::File(mut file) = worker.create_file(&archived.member)? else {
             return Ok(());
         };
@@ -234,25 +234,25 @@ pub fn restore(all: &[Archived], into: &Path, options: DestinationOptions) {
 
 pub fn file(path: &str, content: &[u8]) -> Archived {
     let whole = Extent { offset_bytes: 0, length_bytes: content.len() as u64 };
-    let mut member = member(path, Kind::File);
+    let mut member = member(path, MemberKind::File);
     member.size_bytes = content.len() as u64;
     Archived { member, content: content.to_vec(), runs: vec![whole] }
 }
 
-pub fn other(path: &str, kind: Kind) -> Archived {
+pub fn other(path: &str, kind: MemberKind) -> Archived {
     Archived { member: member(path, kind), content: Vec::new(), runs: Vec::new() }
 }
 
 pub fn link(path: &str, target: &str) -> Archived {
-    other(path, Kind::SymbolicLink { target: target.into() })
+    other(path, MemberKind::SymbolicLink { target: target.into() })
 }
 
 pub fn hard_link(path: &str, target: &str) -> Archived {
-    other(path, Kind::HardLink { target: target.into() })
+    other(path, MemberKind::HardLink { target: target.into() })
 }
 
-fn member(path: &str, kind: Kind) -> Member {
-    let is_directory = kind == Kind::Directory;
+fn member(path: &str, kind: MemberKind) -> Member {
+    let is_directory = kind == MemberKind::Directory;
     Member {
         path: path.as_bytes().to_vec(),
         kind,

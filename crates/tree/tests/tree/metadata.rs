@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use archive::member::{Kind, Timestamp};
+use archive::member::{MemberKind, Timestamp};
 use tree::*;
 
 use crate::fixture::{Archived, destination, file, hard_link, link, other, restore_one};
@@ -140,7 +140,7 @@ fn owners_and_devices_are_compared() {
         &|path| std::os::unix::fs::chown(path, Some(5), Some(6)).unwrap(),
         &[Difference::User { archived: 0, live: 5 }, Difference::Group { archived: 0, live: 6 }],
     );
-    let null = other("x", Kind::CharacterDevice { major: 1, minor: 3 });
+    let null = other("x", MemberKind::CharacterDevice { major: 1, minor: 3 });
     check(
         &null,
         &|path| {

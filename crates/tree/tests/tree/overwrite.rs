@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use archive::member::Kind;
+use archive::member::MemberKind;
 use tree::{Created, DestinationOptions, Overwrite, ResolveMethod, RestoreError, Worker};
 
 use crate::fixture::{Archived, destination, file, hard_link, link, other, restore_one};
@@ -35,7 +35,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 fn kinds() -> Vec<Archived> {
-    vec![file("x", b"new"), link("x", "new"), other("x", Kind::Fifo), hard_link("x", "other")]
+    vec![file("x", b"new"), link("x", "new"), other("x", MemberKind::Fifo), hard_link("x", "other")]
 }
 
 fn prepare_with(what: &str, into: &Path) {
@@ -65,8 +65,8 @@ fn refusing_leaves_everything() {
         }
     }
     let mut place = place(Overwrite::Refuse, |into| prepare_with("full directory", into));
-    restore_one(&mut place.worker, &other("x", Kind::Directory)).unwrap();
-    let error = restore_one(&mut place.worker, &other("other", Kind::Directory)).unwrap_err();
+    restore_one(&mut place.worker, &other("x", MemberKind::Directory)).unwrap();
+    let error = restore_one(&mut place.worker, &other("other", MemberKind::Directory)).unwrap_err();
     assert!(matches!(error, RestoreError::Exists { .. }), "{error:?}");
 }
 
@@ -80,16 +80,16 @@ fn replacing_leaves_no_second_name() {
             assert_eq!(fs::read(place.into.join("other")).unwrap(), b"other");
             let x = place.into.join("x");
             match member.member.kind {
-                Kind::File => assert_eq!(fs::read(x).unwrap(), b"new"),
-                Kind::SymbolicLink { .. } => {
+                MemberKind::File => assert_eq!(fs::read(x).unwrap(), b"new"),
+                MemberKind::SymbolicLink { .. } => {
                     assert_eq!(fs::read_link(x).unwrap(), Path::new("new"));
                 }
-                Kind::HardLink { .. } => assert_eq!(fs::read(x).unwrap(), b"other"),
+                MemberKind::HardLink { .. } => assert_eq!(fs::read(x).unwrap(), b"other"),
                 _ => assert!(!fs::symlink_metadata(x).unwrap().is_file()),
             }
         }
         let mut place = place(Overwrite::Replace, |into| prepare_with(what, into));
-        restore_one(&mut place.worker, &other("x", Kind::Directory)).unwrap();
+        restore_one(&mut place.worker, &other("x", MemberKind::Directory)).unwrap();
         assert!(fs::symlink_metadata(place.into.join("x")).unwrap().is_dir());
     }
 }
@@ -167,7 +167,7 @@ fn metadata_of_the_destination_itself() {
             fs::write(home.path().join("something"), "").unwrap();
         }
         let destination = destination(home.path(), exact(ResolveMethod::Auto));
-        let mut root = other(".", Kind::Directory);
+        let mut root = other(".", MemberKind::Directory);
         root.member.mode = 0o751;
         restore_one(&mut destination.worker(), &root).unwrap();
         restore_one(&mut destination.worker(), &file("a", b"")).unwrap();
@@ -198,7 +198,7 @@ fn inherited_acls_are_taken_away() {
     let mut secret = file("secret", b"x");
     secret.member.mode = 0o640;
     restore_one(&mut worker, &secret).unwrap();
-    restore_one(&mut worker, &other("directory", Kind::Directory)).unwrap();
+    restore_one(&mut worker, &other("directory", MemberKind::Directory)).unwrap();
     let mut below = file("directory/below", b"x");
     below.member.mode = 0o640;
     restore_one(&mut worker, &below).unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-use archive::member::Kind;
+use archive::member::MemberKind;
 use tree::*;
 
 use crate::fixture::{Archived, destination, file, hard_link, link, other, restore_one};
@@ -107,7 +107,7 @@ fn what_was_there_is_not_given_away() {
         let mut worker = destination.worker();
         let mut told = Vec::new();
         for name in ["user/roots", "user/own", "user/new"] {
-            let mut archived = other(name, Kind::Directory);
+            let mut archived = other(name, MemberKind::Directory);
             (archived.member.uid, archived.member.gid) = (USER.into(), USER.into());
             told.extend(worker.create_directory(&archived.member).unwrap());
         }
@@ -192,7 +192,7 @@ fn a_folder_that_is_as_archived_is_not_told_of() {
             fs::set_permissions(home.path().join(name), PermissionsExt::from_mode(mode)).unwrap();
         }
         chown(home.path().join("user"), Some(USER), Some(USER)).unwrap();
-        let mut archived = other("user/roots", Kind::Directory);
+        let mut archived = other("user/roots", MemberKind::Directory);
         (archived.member.uid, archived.member.mode) = (uid.into(), mode);
         let destination = destination(home.path(), options);
         let problems = destination.worker().create_directory(&archived.member).unwrap();
@@ -206,7 +206,7 @@ fn a_folder_that_is_removed_meanwhile() {
     let home = tempfile::tempdir().unwrap();
     let destination = destination(home.path(), exact(ResolveMethod::Auto));
     let mut worker = destination.worker();
-    restore_one(&mut worker, &other("folder", Kind::Directory)).unwrap();
+    restore_one(&mut worker, &other("folder", MemberKind::Directory)).unwrap();
     let archived = file("folder/x", b"");
     let Created::File(made) = worker.create_file(&archived.member).unwrap() else { panic!() };
     // With a name it is in the folder, which cannot be removed then.
@@ -239,7 +239,7 @@ fn attributes_of_folders() {
     testkit::require!(Root, Attributes);
     let home = tempfile::tempdir().unwrap();
     let destination = destination(home.path(), exact(ResolveMethod::Auto));
-    let mut archived = other("folder", Kind::Directory);
+    let mut archived = other("folder", MemberKind::Directory);
     archived.member.uid = 1234;
     archived.member.gid = 1234;
     archived.member.mode = 0o2755;
@@ -259,7 +259,7 @@ fn attributes_of_folders() {
 fn another_folder_at_the_end() {
     let home = tempfile::tempdir().unwrap();
     let destination = destination(home.path(), exact(ResolveMethod::Auto));
-    let mut archived = other("folder", Kind::Directory);
+    let mut archived = other("folder", MemberKind::Directory);
     archived.member.mode = 0o777;
     restore_one(&mut destination.worker(), &archived).unwrap();
     fs::rename(home.path().join("folder"), home.path().join("moved")).unwrap();
@@ -279,7 +279,7 @@ fn nothing_below_a_folder_that_failed() {
     let options = DestinationOptions { overwrite: Overwrite::Refuse, ..exact(ResolveMethod::Auto) };
     fs::write(home.path().join("closed"), "in the way").unwrap();
     let mut worker = destination(home.path(), options).worker();
-    let mut closed = other("closed", Kind::Directory);
+    let mut closed = other("closed", MemberKind::Directory);
     closed.member.mode = 0o700;
     let error = restore_one(&mut worker, &closed).unwrap_err();
     assert!(matches!(error, RestoreError::Exists { .. }), "{error:?}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use archive::member::Kind;
+use archive::member::MemberKind;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tree::*;
 
@@ -57,10 +57,10 @@ fn what_is_there_now_is_archived() {
             assert_eq!(captured.turned_from, (was != is).then_some(was));
             assert_eq!(captured.file.is_some(), is == EntryKind::File);
             match captured.member.kind {
-                Kind::File => assert_eq!(captured.member.size_bytes, 7),
-                Kind::SymbolicLink { target } => assert_eq!(target, b"../secret"),
-                Kind::Fifo => assert_eq!(is, EntryKind::Fifo),
-                Kind::Directory => assert_eq!(is, EntryKind::Directory),
+                MemberKind::File => assert_eq!(captured.member.size_bytes, 7),
+                MemberKind::SymbolicLink { target } => assert_eq!(target, b"../secret"),
+                MemberKind::Fifo => assert_eq!(is, EntryKind::Fifo),
+                MemberKind::Directory => assert_eq!(is, EntryKind::Directory),
                 kind => panic!("{kind:?}"),
             }
         }

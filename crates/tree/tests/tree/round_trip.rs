@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use archive::member::Kind;
+use archive::member::MemberKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rustix::fs::{
@@ -236,11 +236,11 @@ fn check_compared(into: &Path, archived: &[crate::fixture::Archived]) {
     for one in archived {
         let comparison = live.compare(&one.member).unwrap();
         assert_eq!(comparison.differences, [], "{:?}", one.member);
-        assert_eq!(comparison.file.is_some(), one.member.kind == Kind::File);
+        assert_eq!(comparison.file.is_some(), one.member.kind == MemberKind::File);
         let mut changed = one.member.clone();
         changed.modified.seconds += 1;
         let differences = live.compare(&changed).unwrap().differences;
-        let is_link = matches!(one.member.kind, Kind::HardLink { .. });
+        let is_link = matches!(one.member.kind, MemberKind::HardLink { .. });
         assert_eq!(differences.is_empty(), is_link, "{differences:?}");
         assert!(differences.iter().all(|one| matches!(one, Difference::Modified { .. })));
     }

@@ -309,10 +309,10 @@ fn holes_are_found() {
     assert!(captured.may_be_sparse());
     file.set_len(5 << 20).unwrap();
     let now_bytes = 5 << 20;
-    assert_eq!(recheck(&file, &captured.version).unwrap(), Change::Size { now_bytes });
+    assert_eq!(recheck(&file, &captured.version).unwrap(), FileChange::Size { now_bytes });
     fs::set_permissions(home.path().join("sparse"), PermissionsExt::from_mode(0o600)).unwrap();
     file.set_len(10 << 20).unwrap();
-    assert_eq!(recheck(&file, &captured.version).unwrap(), Change::Content);
+    assert_eq!(recheck(&file, &captured.version).unwrap(), FileChange::Content);
 }
 
 /// A mounted file system, and the directory bound into itself. The mounts live in a mount

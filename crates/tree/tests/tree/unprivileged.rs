@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use archive::member::Kind;
+use archive::member::MemberKind;
 use tree::*;
 
 use crate::fixture::{
@@ -74,7 +74,7 @@ fn what_may_not_be_read_is_a_problem() {
         assert!(problems[0].path.ends_with(b"tree/closed"));
         let mut capturer = capturer();
         let directory = object(capturer.capture(&entries[1], None).unwrap());
-        assert_eq!(directory.member.kind, Kind::Directory);
+        assert_eq!(directory.member.kind, MemberKind::Directory);
         assert_eq!(directory.member.mode, 0);
         let error = capturer.capture(&entries[2], None).unwrap_err();
         assert!(matches!(error, CaptureError::Open(_)), "{error:?}");
@@ -125,7 +125,7 @@ fn a_shut_directory_is_shut_last() {
         let destination = destination(&home.join("into"), options);
         let mut worker = destination.worker();
         for (path, mode) in [("a", 0), ("a/b", 0), ("a/b/c", 0o711)] {
-            let mut directory = other(path, Kind::Directory);
+            let mut directory = other(path, MemberKind::Directory);
             directory.member.mode = mode;
             restore_one(&mut worker, &directory).unwrap();
         }
@@ -188,7 +188,7 @@ fn devices_and_closed_places_are_errors() {
         let into = home.join("into");
         let destination = destination(&into, DestinationOptions::for_this_user());
         let mut worker = destination.worker();
-        let device = other("null", Kind::CharacterDevice { major: 1, minor: 3 });
+        let device = other("null", MemberKind::CharacterDevice { major: 1, minor: 3 });
         let error = restore_one(&mut worker, &device).unwrap_err();
         assert!(matches!(error, RestoreError::DeviceNeedsRoot { .. }), "{error:?}");
         fs::create_dir(into.join("closed")).unwrap();

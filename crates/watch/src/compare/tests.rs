@@ -4,7 +4,7 @@ use statistics::random::Random;
 
 use super::*;
 use crate::columns::DirectionColumns;
-use crate::history::Kind;
+use crate::history::DeviceKind;
 
 /// A record of an hour of reads whose rate wanders about a level, each second like the one before.
 fn wandering(level: f64, like: f64, seconds: usize, random: &mut Random) -> History {
@@ -25,7 +25,7 @@ fn wandering(level: f64, like: f64, seconds: usize, random: &mut Random) -> Hist
     };
     let device = DeviceHistory {
         name: "sda".to_owned(),
-        kind: Kind::Disk,
+        kind: DeviceKind::Disk,
         made_of: Vec::new(),
         since_seconds: 0.0,
         until_seconds: seconds as f64,
@@ -56,9 +56,9 @@ fn differing(level: f64, like: f64, comparisons: u32) -> u32 {
         let b = wandering(1000.0 * level, like, 600, &mut random);
         let comparison = compare(&a, &b);
         let rates = comparison.pairs.iter().find(|pair| pair.column == "r/s").unwrap();
-        found += u32::from(rates.verdict == Verdict::Differs);
-        let direction = rates.direction.map(|it| it == Direction::Higher);
-        assert_eq!(direction.is_some(), rates.verdict == Verdict::Differs);
+        found += u32::from(rates.verdict == RateVerdict::Differs);
+        let direction = rates.direction.map(|it| it == LargerSide::Higher);
+        assert_eq!(direction.is_some(), rates.verdict == RateVerdict::Differs);
         assert!(level < 1.1 || direction != Some(false), "{rates:?}");
     }
     found
@@ -96,9 +96,12 @@ fn a_difference_that_is_there_is_seen() {
     assert!(rate.interval.unwrap().contains(1.3), "{rate:?}");
     assert!((rate.a.median / 1000.0 - 1.0).abs() < 0.05 && rate.a.blocks == 16, "{rate:?}");
     assert!(rate.a.low < rate.a.median && rate.a.median < rate.a.high);
-    assert_eq!(of("r_await").direction, Some(Direction::Lower));
+    assert_eq!(of("r_await").direction, Some(LargerSide::Lower));
     // What was the same all the time is the same.
-    assert_eq!((of("util").verdict, of("rareq-sz").verdict), (Verdict::Same, Verdict::Same));
+    assert_eq!(
+        (of("util").verdict, of("rareq-sz").verdict),
+        (RateVerdict::Same, RateVerdict::Same)
+    );
     // Nothing was written, so that there is nothing to compare of writes.
     assert!(comparison.pairs.iter().all(|pair| !pair.column.starts_with('w')));
 }
@@ -109,11 +112,11 @@ fn what_is_too_short_settles_nothing_and_says_so() {
     let (a, b) =
         (wandering(1000.0, 0.0, BUSY_MIN - 1, &mut random), wandering(9e3, 0.0, 600, &mut random));
     let comparison = compare(&a, &b);
-    assert!(comparison.pairs.iter().all(|pair| pair.verdict == Verdict::NotSettled));
+    assert!(comparison.pairs.iter().all(|pair| pair.verdict == RateVerdict::NotSettled));
     assert!(comparison.pairs.iter().all(|pair| pair.interval.is_none()));
     assert!(comparison.sentences[0].contains("fewer than 40 busy intervals"));
     let long = compare(&wandering(1000.0, 0.0, BUSY_MIN, &mut random), &b);
-    assert!(long.pairs.iter().any(|pair| pair.verdict == Verdict::Differs));
+    assert!(long.pairs.iter().any(|pair| pair.verdict == RateVerdict::Differs));
 }
 
 /// Numbers of a direction that only one of the two has cannot be held side by side; that it is

@@ -6,7 +6,7 @@ use machine::counters::disk::{Direction, DiskCounters, DiskRow};
 use storage::queue::Queue;
 
 use crate::Reading;
-use crate::intervals::{Interval, Watch};
+use crate::intervals::{Interval, IntervalMaker};
 use crate::rules;
 
 const SECONDS: f64 = 10.0;
@@ -84,7 +84,7 @@ fn reading(at_seconds: f64, rows: Vec<DiskRow>, queue: Option<Queue>) -> Reading
 
 /// The last of the intervals that these readings make.
 fn last_of(readings: Vec<Reading>) -> Interval {
-    let mut watch = Watch::default();
+    let mut watch = IntervalMaker::default();
     readings.into_iter().filter_map(|reading| watch.next(reading)).last().unwrap()
 }
 
@@ -366,7 +366,7 @@ fn devices_come_and_go_and_come_back_as_others() {
             .map(|(minor, name, requests)| row((8, *minor), name, counters(*requests), 0));
         reading(at, rows.collect(), None)
     };
-    let mut watch = Watch::default();
+    let mut watch = IntervalMaker::default();
     assert!(watch.next(disks(0.0, &[(0, "sda", 50.0)])).is_none());
     // It appears, and all that it has done was done since.
     let interval = watch.next(disks(10.0, &[(0, "sda", 50.0), (16, "sdb", 30.0)])).unwrap();

@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
     use crate::Reading;
-    use crate::intervals::Watch;
+    use crate::intervals::IntervalMaker;
     use crate::tapes::TapeCounters;
 
     const SECONDS: f64 = 10.0;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn ids(load: Load) -> Vec<&'static str> {
-        let mut watch = Watch::default();
+        let mut watch = IntervalMaker::default();
         assert!(watch.next(reading(0, counters(load, 1))).is_none());
         let interval = watch.next(reading(1, counters(load, 2))).unwrap();
         interval.tapes[0].findings.iter().map(|it| it.rule.id).collect()
@@ -255,7 +255,7 @@ mod tests {
     fn a_command_that_does_not_end_is_told_and_one_that_ends_is_not() {
         let winding = TapeCounters { other_cnt: 7, in_flight: 1, ..TapeCounters::default() };
         let ended = TapeCounters { other_cnt: 8, ..winding };
-        let mut watch = Watch::default();
+        let mut watch = IntervalMaker::default();
         let mut told = |at, drive| {
             let interval = watch.next(reading(at, drive));
             let findings = interval.map(|it| it.tapes[0].findings.clone()).unwrap_or_default();

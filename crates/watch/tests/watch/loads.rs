@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use watch::intervals::{DeviceInterval, Watch};
-use watch::live::{Machine, Watched};
+use watch::intervals::{DeviceInterval, IntervalMaker};
+use watch::live::{WatchedDevices, WatchedMachine};
 
 use crate::loop_device::Loop;
 
@@ -265,8 +265,8 @@ const LOADS: &[Known] = &[
 
 /// What is found of a disk from before a load to behind it.
 fn seen(disk: &Loop, load: impl FnOnce()) -> DeviceInterval {
-    let mut machine = Machine::new(Watched::Named([disk.name().to_owned()].into()));
-    let mut watch = Watch::default();
+    let mut machine = WatchedMachine::new(WatchedDevices::Named([disk.name().to_owned()].into()));
+    let mut watch = IntervalMaker::default();
     let mut reading = || machine.reading(Duration::from_millis(1)).unwrap();
     assert!(watch.next(reading()).is_none());
     load();

@@ -8,7 +8,7 @@ use storage::queue::Queue;
 use toml::Table;
 use watch::Reading;
 use watch::columns::{Columns, printed};
-use watch::intervals::{DeviceInterval, Watch};
+use watch::intervals::{DeviceInterval, IntervalMaker};
 
 const PUBLISHED: &str = include_str!("../../../experiment/tests/published/block-device.toml");
 
@@ -90,7 +90,7 @@ impl Published {
             queues: BTreeMap::from([("sda".to_owned(), self.queue.clone())]),
             ..Reading::default()
         };
-        let mut watch = Watch::default();
+        let mut watch = IntervalMaker::default();
         assert!(watch.next(reading(0.0, start)).is_none());
         watch.next(reading(self.seconds, end)).unwrap().devices.remove(0)
     }

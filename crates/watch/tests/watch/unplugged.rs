@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use watch::intervals::{Interval, State, Watch};
-use watch::live::{Machine, Watched};
+use watch::intervals::{CounterState, Interval, IntervalMaker};
+use watch::live::{WatchedDevices, WatchedMachine};
 
 /// A loop device with a number of its own, of which nothing is left when it is dropped.
 struct Plugged {
@@ -67,14 +67,17 @@ fn a_disk_that_is_pulled_out_is_gone_and_the_next_one_is_another() {
     let directory = tempfile::tempdir().unwrap();
     let number = 1000 + std::process::id() % 30_000;
     let name = format!("loop{number}");
-    let mut machine = Machine::new(Watched::Named([name.clone()].into()));
-    let mut watch = Watch::default();
+    let mut machine = WatchedMachine::new(WatchedDevices::Named([name.clone()].into()));
+    let mut watch = IntervalMaker::default();
     let mut look =
         || -> Option<Interval> { watch.next(machine.reading(Duration::from_millis(50)).unwrap()) };
     let mut disk = Plugged::over(directory.path(), number);
     assert!(look().is_none());
     let there = look().unwrap();
-    assert_eq!((there.devices[0].name.as_str(), there.devices[0].state), (&*name, State::Counted));
+    assert_eq!(
+        (there.devices[0].name.as_str(), there.devices[0].state),
+        (&*name, CounterState::Counted)
+    );
     assert!(disk.pull());
     let gone = look().unwrap();
     assert_eq!((gone.vanished.as_slice(), gone.devices.len()), (&[name][..], 0));
@@ -83,7 +86,7 @@ fn a_disk_that_is_pulled_out_is_gone_and_the_next_one_is_another() {
     let next = Plugged::over(directory.path(), number);
     assert_eq!(fs::read(next.path()).unwrap().len(), 8 << 20);
     let came = look().unwrap();
-    assert_eq!(came.devices[0].state, State::Appeared);
+    assert_eq!(came.devices[0].state, CounterState::Appeared);
     // From its first request on.
     assert!(came.devices[0].counted.read.bytes() >= 8 << 20, "{:?}", came.devices[0].counted);
 }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 
-use sim::tape::Target;
+use sim::tape::ScsiTarget;
 
 /// Longest data segment taken in one PDU; the initiator is told.
 const SEGMENT_BYTES_MAX: usize = 1 << 20;
@@ -97,7 +97,7 @@ impl Pdu {
 /// One connection, which is one session.
 pub struct Connection<'target, Stream> {
     stream: Stream,
-    target: &'target Target,
+    target: &'target ScsiTarget,
     status_number: u32,
     expected_command: u32,
     /// Longest data segment that the initiator takes.
@@ -108,7 +108,7 @@ pub struct Connection<'target, Stream> {
 
 impl<'target, Stream: Read + Write> Connection<'target, Stream> {
     /// A connection before its login.
-    pub fn new(stream: Stream, target: &'target Target) -> Self {
+    pub fn new(stream: Stream, target: &'target ScsiTarget) -> Self {
         Connection {
             stream,
             target,

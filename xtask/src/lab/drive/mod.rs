@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sim::tape::{DriveSettings, Target};
+use sim::tape::{DriveSettings, ScsiTarget};
 
 use self::iscsi::Connection;
 use self::operator::Operator;
@@ -44,7 +44,7 @@ pub fn run(arguments: &DriveArguments) -> anyhow::Result<ExitCode> {
         |address: &str| TcpListener::bind(address).with_context(|| format!("listen on {address}"));
     let initiators = listen(&arguments.listen)?;
     let operators = listen(&arguments.operator)?;
-    let target = Arc::new(Target::new(DriveSettings {
+    let target = Arc::new(ScsiTarget::new(DriveSettings {
         // As the drives of one maker answer; the real limit is what goes through the host.
         block_bytes_max: 8 << 20,
         ..DriveSettings::default()

@@ -4,21 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use sim::tape::{Cartridge, CartridgeSettings, Faults, Object, Persistence, Protection, Target};
+use sim::tape::{
+    Cartridge, CartridgeSettings, Faults, Object, Persistence, Protection, ScsiTarget,
+};
 
 /// Bytes of a mebibyte.
 const MIB: u64 = 1 << 20;
 
 /// A drive with a shelf.
 pub struct Operator {
-    target: Arc<Target>,
+    target: Arc<ScsiTarget>,
     shelf: BTreeMap<String, Cartridge>,
     loaded: Option<String>,
 }
 
 impl Operator {
     /// An empty shelf.
-    pub fn new(target: Arc<Target>) -> Operator {
+    pub fn new(target: Arc<ScsiTarget>) -> Operator {
         Operator { target, shelf: BTreeMap::new(), loaded: None }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::super::super::operation::{Asked, Engine, Known, Operation, SyncCall, Unknown};
+use super::super::super::operation::{Asked, Engine, FileOperation, Known, SyncCall, Unknown};
 use super::super::{KEPT_MAX, nanoseconds};
 use super::line;
 use super::{Call, Description, Pending, Trace, put};
@@ -220,14 +220,14 @@ impl Trace<'_> {
     }
 
     /// What all operations of calls have in common; the bytes are what the call returned.
-    fn begun(&mut self, call: &Call<'_>, file: u32) -> Operation {
+    fn begun(&mut self, call: &Call<'_>, file: u32) -> FileOperation {
         let process = self.threads.get(&call.thread).map_or(call.thread, |it| it.process);
         let around = self.in_flight.get(&file).copied().unwrap_or(0);
         let done = match call.returned.value {
             Some(value) => u64::try_from(value).or(Ok(0)),
             None => Err(Unknown::NotEnded),
         };
-        Operation {
+        FileOperation {
             start_ns: call.start_ns,
             duration_ns: call.returned.duration.and_then(nanoseconds).ok_or(Unknown::NotRecorded),
             process,
@@ -269,7 +269,7 @@ impl Trace<'_> {
             };
             let asked_bytes = number(call.arguments.get(length));
             let engine = Engine::Splice;
-            self.operation(&Operation { engine, asked, offset_bytes, asked_bytes, ..begun });
+            self.operation(&FileOperation { engine, asked, offset_bytes, asked_bytes, ..begun });
         }
         Ok(())
     }
@@ -300,7 +300,7 @@ impl Trace<'_> {
             let in_flight = self.requested(context, file)?;
             let begun = self.begun(call, file);
             let is_sync = matches!(asked, Asked::Sync(_));
-            self.operation(&Operation {
+            self.operation(&FileOperation {
                 engine: Engine::Libaio,
                 asked,
                 duration_ns: Err(Unknown::NotRecorded),
@@ -332,7 +332,7 @@ impl Trace<'_> {
             (_, Some(call)) => (Engine::Sync, Asked::Sync(call)),
             _ => return,
         };
-        self.operation(&Operation {
+        self.operation(&FileOperation {
             start_ns: pending.start_ns,
             duration_ns: Err(Unknown::NotEnded),
             process: self.threads.get(&thread).map_or(thread, |it| it.process),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::ioctl::opcode;
 
 use crate::tape::played::{PLAYED_BYTES, PLAYED_REQUEST};
-use crate::tape::raw::{Operation, RawStatus};
+use crate::tape::raw::{MtOperation, RawStatus};
 
 /// `struct mtop`.
 #[repr(C)]
@@ -93,7 +93,7 @@ pub struct CommandResult {
 }
 
 /// `MTIOCTOP`.
-pub fn operate(file: BorrowedFd<'_>, operation: Operation, count: i32) -> io::Result<()> {
+pub fn operate(file: BorrowedFd<'_>, operation: MtOperation, count: i32) -> io::Result<()> {
     let argument = TapeOperation { operation: operation as libc::c_short, count };
     // SAFETY: the kernel reads a `struct mtop`, which lives across the call.
     check(unsafe { libc::ioctl(file.as_raw_fd(), MTIOCTOP as _, &raw const argument) })

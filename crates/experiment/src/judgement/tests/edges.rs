@@ -23,7 +23,7 @@ fn runs_at(factor: &str, rates: &[(Level, f64)], repeats: u64) -> (Vec<Factor>, 
 }
 
 fn said(factors: &[Factor], runs: &[RunRecord]) -> String {
-    let judgement = judge(factors, runs, &Options::default());
+    let judgement = judge(factors, runs, &JudgementOptions::default());
     judgement.sentences.into_iter().map(|one| one.text + "\n").collect()
 }
 
@@ -148,7 +148,8 @@ fn a_curve_ends_at_what_is_possible() {
             bytes_per_second,
         };
         let limits = limits.iter().map(limit).collect();
-        let judgement = judge(&factors, &runs, &Options { limits, ..Options::default() });
+        let judgement =
+            judge(&factors, &runs, &JudgementOptions { limits, ..JudgementOptions::default() });
         judgement.sentences.iter().any(|one| one.text.contains("the data alone pass at"))
     };
     assert!(with(&[]) && with(&[1e9]) && !with(&[50e6]));

@@ -40,7 +40,7 @@ impl Design {
         let levels = BLOCKS[..4].iter().map(|&level| Level::Number(level)).collect();
         let name = "block_bytes".to_owned();
         let factor = Factor { name, levels, role: Role::Setting, present: None };
-        judge(&[factor], &self.runs(), &Options::default())
+        judge(&[factor], &self.runs(), &JudgementOptions::default())
     }
 }
 
@@ -134,7 +134,7 @@ fn two_loads() -> Judgement {
     let levels = ["random", "text:2"].map(|data| Level::Text(data.into())).to_vec();
     let blocks = BLOCKS[..4].iter().map(|&level| Level::Number(level)).collect();
     let factors = [Factor::new("data", levels), Factor::new("block_bytes", blocks)];
-    judge(&factors, &all, &Options::default())
+    judge(&factors, &all, &JudgementOptions::default())
 }
 
 fn three_lengths() -> Judgement {
@@ -147,7 +147,7 @@ fn three_lengths() -> Judgement {
         run.bytes = bytes;
     }
     let levels = BLOCKS[..3].iter().map(|&level| Level::Number(level)).collect();
-    judge(&[Factor::new("file_bytes", levels)], &all, &Options::default())
+    judge(&[Factor::new("file_bytes", levels)], &all, &JudgementOptions::default())
 }
 
 /// Windows of which the smallest does not hold a request and the largest costs others.
@@ -165,7 +165,7 @@ fn three_windows() -> Judgement {
     let levels = BLOCKS[..3].iter().map(|&level| Level::Number(level)).collect();
     let request = vec![Level::Number(BLOCKS[1])];
     let factors = [Factor::new("read_ahead_bytes", levels), Factor::new("block_bytes", request)];
-    judge(&factors, &all, &Options::default())
+    judge(&factors, &all, &JudgementOptions::default())
 }
 
 /// Reads whose size changes nothing, and writes whose size does.
@@ -181,7 +181,7 @@ fn two_block_sizes() -> Judgement {
     let reads = [65536, 1 << 20].map(Level::Number).to_vec();
     let blocks = BLOCKS[..4].iter().map(|&level| Level::Number(level)).collect();
     let factors = [Factor::new("read_block_bytes", reads), Factor::new("block_bytes", blocks)];
-    judge(&factors, &all, &Options::default())
+    judge(&factors, &all, &JudgementOptions::default())
 }
 
 /// Repeats that rise and fall slowly, in all cells, and such of two speeds.
@@ -201,7 +201,7 @@ fn every_rule_speaks_and_no_other() {
     let all = factors();
     let mut torn = runs(&all, &PLAIN, 3);
     torn[7].error = Some("no medium".to_owned());
-    let torn = judge(&all, &torn, &Options::default());
+    let torn = judge(&all, &torn, &JudgementOptions::default());
     let same = Design { rates: [100e6; 4], ..RISING };
     let near = Design { rates: [50e6, 100e6, 100.5e6, 100.2e6], ..RISING };
     let mut judgements = vec![judged(&PLAIN), judged(&slow), flat.judged(), dented.judged()];

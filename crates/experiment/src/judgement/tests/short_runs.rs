@@ -86,7 +86,7 @@ impl Met {
             }
         }
         let factors = [Factor::new("block_bytes", BLOCKS.map(Level::Number).to_vec())];
-        judge(&factors, &runs, &Options::default())
+        judge(&factors, &runs, &JudgementOptions::default())
     }
 }
 

@@ -9,7 +9,8 @@ use base::rounding::Rounding;
 use super::super::tape::Drive;
 pub use super::super::told::between;
 use super::super::{
-    Basis, CellSummary, Judgement, Options, Sentence, Subject, Sweep, Verdict, rules, tape,
+    Basis, CellSummary, Judgement, JudgementOptions, RateVerdict, Sentence, Subject, Sweep, rules,
+    tape,
 };
 use crate::quantities::{self, title};
 use crate::record::{Cell, Factor, Level, shown_cell};
@@ -32,7 +33,7 @@ pub struct Curve<'a> {
     /// The drive, where it is one.
     pub drive: Option<&'a Drive>,
     /// What the judgement rests on.
-    pub options: &'a Options,
+    pub options: &'a JudgementOptions,
 }
 
 /// A sentence and its numbers.
@@ -95,8 +96,8 @@ impl Curve<'_> {
         let verdicts = &self.sweep.verdicts;
         match () {
             () if self.sweep.basis == Basis::SingleRuns => Shape::SeenOnce,
-            () if verdicts.contains(&Verdict::Differs) => Shape::Curved,
-            () if verdicts.iter().all(|&verdict| verdict == Verdict::Same) => Shape::Flat,
+            () if verdicts.contains(&RateVerdict::Differs) => Shape::Curved,
+            () if verdicts.iter().all(|&verdict| verdict == RateVerdict::Same) => Shape::Flat,
             () => Shape::Hidden,
         }
     }
@@ -330,7 +331,7 @@ mod tests {
         }
         let levels = WINDOWS.map(Level::Number).to_vec();
         let factors = [Factor::new("read_ahead_bytes", levels)];
-        let judgement = judge(&factors, &runs, &Options::default());
+        let judgement = judge(&factors, &runs, &JudgementOptions::default());
         judgement.sentences.iter().map(|one| one.text.clone() + "\n").collect()
     }
 

@@ -6,7 +6,7 @@ use base::finding::{Certainty, Finding, Unit};
 use super::super::effects::At;
 use super::super::told::told_ratio;
 use super::super::verdict::the_same;
-use super::super::{Effect, Judgement, Options, Sentence, Subject, Verdict, rules};
+use super::super::{Effect, Judgement, JudgementOptions, RateVerdict, Sentence, Subject, rules};
 use crate::quantities::title;
 use crate::record::{Cell, Factor, Level, Role, shown_cell};
 use statistics::blocks::Contrast;
@@ -17,7 +17,7 @@ pub fn joint_effects(
     factors: &[Factor],
     anchor: &Cell,
     judgement: &Judgement,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Vec<Sentence> {
     let varied =
         |role: Role| move |factor: &&Factor| factor.role == role && factor.levels.len() > 1;
@@ -37,7 +37,7 @@ struct Joint<'a> {
     load: &'a Factor,
     anchor: &'a Cell,
     judgement: &'a Judgement,
-    options: &'a Options,
+    options: &'a JudgementOptions,
 }
 
 /// Levels of a load that a sentence has room for.
@@ -70,7 +70,7 @@ impl Joint<'_> {
             joined(&told),
         );
         let finding = Finding::new(&rules::JOINT_EFFECT, Certainty::Inferred, text);
-        Some(Sentence::new(Subject::Finding, finding).settled(Verdict::Differs))
+        Some(Sentence::new(Subject::Finding, finding).settled(RateVerdict::Differs))
     }
 
     fn find(&self, setting_level: &Level, load_level: &Level) -> Option<usize> {
@@ -85,10 +85,10 @@ impl Joint<'_> {
     fn told(&self, (level, effect): &(&Level, Contrast)) -> String {
         let interval = effect.interval(self.options.confidence);
         let (ratio, between) = told_ratio(effect.ratio(), interval);
-        let words = match Verdict::of(interval, self.options) {
-            Verdict::Differs => format!("{ratio} times"),
-            Verdict::Same => the_same(self.options),
-            Verdict::NotSettled => "not settled".to_owned(),
+        let words = match RateVerdict::of(interval, self.options) {
+            RateVerdict::Differs => format!("{ratio} times"),
+            RateVerdict::Same => the_same(self.options),
+            RateVerdict::NotSettled => "not settled".to_owned(),
         };
         format!("{words} with {}{between}", level.shown(&self.load.name))
     }
@@ -112,7 +112,7 @@ pub fn turned(factors: &[Factor], judgement: &Judgement) -> Vec<Sentence> {
             told(&ends[1]),
         );
         let finding = Finding::new(&rules::JOINT_EFFECT, Certainty::Inferred, text);
-        Some(Sentence::new(Subject::Finding, finding).settled(Verdict::Differs))
+        Some(Sentence::new(Subject::Finding, finding).settled(RateVerdict::Differs))
     };
     judgement.effects.iter().filter_map(sentence).collect()
 }
@@ -126,7 +126,7 @@ fn joined(parts: &[String]) -> String {
 }
 
 /// What the conditions do that the conclusions are over.
-pub fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
+pub fn conditions(judgement: &Judgement, options: &JudgementOptions) -> Vec<Sentence> {
     let Some(pooled) = &judgement.pooled else { return Vec::new() };
     let own = judgement
         .effects
@@ -136,12 +136,14 @@ pub fn conditions(judgement: &Judgement, options: &Options) -> Vec<Sentence> {
         let change = &effect.change;
         let (ratio, between) = told_ratio(effect.ratio, effect.interval);
         let (subject, what) = match effect.verdict {
-            Verdict::Differs => {
+            RateVerdict::Differs => {
                 let way = if effect.ratio > 1.0 { "faster" } else { "slower" };
                 (Subject::Finding, format!("is {way}"))
             }
-            Verdict::Same => (Subject::Finding, format!("is {}", the_same(options))),
-            Verdict::NotSettled => (Subject::Doubt, "may be faster, slower or the same".to_owned()),
+            RateVerdict::Same => (Subject::Finding, format!("is {}", the_same(options))),
+            RateVerdict::NotSettled => {
+                (Subject::Doubt, "may be faster, slower or the same".to_owned())
+            }
         };
         let text = format!(
             "{} {} instead of {} {what}, on average over everything else: {ratio} times the \

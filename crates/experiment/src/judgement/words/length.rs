@@ -8,7 +8,9 @@ use base::finding::{Certainty, Finding, Unit};
 use base::format::duration;
 use base::rounding::Rounding;
 
-use super::super::{CellSummary, Judgement, Options, Sentence, Subject, Verdict, rules};
+use super::super::{
+    CellSummary, Judgement, JudgementOptions, RateVerdict, Sentence, Subject, rules,
+};
 use super::curve::{between, rate_within};
 use crate::record::{Factor, Level};
 use statistics::curve::Point;
@@ -35,7 +37,7 @@ struct Length {
 pub fn over_lengths(
     factors: &[Factor],
     judgement: &Judgement,
-    options: &Options,
+    options: &JudgementOptions,
 ) -> Option<Sentence> {
     if !longer_is_faster(judgement) {
         return None;
@@ -94,7 +96,7 @@ pub fn over_lengths(
         Some(filemark) => finding.with_number("filemark", filemark, Unit::Seconds),
         None => finding,
     };
-    Some(Sentence::new(Subject::Finding, finding).settled(Verdict::Differs))
+    Some(Sentence::new(Subject::Finding, finding).settled(RateVerdict::Differs))
 }
 
 /// Whether longer runs, or fewer files in them, are shown to be faster.
@@ -103,7 +105,7 @@ fn longer_is_faster(judgement: &Judgement) -> bool {
         judgement.effects.iter().any(|effect| {
             effect.with.is_none()
                 && effect.change.factor == factor
-                && effect.verdict == Verdict::Differs
+                && effect.verdict == RateVerdict::Differs
                 && faster(effect.ratio)
         })
     };

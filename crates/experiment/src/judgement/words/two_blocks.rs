@@ -8,35 +8,35 @@ use base::finding::{Certainty, Finding, Unit};
 
 use super::super::told::told_ratio;
 use super::super::verdict::the_same;
-use super::super::{Effect, Judgement, Options, Sentence, Subject, Verdict, rules};
+use super::super::{Effect, Judgement, JudgementOptions, RateVerdict, Sentence, Subject, rules};
 use crate::quantities::title;
 
 const READS: &str = "read_block_bytes";
 const WRITES: &str = "block_bytes";
 
 /// The sentence, where both were varied and both are settled.
-pub fn which_matters(judgement: &Judgement, options: &Options) -> Option<Sentence> {
+pub fn which_matters(judgement: &Judgement, options: &JudgementOptions) -> Option<Sentence> {
     let effect = |name: &str| {
         let mut own = judgement.effects.iter();
         own.find(|effect| effect.is_average() && effect.change.factor == name)
     };
     let (reads, writes) = (effect(READS)?, effect(WRITES)?);
     let verdict = match (reads.verdict, writes.verdict) {
-        (Verdict::NotSettled, _) | (_, Verdict::NotSettled) => return None,
-        (Verdict::Same, Verdict::Same) => "neither block size matters",
-        (Verdict::Differs, Verdict::Same) => {
+        (RateVerdict::NotSettled, _) | (_, RateVerdict::NotSettled) => return None,
+        (RateVerdict::Same, RateVerdict::Same) => "neither block size matters",
+        (RateVerdict::Differs, RateVerdict::Same) => {
             "the disk's block size matters, that of the tape does not"
         }
-        (Verdict::Same, Verdict::Differs) => {
+        (RateVerdict::Same, RateVerdict::Differs) => {
             "the tape's block size matters, that of the disk does not"
         }
-        (Verdict::Differs, Verdict::Differs) => "both block sizes matter",
+        (RateVerdict::Differs, RateVerdict::Differs) => "both block sizes matter",
     };
     let told = |effect: &Effect| {
         let change = &effect.change;
         let (ratio, between) = told_ratio(effect.ratio, effect.interval);
         let what = match effect.verdict {
-            Verdict::Same => the_same(options),
+            RateVerdict::Same => the_same(options),
             _ => format!("{ratio} times the rate"),
         };
         format!(
@@ -54,7 +54,7 @@ pub fn which_matters(judgement: &Judgement, options: &Options) -> Option<Sentenc
     let finding = Finding::new(&rules::TWO_BLOCK_SIZES, Certainty::Inferred, text)
         .with_number("reads", reads.ratio, Unit::Ratio)
         .with_number("writes", writes.ratio, Unit::Ratio);
-    let same = reads.verdict == Verdict::Same && writes.verdict == Verdict::Same;
-    let verdict = if same { Verdict::Same } else { Verdict::Differs };
+    let same = reads.verdict == RateVerdict::Same && writes.verdict == RateVerdict::Same;
+    let verdict = if same { RateVerdict::Same } else { RateVerdict::Differs };
     Some(Sentence::new(Subject::Finding, finding).settled(verdict))
 }

@@ -11,7 +11,7 @@ use statistics::interval::Interval;
 
 /// Where requests lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum RequestPlace {
     /// Anywhere.
     Random,
     /// Each behind the one before.
@@ -21,7 +21,7 @@ pub(super) enum Place {
 /// All runs of one combination.
 #[derive(Clone, Debug)]
 pub(super) struct Asked<'a> {
-    pub(super) place: Place,
+    pub(super) place: RequestPlace,
     pub(super) block_bytes: u64,
     /// Requests under way at once.
     pub(super) in_flight: u64,
@@ -56,20 +56,20 @@ pub(super) fn asked<'a>(kind: &str, runs: &[&'a RunRecord]) -> Vec<Asked<'a>> {
     by_cell.into_iter().filter_map(one).collect()
 }
 
-fn of_load(load: &Load) -> Option<(Place, u64, u64)> {
+fn of_load(load: &Load) -> Option<(RequestPlace, u64, u64)> {
     let place = match load.pattern.as_str() {
-        "randread" => Place::Random,
+        "randread" => RequestPlace::Random,
         // Several jobs read the same places, each from the start.
-        "read" if load.jobs == 1 => Place::Sequential,
+        "read" if load.jobs == 1 => RequestPlace::Sequential,
         _ => return None,
     };
     load.direct.then_some((place, load.block_bytes, load.depth * load.jobs))
 }
 
-fn of_reading(reading: &Reading) -> Option<(Place, u64, u64)> {
+fn of_reading(reading: &Reading) -> Option<(RequestPlace, u64, u64)> {
     let is_direct = reading.cache == Cache::Direct && reading.engine != Engine::Mmap;
     let in_flight = (reading.depth * reading.readers) as u64;
-    is_direct.then_some((Place::Sequential, reading.block_bytes as u64, in_flight))
+    is_direct.then_some((RequestPlace::Sequential, reading.block_bytes as u64, in_flight))
 }
 
 /// The rates of all that was read and came from the device, however it was.
@@ -87,7 +87,10 @@ fn is_from_device(run: &RunRecord) -> bool {
 }
 
 /// Reads one at a time, in sweeps that differ in the size of blocks alone, the smallest first.
-pub(super) fn over_sizes<'a>(groups: &'a [Asked<'a>], place: Place) -> Vec<Vec<&'a Asked<'a>>> {
+pub(super) fn over_sizes<'a>(
+    groups: &'a [Asked<'a>],
+    place: RequestPlace,
+) -> Vec<Vec<&'a Asked<'a>>> {
     let mut sweeps: BTreeMap<&Cell, Vec<&Asked<'_>>> = BTreeMap::new();
     for group in groups.iter().filter(|group| group.place == place && group.in_flight == 1) {
         if group.is_whole() {
@@ -101,7 +104,7 @@ pub(super) fn over_sizes<'a>(groups: &'a [Asked<'a>], place: Place) -> Vec<Vec<&
 
 /// Reads of one size, in sweeps that differ in the requests under way alone, the fewest first.
 pub(super) fn over_requests_in_flight<'a>(groups: &'a [Asked<'a>]) -> Vec<Vec<&'a Asked<'a>>> {
-    let mut sweeps: BTreeMap<(&Cell, Place, u64), Vec<&Asked<'_>>> = BTreeMap::new();
+    let mut sweeps: BTreeMap<(&Cell, RequestPlace, u64), Vec<&Asked<'_>>> = BTreeMap::new();
     for group in groups.iter().filter(|group| group.is_whole()) {
         let key = (&group.others, group.place, group.block_bytes);
         sweeps.entry(key).or_default().push(group);
@@ -114,7 +117,7 @@ pub(super) fn over_requests_in_flight<'a>(groups: &'a [Asked<'a>]) -> Vec<Vec<&'
 /// `random reads of 4 KiB to 1 MiB, one at a time`.
 pub(super) fn shown(sweep: &[&Asked<'_>]) -> String {
     let place = match sweep.first().map(|group| group.place) {
-        Some(Place::Random) => "random reads",
+        Some(RequestPlace::Random) => "random reads",
         _ => "reads in a row",
     };
     let range = |numbers: BTreeSet<u64>, shown: fn(u64) -> String| match (

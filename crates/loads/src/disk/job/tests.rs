@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::*;
 
 /// A job without anything beside its file.
-fn read(text: &str) -> Result<Job, JobError> {
+fn read(text: &str) -> Result<ParsedJob, JobError> {
     read_with(text, &[])
 }
 
-fn read_with(text: &str, sets: &[&str]) -> Result<Job, JobError> {
+fn read_with(text: &str, sets: &[&str]) -> Result<ParsedJob, JobError> {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let variable = |name: &str| (name == "DISK").then(|| "/dev/sdx".to_owned());
-    Job::read(text, Beside { sets: &sets, variable: &variable })
+    ParsedJob::read(text, Beside { sets: &sets, variable: &variable })
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn a_job_says_what_it_would_do() {
                 stonewall\n[b]\nrw=randrw:8\nsize=1m # of it\noffset=10%\n";
     let job = read(text).unwrap();
     let sections = job.sections();
-    assert_eq!(sections.iter().map(Section::writes).collect::<Vec<bool>>(), [false, true]);
+    assert_eq!(sections.iter().map(ParsedSection::writes).collect::<Vec<bool>>(), [false, true]);
     assert!(sections.iter().all(|one| one.files() == Some(&["/dev/sdx".to_owned()])));
     let written = "[global]\nioengine=libaio\n[a]\nrw=randread\nstonewall\nfilename=0\n[b]\n\
                    rw=randrw:8\nsize=1m\noffset=10%\nfilename=1\n";
@@ -54,7 +54,7 @@ fn what_holds_for_all_holds_for_what_stands_behind_it() {
     let sections = read(text).unwrap().sections();
     let names: Vec<&str> = sections.iter().map(|section| section.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
-    assert_eq!(sections.iter().map(Section::writes).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(sections.iter().map(ParsedSection::writes).collect::<Vec<_>>(), [true, false, true]);
     let rooms: Vec<Room> = sections.iter().map(|section| section.room().unwrap()).collect();
     let room = |files, bytes| Room { files, bytes };
     assert_eq!(rooms, [room(2, 2 << 20), room(2, 4 << 20), room(8, 128 << 10)]);
@@ -270,7 +270,7 @@ fn variables_are_replaced_and_what_they_become_is_checked() {
     let hostile = |name: &str| (name == "X").then(|| "4k\nexec_prerun=touch x".to_owned());
     for line in ["bs=${X}", "size=${X}", "rw=read:${X}", "ioengine=${X}", "numjobs=${X}"] {
         let text = format!("[a]\n{line}\n");
-        let read = Job::read(&text, Beside { sets: &[], variable: &hostile });
+        let read = ParsedJob::read(&text, Beside { sets: &[], variable: &hostile });
         assert!(matches!(read, Err(JobError::Lines { .. })), "{line}: {read:?}");
     }
 }
@@ -401,7 +401,7 @@ mod whatever {
         ) {
             let text = format!("[a]\n{}\n", lines.join("\n"));
             let variable = |_: &str| Some(value.clone());
-            let read = Job::read(&text, Beside { sets: &sets, variable: &variable });
+            let read = ParsedJob::read(&text, Beside { sets: &sets, variable: &variable });
             let Ok(job) = read else { return Ok(()) };
             for line in job.text(|_| Some(String::new())).lines() {
                 if let Some(head) = line.strip_prefix('[') {

@@ -12,14 +12,14 @@ pub const NUMBER_MAX: u64 = 1_000_000;
 
 /// Bytes, and percents of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct SizeOrPercent {
     /// Bytes, where a number of them is given.
     pub bytes: Option<u64>,
     /// Percents of the file.
     pub percent: u64,
 }
 
-impl Extent {
+impl SizeOrPercent {
     /// Takes a value of fio's: a size, or a percentage.
     pub fn add(&mut self, value: &str) -> Result<(), LineFault> {
         match value.strip_suffix('%') {
@@ -36,8 +36,11 @@ impl Extent {
     }
 
     /// A number of bytes takes the place of another one; a percentage stays beside it.
-    pub fn over(self, general: Extent) -> Extent {
-        Extent { bytes: self.bytes.or(general.bytes), percent: self.percent.max(general.percent) }
+    pub fn over(self, general: SizeOrPercent) -> SizeOrPercent {
+        SizeOrPercent {
+            bytes: self.bytes.or(general.bytes),
+            percent: self.percent.max(general.percent),
+        }
     }
 
     /// Bytes of a file of so many, at most.

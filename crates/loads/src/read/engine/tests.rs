@@ -30,7 +30,7 @@ fn measured(reading: &Reading, file: &tempfile::NamedTempFile) -> Result<Measure
     let open = |_| base::interruptible::open(file.path(), flags, Mode::empty()).unwrap();
     let files: Vec<OwnedFd> = (0..reading.readers).map(open).collect();
     let length = file.as_file().metadata().unwrap().len();
-    read(reading, &files, length, Watched::InFull, &Cancel::new())
+    read(reading, &files, length, Watching::InFull, &Cancel::new())
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_file_that_ends_early_is_an_error() {
             let reading = Reading { engine, depth, ..PLAIN };
             let open =
                 base::interruptible::open(file.path(), OFlags::RDONLY, Mode::empty()).unwrap();
-            let found = read(&reading, &[open], 200_000, Watched::InFull, &Cancel::new());
+            let found = read(&reading, &[open], 200_000, Watching::InFull, &Cancel::new());
             let told = matches!(
                 found,
                 Err(StreamError::Ended { .. } | StreamError::Engine { engine: "io_uring", .. })
@@ -81,5 +81,5 @@ fn a_cancel_ends_it() {
     let open = base::interruptible::open(file.path(), OFlags::RDONLY, Mode::empty()).unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
-    assert!(read(&PLAIN, &[open], 100_000, Watched::InFull, &cancel).is_err());
+    assert!(read(&PLAIN, &[open], 100_000, Watching::InFull, &cancel).is_err());
 }

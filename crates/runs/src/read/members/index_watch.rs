@@ -6,7 +6,7 @@
 //! is whole when all its members were there, in their order, up to the trailer.
 
 use archive::header::{UNIT_BYTES, Unit};
-use archive::index::{IndexHasher, Section, TRAILER_NAME, index_member_bytes, index_version};
+use archive::index::{IndexHasher, IndexSection, TRAILER_NAME, index_member_bytes, index_version};
 use archive::mark::Mark;
 use archive::stream::ArchiveOffset;
 
@@ -88,7 +88,7 @@ impl IndexWatch {
 
     /// A unit that may be the header of the trailer, at which the hash ends.
     pub fn see_unit(&mut self, unit: &Unit) {
-        if self.members == Section::ALL.len() && index_member_bytes(unit).is_some() {
+        if self.members == IndexSection::ALL.len() && index_member_bytes(unit).is_some() {
             self.hash = self.hasher.take().map(|hasher| hasher.finish());
         }
         self.see(unit);
@@ -101,7 +101,7 @@ impl IndexWatch {
 
     /// Whether the next member of the index is the one of this name, which it is taken for.
     pub fn take_member(&mut self, path: &[u8]) -> bool {
-        let names = Section::ALL.map(Section::member_name);
+        let names = IndexSection::ALL.map(IndexSection::member_name);
         let expected = names.into_iter().chain([TRAILER_NAME]).nth(self.members);
         self.members += 1;
         expected.is_some_and(|name| name.as_bytes() == path)
@@ -111,7 +111,7 @@ impl IndexWatch {
     pub fn end(&mut self) -> bool {
         self.inside = false;
         self.hasher = None;
-        let whole = self.members == Section::ALL.len() + 1;
+        let whole = self.members == IndexSection::ALL.len() + 1;
         if whole {
             (self.awaited, self.whole) = (false, true);
         }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use archive::chunk::Compression;
-use device::tape::raw::Operation;
+use device::tape::raw::MtOperation;
 use device::tape::{Access, OpenError, Tape, TapeDrive};
 use flow::cancel::Cancel;
 use runs::backup::backup;
-use sim::tape::{Call, Direction, OnClose, OpenMode, Readiness, VirtualDrive, Watched};
+use sim::tape::{Call, OnClose, OpenDirection, OpenMode, Readiness, VirtualDrive, WatchedTape};
 use tapeset::TapeOptions;
 
 use super::{Operator, library, on_tape, tape_options, tree};
@@ -30,14 +30,14 @@ impl TapeDrive for WatchedDrive {
 
     fn open(&self, access: Access) -> Result<Tape, OpenError> {
         let direction = match access {
-            Access::Write => Direction::ReadWrite,
-            Access::Read | Access::Look => Direction::Read,
+            Access::Write => OpenDirection::ReadWrite,
+            Access::Read | Access::Look => OpenDirection::Read,
         };
         let (readiness, on_close) = (Readiness::Needed, OnClose::Stay);
         let tape = self.drive.open_raw(OpenMode { direction, readiness, on_close }).unwrap();
         let calls = self.calls.clone();
         let note = move |call| calls.lock().unwrap().push((call, std::thread::current().id()));
-        Ok(Tape::new(Box::new(Watched::new(tape, note)), self.name()))
+        Ok(Tape::new(Box::new(WatchedTape::new(tape, note)), self.name()))
     }
 }
 
@@ -56,7 +56,7 @@ fn a_drive_that_streams_is_not_asked_anything() {
     let calls = calls.lock().unwrap();
     let first = calls.iter().position(|call| call.0 == Call::Write).unwrap();
     let last = calls.iter().rposition(|call| call.0 == Call::Write).unwrap();
-    let immediate = Call::Operate(Operation::WriteFilemarksImmediate);
+    let immediate = Call::Operate(MtOperation::WriteFilemarksImmediate);
     let between = &calls[first..=last];
     let others: Vec<_> =
         between.iter().filter(|call| call.0 != Call::Write && call.0 != immediate).collect();
@@ -64,7 +64,7 @@ fn a_drive_that_streams_is_not_asked_anything() {
     assert!(between.iter().filter(|call| call.0 == immediate).count() >= 3, "several segments");
     // The last filemark waits for the medium, and nothing was called good before it.
     let behind = calls.get(last + 1).map(|call| call.0);
-    assert_eq!(behind, Some(Call::Operate(Operation::WriteFilemarks)));
+    assert_eq!(behind, Some(Call::Operate(MtOperation::WriteFilemarks)));
 
     // Threads that do nothing else write, one after the other: data first, then the index.
     let own = std::thread::current().id();

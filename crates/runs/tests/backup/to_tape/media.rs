@@ -5,7 +5,7 @@ use std::process::Command;
 
 use archive::chunk::{ChunkDecompressor, Coding, Compression};
 use archive::index::{
-    ChunkRecord, ExtentRecord, IndexReader, Record, Section, Trailer, find_trailer,
+    ChunkRecord, ExtentRecord, IndexReader, IndexSection, Record, Trailer, find_trailer,
 };
 use archive::label::{Found, Label, LabelKind};
 use archive::stream::StoredOffset;
@@ -106,16 +106,17 @@ pub fn check_set(cartridges: &[Cartridge], set: [u8; 16], compression: Compressi
     let trailer = find_trailer(&index).unwrap().expect("the index ends in its trailer").trailer;
     assert_eq!(trailer.compression, compression);
     assert_eq!(trailer.index_compressed_offset_bytes.bytes(), stored.len() as u64);
-    let archive = decompress(&stored, compression, &section(&index, &trailer, Section::Chunks));
+    let archive =
+        decompress(&stored, compression, &section(&index, &trailer, IndexSection::Chunks));
     assert_eq!(archive.len() as u64, trailer.archive_bytes);
-    check_extents(&parts, &section(&index, &trailer, Section::Extents));
+    check_extents(&parts, &section(&index, &trailer, IndexSection::Extents));
     let set = Set { parts, stored, archive, trailer, index };
     check_segments(&set);
     set
 }
 
 /// The records of a section.
-pub fn section<T: Record>(index: &[u8], trailer: &Trailer, section: Section) -> Vec<T> {
+pub fn section<T: Record>(index: &[u8], trailer: &Trailer, section: IndexSection) -> Vec<T> {
     let place = trailer.section(section);
     let start = place.offset_bytes as usize;
     let bytes = &index[start..start + place.summary.length_bytes as usize];
@@ -172,7 +173,7 @@ pub fn check_extents(parts: &[FoundPart], extents: &[ExtentRecord]) {
 
 /// Every segment is a whole archive.
 fn check_segments(set: &Set) {
-    let chunks: Vec<ChunkRecord> = section(&set.index, &set.trailer, Section::Chunks);
+    let chunks: Vec<ChunkRecord> = section(&set.index, &set.trailer, IndexSection::Chunks);
     let data = set.parts.iter().filter(|found| found.label.kind == LabelKind::Data);
     let firsts: Vec<StoredOffset> =
         data.filter(|found| found.label.part == 1).map(|found| found.label.stream_bytes).collect();

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use archive::index::{ExtentRecord, Section, find_trailer};
+use archive::index::{ExtentRecord, IndexSection, find_trailer};
 use archive::label::LabelKind;
 use device::tape::sense::Sense;
 use flow::cancel::Cancel;
@@ -214,7 +214,7 @@ fn assert_whole(cartridges: &[Cartridge], set: [u8; 16], expected: &[u8], what: 
     assert!(stitch(of_kind(LabelKind::Data)) == expected, "{what}: the data differ");
     let index = stitch(of_kind(LabelKind::Index));
     let trailer = find_trailer(&index).unwrap().unwrap_or_else(|| panic!("{what}: no trailer"));
-    let mut extents: Vec<ExtentRecord> = section(&index, &trailer.trailer, Section::Extents);
+    let mut extents: Vec<ExtentRecord> = section(&index, &trailer.trailer, IndexSection::Extents);
     // A drive that refuses to say where it is counts as one that does not know.
     let of_volume = |volume| parts(&cartridges[volume..=volume]);
     for extent in extents.iter_mut().filter(|extent| extent.label_block.is_none()) {

@@ -10,8 +10,8 @@ use runs::origin::Origin;
 use runs::read::ReadFailure;
 use runs::restore::{RestoreError, RestoreOptions};
 use sim::tape::{
-    AfterReadError, Call, Cartridge, Direction, Faults, Object, OnClose, OpenMode, Persistence,
-    Readiness, VirtualDrive, Watched,
+    AfterReadError, Call, Cartridge, Faults, Object, OnClose, OpenDirection, OpenMode, Persistence,
+    Readiness, VirtualDrive, WatchedTape,
 };
 use tapeset::{SetChoice, TapeOrigin, TapeReadFailure};
 
@@ -234,7 +234,7 @@ impl TapeDrive for Exchanging {
 
     fn open(&self, _: Access) -> Result<Tape, OpenError> {
         let mode = OpenMode {
-            direction: Direction::Read,
+            direction: OpenDirection::Read,
             readiness: Readiness::NotNeeded,
             on_close: OnClose::Stay,
         };
@@ -248,7 +248,7 @@ impl TapeDrive for Exchanging {
                 drive.insert(other.clone());
             }
         };
-        Ok(Tape::new(Box::new(Watched::new(tape, exchange)), "/dev/nst0"))
+        Ok(Tape::new(Box::new(WatchedTape::new(tape, exchange)), "/dev/nst0"))
     }
 }
 

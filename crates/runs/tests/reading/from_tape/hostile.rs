@@ -2,8 +2,8 @@
 //! not. What they claim is neither waited for nor filled with zeros.
 
 use archive::index::{
-    ExtentRecord, IndexLayout, IndexReader, IndexWriter, Section, Trailer, encode_index_header,
-    encode_section_header, encode_trailer, find_trailer, padding_bytes,
+    ExtentRecord, IndexLayout, IndexReader, IndexSection, IndexWriter, Trailer,
+    encode_index_header, encode_section_header, encode_trailer, find_trailer, padding_bytes,
 };
 use archive::label::{Continuation, Found, Label, LabelError};
 use archive::stream::StoredOffset;
@@ -73,17 +73,17 @@ fn with_extents(file: &[u8], change: impl FnOnce(&mut Vec<ExtentRecord>)) -> Vec
         &index[place.offset_bytes as usize..][..place.summary.length_bytes as usize]
     };
     let mut extents: Vec<ExtentRecord> =
-        IndexReader::new(content(Section::Extents)).collect::<Result<_, _>>().unwrap();
+        IndexReader::new(content(IndexSection::Extents)).collect::<Result<_, _>>().unwrap();
     change(&mut extents);
     let (mut writer, mut section) = (IndexWriter::new(), Vec::new());
     extents.iter().for_each(|extent| writer.push(extent, &mut section).unwrap());
     let summary = writer.finish(&mut section);
     let mut summaries = trailer.sections.map(|place| place.summary);
-    summaries[Section::Extents as usize] = summary;
+    summaries[IndexSection::Extents as usize] = summary;
     let layout = IndexLayout::new(summaries).unwrap();
     let mut changed = [label, &encode_index_header()[..]].concat();
-    for kind in Section::ALL {
-        let bytes = if kind == Section::Extents { &section[..] } else { content(kind) };
+    for kind in IndexSection::ALL {
+        let bytes = if kind == IndexSection::Extents { &section[..] } else { content(kind) };
         changed.extend_from_slice(&encode_section_header(kind, bytes.len() as u64).unwrap());
         changed.extend_from_slice(bytes);
         changed.extend_from_slice(&[0; 512][..padding_bytes(bytes.len() as u64)]);

@@ -1,9 +1,9 @@
 //! What is drawn is what was recorded, and what stands below another happened at the same time.
 
 use capture::operation::{
-    Asked, Engine, FileKind, OpenedFile, Operation, Recording as _, SyncCall,
+    Asked, Engine, FileKind, FileOperation, OpenedFile, Recording as _, SyncCall,
 };
-use capture::profile::{Limits, Profiler};
+use capture::profile::{ProfileLimits, Profiler};
 use capture::record::{Captured, Heading};
 use proptest::prelude::*;
 use watch::Reading;
@@ -14,7 +14,7 @@ use crate::captured::page;
 /// Writes of 8 KiB to a log at these ms, each with a sync and answered by a disk at once, in so
 /// many ms; the disk was looked at for the first time some ms before, then each 250 ms.
 fn captured(began: f64, writes_ms: &[u64], length_ms: u64, before_ms: u64) -> Captured {
-    let mut profiler = Profiler::new(Limits::default());
+    let mut profiler = Profiler::new(ProfileLimits::default());
     profiler.begin(0);
     let known = OpenedFile {
         path: Ok("/srv/pg_wal/000000010000000000000001".to_owned()),
@@ -27,7 +27,7 @@ fn captured(began: f64, writes_ms: &[u64], length_ms: u64, before_ms: u64) -> Ca
     };
     profiler.file(0, &known);
     for (number, ms) in (0_u64..).zip(writes_ms) {
-        let write = Operation {
+        let write = FileOperation {
             start_ns: ms * 1_000_000,
             duration_ns: Ok(1_000),
             process: 1,
@@ -43,7 +43,7 @@ fn captured(began: f64, writes_ms: &[u64], length_ms: u64, before_ms: u64) -> Ca
             error: 0,
         };
         profiler.operation(&write);
-        profiler.operation(&Operation { asked: Asked::Sync(SyncCall::Fsync), ..write });
+        profiler.operation(&FileOperation { asked: Asked::Sync(SyncCall::Fsync), ..write });
     }
     profiler.end(length_ms * 1_000_000);
     let looks = (length_ms + before_ms).div_ceil(250) + 1;

@@ -18,7 +18,7 @@ use super::mtio::{self, MTIOCGET, MTIOCPOS, MTIOCTOP};
 use super::status::Status;
 use crate::mount::folder::{StatusFiles, part};
 use crate::tape::{
-    Cartridge, Direction, Glance, MediumFileError, OnClose, OpenMode, Readiness, VirtualTape,
+    Cartridge, Glance, MediumFileError, OnClose, OpenDirection, OpenMode, Readiness, VirtualTape,
 };
 
 /// How long an open waits for the release of a file that was closed. The kernel sends it at once.
@@ -79,8 +79,8 @@ impl SharedDrive {
     pub(super) fn open_tape(&self, flags: OpenFlags, on_close: OnClose) -> Result<u64, Errno> {
         let mode = OpenMode {
             direction: match flags.acc_mode() {
-                OpenAccMode::O_RDONLY => Direction::Read,
-                OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => Direction::ReadWrite,
+                OpenAccMode::O_RDONLY => OpenDirection::Read,
+                OpenAccMode::O_WRONLY | OpenAccMode::O_RDWR => OpenDirection::ReadWrite,
             },
             readiness: match flags.0 & OFlags::NONBLOCK.bits() as i32 {
                 0 => Readiness::Needed,

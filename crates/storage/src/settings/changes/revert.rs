@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Change, ChangeError, Changed, Changes};
+use super::{ChangeError, Changed, Changes, SettingsChange};
 use crate::settings::device::Device;
 use crate::settings::{Setting, SettingError};
 
@@ -103,7 +103,7 @@ impl Changes<'_> {
     /// where that has set it anew; a kernel that does not take it any more is no error.
     pub(super) fn put_back(
         &self,
-        changes: &[Change],
+        changes: &[SettingsChange],
         kept: Vec<(Setting, Changed)>,
     ) -> Result<Reverted, SettingError> {
         let mut wholes = self.wholes(changes);
@@ -183,7 +183,7 @@ impl Changes<'_> {
     }
 
     /// Whether its device has been what it is now since it was changed.
-    pub(super) fn is_of_now(&self, change: &Change, changed: &Changed) -> bool {
+    pub(super) fn is_of_now(&self, change: &SettingsChange, changed: &Changed) -> bool {
         let (sys, mounts) = (self.machine.sys(), self.machine.mounts());
         let setting = changed.device.find(sys, changed.kind, &mounts);
         let now = setting.and_then(|setting| Device::of(sys, &setting, &mounts));
@@ -193,7 +193,7 @@ impl Changes<'_> {
 
     /// Each setting of each device once, with the value before the first of these changes that the
     /// kernel may still know, and what the last of them set.
-    fn wholes(&self, changes: &[Change]) -> Vec<Whole> {
+    fn wholes(&self, changes: &[SettingsChange]) -> Vec<Whole> {
         let mut wholes: Vec<Whole> = Vec::new();
         for change in changes {
             for changed in &change.settings {

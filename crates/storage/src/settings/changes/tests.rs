@@ -21,7 +21,7 @@ struct Kernel {
     /// Writes until the process dies, before that write or behind it.
     lives_for: Cell<Option<(usize, Death)>>,
     /// A kind that is refused.
-    refuses: Cell<Option<Kind>>,
+    refuses: Cell<Option<SettingKind>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +30,14 @@ enum Death {
     Behind,
 }
 
-const START: [(Kind, &str); 7] = [
-    (Kind::Scheduler, "[none] mq-deadline bfq"),
-    (Kind::WriteCache, "write back"),
-    (Kind::Rotational, "1"),
-    (Kind::MaxSectors, "1280"),
-    (Kind::WriteBackLatency, "75000"),
-    (Kind::Requests, "100"),
-    (Kind::ReadAhead, "64"),
+const START: [(SettingKind, &str); 7] = [
+    (SettingKind::Scheduler, "[none] mq-deadline bfq"),
+    (SettingKind::WriteCache, "write back"),
+    (SettingKind::Rotational, "1"),
+    (SettingKind::MaxSectors, "1280"),
+    (SettingKind::WriteBackLatency, "75000"),
+    (SettingKind::Requests, "100"),
+    (SettingKind::ReadAhead, "64"),
 ];
 
 impl Kernel {
@@ -73,13 +73,13 @@ impl Kernel {
         fs::remove_dir_all(self.sys().join("devices").join(name)).unwrap();
     }
 
-    fn setting(&self, name: &str, kind: Kind) -> Setting {
+    fn setting(&self, name: &str, kind: SettingKind) -> Setting {
         Setting::of_queue(kind, &self.sys().join("devices").join(name).join("queue"))
     }
 
     fn put(&self, setting: &Setting, value: &str) {
         let text = match setting.kind {
-            Kind::Scheduler => ["none", "mq-deadline", "bfq"]
+            SettingKind::Scheduler => ["none", "mq-deadline", "bfq"]
                 .map(|one| one.to_owned())
                 .join(" ")
                 .replace(value, &format!("[{value}]")),
@@ -97,23 +97,33 @@ impl Kernel {
         let queue = setting.path.parent().unwrap();
         let other = |kind| Setting::of_queue(kind, queue);
         match setting.kind {
-            Kind::Scheduler => {
+            SettingKind::Scheduler => {
                 self.put(setting, value);
-                self.put(&other(Kind::Requests), if value == "none" { "128" } else { "256" });
-                self.put(&other(Kind::WriteBackLatency), if value == "bfq" { "0" } else { "2000" });
+                self.put(
+                    &other(SettingKind::Requests),
+                    if value == "none" { "128" } else { "256" },
+                );
+                self.put(
+                    &other(SettingKind::WriteBackLatency),
+                    if value == "bfq" { "0" } else { "2000" },
+                );
             }
-            Kind::MaxSectors | Kind::Rotational | Kind::WriteCache => {
+            SettingKind::MaxSectors | SettingKind::Rotational | SettingKind::WriteCache => {
                 let kib = value.parse::<u64>().map(|kib| kib.min(1280).to_string());
                 self.put(
                     setting,
-                    if setting.kind == Kind::MaxSectors { kib.as_ref().unwrap() } else { value },
+                    if setting.kind == SettingKind::MaxSectors {
+                        kib.as_ref().unwrap()
+                    } else {
+                        value
+                    },
                 );
                 // Also when the value is the one there is; a lowered read-ahead is raised.
-                let ahead = other(Kind::ReadAhead);
+                let ahead = other(SettingKind::ReadAhead);
                 let now: u64 = self.value(&ahead).unwrap().parse().unwrap();
                 self.put(&ahead, &now.max(512).to_string());
             }
-            Kind::ReadAhead => {
+            SettingKind::ReadAhead => {
                 let kib: u64 = value.parse().unwrap();
                 self.put(setting, &(kib / 4 * 4).to_string());
             }
@@ -122,7 +132,7 @@ impl Kernel {
     }
 }
 
-impl Machine for Kernel {
+impl SettingFiles for Kernel {
     fn sys(&self) -> &Path {
         self.sys.path()
     }
@@ -183,11 +193,11 @@ impl Scene {
         Changes::open(&self.kernel, &self.path()).unwrap()
     }
 
-    fn wanted(&self, values: &[(&str, Kind, &str)]) -> Wanted {
-        let setting = |(name, kind, value): &(&str, Kind, &str)| {
+    fn wanted(&self, values: &[(&str, SettingKind, &str)]) -> WantedChange {
+        let setting = |(name, kind, value): &(&str, SettingKind, &str)| {
             (self.kernel.setting(name, *kind), (*value).to_owned())
         };
-        Wanted {
+        WantedChange {
             for_path: "/srv".into(),
             now_unix_seconds: 1000,
             trial: None,
@@ -196,7 +206,7 @@ impl Scene {
     }
 
     /// Applies what is put back by itself after so many seconds.
-    fn on_trial(&self, seconds: u64, values: &[(&str, Kind, &str)]) {
+    fn on_trial(&self, seconds: u64, values: &[(&str, SettingKind, &str)]) {
         let trial = Trial {
             until_uptime_ms: self.kernel.uptime_ms() + seconds * 1000,
             until_unix_seconds: 1000 + seconds,
@@ -204,7 +214,7 @@ impl Scene {
             phase: Phase::default(),
         };
         let mut changes = self.open();
-        let wanted = Wanted { trial: Some(trial), ..self.wanted(values) };
+        let wanted = WantedChange { trial: Some(trial), ..self.wanted(values) };
         changes.remember(&wanted).unwrap();
         changes.apply().unwrap();
     }
@@ -216,24 +226,24 @@ impl Scene {
     }
 
     fn read_ahead(&self, name: &str) -> String {
-        self.kernel.value(&self.kernel.setting(name, Kind::ReadAhead)).unwrap()
+        self.kernel.value(&self.kernel.setting(name, SettingKind::ReadAhead)).unwrap()
     }
 
-    fn apply(&self, values: &[(&str, Kind, &str)]) -> Result<Vec<Now>, ChangeError> {
+    fn apply(&self, values: &[(&str, SettingKind, &str)]) -> Result<Vec<Now>, ChangeError> {
         let mut changes = self.open();
         changes.remember(&self.wanted(values))?;
         changes.apply()
     }
 }
 
-const ALL: [(&str, Kind, &str); 6] = [
+const ALL: [(&str, SettingKind, &str); 6] = [
     // In none of the orders that would do.
-    ("sda", Kind::ReadAhead, "32"),
-    ("sda", Kind::Requests, "200"),
-    ("sda", Kind::MaxSectors, "512"),
-    ("sda", Kind::WriteCache, "write through"),
-    ("sda", Kind::Rotational, "0"),
-    ("sda", Kind::Scheduler, "bfq"),
+    ("sda", SettingKind::ReadAhead, "32"),
+    ("sda", SettingKind::Requests, "200"),
+    ("sda", SettingKind::MaxSectors, "512"),
+    ("sda", SettingKind::WriteCache, "write through"),
+    ("sda", SettingKind::Rotational, "0"),
+    ("sda", SettingKind::Scheduler, "bfq"),
 ];
 
 #[test]
@@ -256,11 +266,19 @@ fn a_kernel_that_resets_read_ahead_is_survived_both_ways() {
 #[test]
 fn what_was_not_asked_for_stays() {
     let scene = Scene::new(&["sda"]);
-    scene.apply(&[("sda", Kind::MaxSectors, "512")]).unwrap();
-    assert_eq!(scene.kernel.value(&scene.kernel.setting("sda", Kind::ReadAhead)).unwrap(), "64");
+    scene.apply(&[("sda", SettingKind::MaxSectors, "512")]).unwrap();
+    assert_eq!(
+        scene.kernel.value(&scene.kernel.setting("sda", SettingKind::ReadAhead)).unwrap(),
+        "64"
+    );
     // And what is asked for and there already is there in the end.
-    scene.apply(&[("sda", Kind::MaxSectors, "256"), ("sda", Kind::ReadAhead, "64")]).unwrap();
-    assert_eq!(scene.kernel.value(&scene.kernel.setting("sda", Kind::ReadAhead)).unwrap(), "64");
+    scene
+        .apply(&[("sda", SettingKind::MaxSectors, "256"), ("sda", SettingKind::ReadAhead, "64")])
+        .unwrap();
+    assert_eq!(
+        scene.kernel.value(&scene.kernel.setting("sda", SettingKind::ReadAhead)).unwrap(),
+        "64"
+    );
 }
 
 #[test]
@@ -295,9 +313,14 @@ fn several_changes_go_back_to_what_was_before_the_first() {
     let scene = Scene::new(&["sda", "sdb"]);
     let before = scene.kernel.values("sda");
     for value in ["128", "4096", "1024"] {
-        scene.apply(&[("sda", Kind::ReadAhead, value), ("sdb", Kind::ReadAhead, value)]).unwrap();
+        scene
+            .apply(&[
+                ("sda", SettingKind::ReadAhead, value),
+                ("sdb", SettingKind::ReadAhead, value),
+            ])
+            .unwrap();
     }
-    scene.apply(&[("sda", Kind::MaxSectors, "512")]).unwrap();
+    scene.apply(&[("sda", SettingKind::MaxSectors, "512")]).unwrap();
     assert_eq!(remembered(&scene.path()).unwrap().len(), 4);
     scene.open().revert().unwrap();
     assert_eq!((scene.kernel.values("sda"), scene.kernel.values("sdb")), (before.clone(), before));
@@ -309,23 +332,25 @@ fn paths_to_one_disk_are_two() {
     let scene = Scene::new(&[]);
     scene.kernel.plug("sda", "naa.5", "1");
     scene.kernel.plug("sdb", "naa.5", "2");
-    scene.kernel.put(&scene.kernel.setting("sdb", Kind::ReadAhead), "96");
-    scene.apply(&[("sda", Kind::ReadAhead, "512"), ("sdb", Kind::ReadAhead, "512")]).unwrap();
+    scene.kernel.put(&scene.kernel.setting("sdb", SettingKind::ReadAhead), "96");
+    scene
+        .apply(&[("sda", SettingKind::ReadAhead, "512"), ("sdb", SettingKind::ReadAhead, "512")])
+        .unwrap();
     scene.open().revert().unwrap();
-    let read_ahead = |name| scene.kernel.value(&scene.kernel.setting(name, Kind::ReadAhead));
+    let read_ahead = |name| scene.kernel.value(&scene.kernel.setting(name, SettingKind::ReadAhead));
     assert_eq!((&read_ahead("sda").unwrap()[..], &read_ahead("sdb").unwrap()[..]), ("64", "96"));
 }
 
 #[test]
 fn what_the_kernel_makes_of_a_value_is_what_is_remembered() {
     let scene = Scene::new(&["sda"]);
-    let now = scene.apply(&[("sda", Kind::MaxSectors, "9999")]).unwrap();
+    let now = scene.apply(&[("sda", SettingKind::MaxSectors, "9999")]).unwrap();
     let told = |now: &Now| (now.changed.set.clone(), now.value.clone());
     assert_eq!(told(&now[0]), (Some("9999".into()), Some("1280".into())));
     let change = remembered(&scene.path()).unwrap().remove(0);
     assert_eq!(change.settings[0].set.as_deref(), Some("1280"));
     assert!(look(&scene.kernel, &change).iter().all(Now::holds));
-    scene.kernel.put(&scene.kernel.setting("sda", Kind::MaxSectors), "600");
+    scene.kernel.put(&scene.kernel.setting("sda", SettingKind::MaxSectors), "600");
     assert!(!look(&scene.kernel, &change)[0].holds(), "somebody else has set it");
 }
 
@@ -333,50 +358,12 @@ fn what_the_kernel_makes_of_a_value_is_what_is_remembered() {
 fn what_is_refused_leaves_nothing_changed() {
     let scene = Scene::new(&["sda"]);
     let before = scene.kernel.values("sda");
-    scene.kernel.refuses.set(Some(Kind::Requests));
+    scene.kernel.refuses.set(Some(SettingKind::Requests));
     let error = scene
-        .apply(&[("sda", Kind::MaxSectors, "512"), ("sda", Kind::Requests, "9999")])
+        .apply(&[("sda", SettingKind::MaxSectors, "512"), ("sda", SettingKind::Requests, "9999")])
         .unwrap_err();
     assert!(matches!(&error, ChangeError::Refused { wanted, .. } if wanted == "9999"), "{error:?}");
     assert_eq!(scene.kernel.values("sda"), before);
-    assert!(!scene.path().exists());
-}
-
-/// After a restart the kernel has its own values: they are left alone, but for what was made to
-/// stay by others, which is still as it was set.
-#[test]
-fn after_a_restart_only_what_is_still_set_is_put_back() {
-    let scene = Scene::new(&[]);
-    for (name, wwid) in [("sda", "naa.1"), ("sdb", "naa.2"), ("sdc", "naa.3")] {
-        scene.kernel.plug(name, wwid, "1");
-    }
-    let all = ["sda", "sdb", "sdc"].map(|name| (name, Kind::ReadAhead, "1024"));
-    scene.apply(&all).unwrap();
-    for name in ["sda", "sdb", "sdc"] {
-        scene.kernel.unplug(name);
-    }
-    *scene.kernel.boot.borrow_mut() = "second".into();
-    // The names have changed, one is gone, and a rule of udev has set one of them again.
-    scene.kernel.plug("sdb", "naa.1", "1");
-    scene.kernel.plug("sda", "naa.2", "1");
-    let (kept, other) = ("1024", "333");
-    scene.kernel.put(&scene.kernel.setting("sdb", Kind::ReadAhead), kept);
-    scene.kernel.put(&scene.kernel.setting("sda", Kind::ReadAhead), other);
-    let reverted = scene.open().revert().unwrap();
-    let names = |of: &[Left]| -> Vec<String> {
-        of.iter().map(|left| left.changed.device.name.clone()).collect()
-    };
-    assert_eq!(names(&reverted.put_back), ["sda"]);
-    assert_eq!(names(&reverted.forgotten), ["sdb"]);
-    assert_eq!(names(&reverted.gone), ["sdc"]);
-    let read_ahead = |name| scene.kernel.value(&scene.kernel.setting(name, Kind::ReadAhead));
-    assert_eq!((&read_ahead("sdb").unwrap()[..], &read_ahead("sda").unwrap()[..]), ("64", other));
-    // What is gone is not lost, and comes to its turn when it is back, or is given up.
-    assert_eq!(names(&scene.open().revert().unwrap().gone), ["sdc"]);
-    scene.kernel.plug("sdz", "naa.3", "9");
-    scene.kernel.put(&scene.kernel.setting("sdz", Kind::ReadAhead), "1024");
-    assert_eq!(names(&scene.open().revert().unwrap().put_back), ["sdc"]);
-    assert_eq!(read_ahead("sdz").unwrap(), "64");
     assert!(!scene.path().exists());
 }
 
@@ -384,13 +371,14 @@ fn after_a_restart_only_what_is_still_set_is_put_back() {
 #[test]
 fn the_kernels_own_latency_is_asked_for_by_minus_one() {
     let scene = Scene::new(&["sda"]);
-    let latency = [("sda", Kind::WriteBackLatency, Kind::DEFAULT_LATENCY)];
-    for (wanted, asks) in [(latency, true), ([("sda", Kind::ReadAhead, "128")], false)] {
+    let latency = [("sda", SettingKind::WriteBackLatency, SettingKind::DEFAULT_LATENCY)];
+    for (wanted, asks) in [(latency, true), ([("sda", SettingKind::ReadAhead, "128")], false)] {
         let all = scene.apply(&wanted).unwrap();
         let own = all.iter().find(|now| now.changed.set.is_some()).unwrap();
         assert_eq!((own.asks_for_default(), own.holds()), (asks, true), "{own:?}");
     }
-    let mut number = scene.apply(&[("sda", Kind::WriteBackLatency, "2000")]).unwrap().remove(0);
+    let mut number =
+        scene.apply(&[("sda", SettingKind::WriteBackLatency, "2000")]).unwrap().remove(0);
     assert!(!number.asks_for_default());
     number.value = Some("75000".into());
     assert!(!number.holds());
@@ -399,7 +387,7 @@ fn the_kernels_own_latency_is_asked_for_by_minus_one() {
 #[test]
 fn a_device_that_is_gone_for_good_can_be_given_up() {
     let scene = Scene::new(&["sda"]);
-    scene.apply(&[("sda", Kind::ReadAhead, "1024")]).unwrap();
+    scene.apply(&[("sda", SettingKind::ReadAhead, "1024")]).unwrap();
     scene.kernel.unplug("sda");
     let change = remembered(&scene.path()).unwrap().remove(0);
     assert_eq!(look(&scene.kernel, &change)[0].name, None);
@@ -411,7 +399,7 @@ fn a_device_that_is_gone_for_good_can_be_given_up() {
 #[test]
 fn nothing_is_remembered_of_nothing() {
     let scene = Scene::new(&["sda"]);
-    assert_eq!(scene.apply(&[("sda", Kind::ReadAhead, "64")]).unwrap(), []);
+    assert_eq!(scene.apply(&[("sda", SettingKind::ReadAhead, "64")]).unwrap(), []);
     assert!(!scene.path().exists());
 }
 
@@ -434,42 +422,28 @@ fn a_trial_ends_at_its_time_unless_it_is_confirmed() {
     assert_eq!(scene.kernel.values("sda"), before);
 }
 
-/// The kernel has forgotten it, or a rule has set it again: that one is put back.
-#[test]
-fn a_restart_ends_every_trial() {
-    let scene = Scene::new(&["sda", "sdb"]);
-    scene.on_trial(600, &[("sda", Kind::ReadAhead, "1024"), ("sdb", Kind::ReadAhead, "1024")]);
-    *scene.kernel.boot.borrow_mut() = "second".into();
-    scene.kernel.uptime_ms.set(1000);
-    scene.kernel.put(&scene.kernel.setting("sdb", Kind::ReadAhead), "128");
-    assert!(remembered(&scene.path()).unwrap()[0].is_overdue(&scene.kernel));
-    assert_eq!(scene.after(0), 1);
-    let both = (scene.read_ahead("sda"), scene.read_ahead("sdb"));
-    assert_eq!((&both.0[..], &both.1[..]), ("64", "128"));
-    assert!(!scene.path().exists());
-}
-
 /// What was set anew meanwhile stays, and goes back to what was before both.
 #[test]
 fn a_trial_that_ends_takes_no_later_change_along() {
     let scene = Scene::new(&["sda"]);
     let before = scene.kernel.values("sda");
-    scene.on_trial(600, &[("sda", Kind::ReadAhead, "1024")]);
-    scene.on_trial(1200, &[("sda", Kind::ReadAhead, "2048")]);
+    scene.on_trial(600, &[("sda", SettingKind::ReadAhead, "1024")]);
+    scene.on_trial(1200, &[("sda", SettingKind::ReadAhead, "2048")]);
     assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (0, "2048"));
     assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (1, "64"));
     assert_eq!(scene.kernel.values("sda"), before);
     // The queue of a scheduler on trial was set, and the kernel sets it anew with that one.
-    scene.on_trial(600, &[("sda", Kind::Scheduler, "bfq")]);
-    scene.apply(&[("sda", Kind::Requests, "77")]).unwrap();
+    scene.on_trial(600, &[("sda", SettingKind::Scheduler, "bfq")]);
+    scene.apply(&[("sda", SettingKind::Requests, "77")]).unwrap();
     scene.after(600);
-    let requests = || scene.kernel.value(&scene.kernel.setting("sda", Kind::Requests)).unwrap();
+    let requests =
+        || scene.kernel.value(&scene.kernel.setting("sda", SettingKind::Requests)).unwrap();
     assert_eq!((scene.kernel.values("sda")[0].as_str(), requests().as_str()), ("none", "77"));
     scene.open().revert().unwrap();
     assert_eq!(scene.kernel.values("sda"), before);
     // A limit that was set meanwhile only remembers the read-ahead: it goes back at once.
-    scene.on_trial(600, &[("sda", Kind::ReadAhead, "32")]);
-    scene.apply(&[("sda", Kind::MaxSectors, "512")]).unwrap();
+    scene.on_trial(600, &[("sda", SettingKind::ReadAhead, "32")]);
+    scene.apply(&[("sda", SettingKind::MaxSectors, "512")]).unwrap();
     assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (1, "64"));
     scene.open().revert().unwrap();
     assert_eq!(scene.kernel.values("sda"), before);
@@ -480,14 +454,17 @@ fn a_trial_that_ends_takes_no_later_change_along() {
 fn what_somebody_else_has_set_meanwhile_outlives_the_trial() {
     let scene = Scene::new(&["sda"]);
     let before = scene.kernel.values("sda");
-    scene.on_trial(600, &[("sda", Kind::ReadAhead, "1024"), ("sda", Kind::MaxSectors, "512")]);
-    scene.kernel.put(&scene.kernel.setting("sda", Kind::ReadAhead), "4096");
+    scene.on_trial(
+        600,
+        &[("sda", SettingKind::ReadAhead, "1024"), ("sda", SettingKind::MaxSectors, "512")],
+    );
+    scene.kernel.put(&scene.kernel.setting("sda", SettingKind::ReadAhead), "4096");
     scene.kernel.uptime_ms.set(scene.kernel.uptime_ms() + 600_000);
     let reverted = scene.open().put_back_overdue().unwrap();
     let found: Vec<Option<&str>> = reverted.theirs.iter().map(|it| it.found.as_deref()).collect();
     assert_eq!(found, [Some("4096")]);
     assert_eq!(scene.read_ahead("sda"), "4096");
-    scene.kernel.put(&scene.kernel.setting("sda", Kind::ReadAhead), "64");
+    scene.kernel.put(&scene.kernel.setting("sda", SettingKind::ReadAhead), "64");
     assert_eq!(scene.kernel.values("sda"), before);
     assert!(!scene.path().exists());
 }
@@ -498,7 +475,7 @@ fn a_guard_that_is_ended_puts_back_what_it_guards() {
     let scene = Scene::new(&["sda", "sdb"]);
     let before = scene.kernel.values("sda");
     scene.on_trial(600, &ALL);
-    scene.apply(&[("sdb", Kind::ReadAhead, "512")]).unwrap();
+    scene.apply(&[("sdb", SettingKind::ReadAhead, "512")]).unwrap();
     let guard = remembered(&scene.path()).unwrap()[0].trial.clone().unwrap().guard;
     let other = Process { pid: guard.pid + 1, ..guard };
     assert_eq!(scene.open().put_back_guarded_by(&other).unwrap(), Reverted::default());
@@ -530,7 +507,7 @@ fn who_ends_a_trial_and_is_killed_at_any_write_leaves_what_the_next_ends() {
 #[test]
 fn the_file_that_keeps_changes_is_ours_or_is_left_alone() {
     let scene = Scene::new(&["sda"]);
-    scene.apply(&[("sda", Kind::ReadAhead, "1024")]).unwrap();
+    scene.apply(&[("sda", SettingKind::ReadAhead, "1024")]).unwrap();
     let file = scene.folder.path().join("99-takeup.rules");
     let text = || fs::read_to_string(&file).ok();
     assert_eq!(scene.open().unpersist().unwrap(), FileState::AsItWas);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::revert::is_same;
-use super::{Change, ChangeError, Changed, Changes, Left, Machine, Reverted, look};
+use super::{ChangeError, Changed, Changes, Left, Reverted, SettingFiles, SettingsChange, look};
 use crate::settings::Setting;
 use machine::processes::Process;
 
@@ -41,9 +41,9 @@ pub enum Phase {
     BeingPutBack,
 }
 
-impl Change {
+impl SettingsChange {
     /// How long it stays by itself, of a change on trial: nothing of one that is overdue.
-    pub fn left(&self, machine: &dyn Machine) -> Option<Duration> {
+    pub fn left(&self, machine: &dyn SettingFiles) -> Option<Duration> {
         let trial = self.trial.as_ref()?;
         if self.boot != machine.boot() {
             return Some(Duration::ZERO);
@@ -52,7 +52,7 @@ impl Change {
     }
 
     /// Whether it is on trial and ought to have been put back.
-    pub fn is_overdue(&self, machine: &dyn Machine) -> bool {
+    pub fn is_overdue(&self, machine: &dyn SettingFiles) -> bool {
         self.left(machine) == Some(Duration::ZERO)
     }
 }
@@ -62,7 +62,7 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub fn confirm(&mut self) -> Result<Vec<Change>, ChangeError> {
+    pub fn confirm(&mut self) -> Result<Vec<SettingsChange>, ChangeError> {
         let mut confirmed = Vec::new();
         for change in self.list.changes.iter_mut().filter(|change| change.trial.is_some()) {
             change.trial = None;
@@ -81,7 +81,7 @@ impl Changes<'_> {
     /// # Errors
     /// When a setting cannot be put back: then its change stays in the list.
     pub fn put_back_overdue(&mut self) -> Result<Reverted, ChangeError> {
-        self.put_back_those(Change::is_overdue)
+        self.put_back_those(SettingsChange::is_overdue)
     }
 
     /// Puts back what this guard waits for, overdue or not, in the same way.
@@ -89,7 +89,7 @@ impl Changes<'_> {
     /// # Errors
     /// As [`Changes::put_back_overdue`].
     pub fn put_back_guarded_by(&mut self, guard: &Process) -> Result<Reverted, ChangeError> {
-        let is_guarded = |change: &Change, _: &dyn Machine| {
+        let is_guarded = |change: &SettingsChange, _: &dyn SettingFiles| {
             change.trial.as_ref().is_some_and(|trial| trial.guard == *guard)
         };
         self.put_back_those(is_guarded)
@@ -97,7 +97,7 @@ impl Changes<'_> {
 
     fn put_back_those(
         &mut self,
-        is_over: impl Fn(&Change, &dyn Machine) -> bool,
+        is_over: impl Fn(&SettingsChange, &dyn SettingFiles) -> bool,
     ) -> Result<Reverted, ChangeError> {
         let mut all = Reverted::default();
         for index in (0..self.list.changes.len()).rev() {
@@ -155,7 +155,7 @@ impl Changes<'_> {
         let later = &self.list.changes[index + 1..];
         let (set_anew, back): (Vec<Changed>, Vec<Changed>) =
             change.settings.iter().cloned().partition(|it| is_set_anew(it, later));
-        let alone = Change { settings: back, ..change.clone() };
+        let alone = SettingsChange { settings: back, ..change.clone() };
         // What is kept may be set anew by the kernel with what is put back.
         kept.extend(self.in_force(set_anew));
         let reverted = self.put_back(&[alone], kept)?;
@@ -171,7 +171,7 @@ impl Changes<'_> {
 }
 
 /// Whether a later change has set it, too.
-fn is_set_anew(changed: &Changed, later: &[Change]) -> bool {
+fn is_set_anew(changed: &Changed, later: &[SettingsChange]) -> bool {
     later.iter().flat_map(|change| &change.settings).any(|other| {
         is_same(other, changed)
             && other.device.sequence == changed.device.sequence
@@ -181,7 +181,7 @@ fn is_set_anew(changed: &Changed, later: &[Change]) -> bool {
 
 /// What was before a change that is taken back was before the next one, too: later changes go back
 /// to it, up to the first that set another value.
-fn hand_over(changed: &Changed, later: &mut [Change]) {
+fn hand_over(changed: &Changed, later: &mut [SettingsChange]) {
     for other in later.iter_mut().flat_map(|change| &mut change.settings) {
         if is_same(other, changed) && other.device.sequence == changed.device.sequence {
             other.before.clone_from(&changed.before);

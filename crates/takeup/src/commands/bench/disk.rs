@@ -11,8 +11,10 @@ use experiment::plan::Plan;
 use experiment::record::{Factor, Level, Role};
 use loads::disk::queue::{self, QueueError};
 use loads::disk::safety::{Permission, SafetyError};
-use loads::disk::{DiskError, DiskExecutor, JobError, RefusedLine, UserJob, Wanted, device_behind};
-use storage::settings::{GuardError, Kind};
+use loads::disk::{
+    DiskError, DiskExecutor, JobError, JobRequest, RefusedLine, UserJob, device_behind,
+};
+use storage::settings::{GuardError, SettingKind};
 
 use super::options::{ExperimentArgs, factor, finish, numbers};
 use super::read::Pages;
@@ -156,14 +158,14 @@ struct QueueArgs {
 
 impl QueueArgs {
     /// What is to be set, in the order of the columns.
-    fn typed(&self) -> [(Kind, &[String]); 6] {
+    fn typed(&self) -> [(SettingKind, &[String]); 6] {
         [
-            (Kind::WriteCache, &self.write_cache),
-            (Kind::Scheduler, &self.scheduler),
-            (Kind::NoMerges, &self.nomerges),
-            (Kind::MaxSectors, &self.max_sectors_kb),
-            (Kind::Requests, &self.nr_requests),
-            (Kind::ReadAhead, &self.read_ahead_kb),
+            (SettingKind::WriteCache, &self.write_cache),
+            (SettingKind::Scheduler, &self.scheduler),
+            (SettingKind::NoMerges, &self.nomerges),
+            (SettingKind::MaxSectors, &self.max_sectors_kb),
+            (SettingKind::Requests, &self.nr_requests),
+            (SettingKind::ReadAhead, &self.read_ahead_kb),
         ]
     }
 
@@ -258,7 +260,7 @@ pub fn run(arguments: &DiskArgs) -> ExitCode {
 
 fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
     let sets = arguments.sets();
-    let wanted = Wanted { path: arguments.path.as_deref(), sets: &sets };
+    let wanted = JobRequest { path: arguments.path.as_deref(), sets: &sets };
     let read = |job: &PathBuf| UserJob::read(job, wanted);
     let job = arguments.job.as_ref().map(read).transpose().map_err(failure)?;
     if let (Some(file), Some(job)) = (&arguments.job, &job) {

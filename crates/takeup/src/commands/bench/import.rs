@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use base::format::counted;
 use clap::Args;
-use experiment::import::{KNOWN_COLUMNS, Options, TABLE_BYTES_MAX, import};
+use experiment::import::{ImportOptions, KNOWN_COLUMNS, TABLE_BYTES_MAX, import};
 use experiment::record::{Experiment, Role, RunFile};
 use serde_json::json;
 
@@ -75,7 +75,7 @@ fn imported(arguments: &ImportArgs) -> Result<Outcome, Failure> {
     let name = arguments.table.display().to_string();
     let text = read(&arguments.table)
         .map_err(|error| Failure::of(format!("read {name}: {}", with_causes(&error)), None))?;
-    let options = Options {
+    let options = ImportOptions {
         title: title(arguments),
         bytes: arguments.bytes.map(|size| size.0),
         loads: arguments.loads.clone(),

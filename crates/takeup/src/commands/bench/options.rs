@@ -1,11 +1,11 @@
-//! Options that all experiments share.
+//! JudgementOptions that all experiments share.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
-use experiment::judgement::Options;
+use experiment::judgement::JudgementOptions;
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Factor, Level};
 use statistics::curve::PhysicalLimit;
@@ -112,9 +112,9 @@ impl ExperimentArgs {
     }
 
     /// What the judgement rests on.
-    pub fn judging(&self) -> Options {
+    pub fn judging(&self) -> JudgementOptions {
         let limits = self.limits.iter().map(|limit| limit.0.clone()).collect();
-        Options { limits, ..Options::default() }
+        JudgementOptions { limits, ..JudgementOptions::default() }
     }
 
     /// The plan of a file, if there is one.

@@ -12,7 +12,7 @@ use experiment::plan::Plan;
 use experiment::plan::commands::{COMMAND, Command, CommandError, Commands, Failing};
 use experiment::quantities;
 use experiment::record::{Factor, Level};
-use loads::programs::{Output, ProgramsError, ProgramsExecutor};
+use loads::programs::{CommandOutput, ProgramsError, ProgramsExecutor};
 
 use super::options::{ExperimentArgs, finish};
 use crate::failure::Failure;
@@ -110,7 +110,8 @@ fn measure(arguments: &RunArgs) -> Result<Outcome, Failure> {
         Some(plan) => plan,
         None => plan(arguments)?,
     };
-    let output = if arguments.show_output { Output::Shown } else { Output::Discarded };
+    let output =
+        if arguments.show_output { CommandOutput::Shown } else { CommandOutput::Discarded };
     super::experiment(plan, &arguments.experiment, |plan, _| {
         ProgramsExecutor::new(plan, output).map_err(failure)
     })

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use capture::job::{Job, JobError, Limits, Target, Trial, Validation, check_folder};
+use capture::job::{FioJob, JobError, JobLimits, JobTarget, Trial, Validation, check_folder};
 use capture::profile::{Profile, Profiler};
 use clap::Args;
 use flow::cancel::Cancel;
@@ -50,14 +50,14 @@ pub struct Made {
 }
 
 /// A job that is asked for, with the file that it is written to.
-pub struct Wanted<'a> {
+pub struct WantedJob<'a> {
     arguments: &'a JobArgs,
     file: Option<OutputFile>,
 }
 
-impl Wanted<'_> {
+impl WantedJob<'_> {
     /// Looks whether all of it can be had, before anything is recorded.
-    pub fn of(arguments: &JobArgs) -> Result<Wanted<'_>, Failure> {
+    pub fn of(arguments: &JobArgs) -> Result<WantedJob<'_>, Failure> {
         if let Some(folder) = arguments.folder.as_deref().filter(|folder| !folder.is_dir()) {
             let text = format!("{} is no folder", folder.display());
             return Err(Failure::of(text, Some("--folder takes one that is there")));
@@ -66,7 +66,7 @@ impl Wanted<'_> {
             process::version().map_err(|error| Failure::new(&error, None))?;
         }
         let file = arguments.fio.as_deref().map(OutputFile::open).transpose()?;
-        Ok(Wanted { arguments, file })
+        Ok(WantedJob { arguments, file })
     }
 
     /// Whether there is to be a job at all.
@@ -84,8 +84,8 @@ impl Wanted<'_> {
         let mut made = Made::default();
         if let Some(mut file) = self.file {
             let folder = self.arguments.folder.as_deref().map(whole).transpose()?;
-            let target = Target { folder: folder.as_deref(), limits: None };
-            let job = Job::of(captured, &target).map_err(|error| failure(&error))?;
+            let target = JobTarget { folder: folder.as_deref(), limits: None };
+            let job = FioJob::of(captured, &target).map_err(|error| failure(&error))?;
             if let Some(folder) = &folder {
                 check_folder(&job, folder, captured).map_err(|error| failure(&error))?;
             }
@@ -115,13 +115,14 @@ fn validate(
     means: Means<'_>,
     cancel: &Cancel,
 ) -> Result<Validation, Failure> {
-    let limits = Limits { file_bytes: limit.0, operations: OPERATIONS_MAX, seconds: SECONDS_MAX };
+    let limits =
+        JobLimits { file_bytes: limit.0, operations: OPERATIONS_MAX, seconds: SECONDS_MAX };
     let mut guard = Guard::start(means.tracefs);
     let trial = Trial::prepare(captured, below, limits, cancel, &mut |made| guard.folder(made));
     let trial = trial.map_err(|error| failure(&error))?;
     let subject = Subject::start(&trial.command())?;
     guard.process(subject.pid());
-    let mut profiler = Profiler::new(capture::profile::Limits::default());
+    let mut profiler = Profiler::new(capture::profile::ProfileLimits::default());
     // fio ends by itself before that, unless the disk holds it.
     let patience = Duration::from_secs_f64(SECONDS_MAX * 2.0);
     let begun = means.begin(&subject, &mut profiler).map_err(|error| refusal(&error))?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use base::escape::escape_controls;
 use base::format::{duration, percent};
-use loads::programs::Output;
+use loads::programs::CommandOutput;
 use pipeline::Sampler;
 
 use crate::standard_error::to_standard_error;
@@ -25,9 +25,9 @@ pub struct Live {
 
 impl Live {
     /// Nothing is drawn so far, and nothing at all where the programs print to the same place.
-    pub fn new(output: Output) -> Live {
+    pub fn new(output: CommandOutput) -> Live {
         let start = Instant::now();
-        let is_live = std::io::stderr().is_terminal() && output == Output::Discarded;
+        let is_live = std::io::stderr().is_terminal() && output == CommandOutput::Discarded;
         Live { start, next: start + EVERY, is_live, is_drawn: false }
     }
 

@@ -15,18 +15,18 @@ const LETTERS: usize = 32;
 const LEAST_SHARE: f64 = 0.005;
 
 /// A kind of time.
-struct Kind {
+struct StageTimeKind {
     name: &'static str,
     seconds: fn(&Stage) -> f64,
     is_always_shown: bool,
 }
 
-const KINDS: [Kind; 5] = [
-    Kind { name: "working", seconds: |it| it.working_seconds, is_always_shown: true },
-    Kind { name: "starved", seconds: |it| it.starved_seconds, is_always_shown: true },
-    Kind { name: "blocked", seconds: |it| it.blocked_seconds, is_always_shown: true },
-    Kind { name: "device", seconds: |it| it.device_seconds, is_always_shown: true },
-    Kind { name: "other", seconds: |it| it.other_seconds, is_always_shown: false },
+const KINDS: [StageTimeKind; 5] = [
+    StageTimeKind { name: "working", seconds: |it| it.working_seconds, is_always_shown: true },
+    StageTimeKind { name: "starved", seconds: |it| it.starved_seconds, is_always_shown: true },
+    StageTimeKind { name: "blocked", seconds: |it| it.blocked_seconds, is_always_shown: true },
+    StageTimeKind { name: "device", seconds: |it| it.device_seconds, is_always_shown: true },
+    StageTimeKind { name: "other", seconds: |it| it.other_seconds, is_always_shown: false },
 ];
 
 /// All of it.
@@ -98,10 +98,10 @@ fn table(seen: &Seen, colour: Colour) -> String {
     }
     let share = |part: f64| part / seconds.max(f64::MIN_POSITIVE);
     let ended = |stage: &Stage| (seconds - stage.lifetime_seconds).max(0.0);
-    let has = |kind: &&Kind| {
+    let has = |kind: &&StageTimeKind| {
         kind.is_always_shown || stages.iter().any(|it| share((kind.seconds)(it)) >= LEAST_SHARE)
     };
-    let kinds: Vec<&Kind> = KINDS.iter().filter(has).collect();
+    let kinds: Vec<&StageTimeKind> = KINDS.iter().filter(has).collect();
     let has_ended = stages.iter().any(|it| share(ended(it)) >= 0.02);
     let mut columns = vec![("stage", Align::Left)];
     columns.extend(kinds.iter().map(|kind| (kind.name, Align::Right)));

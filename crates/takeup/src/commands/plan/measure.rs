@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive::chunk::{ChunkCompressor, Compression};
-use archive::member::Kind;
+use archive::member::MemberKind;
 use base::failures::lock;
 use device::target::Existing;
 use flow::cancel::{Cancel, POLL, Stopped};
@@ -229,7 +229,7 @@ fn walk(paths: &[PathBuf], cancel: &Cancel) -> Result<(u64, u64, u64), Failure> 
                 continue;
             };
             match capturer.capture(&entry, None) {
-                Ok(Capture::Object(object)) if object.member.kind == Kind::File => {
+                Ok(Capture::Object(object)) if object.member.kind == MemberKind::File => {
                     files += 1;
                     let held_bytes = object.allocated_units.saturating_mul(512);
                     size_bytes += object.member.size_bytes.min(held_bytes.max(1));

@@ -6,7 +6,7 @@ use model::plan::alternatives::{Alternative, Choices, Effort, best};
 use model::plan::{Compression, Limit, Plan, PlanError, Setup, plan};
 use model::tape::generation::Generation;
 use model::tape::parameters::{Known, Origin, ParameterRow, TapeParameters};
-use report::figure::{Axis, Figure, Group, Marks, Place, Value as Point};
+use report::figure::{Axis, AxisPlace, Figure, FigureGroup, Marks, Value as Point};
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
 
@@ -185,7 +185,7 @@ impl Presentation<'_> {
             stops.push(line(name, stop_points));
         }
         let here = self.setup.archive_rate() as f64 / 1e6;
-        let places = vec![Place { name: format!("this source: {here:.0} MB/s"), x: here }];
+        let places = vec![AxisPlace { name: format!("this source: {here:.0} MB/s"), x: here }];
         let x_name = "rate of the source, MB/s".to_owned();
         let chart = |title: String, y_name: &str, groups| Figure {
             title,
@@ -498,8 +498,8 @@ fn point_at(x: f64, y: f64) -> Point {
     Point { x, y, range: None, label: String::new() }
 }
 
-fn line(name: &str, values: Vec<Point>) -> Group {
-    Group { name: name.to_owned(), values, curve: Vec::new(), marks: Marks::None }
+fn line(name: &str, values: Vec<Point>) -> FigureGroup {
+    FigureGroup { name: name.to_owned(), values, curve: Vec::new(), marks: Marks::None }
 }
 
 /// The values of a parameter, in the unit of its name.

@@ -5,7 +5,7 @@
 use base::finding::{Certainty, Finding, Rule, Severity, Unit};
 use base::format::{binary_size as block, rate};
 use device::tape::Compression;
-use device::tape::limits::{Found, LimitedBy, Limits, PREFERRED_BLOCK_BYTES};
+use device::tape::limits::{DriveLimits, Found, LimitedBy, PREFERRED_BLOCK_BYTES};
 use device::tape::survey::{Answers, Readiness, Survey, options};
 
 use crate::outcome::certainty;
@@ -42,7 +42,7 @@ pub fn findings(survey: &Survey, played: Option<&VirtualDrive>) -> Vec<Finding> 
 }
 
 /// The block size to use, and why.
-pub fn recommended(limits: &Limits) -> (u64, String) {
+pub fn recommended(limits: &DriveLimits) -> (u64, String) {
     let bytes = limits.recommended_block_bytes();
     let who = limits.limited_by.name();
     let why = if bytes == PREFERRED_BLOCK_BYTES {

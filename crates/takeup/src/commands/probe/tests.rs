@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use device::tape::limits::{Found, Limits};
+use device::tape::limits::{DriveLimits, Found};
 use device::tape::raw::{GMT_BOT, GMT_DR_OPEN, GMT_ONLINE, GMT_WR_PROT, RawStatus};
 use device::tape::scsi::inquiry::Inquiry;
 use device::tape::scsi::log::{SequentialAccess, VolumeStatistics};
@@ -40,9 +40,9 @@ fn status(density: i64, block_bytes: i64, bits: i64) -> TapeStatus {
     })
 }
 
-fn limits(transfer: Option<u64>) -> Limits {
+fn limits(transfer: Option<u64>) -> DriveLimits {
     let drive = BlockLimits::parse(&corpus!("lto-block-limits")).unwrap();
-    Limits::new(drive, Found::Asked, transfer, Some(256), 4096)
+    DriveLimits::new(drive, Found::Asked, transfer, Some(256), 4096)
 }
 
 /// An LTO-8 drive of half height with its own medium, in good health.
@@ -136,7 +136,7 @@ fn empty() -> Survey {
     let unknown = BlockLimits { granularity: 0, bytes_max: 0, bytes_min: 1 };
     let answers = survey.answers.as_mut().unwrap();
     answers.status = status(0, 0, GMT_DR_OPEN);
-    answers.limits = Limits::new(unknown, Found::Unknown, None, None, 4096);
+    answers.limits = DriveLimits::new(unknown, Found::Unknown, None, None, 4096);
     (answers.names, answers.serial_number, answers.mode) = (None, None, None);
     (answers.compression, answers.alerts, answers.sequential) = (None, None, None);
     answers.position = None;
@@ -157,7 +157,7 @@ fn every_rule_speaks_and_no_other() {
     let mut loading = healthy();
     loading.readiness = Readiness::NotReady;
     let answers = loading.answers.as_mut().unwrap();
-    answers.limits = Limits::new(answers.limits.drive, Found::Tried, None, None, 4096);
+    answers.limits = DriveLimits::new(answers.limits.drive, Found::Tried, None, None, 4096);
     answers.volume = Some(VolumeStatistics { write_once: Some(true), ..Default::default() });
     let surveys = [healthy(), troubled(), busy, empty(), loading];
     let spoke: BTreeSet<&str> = surveys

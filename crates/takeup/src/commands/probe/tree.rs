@@ -7,45 +7,49 @@ use base::escape::escape;
 use base::finding::Finding;
 use base::format::{binary_size, counted, size};
 use report::findings::list;
-use storage::stack::{Kind, Layer, Owner, Stack};
+use storage::stack::{Layer, LayerKind, Owner, Stack};
 
-/// Lines are no longer, unless a word is.
+/// TreeLines are no longer, unless a word is.
 const WIDTH: usize = 80;
 /// What is left to a line, however deep it stands.
 const WIDTH_MIN: usize = 30;
 
 /// With what a tree is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lines {
+pub enum TreeLines {
     /// Those that are made for it.
     Drawn,
     /// Letters that every terminal has.
     Plain,
 }
 
-impl Lines {
+impl TreeLines {
     /// What the terminal shows, by the language that is set for its letters.
-    pub fn of_locale() -> Lines {
+    pub fn of_locale() -> TreeLines {
         let set = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
             .filter_map(|name| std::env::var(name).ok())
             .find(|value| !value.is_empty())
             .unwrap_or_default()
             .to_ascii_lowercase();
-        if set.contains("utf-8") || set.contains("utf8") { Lines::Drawn } else { Lines::Plain }
+        if set.contains("utf-8") || set.contains("utf8") {
+            TreeLines::Drawn
+        } else {
+            TreeLines::Plain
+        }
     }
 
     /// In front of a layer, and below it: with others behind it at its place, and without.
     fn letters(self) -> [&'static str; 4] {
         match self {
-            Lines::Drawn => ["├─ ", "│  ", "└─ ", "   "],
-            Lines::Plain => ["|- ", "|  ", "`- ", "   "],
+            TreeLines::Drawn => ["├─ ", "│  ", "└─ ", "   "],
+            TreeLines::Plain => ["|- ", "|  ", "`- ", "   "],
         }
     }
 }
 
 /// The whole answer.
-pub fn tree(path: &str, stack: &Stack, findings: &[Finding], lines: Lines) -> String {
+pub fn tree(path: &str, stack: &Stack, findings: &[Finding], lines: TreeLines) -> String {
     let mut drawing = Drawing { stack, lines, drawn: BTreeSet::new(), text: String::new() };
     drawing.text.push_str(&format!("{}\n", escape(path.as_bytes())));
     let tops: Vec<&Layer> = stack.layers.iter().filter(|layer| layer.above.is_empty()).collect();
@@ -69,7 +73,7 @@ pub fn tree(path: &str, stack: &Stack, findings: &[Finding], lines: Lines) -> St
 
 struct Drawing<'a> {
     stack: &'a Stack,
-    lines: Lines,
+    lines: TreeLines,
     drawn: BTreeSet<&'a str>,
     text: String,
 }
@@ -132,35 +136,35 @@ fn wrapped(items: &[String], before: usize) -> Vec<String> {
 fn head(layer: &Layer) -> Vec<String> {
     let fact = |name: &str| layer.fact(name).unwrap_or_default();
     let what = match layer.kind {
-        Kind::FileSystem => fact("type").to_owned(),
-        Kind::ZfsPool => format!("pool of ZFS {}", fact("state")),
-        Kind::Partition => "partition".to_owned(),
-        Kind::Lvm => format!("logical volume {} of {}", fact("volume"), fact("volume_group")),
-        Kind::Crypt => {
+        LayerKind::FileSystem => fact("type").to_owned(),
+        LayerKind::ZfsPool => format!("pool of ZFS {}", fact("state")),
+        LayerKind::Partition => "partition".to_owned(),
+        LayerKind::Lvm => format!("logical volume {} of {}", fact("volume"), fact("volume_group")),
+        LayerKind::Crypt => {
             format!("encrypted, {} (dm-crypt) {}", fact("encryption"), fact("mapped_name"))
         }
-        Kind::Multipath => format!("several paths (dm-multipath) {}", fact("mapped_name")),
-        Kind::DeviceMapper => format!("device mapper {}", fact("mapped_name")),
-        Kind::Md => format!("array (md), {} of {} disks", fact("level"), fact("disks")),
-        Kind::Bcache => format!("with a cache (bcache), {}", fact("cache_mode")),
-        Kind::Loop => format!("loop device over {}", fact("backing_file")),
-        Kind::Iscsi => "disk over iSCSI".to_owned(),
-        Kind::FibreChannel => "disk over Fibre Channel".to_owned(),
-        Kind::Sas => "disk at SAS".to_owned(),
-        Kind::Ata => "disk at SATA".to_owned(),
-        Kind::Usb => "disk at USB".to_owned(),
-        Kind::Scsi => "disk with SCSI".to_owned(),
-        Kind::Nvme => "namespace of NVMe".to_owned(),
-        Kind::NvmePath => "path of NVMe".to_owned(),
-        Kind::Virtio => "disk of the host (virtio)".to_owned(),
-        Kind::Rbd => format!("image of Ceph, {}/{}", fact("pool"), fact("image")),
-        Kind::Nbd => "disk over the network (NBD)".to_owned(),
-        Kind::Zram => format!("memory, compressed (zram) {}", fact("algorithm")),
-        Kind::Disk => "disk".to_owned(),
+        LayerKind::Multipath => format!("several paths (dm-multipath) {}", fact("mapped_name")),
+        LayerKind::DeviceMapper => format!("device mapper {}", fact("mapped_name")),
+        LayerKind::Md => format!("array (md), {} of {} disks", fact("level"), fact("disks")),
+        LayerKind::Bcache => format!("with a cache (bcache), {}", fact("cache_mode")),
+        LayerKind::Loop => format!("loop device over {}", fact("backing_file")),
+        LayerKind::Iscsi => "disk over iSCSI".to_owned(),
+        LayerKind::FibreChannel => "disk over Fibre Channel".to_owned(),
+        LayerKind::Sas => "disk at SAS".to_owned(),
+        LayerKind::Ata => "disk at SATA".to_owned(),
+        LayerKind::Usb => "disk at USB".to_owned(),
+        LayerKind::Scsi => "disk with SCSI".to_owned(),
+        LayerKind::Nvme => "namespace of NVMe".to_owned(),
+        LayerKind::NvmePath => "path of NVMe".to_owned(),
+        LayerKind::Virtio => "disk of the host (virtio)".to_owned(),
+        LayerKind::Rbd => format!("image of Ceph, {}/{}", fact("pool"), fact("image")),
+        LayerKind::Nbd => "disk over the network (NBD)".to_owned(),
+        LayerKind::Zram => format!("memory, compressed (zram) {}", fact("algorithm")),
+        LayerKind::Disk => "disk".to_owned(),
     };
     let mut items = vec![format!("{}: {}", layer.name, what.trim())];
     items.extend(layer.size_bytes.filter(|bytes| *bytes > 0).map(size));
-    if layer.kind == Kind::FileSystem {
+    if layer.kind == LayerKind::FileSystem {
         items.extend(fact("options").split(',').map(str::to_owned));
     }
     let start: Option<u64> = layer.fact("start_bytes").and_then(|start| start.parse().ok());
@@ -199,7 +203,7 @@ const TOLD: &[(&str, &str)] = &[
 
 fn details(layer: &Layer) -> Vec<Vec<String>> {
     let mut told = Vec::new();
-    if layer.kind == Kind::FileSystem && layer.below.is_empty() {
+    if layer.kind == LayerKind::FileSystem && layer.below.is_empty() {
         let source = layer.fact("source").filter(|source| source.contains(['/', ':']));
         told.extend(source.map(|source| format!("of {source}")));
     }
@@ -210,7 +214,7 @@ fn details(layer: &Layer) -> Vec<Vec<String>> {
         Some(format!("{word}{vendor} {value}").trim().replace("  ", " "))
     });
     told.extend(shown);
-    if layer.kind == Kind::Loop {
+    if layer.kind == LayerKind::Loop {
         let direct = layer.fact("direct_io") == Some("1");
         told.push(if direct { "direct I/O" } else { "through the page cache" }.to_owned());
     }
@@ -288,21 +292,21 @@ fn owners(layer: &Layer) -> Vec<String> {
 mod tests {
     use super::*;
     use machine::Machine;
-    use storage::stack::Place;
+    use storage::stack::StackTarget;
 
     fn stack(machine: &str, number: &str, path: &str) -> Stack {
         let folder = tempfile::tempdir().unwrap();
         testkit::samples::unpack_machine(&testkit::samples::machine(machine), folder.path())
             .unwrap();
         let (number, is_device) = (number.to_owned(), path.starts_with("/dev/"));
-        let place = Place { number, path: path.into(), is_device };
+        let place = StackTarget { number, path: path.into(), is_device };
         Stack::of(&Machine::recorded(folder.path()).unwrap(), &place)
     }
 
     fn drawn(machine: &str, number: &str, path: &str) -> String {
         let stack = stack(machine, number, path);
         let findings = storage::findings::findings(&stack, None);
-        let text = tree(path, &stack, &findings, Lines::Drawn);
+        let text = tree(path, &stack, &findings, TreeLines::Drawn);
         let layers = text.split("\nwhat stands out").next().unwrap_or_default();
         for line in layers.lines() {
             let has_long_word = line.split_whitespace().any(|word| word.len() > WIDTH_MIN);
@@ -326,7 +330,7 @@ mod tests {
     fn letters_of_every_terminal_and_nothing_that_steers_one() {
         let mut stack = stack("loop-on-virtio", "7:0", "/mnt/disk/file");
         stack.layers[1].facts.insert("backing_file", "/srv/\u{1b}[2J".to_owned());
-        let text = tree("/mnt/\u{1b}[2J", &stack, &[], Lines::Plain);
+        let text = tree("/mnt/\u{1b}[2J", &stack, &[], TreeLines::Plain);
         assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text}");
         assert!(text.contains("`- /mnt/disk: ext4"), "{text}");
     }
@@ -334,7 +338,7 @@ mod tests {
     #[test]
     fn what_is_met_again_is_drawn_once() {
         let stack = stack("lab-multipath-md", "254:1", "/dev/dm-1");
-        let text = tree("/dev/dm-1", &stack, &[], Lines::Plain);
+        let text = tree("/dev/dm-1", &stack, &[], TreeLines::Plain);
         assert_eq!(text.matches("tmpfs").count(), 1, "{text}");
         assert_eq!(text.matches("/run/lab/tmp: see above").count(), 1, "{text}");
     }

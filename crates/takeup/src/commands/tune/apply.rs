@@ -14,10 +14,12 @@ use loads::disk::queue::settings_of;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use storage::layers::Storage;
-use storage::settings::changes::{Change, Machine, Now, Phase, ThisMachine, Trial, Wanted, look};
+use storage::settings::changes::{
+    Now, Phase, SettingFiles, SettingsChange, ThisMachine, Trial, WantedChange, look,
+};
 use storage::settings::keep;
 use storage::settings::limits::{Unfit, unfit};
-use storage::settings::{Kind, Setting};
+use storage::settings::{Setting, SettingKind};
 
 use super::guard::Guard;
 use crate::commands::bench::{Form, finish};
@@ -152,7 +154,7 @@ fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
 }
 
 /// Why nothing keeps settings of these kinds over a restart, of the first that nothing keeps.
-pub fn why_not_kept(kinds: &[Kind], storage: &Storage) -> Option<String> {
+pub fn why_not_kept(kinds: &[SettingKind], storage: &Storage) -> Option<String> {
     kinds.iter().find_map(|kind| {
         let settings = settings_of(*kind, storage).ok()?;
         let (_, words) = experiment::environment::of_restart(*kind, &settings)?;
@@ -182,11 +184,11 @@ pub fn storage(path: &Path) -> Result<Storage, Failure> {
 /// `NAME=VALUE` as the settings that act, once it is known that they do and take that value.
 fn parsed(text: &str, storage: &Storage, path: &Path) -> Result<Vec<(Setting, String)>, Failure> {
     let unknown = |why: &str| {
-        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.file_name()).collect();
+        let names: Vec<&str> = SettingKind::ALL.iter().map(|kind| kind.file_name()).collect();
         Failure::of(format!("{text}: {why}"), Some(&format!("known are {}", names.join(", "))))
     };
     let (name, value) = text.split_once('=').ok_or_else(|| unknown("a setting is NAME=VALUE"))?;
-    let kind = Kind::of_file(name).ok_or_else(|| unknown("no setting of that name"))?;
+    let kind = SettingKind::of_file(name).ok_or_else(|| unknown("no setting of that name"))?;
     acting(kind, value, storage, path)
 }
 
@@ -196,14 +198,14 @@ fn parsed(text: &str, storage: &Storage, path: &Path) -> Result<Vec<(Setting, St
 /// When there is none, it does nothing for what lies above, it must not be changed, or the kernel
 /// would make another value of it.
 pub fn acting(
-    kind: Kind,
+    kind: SettingKind,
     value: &str,
     storage: &Storage,
     path: &Path,
 ) -> Result<Vec<(Setting, String)>, Failure> {
     let name = kind.file_name();
     refuse_without_effect(kind, storage, path)?;
-    if kind == Kind::MaxSectors
+    if kind == SettingKind::MaxSectors
         && let Some(device) = multipath(storage)
     {
         return Err(Failure::of(
@@ -229,9 +231,9 @@ pub fn acting(
 }
 
 /// Read-ahead of a device that is part of another one does nothing for what is read through that.
-fn refuse_without_effect(kind: Kind, storage: &Storage, path: &Path) -> Result<(), Failure> {
+fn refuse_without_effect(kind: SettingKind, storage: &Storage, path: &Path) -> Result<(), Failure> {
     let above = holders(&storage.name);
-    if kind != Kind::ReadAhead || above.is_empty() {
+    if kind != SettingKind::ReadAhead || above.is_empty() {
         return Ok(());
     }
     let above = above.join(", ");
@@ -302,7 +304,7 @@ pub fn apply(
         phase: Phase::default(),
     });
     let for_path = path.display().to_string();
-    let wanted = Wanted { for_path, now_unix_seconds, trial, settings };
+    let wanted = WantedChange { for_path, now_unix_seconds, trial, settings };
     let change = changes.remember(&wanted).map_err(|error| super::failure(&error))?;
     let now = if change.settings.is_empty() {
         Vec::new()
@@ -319,7 +321,7 @@ pub fn apply(
 
 /// Looks once more when udev has applied its rules, which it does when a disk that was open for
 /// writing is closed, and after some time: others (tuned, multipathd) have no such sign.
-fn again(change: &Change, arguments: &ApplyArgs) -> (Vec<Now>, String) {
+fn again(change: &SettingsChange, arguments: &ApplyArgs) -> (Vec<Now>, String) {
     let settled = machine::programs::command("udevadm").and_then(|mut udevadm| {
         udevadm.args(["settle", "--timeout=10"]).stdin(Stdio::null());
         udevadm.stdout(Stdio::null()).stderr(Stdio::null()).status()
@@ -426,7 +428,7 @@ impl Applied {
 /// What nobody asked for, and came with another setting.
 fn brought_along(now: &Now) -> String {
     let from = now.changed.kind.with_unit(&now.changed.before);
-    let with = if Kind::Scheduler.resets().contains(&now.changed.kind) {
+    let with = if SettingKind::Scheduler.resets().contains(&now.changed.kind) {
         "the kernel sets it anew with the scheduler"
     } else {
         "the kernel sets it anew with the limits"

@@ -6,7 +6,7 @@ use base::escape::escape;
 use clap::Args;
 use experiment::judgement::UNDO;
 use serde_json::{Value, json};
-use storage::settings::changes::{Change, ThisMachine};
+use storage::settings::changes::{SettingsChange, ThisMachine};
 
 use crate::commands::bench::{Form, finish};
 use crate::failure::Failure;
@@ -47,10 +47,10 @@ fn confirm(arguments: &ConfirmArgs) -> Result<Outcome, Failure> {
     Ok(if is_late { Outcome::Warned } else { Outcome::Done })
 }
 
-fn words(confirmed: &[Change]) -> String {
+fn words(confirmed: &[SettingsChange]) -> String {
     if confirmed.is_empty() {
         return super::nothing_in_list("nothing is on trial");
     }
-    let line = |change: &Change| format!("{}: stays\n", escape(change.for_path.as_bytes()));
+    let line = |change: &SettingsChange| format!("{}: stays\n", escape(change.for_path.as_bytes()));
     confirmed.iter().map(line).collect::<String>() + &format!("back: {UNDO}\n")
 }

@@ -188,7 +188,7 @@ impl Explanation {
 
 #[cfg(test)]
 mod tests {
-    use experiment::judgement::{Options, judge};
+    use experiment::judgement::{JudgementOptions, judge};
     use experiment::record::{Factor, RunRecord};
 
     use super::*;
@@ -234,7 +234,7 @@ mod tests {
                 .collect();
             let levels = WINDOWS_TRIED.map(Level::Number).to_vec();
             let factor = Factor::new("read_ahead_bytes", levels);
-            measured_knee(&judge(&[factor], &runs, &Options::default()))
+            measured_knee(&judge(&[factor], &runs, &JudgementOptions::default()))
         };
         assert_eq!((knee(1), knee(4)), (None, Some(WINDOWS_TRIED[1])));
     }

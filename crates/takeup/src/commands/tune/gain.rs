@@ -1,7 +1,7 @@
 //! What a setting brings, in words and for documents: which level is recommended, or why none is.
 
 use base::rounding::Rounding;
-use experiment::judgement::{Advice, Judgement, Paid, Verdict};
+use experiment::judgement::{Advice, Judgement, Paid, RateVerdict};
 use experiment::quantities::Unit;
 use experiment::record::Level;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ impl Gain<'_> {
             self.advice.recommended.as_ref().filter(|level| **level != self.advice.present);
         let better = (self.shown)(compared.unwrap_or(&self.advice.fastest));
         match (gain.verdict, self.to_apply()) {
-            (Verdict::Same, Some(_)) => format!("none in rate: {times}; it costs others less"),
+            (RateVerdict::Same, Some(_)) => format!("none in rate: {times}; it costs others less"),
             (_, Some(_)) => times,
             _ if self.advice.fastest == self.advice.present => self.fastest_already(),
             _ if self.advice.gain_most() <= self.worth => {

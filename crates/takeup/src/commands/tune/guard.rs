@@ -22,7 +22,9 @@ use std::time::Duration;
 use clap::Args;
 use machine::processes::Process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use storage::settings::changes::{Change, ChangeError, Changes, Reverted, ThisMachine, remembered};
+use storage::settings::changes::{
+    ChangeError, Changes, Reverted, SettingsChange, ThisMachine, remembered,
+};
 
 use crate::exit_code::FAILED;
 use crate::failure::Failure;
@@ -145,7 +147,7 @@ fn wait_for_begin() -> std::io::Result<()> {
 /// waits for any more would stay.
 fn watch(list: &Path, ended: &AtomicBool) -> ExitCode {
     let Some(own) = Process::of(std::process::id()) else { return ExitCode::from(FAILED) };
-    let is_own = |change: &Change| change.trial.as_ref().is_some_and(|it| it.guard == own);
+    let is_own = |change: &SettingsChange| change.trial.as_ref().is_some_and(|it| it.guard == own);
     let mut tries = 0;
     while tries < TRIES_MAX {
         if ended.load(Ordering::Relaxed) {

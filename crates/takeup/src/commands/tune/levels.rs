@@ -8,7 +8,7 @@ use loads::disk::queue::settings_of;
 use serde::Serialize;
 use storage::layers::Storage;
 use storage::settings::limits::{Unfit, unfit};
-use storage::settings::{Guard, GuardError, Kind, Setting, SettingError};
+use storage::settings::{Guard, GuardError, Setting, SettingError, SettingKind};
 
 use super::apply::acting;
 
@@ -23,7 +23,7 @@ pub const NOT_ROOT: &str = "set by root only";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// The setting.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// The value; none of the setting as a whole.
     pub value: Option<ValueLeftOut>,
     /// Why.
@@ -41,7 +41,7 @@ pub struct ValueLeftOut {
 
 impl LeftOut {
     /// All of a setting.
-    pub fn whole(kind: Kind, why: String) -> LeftOut {
+    pub fn whole(kind: SettingKind, why: String) -> LeftOut {
         LeftOut { kind, value: None, why }
     }
 
@@ -49,7 +49,7 @@ impl LeftOut {
     pub fn words(&self) -> String {
         let Some(ValueLeftOut { value, becomes }) = &self.value else { return self.why.clone() };
         let shown = |value: &str| match (self.kind, value.parse::<u64>()) {
-            (Kind::MaxSectors, Ok(kib)) => binary_size(kib.saturating_mul(1024)),
+            (SettingKind::MaxSectors, Ok(kib)) => binary_size(kib.saturating_mul(1024)),
             _ => value.to_owned(),
         };
         let value = shown(value);
@@ -86,7 +86,7 @@ pub struct Asked<'a> {
 
 impl Asked<'_> {
     /// What of a setting can be tried.
-    pub fn levels(&self, kind: Kind) -> Levels {
+    pub fn levels(&self, kind: SettingKind) -> Levels {
         let mut left_out = Vec::new();
         let values = self.found(kind, &mut left_out).unwrap_or_else(|why| {
             left_out.insert(0, LeftOut::whole(kind, why));
@@ -96,7 +96,7 @@ impl Asked<'_> {
     }
 
     /// Values to try, in the kernel's words; or why there are none.
-    fn found(&self, kind: Kind, left_out: &mut Vec<LeftOut>) -> Result<Vec<String>, String> {
+    fn found(&self, kind: SettingKind, left_out: &mut Vec<LeftOut>) -> Result<Vec<String>, String> {
         let settings = settings_of(kind, self.storage).map_err(|error| error.to_string())?;
         let first = &settings[0];
         let value = first.value().map_err(|error| error.to_string())?;
@@ -111,31 +111,31 @@ impl Asked<'_> {
         }
         let present: u64 = value.parse().unwrap_or(0);
         let wanted = match kind {
-            Kind::Scheduler => {
+            SettingKind::Scheduler => {
                 let choices = first.choices().map_err(|error| error.to_string())?;
                 if choices.len() < 2 {
                     return Err(format!("there is none but {value}"));
                 }
                 return Ok(choices);
             }
-            Kind::MaxSectors => {
+            SettingKind::MaxSectors => {
                 acting(kind, &value, self.storage, self.path)
                     .map_err(|refused| refused.message().to_owned())?;
                 &REQUEST_KIB[..]
             }
-            Kind::Requests => &REQUESTS[..],
+            SettingKind::Requests => &REQUESTS[..],
             _ => return Ok(["0", "1", "2"].map(str::to_owned).to_vec()),
         };
         let others = wanted.iter().copied().filter(|level| *level != present).collect();
         let (mut own, refused) = match kind {
-            Kind::MaxSectors => within_limits(&settings, others),
+            SettingKind::MaxSectors => within_limits(&settings, others),
             _ => taken(&settings, others)?,
         };
         own.push(present);
         own.sort_unstable();
         let request_kib = self.block_bytes.div_ceil(1024);
         // What is read in sequence may be joined to requests of any size.
-        if kind == Kind::MaxSectors
+        if kind == SettingKind::MaxSectors
             && !self.is_sequential
             && own.iter().all(|it| *it >= request_kib)
         {
@@ -199,7 +199,7 @@ fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<LeftOu
     Ok((own, left_out))
 }
 
-fn not_taken(kind: Kind, value: String, error: &SettingError) -> LeftOut {
+fn not_taken(kind: SettingKind, value: String, error: &SettingError) -> LeftOut {
     let (becomes, why) = match error {
         SettingError::NotTaken { found, .. } => {
             (Some(found.clone()), "that is what the kernel made of it".to_owned())
@@ -220,7 +220,7 @@ mod tests {
     fn a_value_that_is_not_taken_is_told_with_what_it_would_become() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("max_hw_sectors_kb"), "256\n").unwrap();
-        let setting = Setting::of_queue(Kind::MaxSectors, folder.path());
+        let setting = Setting::of_queue(SettingKind::MaxSectors, folder.path());
         let (own, left_out) =
             within_limits(std::slice::from_ref(&setting), vec![64, 128, 512, 1024]);
         assert_eq!(own, [64, 128]);
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(words, expected);
         assert_eq!(left_out[1].value.as_ref().unwrap().becomes.as_deref(), Some("256"));
         let made = SettingError::NotTaken { setting, written: "512".into(), found: "128".into() };
-        let clipped = not_taken(Kind::Requests, "512".to_owned(), &made);
+        let clipped = not_taken(SettingKind::Requests, "512".to_owned(), &made);
         let why = "512 is not tried: it would become 128: that is what the kernel made of it";
         assert_eq!(clipped.words(), why);
         let refused = SettingError::Setting {
@@ -239,7 +239,7 @@ mod tests {
             path: "/sys/block/sda/queue/nr_requests".into(),
             source: std::io::Error::from_raw_os_error(22),
         };
-        let refused = not_taken(Kind::Requests, "512".to_owned(), &refused).words();
+        let refused = not_taken(SettingKind::Requests, "512".to_owned(), &refused).words();
         let why = "512 is not tried: the kernel refuses it: Invalid argument (os error 22)";
         assert_eq!(refused, why);
     }

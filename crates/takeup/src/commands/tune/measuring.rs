@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use base::format::{counted, duration};
 use base::rounding::Rounding;
-use experiment::judgement::{Judgement, Options, judge};
+use experiment::judgement::{Judgement, JudgementOptions, judge};
 use experiment::plan::Plan;
 use experiment::power::{Noise, repeats_for, seen_with};
 use experiment::record::{Experiment, RecordError, RunFile};
-use experiment::run::{Ended, Executor, Parts, header};
+use experiment::run::{Executor, ExperimentEnd, Parts, header};
 use flow::cancel::Cancel;
 
 use crate::commands::bench::progress::Progress;
@@ -41,7 +41,7 @@ pub struct Measuring<'a> {
 
 /// What is to be measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub struct MeasuringExtent {
     /// Settings in all.
     pub settings: usize,
     /// Settings that are compared with each other, at most.
@@ -73,7 +73,7 @@ impl<'a> Measuring<'a> {
     }
 
     /// How often each setting runs, once it is said how long that will take; behind a first look.
-    pub fn repeats(&self, noise: Option<&Noise>, extent: Extent) -> u64 {
+    pub fn repeats(&self, noise: Option<&Noise>, extent: MeasuringExtent) -> u64 {
         let look_seconds = self.passed_seconds();
         let foretold = foretell(
             noise,
@@ -113,7 +113,9 @@ impl<'a> Measuring<'a> {
             file.remove().map_err(failed)?;
         }
         match ended? {
-            Ended::Cancelled => Err(Failure::of("stopped; all settings are as they were", None)),
+            ExperimentEnd::Cancelled => {
+                Err(Failure::of("stopped; all settings are as they were", None))
+            }
             _ => Ok(experiment),
         }
     }
@@ -124,7 +126,7 @@ impl<'a> Measuring<'a> {
         executor: &mut E,
         experiment: &mut Experiment,
         file: &mut RunFile,
-    ) -> Result<Ended, Failure> {
+    ) -> Result<ExperimentEnd, Failure> {
         let progress = if self.is_quiet {
             Progress::silent(&plan.factors)
         } else {
@@ -153,8 +155,8 @@ impl<'a> Measuring<'a> {
 ///
 /// # Errors
 /// When none of its runs gave a number.
-pub fn judged(experiment: &Experiment) -> Result<(Judgement, Options), Failure> {
-    let options = Options::default().of(&experiment.header);
+pub fn judged(experiment: &Experiment) -> Result<(Judgement, JudgementOptions), Failure> {
+    let options = JudgementOptions::default().of(&experiment.header);
     let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
     if judgement.cells.is_empty() {
         return Err(no_number(experiment));
@@ -187,8 +189,13 @@ struct Budget {
     look_seconds: f64,
 }
 
-fn foretell(noise: Option<&Noise>, extent: Extent, difference: f64, budget: Budget) -> Foretold {
-    let Extent { settings, compared, round_seconds } = extent;
+fn foretell(
+    noise: Option<&Noise>,
+    extent: MeasuringExtent,
+    difference: f64,
+    budget: Budget,
+) -> Foretold {
+    let MeasuringExtent { settings, compared, round_seconds } = extent;
     let round_seconds = round_seconds.max(1e-3);
     let needed = noise.and_then(|noise| repeats_for(difference, noise.scatter, compared));
     let wanted = needed.unwrap_or(*REPEATS.end()).clamp(*REPEATS.start(), *REPEATS.end());
@@ -248,7 +255,7 @@ mod tests {
         look_seconds: f64,
     ) -> Foretold {
         let noise = Noise { scatter, degrees: 4.0, run_seconds: 1.0 };
-        let extent = Extent { settings: 10, compared: 4, round_seconds: 10.0 };
+        let extent = MeasuringExtent { settings: 10, compared: 4, round_seconds: 10.0 };
         foretell(Some(&noise), extent, difference, Budget { seconds: budget_seconds, look_seconds })
     }
 

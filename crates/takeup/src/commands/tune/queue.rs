@@ -17,11 +17,11 @@ use flow::cancel::Cancel;
 use loads::disk::DiskExecutor;
 use loads::disk::queue::factor;
 use loads::disk::safety::Permission;
-use storage::settings::Kind;
+use storage::settings::SettingKind;
 
 use super::apply::why_not_kept;
 use super::levels::{Asked, LeftOut, NOT_ROOT};
-use super::measuring::{Extent, LOOKS, MeasureArgs, Measuring, judged, no_number};
+use super::measuring::{LOOKS, MeasureArgs, Measuring, MeasuringExtent, judged, no_number};
 use super::queue_advice::{Little, Load, Queue, Tuned};
 use super::subject::Subject;
 use crate::commands::bench::{Form, disk, finish};
@@ -92,12 +92,12 @@ enum QueueSetting {
 }
 
 impl QueueSetting {
-    fn kind(self) -> Kind {
+    fn kind(self) -> SettingKind {
         match self {
-            QueueSetting::Scheduler => Kind::Scheduler,
-            QueueSetting::NrRequests => Kind::Requests,
-            QueueSetting::MaxSectorsKb => Kind::MaxSectors,
-            QueueSetting::Nomerges => Kind::NoMerges,
+            QueueSetting::Scheduler => SettingKind::Scheduler,
+            QueueSetting::NrRequests => SettingKind::Requests,
+            QueueSetting::MaxSectorsKb => SettingKind::MaxSectors,
+            QueueSetting::Nomerges => SettingKind::NoMerges,
         }
     }
 }
@@ -187,7 +187,7 @@ struct Chosen {
 
 /// A setting that is tried.
 struct Tried {
-    kind: Kind,
+    kind: SettingKind,
     factor: Factor,
 }
 
@@ -234,7 +234,7 @@ impl Tuning<'_> {
         let look = self.look(tried)?;
         let runs = look.runs.len().max(1) as f64;
         let run_seconds = self.measuring.passed_seconds() / runs;
-        let kinds: Vec<Kind> = tried.iter().map(|one| one.kind).collect();
+        let kinds: Vec<SettingKind> = tried.iter().map(|one| one.kind).collect();
         let mut queue = Queue {
             path: self.arguments.path.clone(),
             file: self.subject.file.clone(),
@@ -255,7 +255,7 @@ impl Tuning<'_> {
             return Ok(queue);
         }
         let levels = |tried: &Tried| tried.factor.levels.len();
-        let extent = Extent {
+        let extent = MeasuringExtent {
             settings: tried.iter().map(levels).sum(),
             compared: tried.iter().map(levels).max().unwrap_or(2),
             round_seconds: run_seconds * tried.iter().map(levels).sum::<usize>() as f64,

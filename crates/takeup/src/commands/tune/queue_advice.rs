@@ -10,7 +10,7 @@ use experiment::record::{Level, RunRecord, Value as Compared, binary_size};
 use report::findings::lines_under_heads;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
-use storage::settings::Kind;
+use storage::settings::SettingKind;
 
 use super::apply::{Applied, keep_line, typed_path};
 use super::gain::Gain;
@@ -53,7 +53,7 @@ impl Load {
 #[derive(Debug)]
 pub struct Tuned {
     /// Which.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Its levels.
     pub judgement: Judgement,
     /// What follows.
@@ -142,18 +142,18 @@ impl Little {
     }
 }
 
-fn shown(kind: Kind, level: &Level) -> String {
+fn shown(kind: SettingKind, level: &Level) -> String {
     match (kind, level) {
-        (Kind::MaxSectors, Level::Number(bytes)) => binary_size(*bytes),
+        (SettingKind::MaxSectors, Level::Number(bytes)) => binary_size(*bytes),
         (_, Level::Number(number)) => number.to_string(),
         (_, Level::Text(text)) => text.clone(),
     }
 }
 
 /// As the kernel wants it.
-fn value(kind: Kind, level: &Level) -> String {
+fn value(kind: SettingKind, level: &Level) -> String {
     match (kind, level) {
-        (Kind::MaxSectors, Level::Number(bytes)) => (bytes / 1024).to_string(),
+        (SettingKind::MaxSectors, Level::Number(bytes)) => (bytes / 1024).to_string(),
         _ => shown(kind, level),
     }
 }
@@ -161,15 +161,15 @@ fn value(kind: Kind, level: &Level) -> String {
 impl Tuned {
     fn gain(&self, worth: f64) -> Gain<'_> {
         let shown: fn(&Level) -> String = match self.kind {
-            Kind::MaxSectors => |level| shown(Kind::MaxSectors, level),
-            _ => |level| shown(Kind::Requests, level),
+            SettingKind::MaxSectors => |level| shown(SettingKind::MaxSectors, level),
+            _ => |level| shown(SettingKind::Requests, level),
         };
         Gain { judgement: &self.judgement, advice: &self.advice, worth, shown }
     }
 
     fn factor(&self) -> &'static str {
         match self.kind {
-            Kind::MaxSectors => "max_sectors_bytes",
+            SettingKind::MaxSectors => "max_sectors_bytes",
             kind => kind.file_name(),
         }
     }
@@ -266,7 +266,7 @@ impl Queue {
 }
 
 impl Recommended for Queue {
-    fn to_apply(&self) -> Vec<(Kind, String)> {
+    fn to_apply(&self) -> Vec<(SettingKind, String)> {
         let one = |tuned: &Tuned| {
             let gain = tuned.gain(self.worth);
             gain.to_apply().map(|level| (tuned.kind, value(tuned.kind, level)))
@@ -373,7 +373,7 @@ impl Recommended for Queue {
 
 #[cfg(test)]
 mod tests {
-    use experiment::judgement::{Options, advice, judge};
+    use experiment::judgement::{JudgementOptions, advice, judge};
     use experiment::record::Factor;
 
     use super::*;
@@ -381,7 +381,7 @@ mod tests {
 
     /// Eight runs of each level at these rates, and the time of 99 % of the reads; the first level
     /// is in force.
-    fn tuned(kind: Kind, name: &str, levels: &[(Level, f64, f64)]) -> Tuned {
+    fn tuned(kind: SettingKind, name: &str, levels: &[(Level, f64, f64)]) -> Tuned {
         let mut runs = Vec::new();
         for repeat in 1..=8 {
             for (place, (level, rate, answer_ns)) in levels.iter().enumerate() {
@@ -406,7 +406,7 @@ mod tests {
         let all: Vec<Level> = levels.iter().map(|(level, ..)| level.clone()).collect();
         let factor = Factor { present: Some(all[0].clone()), ..Factor::new(name, all) };
         let first = Some(&levels[0].0);
-        let options = Options::default();
+        let options = JudgementOptions::default();
         let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
         let advice = advice(&judgement, &factor, &runs, &options).unwrap();
         let little = Little::of(runs.iter().filter(|run| run.cell.values().next() == first));
@@ -424,9 +424,9 @@ mod tests {
             tuned,
             as_it_is: None,
             left_out: vec![
-                LeftOut::whole(Kind::MaxSectors, "none cuts requests of 4 KiB".to_owned()),
+                LeftOut::whole(SettingKind::MaxSectors, "none cuts requests of 4 KiB".to_owned()),
                 LeftOut {
-                    kind: Kind::Requests,
+                    kind: SettingKind::Requests,
                     value: Some(ValueLeftOut { value: "512".into(), becomes: Some("256".into()) }),
                     why: "that is what the kernel made of it".to_owned(),
                 },
@@ -446,11 +446,11 @@ mod tests {
         let lengths = [(Level::Number(256), 1e8, 8e6), (Level::Number(32), 1e8, 1e6)];
         let merging = [(Level::Number(0), 1e8, 1e6), (Level::Number(2), 1.02e8, 1e6)];
         let queue = queue(vec![
-            tuned(Kind::Scheduler, "scheduler", &schedulers),
-            tuned(Kind::Requests, "nr_requests", &lengths),
-            tuned(Kind::NoMerges, "nomerges", &merging),
+            tuned(SettingKind::Scheduler, "scheduler", &schedulers),
+            tuned(SettingKind::Requests, "nr_requests", &lengths),
+            tuned(SettingKind::NoMerges, "nomerges", &merging),
         ]);
-        let expected = [(Kind::Scheduler, "mq-deadline"), (Kind::Requests, "32")];
+        let expected = [(SettingKind::Scheduler, "mq-deadline"), (SettingKind::Requests, "32")];
         assert_eq!(queue.to_apply(), expected.map(|(kind, value)| (kind, value.to_owned())));
         assert!(queue.is_settled());
         let document = queue.document(None);

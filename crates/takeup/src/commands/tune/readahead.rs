@@ -16,12 +16,12 @@ use experiment::record::{Experiment, Factor, Level, binary_size};
 use experiment::run::unix_seconds;
 use flow::cancel::Cancel;
 use loads::read::{ReadError, ReadExecutor};
-use storage::settings::{Kind, Setting};
+use storage::settings::{Setting, SettingKind};
 use storage::stack::VxfsReadAhead;
 
 use super::apply::why_not_kept;
 use super::explanation::{Known, measured_knee};
-use super::measuring::{Extent, LOOKS, MeasureArgs, Measuring, judged, no_number};
+use super::measuring::{LOOKS, MeasureArgs, Measuring, MeasuringExtent, judged, no_number};
 use super::recommendation::{Of, Recommendation};
 use super::subject::Subject;
 use crate::commands::bench::{Form, finish};
@@ -121,7 +121,7 @@ fn own_reader(file_system: &str) -> Option<&'static str> {
     )
 }
 
-/// Kind of the file system that a path without links lies on.
+/// SettingKind of the file system that a path without links lies on.
 fn file_system(path: &Path) -> String {
     let mounts = machine::mounts::now().unwrap_or_default();
     machine::mounts::above(&mounts, path).map_or(String::new(), |mount| mount.kind.clone())
@@ -185,7 +185,7 @@ impl Tuning<'_> {
     fn measured(&self) -> Result<Recommendation, Failure> {
         let look = self.look()?;
         let windows = self.windows(look.length_bytes);
-        let extent = Extent {
+        let extent = MeasuringExtent {
             settings: windows.len(),
             compared: windows.len(),
             round_seconds: windows.len() as f64 * look.run_seconds,
@@ -247,7 +247,7 @@ impl Tuning<'_> {
             device: self.subject.storage.name.clone(),
             present: self.present,
             worth: self.arguments.measure.worth(),
-            not_kept: why_not_kept(&[Kind::ReadAhead], &self.subject.storage),
+            not_kept: why_not_kept(&[SettingKind::ReadAhead], &self.subject.storage),
             cut: Vec::new(),
             left_out: Vec::new(),
             vxfs: self.vxfs.clone(),

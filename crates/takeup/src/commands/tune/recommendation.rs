@@ -9,7 +9,7 @@ use experiment::record::{Level, Value as Compared, binary_size};
 use report::findings::lines_under_heads;
 use report::table::{Align, Emphasis, Table};
 use serde_json::{Value, json};
-use storage::settings::Kind;
+use storage::settings::SettingKind;
 use storage::stack::VxfsReadAhead;
 
 use super::apply::{Applied, keep_line, typed_path};
@@ -206,9 +206,9 @@ impl Recommendation {
 }
 
 impl Recommended for Recommendation {
-    fn to_apply(&self) -> Vec<(Kind, String)> {
+    fn to_apply(&self) -> Vec<(SettingKind, String)> {
         let value = self.other_bytes().map(storage::settings::read_ahead_value);
-        value.map(|value| (Kind::ReadAhead, value)).into_iter().collect()
+        value.map(|value| (SettingKind::ReadAhead, value)).into_iter().collect()
     }
 
     fn is_settled(&self) -> bool {
@@ -320,7 +320,7 @@ impl Recommended for Recommendation {
 
 #[cfg(test)]
 mod tests {
-    use experiment::judgement::{Options, advice, judge};
+    use experiment::judgement::{JudgementOptions, advice, judge};
     use experiment::record::{Factor, RunRecord};
 
     use super::*;
@@ -345,7 +345,7 @@ mod tests {
         let present = Some(Level::Number(WINDOWS[0]));
         let levels = WINDOWS.map(Level::Number).to_vec();
         let factor = Factor { present, ..Factor::new("read_ahead_bytes", levels) };
-        let options = Options::default();
+        let options = JudgementOptions::default();
         let judgement = judge(std::slice::from_ref(&factor), &runs, &options);
         let advice = advice(&judgement, &factor, &runs, &options);
         let of = Of {

@@ -10,7 +10,7 @@ use experiment::judgement::UNDO;
 use serde_json::{Value, json};
 use storage::settings::Pending;
 use storage::settings::changes::{
-    Change, Left, Now, Reverted, ThisMachine, Trial, look, remembered,
+    Left, Now, Reverted, SettingsChange, ThisMachine, Trial, look, remembered,
 };
 
 use super::apply::{CONFIRM, held, setting_name, step};
@@ -55,7 +55,7 @@ pub fn run_revert(arguments: &RevertArgs) -> ExitCode {
 
 fn show(arguments: &ShowArgs) -> Result<Outcome, Failure> {
     let changes = remembered(&super::list()?).map_err(|error| super::failure(&error))?;
-    let looked: Vec<(Change, Vec<Now>)> = changes
+    let looked: Vec<(SettingsChange, Vec<Now>)> = changes
         .into_iter()
         .map(|change| {
             let now = look(&ThisMachine, &change);
@@ -93,7 +93,7 @@ fn pending_words(pending: &Pending) -> String {
     }
 }
 
-fn document((change, now): &(Change, Vec<Now>)) -> Value {
+fn document((change, now): &(SettingsChange, Vec<Now>)) -> Value {
     let one = |now: &Now| {
         json!({
             "device": now.name,
@@ -121,7 +121,11 @@ fn document((change, now): &(Change, Vec<Now>)) -> Value {
 }
 
 /// A change with what is in force now, before those that were made behind it.
-fn words((change, now): &(Change, Vec<Now>), later: &[(Change, Vec<Now>)], seconds: u64) -> String {
+fn words(
+    (change, now): &(SettingsChange, Vec<Now>),
+    later: &[(SettingsChange, Vec<Now>)],
+    seconds: u64,
+) -> String {
     let is_anew = |one: &Now| {
         let same = |other: &&Now| {
             other.changed.kind == one.changed.kind

@@ -5,7 +5,7 @@ use base::finding::Finding;
 use serde::Serialize;
 use storage::queue::Queue;
 use watch::columns::IostatObject;
-use watch::intervals::{DeviceInterval, InFlight, Interval, State};
+use watch::intervals::{CounterState, DeviceInterval, InFlight, Interval};
 use watch::tapes::TapeInterval;
 
 /// Fields are added, never renamed.
@@ -25,7 +25,7 @@ struct Document<'a> {
 struct Device<'a> {
     device: &'a str,
     number: String,
-    state: State,
+    state: CounterState,
     iostat: IostatObject<'a>,
     in_flight: InFlight,
     queue: Option<&'a Queue>,

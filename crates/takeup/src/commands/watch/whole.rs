@@ -9,9 +9,9 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 
 use screen::draw::Look;
-use screen::run::{Ended, Live, Player, RunError, Source, run};
+use screen::run::{Live, Player, RunError, ScreenEnd, ScreenSource, run};
 use watch::Reading;
-use watch::intervals::{Interval, Watch};
+use watch::intervals::{Interval, IntervalMaker};
 
 use super::{
     Readings, WatchArgs, keep, not_in_record, plain_name, record_failure, say_cut, say_left_out,
@@ -79,7 +79,7 @@ fn send(
     count: Option<u64>,
     sender: &SyncSender<Result<Interval, Failure>>,
 ) {
-    let mut watch = Watch::default();
+    let mut watch = IntervalMaker::default();
     let mut left = count;
     while left != Some(0) {
         let interval = readings.next().map(|reading| watch.next(reading)).transpose();
@@ -95,7 +95,7 @@ fn send(
     }
 }
 
-fn on_screen<S: Source>(
+fn on_screen<S: ScreenSource>(
     source: &mut S,
     arguments: &WatchArgs,
     title: &str,
@@ -103,8 +103,8 @@ fn on_screen<S: Source>(
 ) -> Result<(), Failure> {
     let look = Look { title: title.to_owned(), colour: arguments.colour() };
     match run(source, &look) {
-        Ok(Ended::Quit | Ended::Over) => Ok(()),
-        Ok(Ended::Signal(signal)) => {
+        Ok(ScreenEnd::Quit | ScreenEnd::Over) => Ok(()),
+        Ok(ScreenEnd::Signal(signal)) => {
             // As it would have ended had nobody caught it.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
             Ok(())

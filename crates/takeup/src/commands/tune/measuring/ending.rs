@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::Value;
 use storage::layers::Storage;
-use storage::settings::Kind;
+use storage::settings::SettingKind;
 
 use crate::commands::tune::apply::{Applied, ApplyArgs, acting, apply};
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ pub struct MeasureArgs {
 /// What measurements came to.
 pub trait Recommended {
     /// What to set, in the kernel's words: what is other than in force.
-    fn to_apply(&self) -> Vec<(Kind, String)>;
+    fn to_apply(&self) -> Vec<(SettingKind, String)>;
     /// Whether it is known what to set, which may be what is in force.
     fn is_settled(&self) -> bool;
     /// For documents.
