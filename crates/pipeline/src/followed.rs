@@ -90,6 +90,8 @@ pub(super) struct Followed {
     waits: BTreeMap<String, f64>,
     /// Most threads of it that worked at the same time.
     working_at_once: usize,
+    /// How long it had been there when it was last looked at.
+    looked_seconds: f64,
     /// How long it went on behind the last look, where its input was over by then.
     end_seconds: f64,
 }
@@ -117,6 +119,7 @@ impl Followed {
             calls: (0, 0),
             waits: BTreeMap::new(),
             working_at_once: 0,
+            looked_seconds: 0.0,
             end_seconds: 0.0,
         }
     }
@@ -225,7 +228,8 @@ impl Followed {
         let Some(found) = found else { return };
         self.stage.threads = self.stage.threads.max(count);
         self.working_at_once = self.working_at_once.max(working);
-        self.stage.lifetime_seconds = self.since.elapsed().as_secs_f64();
+        self.looked_seconds = self.since.elapsed().as_secs_f64();
+        self.stage.lifetime_seconds = self.looked_seconds;
         self.stage.is_hidden |= found == Doing::Hidden;
         self.count();
         let here = match found {
@@ -352,12 +356,20 @@ impl Followed {
             };
             self.schedule.iter().map(since).sum::<f64>()
         };
-        let (ran, waited) = (of(|schedule| schedule.ran_ns), of(|schedule| schedule.waited_ns));
+        // What it did behind the last look is not in the kernel's counts of its threads, which went
+        // with it: it is taken to have gone on as before.
+        let longer = if self.looked_seconds > 0.0 {
+            (stage.lifetime_seconds / self.looked_seconds).max(1.0)
+        } else {
+            1.0
+        };
+        let ran = longer * of(|schedule| schedule.ran_ns);
+        let waited = longer * of(|schedule| schedule.waited_ns);
         let each = self.schedule.iter().map(|(thread, now)| {
             let before = self.schedule_before.get(thread).copied().unwrap_or_default();
             let ns = now.ran_ns.saturating_sub(before.ran_ns)
                 + now.waited_ns.saturating_sub(before.waited_ns);
-            ns as f64 / 1e9
+            longer * ns as f64 / 1e9
         });
         stage.busiest_thread_seconds = each.reduce(f64::max).filter(|_| stage.threads > 1);
         let throttled = self.throttled.map_or(0.0, |(first, last)| (last - first).max(0.0));
@@ -411,7 +423,7 @@ impl Stage {
     /// a sleep is seen for as long as it is.
     fn works_for(&mut self, seconds: f64) {
         let seconds = seconds.min(self.lifetime_seconds);
-        let rest = self.lifetime_seconds - self.working_seconds;
+        let waiting = self.waiting_seconds();
         let short =
             self.starved_seconds + self.blocked_seconds + self.device_seconds - self.flush_seconds;
         let surplus = self.working_seconds - seconds;
@@ -423,12 +435,18 @@ impl Stage {
             self.blocked_seconds *= factor;
             self.device_seconds += device * (factor - 1.0);
             self.device_write_seconds += write * (factor - 1.0);
-        } else if rest > 0.0 {
-            self.scale_waits((self.lifetime_seconds - seconds) / rest);
+        } else if waiting > 0.0 {
+            self.scale_waits((self.lifetime_seconds - seconds) / waiting);
         } else {
+            // It was never seen to wait: all of its time was work.
             return;
         }
         self.working_seconds = seconds;
+    }
+
+    /// All that was not work.
+    fn waiting_seconds(&self) -> f64 {
+        self.starved_seconds + self.blocked_seconds + self.device_seconds + self.other_seconds
     }
 
     /// Each kind of waiting, and what is told of one of them apart.
@@ -532,5 +550,10 @@ mod tests {
         let mut busy = Stage { lifetime_seconds: 2.0, working_seconds: 2.0, ..Stage::default() };
         busy.works_for(1.0);
         assert!((busy.working_seconds - 2.0).abs() < 1e-9, "{busy:?}");
+        // Its kinds of time add up also where the last digit of one is rounded.
+        let mut rounded = Stage { lifetime_seconds: 2.0 + 1e-12, ..busy };
+        rounded.works_for(1.0);
+        let sum = rounded.working_seconds + rounded.waiting_seconds();
+        assert!((sum - rounded.lifetime_seconds).abs() < 1e-9, "{rounded:?}");
     }
 }

@@ -181,8 +181,10 @@ impl Sampler {
             let Some(process) = Process::of(top) else { continue };
             let known = self.followed.iter().any(|followed| followed.process == process);
             if !known && self.followed.len() < STAGES_MAX {
-                // A child has the shell's words until it becomes a program of its own.
-                let is_shell = top == shell && threads::arguments(top) == self.shell;
+                // A child has the shell's words until it becomes a program of its own, and the
+                // shell has none for a moment while it becomes the shell.
+                let words = threads::arguments(top);
+                let is_shell = top == shell && (words == self.shell || words.is_empty());
                 let found = match (&self.attached, is_shell) {
                     (Some(_), _) => Found::Running,
                     (None, true) => Found::Shell,
