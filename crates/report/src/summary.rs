@@ -2,7 +2,7 @@
 
 use base::finding::Finding;
 use flow::bottleneck::{Cause, analyse};
-use flow::run::{Endpoint, RunReport, StageKind};
+use flow::run::{Command, Endpoint, RunReport, StageKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -157,6 +157,46 @@ impl RunSummary {
         Times::of(&self.run, stage)
     }
 
+    /// What people see first: the verdict, what was done, and what the limit was with what to type.
+    /// `outcome` says what there is now, for example `wrote home.tar.zst`; the stages are in
+    /// [`RunSummary::to_text`].
+    pub fn answer(&self, outcome: &str, colour: Colour) -> String {
+        let mut text = match &*self.verdict.text {
+            "" => String::new(),
+            verdict => table::strong(verdict, colour) + "\n",
+        };
+        let outcome = if outcome.is_empty() { String::new() } else { format!("{outcome}: ") };
+        text.push_str(&format!("{outcome}{}\n", self.counts()));
+        // Of a run that was too short to have a limit there is nothing to say.
+        if let Some(limit) = self.findings.first().filter(|_| self.limit != "unknown") {
+            // Several sentences of what to do and why are for those who look at the stages, too.
+            let action = limit.action.as_ref().filter(|it| !it.contains("; "));
+            let action = action.map_or(String::new(), |it| format!("; {it}"));
+            let what = limit.what.split("; ").next().unwrap_or_default();
+            text.push_str(&format!("{what}{action} (-v shows the stages)\n"));
+        }
+        text
+    }
+
+    /// What was counted, in one line, for example
+    /// `46 416 files, 475 MB in, 191 MB out (40 %), 1.80 s, 264 MB/s`.
+    fn counts(&self) -> String {
+        let run = &self.run;
+        let mut parts = Vec::new();
+        if run.members > 0 {
+            parts.push(counted(run.files, "file", "files"));
+        }
+        if run.command == Command::Backup && run.target_bytes < run.source_bytes {
+            let share = run.target_bytes as f64 / run.source_bytes as f64;
+            parts.push(format!("{} in", size(run.source_bytes)));
+            parts.push(format!("{} out ({})", size(run.target_bytes), percent(share)));
+        } else {
+            parts.push(size(run.source_bytes));
+        }
+        parts.extend([duration(run.seconds), rate(self.bytes_per_second)]);
+        parts.join(", ")
+    }
+
     /// Verdict, headline, table and explanation, for people.
     pub fn to_text(&self, colour: Colour) -> String {
         let mut text = match &*self.verdict.text {
@@ -301,7 +341,7 @@ fn cause_name(cause: Cause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::run::{Command, StageReport};
+    use flow::run::StageReport;
 
     fn run() -> RunReport {
         let stage = |kind, states: [f64; 3], bytes| StageReport {
@@ -340,6 +380,33 @@ mod tests {
         assert!(one.headline().starts_with("1 file, 1 member, "), "{}", one.headline());
         let many = summary(RunReport { files: 0, members: 1000, ..run() });
         assert!(many.headline().starts_with("0 files, 1 000 members, "), "{}", many.headline());
+    }
+
+    #[test]
+    fn the_answer_is_what_was_done_and_the_limit() {
+        let run = RunReport {
+            command: Command::Backup,
+            files: 1200,
+            members: 1300,
+            target_bytes: 402_000_000,
+            ..run()
+        };
+        let answer = summary(run).answer("wrote home.tar.zst", Colour::Plain);
+        let lines: Vec<&str> = answer.lines().collect();
+        let done =
+            "wrote home.tar.zst: 1 200 files, 1.00 GB in, 402 MB out (40 %), 5.00 s, 200 MB/s";
+        assert_eq!(lines.len(), 2, "{answer}");
+        assert_eq!(lines[0], done);
+        assert!(lines[1].starts_with("write was the limit"), "{answer}");
+        assert!(lines[1].ends_with(" (-v shows the stages)"), "{answer}");
+    }
+
+    #[test]
+    fn a_run_without_a_limit_says_none() {
+        let run = RunReport { seconds: 0.001, stages: Vec::new(), ..run() };
+        let answer = summary(run).answer("", Colour::Plain);
+        assert_eq!(answer.lines().count(), 1, "{answer}");
+        assert!(!answer.contains("-v"), "{answer}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct CommonArgs {
     /// Print warnings, errors and what must not go unseen, and nothing else
     #[arg(short, long, help_heading = "Output", conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Tell what was chosen and why
+    /// Print the stages of the run, what was chosen and why
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
     /// No live line, also on a terminal

@@ -1,7 +1,9 @@
 //! From the end of a run to what the user sees, and to the exit code.
 
 use flow::monitor::Monitor;
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
 use base::escape::{Printable, escape};
@@ -97,21 +99,23 @@ pub fn summarise_with(
     whole(summary.run, terminal)
 }
 
-/// Prints the summary as the user wants it.
+/// Prints the summary as the user wants it; `outcome` is what there is now, such as `wrote NAME`.
 ///
 /// # Errors
 /// When standard output does not take it: a document that is cut off must not look like success.
 pub fn print(
     summary: &RunSummary,
+    outcome: &str,
     common: &CommonArgs,
     place: SummaryPlace,
 ) -> Result<(), Failure> {
-    print_with(summary, &Value::Null, "", common, place)
+    print_with(summary, outcome, &Value::Null, "", common, place)
 }
 
 /// The same with what only one command knows: fields for the document, lines for the text.
 pub fn print_with(
     summary: &RunSummary,
+    outcome: &str,
     fields: &Value,
     lines: &str,
     common: &CommonArgs,
@@ -128,7 +132,11 @@ pub fn print_with(
                 SummaryPlace::Output => colour(&std::io::stdout()),
                 SummaryPlace::Error => colour(&std::io::stderr()),
             };
-            summary.to_text(colour) + lines
+            let text = match common.verbose {
+                true => summary.to_text(colour),
+                false => summary.answer(outcome, colour),
+            };
+            text + lines
         }
     };
     match place {
@@ -137,6 +145,14 @@ pub fn print_with(
             to_standard_error(&text);
             Ok(())
         }
+    }
+}
+
+/// What a run that wrote to `to` has made; nothing of standard output, which is no name.
+pub fn wrote(to: &OsStr) -> String {
+    match to.as_bytes() {
+        b"-" => String::new(),
+        name => format!("wrote {}", escape(name)),
     }
 }
 

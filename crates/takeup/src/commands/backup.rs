@@ -27,7 +27,7 @@ use crate::change::{ChangeArgs, Changer};
 use crate::compression_by_name;
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
-use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise_with};
+use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise_with, wrote};
 use crate::quantity::{Size, one_or_more};
 use crate::recording::RecordArgs;
 use crate::terminal::Terminal;
@@ -165,7 +165,7 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     let fields = json!({ "tape": tape });
     let lines = tape.map(|tape| tape.to_text()).unwrap_or_default();
     let fields = if lines.is_empty() { Value::Null } else { fields };
-    print_with(&summary, &fields, &lines, &arguments.common, place)?;
+    print_with(&summary, &wrote(&arguments.to), &fields, &lines, &arguments.common, place)?;
     Ok(summary.verdict.state.into())
 }
 

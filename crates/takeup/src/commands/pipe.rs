@@ -12,7 +12,7 @@ use tapeset::TapeOptions;
 use crate::change::{ChangeArgs, Changer};
 use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
-use crate::outcome::{Outcome, SummaryPlace, finish, print, summarise};
+use crate::outcome::{Outcome, SummaryPlace, finish, print, summarise, wrote};
 use crate::recording::RecordArgs;
 use crate::terminal::Terminal;
 
@@ -75,6 +75,6 @@ fn move_data(arguments: &PipeArgs, place: SummaryPlace) -> Result<Outcome, Failu
     let result = pipe(&options, &terminal, &cancel);
     terminal.close();
     let summary = summarise(result?, &mut terminal);
-    print(&summary, &arguments.common, place)?;
+    print(&summary, &wrote(&arguments.to), &arguments.common, place)?;
     Ok(summary.verdict.state.into())
 }

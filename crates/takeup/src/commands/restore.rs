@@ -1,10 +1,11 @@
 //! `takeup restore`: an archive back into a directory.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use base::escape::escape;
 use base::format::{count, duration};
 use clap::{Args, ValueEnum};
 use flow::cancel::Cancel;
@@ -169,7 +170,8 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
         "existing": report.existing,
         "synchronised": !arguments.no_sync,
     });
-    print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
+    let outcome = format!("restored into {}", escape(arguments.into.as_os_str().as_bytes()));
+    print_with(&summary, &outcome, &more, &text, &arguments.common, SummaryPlace::Output)?;
     Ok(summary.verdict.state.into())
 }
 

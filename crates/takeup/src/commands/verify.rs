@@ -98,7 +98,7 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     text.push_str(&elsewhere(arguments.against.as_deref(), &report));
     text.push_str(&origin(report.read_from));
     text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());
-    print_with(&summary, &more, &text, &arguments.common, SummaryPlace::Output)?;
+    print_with(&summary, "", &more, &text, &arguments.common, SummaryPlace::Output)?;
     Ok(summary.verdict.state.into())
 }
 
