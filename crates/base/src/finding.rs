@@ -2,8 +2,9 @@
 //! means.
 //!
 //! A [`Rule`] is fixed: what it looks at, when it speaks, where its knowledge comes from. Each room
-//! lists its own with [`rules!`], which makes them and the list at once, so that no finding is of a
-//! rule that is in no list. A [`Finding`] is what a rule says of this machine or this run.
+//! lists its own with [`rules!`](crate::rules!), which makes them and the list at once, so that no
+//! finding is of a rule that is in no list. A [`Finding`] is what a rule says of this machine or
+//! this run.
 //!
 //! There are no words for the terminal here, those are `report`'s, and nothing that looks.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]

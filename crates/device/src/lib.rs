@@ -31,7 +31,7 @@
 //!
 //! - [`target`]: what a backup is written to, from opening to its final name.
 //! - [`source`]: what an archive is read from.
-//! - [`file`]: alignment of direct I/O, and what the page cache holds.
+//! - [`file`](mod@file): alignment of direct I/O, and what the page cache holds.
 //! - [`pipe`]: how large a pipe is.
 //! - [`tape`]: a drive and its medium: calls, positions, errors, questions to it.
 

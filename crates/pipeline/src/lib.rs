@@ -20,7 +20,7 @@
 //! - `missed`: stages that ended before the first look.
 //! - [`pace`]: rates that programs were told to hold.
 //! - [`judge`]: which stage is the limit, what to change, what it brings.
-//! - [`line`]: a command line, changed as it is typed.
+//! - [`line`](mod@line): a command line, changed as it is typed.
 //! - [`rules`]: the rules of the judge.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 

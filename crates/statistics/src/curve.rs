@@ -10,7 +10,7 @@
 //! For block sizes the overhead is that of a command; for a read-ahead window it is the latency of
 //! the device (window / (latency + window/path), Little 1961), and for a queue depth the service
 //! time of a request. So one family of curves serves all three; which word fits is told by
-//! [`quantities`](experiment::quantities). The fit is in relative errors, since rates scatter in
+//! `experiment::quantities`. The fit is in relative errors, since rates scatter in
 //! proportion, and robust (Huber 1964), so that one level that follows another law (a drive that
 //! stops and starts) does not bend the curve for all: it is shown as what it is, a large residual.
 

@@ -132,9 +132,10 @@ pub fn print_with(
                 SummaryPlace::Output => colour(&std::io::stdout()),
                 SummaryPlace::Error => colour(&std::io::stderr()),
             };
-            let text = match common.verbose {
-                true => summary.to_text(colour),
-                false => summary.answer(outcome, colour),
+            let text = if common.verbose {
+                summary.to_text(colour)
+            } else {
+                summary.answer(outcome, colour)
             };
             text + lines
         }

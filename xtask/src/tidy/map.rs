@@ -14,7 +14,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let opening = text.lines().take_while(|line| line.starts_with("//!"));
     let map: Vec<&str> = opening.skip_while(|line| *line != HEADING).collect();
     let has_line = |module: &str| {
-        let (public, private) = (format!("//! - [`{module}`]: "), format!("//! - `{module}`: "));
+        let (public, private) = (format!("//! - [`{module}`]"), format!("//! - `{module}`: "));
         map.iter().any(|line| line.starts_with(&public) || line.starts_with(&private))
     };
     let declared = text.lines().enumerate().filter_map(|(at, line)| Some((at, module(line)?)));

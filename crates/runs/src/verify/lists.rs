@@ -2,7 +2,7 @@
 
 use tree::Difference;
 
-/// Most entries of each list in a [`VerifyReport`]; the totals count on.
+/// Most entries of each list in a [`VerifyReport`](super::VerifyReport); the totals count on.
 pub const LISTED_MAX: usize = 10_000;
 
 /// Most bytes of text in each of the lists: a path may have a megabyte.
