@@ -12,7 +12,7 @@
 //! let content = b"hello";
 //! let member = Member {
 //!     path: b"greetings/hello".to_vec(),
-//!     kind: Kind::File,
+//!     kind: MemberKind::File,
 //!     mode: 0o644,
 //!     uid: 1000,
 //!     gid: 1000,
@@ -34,7 +34,7 @@
 //!
 //! let (units, rest) = bytes[..header_bytes].as_chunks::<UNIT_BYTES>();
 //! assert!(rest.is_empty());
-//! let mut decoder = Decoder::new(Limits::default());
+//! let mut decoder = Decoder::new(DecodeLimits::default());
 //! let mut found = None;
 //! for unit in units {
 //!     if let Event::Member { member, stored_bytes, .. } = decoder.push(unit)? {

@@ -100,7 +100,10 @@ pub fn run(arguments: &MutantsArguments) -> anyhow::Result<ExitCode> {
 /// All mutants of a subject, in the order of its source.
 fn list(subject: Subject, tree: &Path) -> anyhow::Result<Vec<Mutant>> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["mutants", "--list", "--json", "--no-config", "--package", subject.package()]);
+    command.args(["mutants", "--list", "--json", "--no-config"]);
+    for package in subject.packages() {
+        command.args(["--package", package]);
+    }
     for pattern in subject.files() {
         command.args(["--file", pattern]);
     }

@@ -29,16 +29,16 @@ impl Subject {
         Subject::value_variants().to_vec()
     }
 
-    /// The package that is mutated.
-    pub fn package(self) -> &'static str {
+    /// The packages that are mutated.
+    pub fn packages(self) -> &'static [&'static str] {
         match self {
-            Subject::Archive => "archive",
-            Subject::Tree => "tree",
-            Subject::Sets => "tapeset",
-            Subject::Flow => "flow",
-            Subject::Backup => "runs",
-            Subject::Settings => "storage",
-            Subject::Judgement => "experiment",
+            Subject::Archive => &["archive"],
+            Subject::Tree => &["tree"],
+            Subject::Sets => &["tapeset", "catalogue"],
+            Subject::Flow => &["flow"],
+            Subject::Backup => &["runs"],
+            Subject::Settings => &["storage"],
+            Subject::Judgement => &["experiment"],
         }
     }
 
@@ -63,7 +63,9 @@ impl Subject {
         match self {
             Subject::Archive => &["--package", "archive", "--tests"],
             Subject::Tree => &["--package", "tree", "--tests"],
-            Subject::Sets => &["--package", "tapeset", "--package", "runs", "--tests"],
+            Subject::Sets => {
+                &["--package", "tapeset", "--package", "catalogue", "--package", "runs", "--tests"]
+            }
             Subject::Flow => &["--package", "flow", "--tests"],
             Subject::Backup => &["--package", "runs", "--tests"],
             Subject::Settings => &["--package", "storage", "--tests"],
