@@ -1,7 +1,6 @@
 //! What is left of a failure: an error told with all its causes, a lock whose holder died.
 //!
 //! Not here: what an error is (each library has its own), and hints, which are the binary's.
-#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -7,7 +7,6 @@
 //! this run.
 //!
 //! There are no words for the terminal here, those are `report`'s, and nothing that looks.
-#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 

@@ -1,4 +1,11 @@
 //! Numbers as people read them: sizes and rates in powers of 1000, as drive makers print them.
+#![cfg_attr(
+    not(test),
+    expect(
+        clippy::cast_possible_truncation,
+        reason = "a cast of a floating-point number saturates"
+    )
+)]
 
 /// Bytes with three digits: `0 B`, `512 B`, `9.12 kB`, `8.59 GB`.
 pub fn size(bytes: u64) -> String {

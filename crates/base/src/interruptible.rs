@@ -9,7 +9,6 @@
 //! Whoever wants to be interrupted, to look whether a run has been cancelled, calls `rustix` and
 //! says why; `clippy.toml` finds the others. Reads of a stream and writes are not here: they go on
 //! from where they were, and where that is their callers know.
-#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 #![expect(clippy::disallowed_methods, reason = "here they are made again")]
 
 mod shortage;

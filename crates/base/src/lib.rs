@@ -17,6 +17,7 @@
 //! - [`calendar`]: points in time.
 //! - [`escape`]: names and text of others, safe for a terminal.
 //! - [`names`]: what a mistyped name meant.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod calendar;
 pub mod escape;

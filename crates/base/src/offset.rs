@@ -31,7 +31,6 @@
 //! ```
 //!
 //! Which streams there are is not here: whoever has one names it.
-#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -5,6 +5,13 @@
 //! 7.2.6, gives an uncertainty one or two digits); its two ends are told to the same place. A value
 //! of which nothing but itself is known has two digits. What has an interval takes its digits from
 //! here, in sentences, tables and pages; all else the three of [`crate::format`].
+#![cfg_attr(
+    not(test),
+    expect(
+        clippy::cast_possible_truncation,
+        reason = "a cast of a floating-point number saturates"
+    )
+)]
 
 use crate::format::duration;
 

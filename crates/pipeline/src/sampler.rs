@@ -35,6 +35,7 @@ pub struct Sampler {
     next: Instant,
     looks: u64,
     cost_seconds: f64,
+    is_stopped: bool,
     followed: Vec<Followed>,
     pipes: Vec<Between>,
     /// Processes that are followed where they were found and not started.
@@ -80,6 +81,7 @@ impl Sampler {
             next: now,
             looks: 0,
             cost_seconds: 0.0,
+            is_stopped: false,
             followed: Vec::new(),
             pipes: Vec::new(),
             attached,
@@ -107,7 +109,8 @@ impl Sampler {
         let now = Instant::now();
         // The next look may be far off, and what a stage does behind the end of another is as long
         // as it is: each end is a moment to look.
-        if now < self.next && !self.followed.iter().any(Followed::has_just_ended) {
+        let is_time = now >= self.next || self.followed.iter().any(Followed::has_just_ended);
+        if self.is_stopped || !is_time {
             return;
         }
         let used_ns = thread_ns();
@@ -128,6 +131,12 @@ impl Sampler {
         self.cost_seconds += thread_ns().saturating_sub(used_ns) as f64 / 1e9;
         let affordable_at = ((self.cost_seconds - COST_SECONDS) / COST_SHARE).max(0.0);
         self.next = (now + STEP).max(self.start + Duration::from_secs_f64(affordable_at));
+    }
+
+    /// Looks no more: the stages are about to be ended from outside, and how long that takes is not
+    /// their time.
+    pub fn stop(&mut self) {
+        self.is_stopped = true;
     }
 
     /// Finds who has ended in the time since the last look, which was so long ago.
@@ -258,7 +267,7 @@ impl Sampler {
     /// The last stage as a rule ends between two looks: nobody asks again once the shell has ended.
     fn notice_last_end(&mut self) {
         let now = Instant::now();
-        if self.followed.iter().any(Followed::has_just_ended) {
+        if !self.is_stopped && self.followed.iter().any(Followed::has_just_ended) {
             self.notice_ends(now.duration_since(self.last).as_secs_f64());
             self.last = now;
         }
@@ -419,6 +428,29 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn how_long_a_stage_takes_to_be_ended_is_not_its_time() {
+        let arguments = ["/bin/sh", "-c", "exec sleep 60"];
+        let mut child = Command::new(arguments[0]).args(&arguments[1..]).spawn().unwrap();
+        let arguments: Vec<String> = arguments.map(str::to_owned).into();
+        let mut sampler = Sampler::of_shell(&arguments);
+        let begin = Instant::now();
+        while begin.elapsed() < 10 * STEP {
+            sampler.look(child.id());
+            std::thread::sleep(STEP);
+        }
+        sampler.stop();
+        let stopped_seconds = sampler.start.elapsed().as_secs_f64();
+        std::thread::sleep(20 * STEP);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        sampler.look(child.id());
+        let look = sampler.finish();
+        assert_eq!(look.stages.len(), 1, "{look:?}");
+        assert!(look.seconds <= stopped_seconds, "{look:?}");
+        assert!(look.stages[0].lifetime_seconds <= stopped_seconds, "{look:?}");
+    }
 
     #[test]
     fn what_a_stage_does_behind_its_input_is_seen_however_rare_looks_are() {

@@ -1,6 +1,6 @@
 //! The end of a run as one document: what `--json` prints, and the table for people.
 
-use base::finding::Finding;
+use base::finding::{Certainty, Finding};
 use flow::bottleneck::{Cause, analyse};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 use serde::Serialize;
@@ -167,13 +167,15 @@ impl RunSummary {
         };
         let outcome = if outcome.is_empty() { String::new() } else { format!("{outcome}: ") };
         text.push_str(&format!("{outcome}{}\n", self.counts()));
-        // Of a run that was too short to have a limit there is nothing to say.
-        if let Some(limit) = self.findings.first().filter(|_| self.limit != "unknown") {
+        // A run that was too short to have a limit has nothing to say of one.
+        let limit = self.findings.first().filter(|it| it.certainty != Certainty::Unknown);
+        if let Some(limit) = limit {
+            let mut parts = vec![limit.what.split("; ").next().unwrap_or_default()];
+            // What bounds a claim is said with it, always.
+            parts.extend(limit.caveat.as_deref());
             // Several sentences of what to do and why are for those who look at the stages, too.
-            let action = limit.action.as_ref().filter(|it| !it.contains("; "));
-            let action = action.map_or(String::new(), |it| format!("; {it}"));
-            let what = limit.what.split("; ").next().unwrap_or_default();
-            text.push_str(&format!("{what}{action} (-v shows the stages)\n"));
+            parts.extend(limit.action.as_deref().filter(|it| !it.contains("; ")));
+            text.push_str(&format!("{} (-v shows the stages)\n", parts.join("; ")));
         }
         text
     }
@@ -399,6 +401,23 @@ mod tests {
         assert_eq!(lines[0], done);
         assert!(lines[1].starts_with("write was the limit"), "{answer}");
         assert!(lines[1].ends_with(" (-v shows the stages)"), "{answer}");
+    }
+
+    /// What bounds the claim is said with it, and a tape that only wound is named.
+    #[test]
+    fn the_answer_keeps_what_bounds_it() {
+        let changed = RunReport { change_seconds: 60.0, seconds: 65.0, ..run() };
+        let answer = summary(changed).answer("", Colour::Plain);
+        assert!(answer.contains("; changes of volume took 1 min 00 s of it"), "{answer}");
+        let wound = RunReport {
+            seconds: 70.0,
+            ready_seconds: 69.9,
+            stages: vec![StageReport::of_one_thread(StageKind::Read, [0.01, 0.0, 0.0])],
+            ..run()
+        };
+        let wound = summary(wound);
+        assert_eq!(wound.limit, "unknown");
+        assert!(wound.answer("", Colour::Plain).contains("no stage was the limit: of"));
     }
 
     #[test]

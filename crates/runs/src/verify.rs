@@ -13,7 +13,6 @@
 //! What differs is sorted by whether the live object was touched since the backup: *changed* is
 //! what a backup is for, *differs although it did not change* is what nobody did.
 
-mod blocks;
 mod elsewhere;
 mod error;
 mod findings;
@@ -45,8 +44,8 @@ use crate::read::{
 use crate::warnings::Warnings;
 use tapeset::Need;
 
-use blocks::report_blocks;
 pub use error::VerifyError;
+use findings::report_blocks;
 pub use findings::{Checked, Elsewhere, VerifyReport};
 pub use freshness::{PageCache, ReadFrom};
 pub use hit::Hit;

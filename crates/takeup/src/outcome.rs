@@ -16,15 +16,11 @@ use report::verdict::{RunState, Verdict};
 use runs::selection::NotFound;
 use serde_json::Value;
 
-use crate::exit_code::FAILED;
-use crate::exit_code::LATER_VERSION;
+use crate::exit_code::{FAILED, LATER_VERSION, WARNED};
 use crate::failure::Failure;
 use crate::options::CommonArgs;
 use crate::standard_error::to_standard_error;
 use crate::terminal::{Terminal, colour};
-
-/// Exit code of a run that did its job but for what it warned about.
-pub const WARNED: u8 = 2;
 
 /// How a command that did not fail has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,10 +15,10 @@ use flow::budget::Loan;
 use flow::cancel::Stopped;
 use flow::monitor::Harm;
 
-use super::blocks::report_blocks;
 use super::error::VerifyError;
 pub(crate) use super::findings::IndexFromEnd;
 use super::findings::VerifyReport;
+use super::findings::report_blocks;
 use super::seen::{Seen, SeenReader};
 use super::workers::{Candidate, Large, Object, VerifyJob, Workers, remember};
 use crate::read::block_check::KeptChecksums;

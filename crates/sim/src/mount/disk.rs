@@ -50,9 +50,8 @@ use super::folder::Folder;
 use super::{MountAs, MountError};
 use files::DiskFiles;
 use model::disk::DiskParameters;
-use names::be_a_device;
 pub use names::{CACHED_NAME, DISK_NAME};
-use queue::{PROBE, Queue};
+use queue::{PROBE, Queue, be_a_device};
 
 /// Whether there is a loop device over the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

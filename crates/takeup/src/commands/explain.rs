@@ -23,9 +23,9 @@ use pipeline::{Look, Sampler, joined, line};
 use serde_json::{Value, json};
 
 use self::live::Live;
-use crate::exit_code::FAILED;
+use crate::exit_code::{FAILED, WARNED};
 use crate::failure::Failure;
-use crate::outcome::{WARNED, to_standard_output};
+use crate::outcome::to_standard_output;
 use crate::quantity::Span;
 use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
@@ -231,6 +231,7 @@ impl Runner {
             let is_over = self.span.is_some_and(|span| start.elapsed() >= span);
             is_ended |= is_over;
             if is_over || cancel.check().is_err() {
+                sampler.stop();
                 over.cancel();
             }
         });

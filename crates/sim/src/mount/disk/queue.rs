@@ -388,7 +388,7 @@ impl Shared {
 
     /// A timer's life.
     fn answer_in_time(&self) {
-        super::names::be_a_device();
+        be_a_device();
         // The kernel otherwise adds up to 50 us to a sleep (prctl(2), PR_SET_TIMERSLACK).
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();
@@ -437,4 +437,13 @@ impl Shared {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Makes this thread and those that it starts serve as a device does: at once, and without waiting
+/// for memory that only they can free. Without the privileges it does without.
+pub(super) fn be_a_device() {
+    crate::mount::serve_at_once();
+    // They write what the kernel gets rid of when it is short of memory (prctl(2),
+    // PR_SET_IO_FLUSHER). A tape is not mounted.
+    let _ = rustix::process::configure_io_flusher_behavior(true);
 }
