@@ -45,6 +45,10 @@ fn apart_clause(run: &RunReport) -> Option<String> {
     if changes >= CHANGES_WORTH_NAMING_SECONDS {
         clause.push_str(&format!(", changes of volume {}", duration(changes)));
     }
+    let flushed = run.synchronise_seconds;
+    if flushed >= CHANGES_WORTH_NAMING_SECONDS {
+        clause.push_str(&format!(", flushing {}", duration(flushed)));
+    }
     Some(clause)
 }
 
@@ -122,7 +126,8 @@ pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
                 &rules::UNKNOWN,
                 Certainty::Measured,
                 format!("no stage was the limit: of {whole} {apart}"),
-            );
+            )
+            .with_number("run", run.seconds, Unit::Seconds);
         } else {
             "the run was too short to say what its limit was".to_owned()
         };

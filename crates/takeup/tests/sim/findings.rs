@@ -115,8 +115,10 @@ fn no_time_of_a_backup_to_tape_is_lost() {
             assert!((number("busy") - busy).abs() < 0.01, "{busy}: {limit:#}");
         }
         let text = backup(&[]);
-        let head = text.lines().nth(1).unwrap();
-        assert!(head.contains("winding") && head.contains("flushing"), "{text}");
+        // Which share of the run flushing has depends on the machine: the line of the tape has it
+        // always, the limit where it is worth a word.
+        assert!(text.lines().nth(1).unwrap().contains("winding"), "{text}");
+        assert!(text.contains("for flushing until all was on the medium"), "{text}");
     }
 }
 
