@@ -7,7 +7,7 @@
 use archive_fuzz::budget::Budget;
 use capture::import::{blkparse, import, iolog, strace};
 use capture::job::{FioJob, JobTarget};
-use capture::presentation::{document, text};
+use report::captures::{document, text};
 use capture::profile::{ProfileLimits, Profiler};
 use libfuzzer_sys::fuzz_target;
 use report::table::Colour;

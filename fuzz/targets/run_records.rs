@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     let judgement =
         judge(&experiment.header.factors, &experiment.runs, &JudgementOptions::default());
     assert!(judgement.cells.len() <= experiment.runs.len());
-    let text = experiment::presentation::text(&experiment, &judgement, Colour::Plain);
+    let text = report::experiments::text(&experiment, &judgement, Colour::Plain);
     assert!(judgement.cells.is_empty() || !text.is_empty());
     let same = compare(&experiment, &experiment, &JudgementOptions::default());
     assert_eq!((same.only_in_a, same.only_in_b), (0, 0));

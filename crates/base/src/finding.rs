@@ -229,6 +229,19 @@ impl Finding {
             None => self.what.clone(),
         }
     }
+
+    /// What there is to read of it: the sentence, what bounds it, what it would bring, what to do.
+    pub fn parts(&self) -> Vec<String> {
+        let rest = [&self.caveat, &self.gain, &self.action];
+        let mut parts = vec![self.sentence()];
+        parts.extend(rest.into_iter().flatten().cloned());
+        parts
+    }
+
+    /// All of it in one line.
+    pub fn line(&self) -> String {
+        self.parts().join("; ")
+    }
 }
 
 /// The shape that every `--json` has findings in. Fields are added, never renamed.

@@ -43,7 +43,7 @@ use self::slice::Slice;
 use super::operation::FileKind;
 use super::profile::{Class, FileProfile, Profile};
 
-pub use compare::{Compared, Score, Validation, compare};
+pub use compare::{Compared, PROPERTIES, Score, Validation, compare};
 pub use limits::JobLimits;
 use numbers::whole;
 pub use section::Line;

@@ -19,14 +19,12 @@
 //! - [`job`]: a job for fio that repeats the load.
 //! - [`words`]: what a capture means, in words.
 //! - [`rules`]: by which rules.
-//! - [`presentation`]: tables of it.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod import;
 pub mod job;
 pub mod live;
 pub mod operation;
-pub mod presentation;
 pub mod profile;
 pub mod record;
 pub mod rules;

@@ -12,7 +12,6 @@
 
 mod members;
 mod movement;
-mod presentation;
 mod sampler;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,6 @@ use serde::Serialize;
 use super::operation::FileKind;
 use super::profile::Class;
 
-pub use presentation::{document, text};
 pub use sampler::Sampler;
 
 /// What the kernel counts of processes (proc_pid_io(5), proc_pid_stat(5)).

@@ -321,7 +321,7 @@ pub fn short_name(file: &FileProfile) -> String {
 }
 
 /// The last two parts of a path, where that is not all of it.
-pub(super) fn short_path(path: &str) -> String {
+pub fn short_path(path: &str) -> String {
     let parts: Vec<&str> = path.rsplitn(3, '/').collect();
     match parts[..] {
         [_, "", _] | [_, "dev", ""] => path.to_owned(),
@@ -367,7 +367,6 @@ fn floor(value: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::super::operation::{Asked, FileOperation, OpenedFile, Recording, SyncCall};
-    use super::super::presentation;
     use super::super::profile::{ProfileLimits, Profiler};
     use super::*;
 
@@ -447,57 +446,6 @@ mod tests {
              direct, less than 1 ms between two",
         ];
         assert_eq!(said, expected);
-    }
-
-    #[test]
-    fn what_is_not_known_is_said_and_nothing_in_its_place() {
-        let mut profiler = Profiler::new(ProfileLimits { files: 2, ..ProfileLimits::default() });
-        open(&mut profiler, 0, "/dev/sdb", true);
-        open(&mut profiler, 1, "/srv/once", false);
-        open(&mut profiler, 2, "/srv/more", false);
-        for number in 0..20 {
-            let unknown = operation(Asked::Read, Engine::Libaio, number, 0, 0);
-            let reason = super::super::operation::Unknown::RequestOfAio;
-            profiler.operation(&FileOperation {
-                offset_bytes: Err(reason),
-                asked_bytes: Err(reason),
-                done_bytes: Err(reason),
-                in_flight: Err(reason),
-                ..unknown
-            });
-        }
-        for file in [1, 2] {
-            let once = operation(Asked::Write, Engine::Sync, 30, 0, 700);
-            profiler.operation(&FileOperation { file, ..once });
-        }
-        profiler.lost(2);
-        profiler.cannot_see("pages of a mapping that are in memory are not seen");
-        let profile = profiler.profile();
-        let text = presentation::text(&profile, report::table::Colour::Plain);
-        let expected = "\
-0 ms recorded, 21 operations of 2 files
-
-file       class  engine  reads  writes  read  written      block  in order  again  direct  \
-    depth  sync
-/srv/once  other  sync        0       1   0 B    700 B  700 bytes       0 %    0 %      no  \
-    \x20   1  -
-/dev/sdb   other  libaio     20       0     ?      0 B          ?         ?      -     yes  \
-    \x20   ?  -
-? bytes read, block, in order, depth: io_submit shows pointers to its requests, not what they ask
-
-- warning: 2 events were lost: counts are too low, and sequential and rewrite shares may be
-- 1 file has no profile, there were too many: 1 operation left out
-- pages of a mapping that are in memory are not seen
-- /dev/sdb: read in an order that is not seen, in pieces that are not seen by io_submit, direct
-";
-        assert_eq!(text, expected);
-        let document = serde_json::to_value(presentation::document(&profile)).unwrap();
-        let disk = &document["files"][1];
-        assert_eq!(disk["sequential_share"], serde_json::Value::Null);
-        let reason = "io_submit shows pointers to its requests, not what they ask";
-        assert_eq!(disk["unknown"]["sequential_share"], reason);
-        assert_eq!((&disk["engine"], &document["lost_events"]), (&"libaio".into(), &2.into()));
-        assert_eq!(document["findings"][0]["rule"], "capture.lost");
     }
 
     /// Half of the syncs have one write in front of them, and the others many: the median says

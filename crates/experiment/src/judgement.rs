@@ -408,4 +408,4 @@ fn numbers(factors: &[Factor], runs: &[RunRecord], options: &JudgementOptions) -
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -23,7 +23,6 @@
 //! - [`compare`]: two experiments side by side.
 //! - [`power`]: how many repeats a difference needs.
 //! - [`import`]: tables of others as an experiment.
-//! - [`presentation`]: text, page, figures and lines of JSON.
 
 pub mod compare;
 pub mod environment;
@@ -32,7 +31,6 @@ pub mod judgement;
 pub mod observed;
 pub mod plan;
 pub mod power;
-pub mod presentation;
 pub mod quantities;
 pub mod record;
 pub mod run;

@@ -4,19 +4,6 @@ use base::finding::{Finding, Severity};
 
 use base::escape::escape_controls;
 
-/// What there is to read of a finding, in that order.
-fn parts(finding: &Finding) -> Vec<String> {
-    let rest = [&finding.caveat, &finding.gain, &finding.action];
-    let mut parts = vec![finding.sentence()];
-    parts.extend(rest.into_iter().flatten().cloned());
-    parts
-}
-
-/// All of it in one line.
-pub fn line(finding: &Finding) -> String {
-    parts(finding).join("; ")
-}
-
 /// Points of a list, below each what bounds it, what it would bring and what to do.
 pub fn list(findings: &[Finding]) -> String {
     let mut text = String::new();
@@ -26,7 +13,7 @@ pub fn list(findings: &[Finding]) -> String {
             severity => format!("{}: ", severity.name()),
         };
         let mut head = format!("- {severity}");
-        for part in parts(finding) {
+        for part in finding.parts() {
             text.push_str(&format!("{head}{}\n", escape_controls(&part)));
             "  ".clone_into(&mut head);
         }

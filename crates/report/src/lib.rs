@@ -1,29 +1,24 @@
-//! What a run looks like at its end: numbers as text, aligned tables, the explanation in words, and
-//! the document that `--json` prints.
+//! Every document as text, table, figure or page: one renderer.
 //!
 //! Everything here turns plain data into text and returns it; nothing prints, and nothing knows a
 //! device or a flag.
 //!
 //! # Map
 //!
-//! - [`summary`]: the document that `--json` prints, and its table.
-//! - [`run_record`]: a run in a file, with its stages over time.
-//! - [`verdict`]: the first line: whether the run succeeded, and its counts.
-//! - [`explanation`]: what limited a run, in words.
-//! - [`streaming`]: whether the drive streamed.
+//! - [`run`]: the end of a run: the answer, and the table of its stages.
+//! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
+//! - [`captures`]: what was recorded of a process's calls.
+//! - [`sampled`]: what `/proc` showed of a process.
 //! - [`findings`]: how a finding is printed.
-//! - [`rules`]: the rules of limits and streaming.
 //! - [`figure`]: charts as SVG.
 //! - [`page`]: pages as HTML.
 //! - [`table`]: aligned tables.
 
-pub mod explanation;
+pub mod captures;
+pub mod experiments;
 pub mod figure;
 pub mod findings;
 pub mod page;
-pub mod rules;
-pub mod run_record;
-pub mod streaming;
-pub mod summary;
+pub mod run;
+pub mod sampled;
 pub mod table;
-pub mod verdict;

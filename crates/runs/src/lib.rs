@@ -16,6 +16,11 @@
 //! - [`read`]: the reading stages that list, restore and verify share.
 //! - [`selection`]: which members `PATH...` means.
 //! - [`report`]: the record of a run, and what only a tape adds to it.
+//! - [`summary`]: the end of a run as one document.
+//! - [`verdict`]: whether the run succeeded, and its counts.
+//! - [`explanation`]: what limited a run, in words; [`rules`] are its rules.
+//! - [`streaming`]: whether the drive streamed.
+//! - [`run_record`]: a run in a file, with its stages over time.
 //! - `echoes`: the first failure of a run, kept apart from what follows from it.
 //! - `past_cache`: a file that is read past the page cache as long as that works.
 //! - `spool`: bytes that are needed again at the end.
@@ -23,6 +28,7 @@
 
 pub mod backup;
 pub mod destination;
+pub mod explanation;
 pub mod list;
 pub mod origin;
 mod past_cache;
@@ -30,8 +36,13 @@ pub mod pipe;
 pub mod read;
 pub mod report;
 pub mod restore;
+pub mod rules;
+pub mod run_record;
 pub mod selection;
 mod spool;
+pub mod streaming;
+pub mod summary;
+pub mod verdict;
 pub mod verify;
 mod warnings;
 

@@ -8,10 +8,10 @@ use std::convert::Infallible;
 
 use base::escape::escape;
 use base::format::counted;
-use capture::presentation;
 use capture::record::Captured;
-use report::run_record::RunRecord;
+use report::captures as presentation;
 use report::table::Colour;
+use runs::run_record::RunRecord;
 use watch::history::History;
 
 use crate::history::{self, Frame, frames};

@@ -4,7 +4,7 @@ use base::escape::escape;
 use base::format::counted;
 use base::rounding::Rounding;
 use experiment::judgement::JudgementOptions;
-use experiment::presentation::{verdict_name, verdict_sign};
+use report::experiments::{verdict_name, verdict_sign};
 use report::figure::forest::{Forest, Row};
 use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use report::table::{Align, Colour, Emphasis, Table};

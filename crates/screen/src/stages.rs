@@ -6,7 +6,7 @@ use base::format::{count, duration, percent, size};
 use flow::series::StageSeries;
 use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
 use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
-use report::run_record::{RecordedStage, RunRecord};
+use runs::run_record::{RecordedStage, RunRecord};
 
 use crate::history::page::stretch;
 use crate::history::{Frame, frames};

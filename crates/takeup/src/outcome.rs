@@ -11,9 +11,9 @@ use base::finding::Certainty;
 use flow::monitor::{Harm, Level, Notice};
 use flow::run::RunReport;
 use model::tape::generation;
-use report::summary::RunSummary;
-use report::verdict::{RunState, Verdict};
 use runs::selection::NotFound;
+use runs::summary::RunSummary;
+use runs::verdict::{RunState, Verdict};
 use serde_json::Value;
 
 use crate::exit_code::{FAILED, LATER_VERSION, WARNED};
@@ -129,9 +129,9 @@ pub fn print_with(
                 SummaryPlace::Error => colour(&std::io::stderr()),
             };
             let text = if common.verbose {
-                summary.to_text(colour)
+                report::run::text(summary, colour)
             } else {
-                summary.answer(outcome, colour)
+                report::run::answer(summary, outcome, colour)
             };
             text + lines
         }

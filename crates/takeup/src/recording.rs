@@ -8,8 +8,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use base::failures::lock;
 use clap::Args;
 use flow::account::Stage;
-use report::run_record::RunRecord;
-use report::summary::RunSummary;
+use report::table::Colour;
+use runs::run_record::{RunRecord, RunWords};
+use runs::summary::RunSummary;
 
 use crate::failure::Failure;
 use crate::output_file::OutputFile;
@@ -81,7 +82,11 @@ impl Recording {
         let series: Vec<_> =
             stages.iter().filter_map(|it| Some((it.kind(), it.series()?))).collect();
         drop(stages);
-        let record = RunRecord::new(summary, began_unix_seconds, seconds, &series);
+        let words = RunWords {
+            text: report::run::text(summary, Colour::Plain),
+            headline: report::run::headline(summary),
+        };
+        let record = RunRecord::new(summary, words, began_unix_seconds, seconds, &series);
         self.file.write(&record.to_line())?;
         self.file.complete()
     }

@@ -20,9 +20,9 @@ use flow::account::Stage;
 use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
 use flow::run::RunReport;
 use machine::counters::processor::ProcessorClock;
-use report::summary::Warning;
 use report::table::Colour;
-use report::verdict::{Tally, Verdict};
+use runs::summary::Warning;
+use runs::verdict::{Tally, Verdict};
 use storage::{DiskTime, DiskWatch};
 
 use crate::failure::{Failure, without_error_numbers};

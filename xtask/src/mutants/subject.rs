@@ -82,7 +82,7 @@ impl Subject {
                 &["tape", "sets"]
             }
             (Subject::Settings, "storage lib storage") => &["settings"],
-            (Subject::Judgement, "experiment lib experiment") => &["judgement", "presentation"],
+            (Subject::Judgement, "experiment lib experiment") => &["judgement"],
             _ => &[],
         }
     }

@@ -7,11 +7,12 @@ const FLOORS: &[&[&str]] = &[
     &["storage"],
     &["device"],
     &["catalogue", "tree", "flow", "sim"],
-    &["report", "tapeset"],
+    &["tapeset"],
     &["experiment", "runs"],
     &["loads"],
     &["watch"],
     &["capture", "pipeline"],
+    &["report"],
     &["screen"],
     &["takeup", "peers"],
 ];

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use base::format::{counted, percent};
-use report::table::{Align, Colour, Emphasis, Table};
 
 use super::super::operation::Engine;
 use super::super::profile::Profile;
 use super::FioJob;
-use super::compare::{PROPERTIES, Score, Validation};
+use super::compare::{PROPERTIES, Score};
 use super::group::FileGroup;
 
 /// Below this a property is told in words.
@@ -105,35 +104,4 @@ pub fn of_all(captured: &Profile, job: &FioJob, run: &Profile) -> Vec<String> {
         }
     }
     sentences
-}
-
-impl Validation {
-    /// The properties of each group as a table.
-    #[must_use]
-    pub fn table(&self, colour: Colour) -> String {
-        let columns = [
-            ("files", Align::Left),
-            ("property", Align::Left),
-            ("captured", Align::Left),
-            ("job", Align::Left),
-            ("score", Align::Right),
-        ];
-        let mut table = Table::new(&columns);
-        for group in &self.groups {
-            for (index, property) in PROPERTIES.iter().enumerate() {
-                let Some(score) = group.properties.get(property) else { continue };
-                let name = if index == 0 { group.name.clone() } else { String::new() };
-                let told = score.percent.map_or("-".to_owned(), |share| format!("{share:.0} %"));
-                let cells = vec![
-                    name,
-                    (*property).to_owned(),
-                    score.captured.clone(),
-                    score.job.clone(),
-                    told,
-                ];
-                table.row(cells, Emphasis::None);
-            }
-        }
-        table.render(colour)
-    }
 }

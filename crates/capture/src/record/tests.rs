@@ -161,9 +161,10 @@ proptest! {
             bytes.truncate(at);
         }
         if let Ok(captured) = Captured::of(&bytes[..], Path::new("job")) {
-            let plain = report::table::Colour::Plain;
-            let text = crate::presentation::text(&captured.profile, plain);
-            prop_assert!(!text.is_empty());
+            for found in crate::words::findings(&captured.profile) {
+                prop_assert!(!found.sentence().is_empty());
+            }
+            prop_assert!(!captured.to_lines().is_empty());
         }
     }
 }

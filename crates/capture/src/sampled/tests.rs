@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
-
 use super::members::{Member, Members};
 use super::*;
 use crate::live::files::{Access, Looked, OnExec};
-use crate::operation::{OpenedFile, Unknown};
-use crate::presentation;
-use crate::profile::{ProfileLimits, Profiler};
+use crate::operation::OpenedFile;
 
 fn totals(bytes: u64) -> Totals {
     Totals { read_calls: bytes / 10, read_bytes: bytes, ..Totals::default() }
@@ -116,132 +112,6 @@ fn what_was_opened_in_two_ways_is_neither() {
     direct.file.direct = Ok(true);
     let files = positions(vec![vec![(1, 3, looked("/a", 0, false)), (1, 4, direct)]]);
     assert_eq!((files[0].direct, files[0].synchronous), (None, Some(false)));
-    let sampled = Sampled { files, ..none() };
-    let document = document(&sampled, "why");
-    let file = &document["files"][0];
-    assert_eq!(file["direct"], Value::Null);
-    assert!(file["unknown"]["direct"].as_str().unwrap().contains("with and without"));
-}
-
-fn none() -> Sampled {
-    Sampled {
-        seconds: 1.0,
-        looks: 51,
-        processes: 1,
-        totals: Totals::default(),
-        files: Vec::new(),
-        files_left_out: 0,
-        has_rings: false,
-        refused: 0,
-    }
-}
-
-/// Whatever a recording has, this has too, or `null` with a reason.
-#[test]
-fn every_field_of_a_recording_is_there_or_has_a_reason() {
-    let mut profiler = Profiler::new(ProfileLimits::default());
-    use crate::operation::Recording as _;
-    profiler.file(0, &looked("/a", 0, false).file);
-    let operation = crate::operation::FileOperation {
-        start_ns: 0,
-        duration_ns: Ok(1),
-        process: 1,
-        thread: 1,
-        file: 0,
-        engine: crate::operation::Engine::Sync,
-        asked: crate::operation::Asked::Read,
-        offset_bytes: Err(Unknown::Position),
-        asked_bytes: Ok(10),
-        done_bytes: Ok(10),
-        synchronous: false,
-        in_flight: Ok(1),
-        error: 0,
-    };
-    profiler.operation(&operation);
-    let profile = profiler.profile();
-    let recorded = serde_json::to_value(presentation::document(&profile)).unwrap();
-    let files = positions(vec![vec![(1, 3, looked("/a", 7, false))]]);
-    let sampled = document(&Sampled { files, ..none() }, "why");
-    let check = |recorded: &Value, sampled: &Value| {
-        for name in recorded.as_object().unwrap().keys() {
-            let value = sampled.get(name).unwrap_or_else(|| panic!("no {name}"));
-            let has_reason = sampled["unknown"][name.as_str()].is_string();
-            assert!(value.is_null() == has_reason, "{name}: {value}");
-        }
-    };
-    check(&recorded, &sampled);
-    check(&recorded["files"][0], &sampled["files"][0]);
-    assert_eq!(sampled["files"][0]["calls"], Value::Null);
-    assert_eq!(sampled["lost_events"], Value::Null);
-}
-
-#[test]
-fn sentences_say_what_it_is_and_what_is_in_no_position() {
-    let file = |path: &str, position: Position| SampledFile {
-        path: path.to_owned(),
-        class: None,
-        kind: FileKind::Regular,
-        reads: true,
-        writes: false,
-        direct: Some(false),
-        synchronous: Some(false),
-        append: Some(false),
-        size_bytes: Some(1 << 30),
-        grown_bytes: Some(0),
-        position: Some(position),
-        processes: 1,
-    };
-    let of = |forward_bytes, forward, backward| Position { forward_bytes, forward, backward };
-    let sampled = Sampled {
-        totals: Totals {
-            read_calls: 1000,
-            read_bytes: 100 << 20,
-            device_read_bytes: 200 << 20,
-            ..Totals::default()
-        },
-        files: vec![
-            file("/srv/a/in-order", of(40 << 20, 30, 0)),
-            file("/srv/a/at-random", of(10 << 20, 20, 18)),
-            file("/srv/a/still", of(0, 0, 0)),
-        ],
-        has_rings: true,
-        refused: 1,
-        ..none()
-    };
-    let text = text(&sampled, "the reason", report::table::Colour::Plain);
-    let expected = "\
-No calls were recorded: the reason.
-This is what /proc shows of 1 process, in 51 looks within 1.00 s, 20 ms apart.
-
-         calls   bytes  a call  devices
-read     1 000  105 MB  105 kB   210 MB
-written      0     0 B       -      0 B
-
-file              class  opened for  position on  looks on  looks back  grown  \
-    direct  synchronous
-/srv/a/in-order   ?      reading         41.9 MB        30           0    0 B      no           no
-/srv/a/at-random  ?      reading         10.5 MB        20          18    0 B      no           no
-/srv/a/still      ?      reading             0 B         0           0    0 B      no           no
-
-- warning: no calls were recorded: the reason: this is what /proc shows from time to time
-- 1 000 calls have read 105 MB, pipes and sockets included
-- a/in-order: open for reading: its position moved on by 41.9 MB, never back in 30 looks: in \
-order, as far as looks show
-- a/at-random: open for reading: its position moved on by 10.5 MB, back in 18 of 38 looks: not in \
-order
-- 52.4 MB (50 %) of what calls read and wrote moved no position that was seen: by pread and \
-pwrite, through pipes and sockets, or in files that were not open at a look
-- 105 MB (50 %) of what devices were asked for was asked by no call that reads: it was read ahead, \
-through mapped files, by rings or by libaio
-- which calls there were, of which sizes, in which order, how deep, with which pauses and syncs is \
-not known
-- what goes through pread, pwrite, mapped files, rings and libaio moves no position: it is in the \
-counts of the process at most
-- files that are open for less than 20 ms may be missing
-- there is a ring of io_uring: its requests are no calls that are counted
-- 1 process that was started belongs to somebody else, and nothing is seen of it
-";
-    assert_eq!(text, expected);
 }
 
 /// A real process and what it starts: its position is followed, its counts are exact once it was

@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 const BLOCKS: [u64; 6] = [MIB / 16, MIB / 8, MIB / 4, MIB / 2, MIB, 2 * MIB];
 
 /// Its factors; the figures are drawn of it, too.
-pub(crate) fn factors() -> Vec<Factor> {
+fn factors() -> Vec<Factor> {
     let words = |name: &str, role, levels: &[&str]| Factor {
         name: name.into(),
         levels: levels.iter().map(|&level| Level::Text(level.into())).collect(),
@@ -36,7 +36,7 @@ pub(crate) fn factors() -> Vec<Factor> {
 }
 
 /// What is true of a drive besides.
-pub(crate) struct Truth {
+struct Truth {
     compression_costs: f64,
     bacula: f64,
     native: f64,
@@ -44,11 +44,10 @@ pub(crate) struct Truth {
 }
 
 /// A drive without oddities.
-pub(crate) const PLAIN: Truth =
-    Truth { compression_costs: 0.0, bacula: 1.0, native: 120e6, lowest: 30e6 };
+const PLAIN: Truth = Truth { compression_costs: 0.0, bacula: 1.0, native: 120e6, lowest: 30e6 };
 
 /// All runs of the design, with a scatter of 1 %.
-pub(crate) fn runs(factors: &[Factor], truth: &Truth, repeats: u64) -> Vec<RunRecord> {
+fn runs(factors: &[Factor], truth: &Truth, repeats: u64) -> Vec<RunRecord> {
     let mut random = Random::new(2);
     let plan = crate::plan::Plan {
         kind: "tape".into(),

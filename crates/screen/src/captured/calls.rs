@@ -1,10 +1,10 @@
 //! What was done to files, drawn: over time by what files are for, and file by file.
 
 use base::format::{binary_size, count};
-use capture::presentation::class_name;
 use capture::profile::FileProfile;
 use capture::profile::timeline::{ClassTimeline, Interval, Timeline};
 use capture::words::{is_place, is_used_much, short_name};
+use report::captures::class_name;
 use report::figure::spans::{Lane, Span, Spans};
 use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
 

@@ -2,9 +2,9 @@
 
 use base::finding::Finding;
 use base::format::{count, counted, duration, percent};
-use capture::presentation::{COLUMNS, cells, class_name, gaps};
 use capture::profile::FileProfile;
 use capture::words::{findings, is_place};
+use report::captures::{COLUMNS, cells, class_name, gaps};
 use report::figure::Figure;
 use report::figure::spans::Spans;
 use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};

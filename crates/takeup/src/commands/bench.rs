@@ -280,7 +280,7 @@ fn conclude(
         (false, true) => String::new(),
         (false, false) => {
             let colour = colour(&std::io::stdout());
-            let judged = experiment::presentation::text(experiment, &judgement, colour);
+            let judged = report::experiments::text(experiment, &judgement, colour);
             let runs = experiment.runs.len();
             let file = path.display();
             let missing = end.not_run_text(factors);
@@ -303,7 +303,7 @@ fn document(experiment: &Experiment, judgement: &Judgement, end: &End, path: &Pa
         "file": path.display().to_string(),
         "ended": end.ended.words(),
         "not_run": end.not_run,
-        "judgement": experiment::presentation::document(judgement, experiment.header.value),
+        "judgement": report::experiments::document(judgement, experiment.header.value),
     });
     format!("{document:#}\n")
 }

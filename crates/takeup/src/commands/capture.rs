@@ -21,7 +21,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use capture::live::{RecordingEnd, Session};
-use capture::presentation;
 use capture::profile::{Cost, ProfileLimits, Profiler};
 use capture::record::{Captured, Heading};
 use capture::trace::{TraceError, Tracefs};
@@ -29,6 +28,7 @@ use clap::Args;
 use flow::cancel::Cancel;
 use machine::counters::CounterError;
 use machine::processes::ProcessTimes;
+use report::captures as presentation;
 use screen::captured::{Together, devices_text};
 use watch::Reading;
 use watch::beside::Beside;

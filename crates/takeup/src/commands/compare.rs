@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 use experiment::compare::{apart, compare};
 use experiment::judgement::JudgementOptions;
-use experiment::presentation::{comparison_page, comparison_text, document};
 use experiment::record::{Experiment, load};
+use report::experiments::{comparison_page, comparison_text, document};
 use serde_json::json;
 
 use crate::commands::bench::{Form, finish};

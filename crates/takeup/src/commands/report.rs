@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use experiment::judgement::{Judgement, JudgementOptions, judge};
-use experiment::presentation;
 use experiment::record::{Experiment, load};
+use report::experiments as presentation;
 
 use capture::record::Captured;
 use report::page::{Page, PageSection};
-use report::run_record::{self, RunRecord, RunRecordError};
+use runs::run_record::{self, RunRecord, RunRecordError};
 use screen::captured::Together;
 use screen::stages::{self, Ran};
 use serde_json::json;

@@ -11,8 +11,8 @@ use crate::standard_error::to_standard_error;
 
 /// Everybody who finds something.
 const ROOMS: &[&Room] = &[
-    &report::rules::LIMIT,
-    &report::rules::STREAMING,
+    &runs::rules::LIMIT,
+    &runs::rules::STREAMING,
     &super::probe::rules::DRIVE,
     &storage::findings::rules::STACK,
     &watch::rules::DEVICE,

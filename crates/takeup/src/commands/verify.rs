@@ -8,7 +8,7 @@ use base::escape::{escape, escape_path};
 use base::format::{count, counted};
 use clap::Args;
 use flow::cancel::Cancel;
-use report::verdict::{RunState, Verdict, no_file};
+use runs::verdict::{RunState, Verdict, no_file};
 use runs::verify::{
     Bounded, Differing, PageCache, Problem, ReadFrom, VerifyOptions, VerifyReport, verify,
 };

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use base::calendar::time_text;
-use capture::presentation;
 use capture::record::{CaptureRecordError, Captured};
-use report::run_record::RecordedStage;
+use report::captures as presentation;
+use runs::run_record::RecordedStage;
 use screen::captured::Together;
 use screen::stages::Ran;
 use serde_json::{Value, json};

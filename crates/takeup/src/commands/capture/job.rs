@@ -164,7 +164,7 @@ impl Made {
         }
         let Some(validation) = &self.validation else { return text };
         text += &format!("\nThe job as fio ran it, in {:.1} s:\n\n", validation.seconds);
-        text += &validation.table(colour);
+        text += &report::captures::validation_table(validation, colour);
         text += "\n";
         for sentence in &validation.not_reproduced {
             text += &format!("{sentence}\n");

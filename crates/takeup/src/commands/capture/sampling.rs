@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use capture::sampled::{self, Sampled, Sampler};
+use capture::sampled::{Sampled, Sampler};
 use capture::trace::TraceError;
 use flow::cancel::Cancel;
 use serde_json::json;
@@ -63,14 +63,14 @@ pub fn sample(
 /// Prints it.
 pub fn print(arguments: &CaptureArgs, told: &Told) -> Result<ExitCode, Failure> {
     if arguments.json {
-        let mut document = sampled::document(&told.sampled, &told.why);
+        let mut document = report::sampled::document(&told.sampled, &told.why);
         document["command"] = json!("capture");
         document["failed"] = json!(told.failed);
         document["is_stopped"] = json!(told.is_stopped);
         Made::default().add_to(&mut document);
         to_standard_output(format!("{document:#}\n").as_bytes())?;
     } else {
-        let text = sampled::text(&told.sampled, &told.why, colour(&std::io::stdout()));
+        let text = report::sampled::text(&told.sampled, &told.why, colour(&std::io::stdout()));
         to_standard_output(text.as_bytes())?;
     }
     let stopped = "what was seen until then is told";

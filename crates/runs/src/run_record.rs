@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::summary::RunSummary;
-use crate::table::Colour;
 
 /// Version of the object. Fields are added without a new one.
 pub const FORMAT: u32 = 1;
@@ -107,11 +106,21 @@ pub struct RecordedStage {
     pub over_time: Option<StageSeries>,
 }
 
+/// The end of a run in words, as `report` has them.
+#[derive(Clone, Debug, Default)]
+pub struct RunWords {
+    /// All of it.
+    pub text: String,
+    /// One line.
+    pub headline: String,
+}
+
 impl RunRecord {
     /// Of a run that began at a moment of the day and is over; `series` is what is known of its
     /// stages over time.
     pub fn new(
         summary: &RunSummary,
+        words: RunWords,
         began_unix_seconds: f64,
         seconds: f64,
         series: &[(StageKind, StageSeries)],
@@ -127,8 +136,8 @@ impl RunRecord {
             takeup_run: FORMAT,
             began_unix_seconds,
             seconds,
-            text: summary.to_text(Colour::Plain),
-            headline: summary.headline(),
+            text: words.text,
+            headline: words.headline,
             summary: summary.to_document(),
             stages: summary.run.stages.iter().take(STAGES_MAX).map(stage).collect(),
         }
@@ -258,7 +267,8 @@ mod tests {
             bytes: vec![700, 300],
         };
         let summary = RunSummary::new(run, Vec::new(), 0);
-        RunRecord::new(&summary, 1.78e9 + 0.25, 1.125, &[(StageKind::Write, series)])
+        let words = RunWords { text: "text".to_owned(), headline: "line".to_owned() };
+        RunRecord::new(&summary, words, 1.78e9 + 0.25, 1.125, &[(StageKind::Write, series)])
     }
 
     fn read_back(text: &str) -> Result<RunRecord, RunRecordError> {

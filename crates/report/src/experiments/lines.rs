@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::document;
-use crate::judgement::{CellSummary, Judgement};
-use crate::record::Operations;
-use crate::record::{Experiment, RunRecord};
+use experiment::judgement::{CellSummary, Judgement};
+use experiment::record::Operations;
+use experiment::record::{Experiment, RunRecord};
 
 /// One line for each run, combination, effect and conclusion.
 pub fn ndjson(experiment: &Experiment, judgement: &Judgement) -> String {
@@ -65,8 +65,8 @@ fn run_object(run: &RunRecord, cell: Option<&CellSummary>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::{JudgementOptions, judge};
-    use crate::record::{Factor, Header, Level, Role, Value as Compared};
+    use experiment::judgement::{JudgementOptions, judge};
+    use experiment::record::{Factor, Header, Level, Role, Value as Compared};
 
     #[test]
     fn every_line_is_an_object_with_one_key() {

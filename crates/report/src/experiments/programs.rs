@@ -1,10 +1,10 @@
 //! The programs of commands as a table: what each used, and how full the pipe behind it was.
 
-use crate::judgement::Judgement;
-use crate::record::{Experiment, RunRecord, shown_cell};
-use crate::record::{PipeUse, ProgramUse};
+use crate::page::{Cells, PageTable};
 use base::format::size;
-use report::page::{Cells, PageTable};
+use experiment::judgement::Judgement;
+use experiment::record::{Experiment, RunRecord, shown_cell};
+use experiment::record::{PipeUse, ProgramUse};
 use statistics::mean;
 
 /// Rows that a table has room for.

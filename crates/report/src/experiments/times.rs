@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::record::Value as Compared;
+use experiment::record::Value as Compared;
 
 /// The same keys with their times in place of speeds.
 const KEYS: &[(&str, &str)] = &[("bytes_per_second", "seconds")];

@@ -13,15 +13,15 @@ mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::judgement::{
-    CellSummary, Effect, Judgement, JudgementOptions, LevelChange, RateVerdict, Sentence,
-};
-use crate::quantities::{self, Unit, title};
-use crate::record::{Cell, Experiment, Factor, Header, RunRecord, Value};
+use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable, csv_line};
+use crate::table::{Align, Colour, Emphasis, Table};
 use base::format::{count, counted, duration};
 use base::rounding::Rounding;
-use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable, csv_line};
-use report::table::{Align, Colour, Emphasis, Table};
+use experiment::judgement::{
+    CellSummary, Effect, Judgement, JudgementOptions, LevelChange, RateVerdict, Sentence,
+};
+use experiment::quantities::{self, Unit, title};
+use experiment::record::{Cell, Experiment, Factor, Header, RunRecord, Value};
 use statistics::interval::Interval;
 
 pub use comparison::{comparison_page, comparison_table, comparison_text};
@@ -44,12 +44,12 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
     let told = |one: &Sentence| {
         let typed =
             one.typed.iter().map(|it| format!("{}: {}   (back: {})", it.program, it.line, it.undo));
-        let mut lines = vec![report::findings::line(&one.finding)];
+        let mut lines = vec![one.finding.line()];
         lines.extend(typed);
         (one.subject.name(), lines)
     };
     let headed: Vec<(&str, Vec<String>)> = judgement.sentences.iter().map(told).collect();
-    text.push_str(&report::findings::lines_under_heads(&headed));
+    text.push_str(&crate::findings::lines_under_heads(&headed));
     text
 }
 
@@ -79,7 +79,7 @@ fn conclusion(one: &Sentence) -> Conclusion {
     let typed = one.typed.iter();
     Conclusion {
         subject: one.subject.name().to_owned(),
-        text: report::findings::line(&one.finding),
+        text: one.finding.line(),
         verdict: one.verdict.map(|verdict| settled::name(verdict, &JudgementOptions::default())),
         typed: typed.map(|it| [it.program.into(), it.line.clone(), it.undo.clone()]).collect(),
     }
@@ -195,8 +195,8 @@ impl<'a> RunTable<'a> {
 
     fn row(&self, run: &RunRecord) -> Vec<String> {
         let plain = |factor: &Factor| match run.cell.get(&factor.name) {
-            Some(crate::record::Level::Number(number)) => number.to_string(),
-            Some(crate::record::Level::Text(text)) => text.clone(),
+            Some(experiment::record::Level::Number(number)) => number.to_string(),
+            Some(experiment::record::Level::Text(text)) => text.clone(),
             None => String::new(),
         };
         let mut row = vec![run.order.to_string(), run.repeat.to_string()];
@@ -354,9 +354,59 @@ fn environment_table(experiment: &Experiment) -> PageTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judgement::judge;
-    use crate::judgement::tests::{PLAIN, factors, runs};
-    use crate::record::RunRecord;
+    use experiment::judgement::judge;
+    use experiment::plan::{Plan, Stop};
+    use experiment::record::{Level, Role, RunRecord};
+    use statistics::random::Random;
+
+    /// The design of `btape speed` with six block sizes: 144 combinations.
+    fn factors() -> Vec<Factor> {
+        let factor =
+            |name: &str, role, levels| Factor { name: name.into(), levels, role, present: None };
+        let words = |levels: [&str; 2]| levels.map(|level| Level::Text(level.into())).to_vec();
+        let numbers = |levels: &[u64]| levels.iter().copied().map(Level::Number).collect();
+        let blocks: Vec<u64> = (0..6).map(|power| (64 << 10) << power).collect();
+        vec![
+            factor("data", Role::Load, words(["random", "zeros"])),
+            factor("framing", Role::Load, words(["raw", "bacula"])),
+            factor("file_bytes", Role::Load, numbers(&[1 << 30, 2 << 30, 4 << 30])),
+            factor("block_bytes", Role::Setting, numbers(&blocks)),
+            factor("drive_compression", Role::Setting, words(["off", "on"])),
+        ]
+    }
+
+    /// Three runs of each combination on a drive of 120 MB/s, with a scatter of 1 %.
+    fn runs(factors: &[Factor]) -> Vec<RunRecord> {
+        let plan = Plan {
+            kind: "tape".into(),
+            title: String::new(),
+            paths: vec!["x".into()],
+            length_bytes: 1,
+            seed: 1,
+            stop: Stop::default(),
+            random_reads: 0,
+            run_seconds: 0.0,
+            commands: None,
+            factors: factors.to_vec(),
+        };
+        let mut random = Random::new(2);
+        let mut run = |repeat: u64, cell: Cell| {
+            let number = |name: &str| match cell[name] {
+                Level::Number(number) => number as f64,
+                Level::Text(_) => 0.0,
+            };
+            let is = |name: &str, level: &str| cell[name] == Level::Text(level.into());
+            let way = 1.0 / (1.0 / 320e6 + 150e-6 / number("block_bytes"));
+            let compresses = is("drive_compression", "on") && is("data", "zeros");
+            let rate = if compresses { way } else { way.min(120e6) };
+            let bytes = number("file_bytes");
+            let seconds = bytes / (rate * (0.01 * random.normal()).exp()) + 0.4;
+            RunRecord { cell, repeat, bytes: bytes as u64, seconds, ..RunRecord::default() }
+        };
+        let rounds =
+            (1..=3).flat_map(|repeat| plan.cells().into_iter().map(move |it| (repeat, it)));
+        rounds.map(|(repeat, cell)| run(repeat, cell)).collect()
+    }
 
     /// Repeats differ by far more than what is in one of them: the gain is known well, and each
     /// rate by itself hardly.
@@ -364,10 +414,13 @@ mod tests {
     fn a_rate_is_the_same_in_the_table_and_in_the_sentence_of_the_gain() {
         let factors = vec![Factor::new(
             "command",
-            ["one", "other"].map(|name| crate::record::Level::Text(name.into())).to_vec(),
+            ["one", "other"].map(|name| experiment::record::Level::Text(name.into())).to_vec(),
         )];
         let run = |(repeat, name, rate): (u64, &str, f64)| RunRecord {
-            cell: Cell::from([("command".to_owned(), crate::record::Level::Text(name.into()))]),
+            cell: Cell::from([(
+                "command".to_owned(),
+                experiment::record::Level::Text(name.into()),
+            )]),
             repeat,
             bytes: (rate * 10.0) as u64,
             seconds: 10.0,
@@ -406,7 +459,7 @@ mod tests {
     #[test]
     fn of_many_points_one_in_some_is_drawn_and_that_is_said() {
         let levels: Vec<u64> = (1..=2500).map(|level| 4096 * level).collect();
-        let level = |&bytes: &u64| crate::record::Level::Number(bytes);
+        let level = |&bytes: &u64| experiment::record::Level::Number(bytes);
         let factors = vec![Factor::new("block_bytes", levels.iter().map(level).collect())];
         let run = |(bytes, order): (&u64, u64)| RunRecord {
             cell: Cell::from([("block_bytes".to_owned(), level(bytes))]),
@@ -449,7 +502,7 @@ mod tests {
             seed: 1,
             started_unix_seconds: 1,
         };
-        let runs = runs(&header.factors, &PLAIN, 3);
+        let runs = runs(&header.factors);
         let experiment = Experiment { header, runs, torn_bytes: 0 };
         let judgement =
             judge(&experiment.header.factors, &experiment.runs, &JudgementOptions::default());

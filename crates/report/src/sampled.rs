@@ -1,17 +1,20 @@
 //! What was seen as text and as a document of JSON, which has the fields of a recording's.
 
+use crate::findings::list;
+use crate::table::{Align, Colour, Emphasis, Table};
 use base::escape::escape_controls;
 use base::finding::{Certainty, Finding, Severity, Unit};
 use base::format::{binary_size, count, counted, duration, percent, size};
-use report::findings::list;
-use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Map, Value, json};
 
-use super::{Position, Sampled, SampledFile, Totals};
-use crate::operation::{FileKind, OpenedFile, Unknown};
-use crate::presentation::{class_name, shortened};
-use crate::profile::{Profile, ProfileLimits, Profiler};
-use crate::rules;
+use crate::captures::{class_name, shortened};
+use capture::operation::{FileKind, OpenedFile, Unknown};
+use capture::profile::{Profile, ProfileLimits, Profiler};
+use capture::rules;
+use capture::sampled::{Position, Sampled, SampledFile, Totals};
+
+#[cfg(test)]
+mod tests;
 
 /// Files that the table has.
 const FILES: usize = 30;
@@ -111,7 +114,7 @@ fn file_document(file: &SampledFile) -> Value {
 
 /// A file as a recording has it, for the names of its fields.
 fn a_recorded_file() -> Value {
-    use crate::operation::{Asked, Engine, FileOperation, Recording};
+    use capture::operation::{Asked, Engine, FileOperation, Recording};
     let known = Err(Unknown::NotRecorded);
     let file = OpenedFile {
         path: Err(Unknown::NotRecorded),
@@ -323,7 +326,7 @@ fn of_file(file: &SampledFile) -> Option<Finding> {
         (false, true) => "open for writing: ",
         _ => "",
     };
-    let name = crate::words::short_path(&file.path);
+    let name = capture::words::short_path(&file.path);
     let order = match backward {
         0 if looks == 1 => "seen to move once".to_owned(),
         0 => format!("never back in {} looks: in order, as far as looks show", count(looks)),

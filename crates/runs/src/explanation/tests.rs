@@ -1,7 +1,6 @@
 //! Sentences of runs whose limit is known.
 
 use super::*;
-use crate::findings::line;
 use flow::bottleneck::{BUSY_SHARE, CORE_WAIT_PROCESSOR_SHARE, CORE_WAIT_SHARE};
 use flow::bottleneck::{CORE_WANTED_SHARE, PROCESSOR_SHARE, SHORTEST_SECONDS, analyse};
 use flow::run::StageReport;
@@ -53,7 +52,7 @@ const SMALL: u64 = 9_000;
 
 fn words(stages: &[StageReport], run: &RunReport) -> String {
     let run = RunReport { stages: stages.to_vec(), ..run.clone() };
-    line(&explain(&analyse(&run), &run))
+    explain(&analyse(&run), &run).line()
 }
 
 #[test]
@@ -407,7 +406,7 @@ fn bursts_to_a_clock(ring_blocks: usize) -> RunReport {
 fn a_ring_too_small_for_the_bursts_is_named_with_what_a_larger_one_brings() {
     let run = bursts_to_a_clock(2);
     let analysis = analyse(&run);
-    let text = line(&explain(&analysis, &run));
+    let text = explain(&analysis, &run).line();
     let ring = analysis.larger_ring.expect("a larger ring brings something");
     let with = bursts_to_a_clock(usize::try_from(ring.bytes >> 20).unwrap()).seconds;
     assert!((ring.seconds - with).abs() < 0.1 * run.seconds, "{ring:?}, {with}: {text}");
@@ -437,12 +436,12 @@ fn a_reader_that_always_waited_has_shown_no_pace() {
         steps: Some(StreamSteps { read, write, ring_blocks: 2, block_bytes: 1 << 20 }),
         ..pipe()
     };
-    let text = line(&explain(&analyse(&run), &run));
+    let text = explain(&analyse(&run), &run).line();
     assert!(text.starts_with("the source was the limit"), "{text}");
     assert!(text.contains("what a faster source would bring is not known"), "{text}");
     // A device that takes all at once has no clock.
     let run = RunReport { target: Endpoint::CharacterDevice, ..run };
-    let text = line(&explain(&analyse(&run), &run));
+    let text = explain(&analyse(&run), &run).line();
     assert!(text.contains("the run would have taken 40 ms instead of 4.00 s"), "{text}");
 }
 

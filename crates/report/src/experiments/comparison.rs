@@ -1,14 +1,14 @@
 //! Two experiments side by side, for the terminal and as a page.
 
 use super::settled;
-use crate::compare::{Comparison, Pair};
-use crate::judgement::JudgementOptions;
-use crate::record::{Experiment, Value, shown_cell};
+use crate::figure::forest::{Forest, RATES, Row};
+use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
+use crate::table::{Align, Colour, Emphasis, Table};
 use base::escape::escape_controls;
 use base::format::counted;
-use report::figure::forest::{Forest, RATES, Row};
-use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
-use report::table::{Align, Colour, Emphasis, Table};
+use experiment::compare::{Comparison, Pair};
+use experiment::judgement::JudgementOptions;
+use experiment::record::{Experiment, Value, shown_cell};
 
 /// Pairs as a table.
 pub fn comparison_table(comparison: &Comparison) -> PageTable {

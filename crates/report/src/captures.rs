@@ -1,14 +1,15 @@
 //! A profile as text and as a document of JSON: whoever recorded or imported it, it is shown alike.
 
+use crate::findings::list;
+use crate::table::{Align, Colour, Emphasis, Table};
 use base::escape::escape_controls;
 use base::finding::Finding;
 use base::format::{binary_size, count, counted, duration, percent, size};
-use report::findings::list;
-use report::table::{Align, Colour, Emphasis, Table};
 use serde::Serialize;
 
-use super::profile::{Class, FileProfile, Profile};
-use super::words;
+use capture::job::{PROPERTIES, Validation};
+use capture::profile::{Class, FileProfile, Profile};
+use capture::words;
 
 /// Files that the table has.
 const FILES: usize = 30;
@@ -186,5 +187,120 @@ pub fn class_name(class: Class) -> &'static str {
         Class::Messages => "messages",
         Class::Device => "device",
         Class::Other => "other",
+    }
+}
+
+/// The properties of each group that a job is compared by.
+pub fn validation_table(validation: &Validation, colour: Colour) -> String {
+    let columns = [
+        ("files", Align::Left),
+        ("property", Align::Left),
+        ("captured", Align::Left),
+        ("job", Align::Left),
+        ("score", Align::Right),
+    ];
+    let mut table = Table::new(&columns);
+    for group in &validation.groups {
+        for (index, property) in PROPERTIES.iter().enumerate() {
+            let Some(score) = group.properties.get(property) else { continue };
+            let name = if index == 0 { group.name.clone() } else { String::new() };
+            let told = score.percent.map_or("-".to_owned(), |share| format!("{share:.0} %"));
+            let cells =
+                vec![name, (*property).to_owned(), score.captured.clone(), score.job.clone(), told];
+            table.row(cells, Emphasis::None);
+        }
+    }
+    table.render(colour)
+}
+
+#[cfg(test)]
+mod tests {
+    use capture::operation::{
+        Asked, Engine, FileKind, FileOperation, OpenedFile, Recording as _, Unknown,
+    };
+    use capture::profile::{ProfileLimits, Profiler};
+
+    use super::*;
+
+    fn open(profiler: &mut Profiler, number: u32, path: &str, direct: bool) {
+        let file = OpenedFile {
+            path: Ok(path.to_owned()),
+            kind: FileKind::Regular,
+            deleted: false,
+            direct: Ok(direct),
+            synchronous: Ok(false),
+            append: Ok(false),
+            size_bytes: Ok(1 << 30),
+        };
+        profiler.file(number, &file);
+    }
+
+    fn operation(asked: Asked, engine: Engine, at: u64, offset: u64, bytes: u64) -> FileOperation {
+        FileOperation {
+            start_ns: at,
+            duration_ns: Ok(100_000),
+            process: 1,
+            thread: 1,
+            file: 0,
+            engine,
+            asked,
+            offset_bytes: Ok(offset),
+            asked_bytes: Ok(bytes),
+            done_bytes: Ok(bytes),
+            synchronous: false,
+            in_flight: Ok(1),
+            error: 0,
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_and_nothing_in_its_place() {
+        let mut profiler = Profiler::new(ProfileLimits { files: 2, ..ProfileLimits::default() });
+        open(&mut profiler, 0, "/dev/sdb", true);
+        open(&mut profiler, 1, "/srv/once", false);
+        open(&mut profiler, 2, "/srv/more", false);
+        for number in 0..20 {
+            let unknown = operation(Asked::Read, Engine::Libaio, number, 0, 0);
+            let reason = Unknown::RequestOfAio;
+            profiler.operation(&FileOperation {
+                offset_bytes: Err(reason),
+                asked_bytes: Err(reason),
+                done_bytes: Err(reason),
+                in_flight: Err(reason),
+                ..unknown
+            });
+        }
+        for file in [1, 2] {
+            let once = operation(Asked::Write, Engine::Sync, 30, 0, 700);
+            profiler.operation(&FileOperation { file, ..once });
+        }
+        profiler.lost(2);
+        profiler.cannot_see("pages of a mapping that are in memory are not seen");
+        let profile = profiler.profile();
+        let text = text(&profile, Colour::Plain);
+        let expected = "\
+0 ms recorded, 21 operations of 2 files
+
+file       class  engine  reads  writes  read  written      block  in order  again  direct  \
+    depth  sync
+/srv/once  other  sync        0       1   0 B    700 B  700 bytes       0 %    0 %      no  \
+    \x20   1  -
+/dev/sdb   other  libaio     20       0     ?      0 B          ?         ?      -     yes  \
+    \x20   ?  -
+? bytes read, block, in order, depth: io_submit shows pointers to its requests, not what they ask
+
+- warning: 2 events were lost: counts are too low, and sequential and rewrite shares may be
+- 1 file has no profile, there were too many: 1 operation left out
+- pages of a mapping that are in memory are not seen
+- /dev/sdb: read in an order that is not seen, in pieces that are not seen by io_submit, direct
+";
+        assert_eq!(text, expected);
+        let document = serde_json::to_value(document(&profile)).unwrap();
+        let disk = &document["files"][1];
+        assert_eq!(disk["sequential_share"], serde_json::Value::Null);
+        let reason = "io_submit shows pointers to its requests, not what they ask";
+        assert_eq!(disk["unknown"]["sequential_share"], reason);
+        assert_eq!((&disk["engine"], &document["lost_events"]), (&"libaio".into(), &2.into()));
+        assert_eq!(document["findings"][0]["rule"], "capture.lost");
     }
 }

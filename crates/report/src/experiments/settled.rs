@@ -1,12 +1,12 @@
 //! What is settled and what is not, as intervals against the band, and the head of a page: what was
 //! measured where and when, and what was asked for.
 
-use crate::judgement::{Effect, Judgement, JudgementOptions, RateVerdict, Recommendation};
-use crate::quantities::title;
-use crate::record::{Experiment, shown_cell};
+use crate::figure::forest::{Forest, RATES, Row, Settled};
+use crate::page::PageSection;
 use base::calendar::time_text;
-use report::figure::forest::{Forest, RATES, Row, Settled};
-use report::page::PageSection;
+use experiment::judgement::{Effect, Judgement, JudgementOptions, RateVerdict, Recommendation};
+use experiment::quantities::title;
+use experiment::record::{Experiment, shown_cell};
 use statistics::interval::Interval;
 
 use super::shown_change;
@@ -114,7 +114,7 @@ pub(super) fn facts(experiment: &Experiment) -> Vec<(String, String)> {
     let host: Vec<String> = host.into_iter().chain(cores).collect();
     let began = header.started_unix_seconds;
     let date = (began > 0).then(|| format!("{} UTC", time_text(began.cast_signed())));
-    let levels = |factor: &crate::record::Factor| {
+    let levels = |factor: &experiment::record::Factor| {
         let shown: Vec<String> =
             factor.levels.iter().map(|level| level.shown(&factor.name)).collect();
         format!("{} {}", title(&factor.name), shown.join(", "))

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::judgement::{CellSummary, Judgement, Pooled, Sweep};
-use crate::quantities::{self, Unit, title};
-use crate::record::shown_cell;
-use crate::record::{Cell, Experiment, Factor, Level, Role, RunRecord, Value as Compared};
+use crate::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
+use crate::page::PageSection;
 use base::format::duration;
-use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
-use report::page::PageSection;
+use experiment::judgement::{CellSummary, Judgement, Pooled, Sweep};
+use experiment::quantities::{self, Unit, title};
+use experiment::record::shown_cell;
+use experiment::record::{Cell, Experiment, Factor, Level, Role, RunRecord, Value as Compared};
 use statistics::curve::Model;
 use statistics::histogram::Histogram;
 use statistics::interval::Interval;

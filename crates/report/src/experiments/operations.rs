@@ -1,11 +1,11 @@
 //! What fio did, apart, as a table: reads, writes, discards and fsyncs of each combination, and of
 //! each section of a job, with what the device counted of the same direction.
 
-use crate::judgement::{CellSummary, Judgement};
-use crate::quantities::Unit;
-use crate::record::{Experiment, RunRecord, shown_cell};
-use crate::record::{OperationKind, Operations};
-use report::page::{Cells, PageTable};
+use crate::page::{Cells, PageTable};
+use experiment::judgement::{CellSummary, Judgement};
+use experiment::quantities::Unit;
+use experiment::record::{Experiment, RunRecord, shown_cell};
+use experiment::record::{OperationKind, Operations};
 use statistics::histogram::Histogram;
 use statistics::mean;
 

@@ -1,16 +1,13 @@
-//! The end of a run as one document: what `--json` prints, and the table for people.
+//! The end of a run as one document: what `--json` prints.
 
-use base::finding::{Certainty, Finding};
+use base::finding::Finding;
 use flow::bottleneck::{Cause, analyse};
-use flow::run::{Command, Endpoint, RunReport, StageKind};
+use flow::run::{Endpoint, RunReport, StageKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::explanation::explain;
-use crate::findings::line;
-use crate::table::{self, Align, Colour, Emphasis, Table};
 use crate::verdict::Verdict;
-use base::format::{counted, duration, percent, rate, size};
 
 /// Everything that is known at the end of a run: its record, and what follows from it. The names
 /// are part of the command line's promise: fields are added, never renamed.
@@ -86,7 +83,7 @@ impl RunSummary {
             others_processor_share: analysis.others_share,
             others_on_source_bytes: run.others_on_source_bytes.unwrap_or(0),
             others_on_target_bytes: run.others_on_target_bytes.unwrap_or(0),
-            explanation: line(&limit),
+            explanation: limit.line(),
             findings: vec![limit],
             busy_bytes_per_second: analysis.stages.iter().map(|it| it.bytes_per_second).collect(),
             run,
@@ -109,122 +106,20 @@ impl RunSummary {
         document
     }
 
-    /// One line with what was done, for example
-    /// `100 000 files, 900 MB in 2.9 s: 310 MB/s`.
-    pub fn headline(&self) -> String {
-        let what = match self.run.members {
-            0 => String::new(),
-            members => {
-                let files = counted(self.run.files, "file", "files");
-                format!("{files}, {}, ", counted(members, "member", "members"))
-            }
-        };
-        let size = size(self.run.source_bytes);
-        let time = duration(self.run.seconds);
-        format!("{what}{size} in {time}: {}", rate(self.bytes_per_second))
-    }
-
-    /// The table of the stages, times as shares of the run. Those of a row add up to all of it; a
-    /// kind of time that no stage has a share of has no column.
-    pub fn stage_table(&self, colour: Colour) -> String {
-        let times: Vec<Times> = (0..self.run.stages.len()).map(|at| self.times(at)).collect();
-        let share = |seconds: f64| seconds / self.run.seconds.max(f64::MIN_POSITIVE);
-        let has_share = |kind: &TimeKind| {
-            kind.is_always_shown()
-                || times.iter().any(|row| share(row.seconds(*kind)) >= LEAST_SHARE)
-        };
-        let kinds: Vec<TimeKind> = TimeKind::ALL.into_iter().filter(has_share).collect();
-        let mut columns = vec![("stage", Align::Left), ("threads", Align::Right)];
-        columns.extend(kinds.iter().map(|kind| (kind.name(), Align::Right)));
-        columns.extend(["processor", "bytes", "rate while busy"].map(|name| (name, Align::Right)));
-        let mut table = Table::new(&columns);
-        for (number, stage) in self.run.stages.iter().enumerate() {
-            let emphasis =
-                if self.bottleneck == Some(stage.kind) { Emphasis::Strong } else { Emphasis::None };
-            let mut cells = vec![stage.kind.to_string(), stage.threads.to_string()];
-            cells.extend(kinds.iter().map(|kind| percent(share(times[number].seconds(*kind)))));
-            cells.extend([
-                duration(stage.processor_seconds),
-                size(stage.bytes),
-                rate(self.busy_bytes_per_second[number]),
-            ]);
-            table.row(cells, emphasis);
-        }
-        table.render(colour)
-    }
-
-    fn times(&self, stage: usize) -> Times {
+    /// What became of the time of a stage, by its number.
+    pub fn times(&self, stage: usize) -> Times {
         Times::of(&self.run, stage)
-    }
-
-    /// What people see first: the verdict, what was done, and what the limit was with what to type.
-    /// `outcome` says what there is now, for example `wrote home.tar.zst`; the stages are in
-    /// [`RunSummary::to_text`].
-    pub fn answer(&self, outcome: &str, colour: Colour) -> String {
-        let mut text = match &*self.verdict.text {
-            "" => String::new(),
-            verdict => table::strong(verdict, colour) + "\n",
-        };
-        let outcome = if outcome.is_empty() { String::new() } else { format!("{outcome}: ") };
-        text.push_str(&format!("{outcome}{}\n", self.counts()));
-        // A run that was too short to have a limit has nothing to say of one.
-        let limit = self.findings.first().filter(|it| it.certainty != Certainty::Unknown);
-        if let Some(limit) = limit {
-            let mut parts = vec![limit.what.split("; ").next().unwrap_or_default()];
-            // What bounds a claim is said with it, always.
-            parts.extend(limit.caveat.as_deref());
-            // Several sentences of what to do and why are for those who look at the stages, too.
-            parts.extend(limit.action.as_deref().filter(|it| !it.contains("; ")));
-            text.push_str(&format!("{} (-v shows the stages)\n", parts.join("; ")));
-        }
-        text
-    }
-
-    /// What was counted, in one line, for example
-    /// `46 416 files, 475 MB in, 191 MB out (40 %), 1.80 s, 264 MB/s`.
-    fn counts(&self) -> String {
-        let run = &self.run;
-        let mut parts = Vec::new();
-        if run.members > 0 {
-            parts.push(counted(run.files, "file", "files"));
-        }
-        if run.command == Command::Backup && run.target_bytes < run.source_bytes {
-            let share = run.target_bytes as f64 / run.source_bytes as f64;
-            parts.push(format!("{} in", size(run.source_bytes)));
-            parts.push(format!("{} out ({})", size(run.target_bytes), percent(share)));
-        } else {
-            parts.push(size(run.source_bytes));
-        }
-        parts.extend([duration(run.seconds), rate(self.bytes_per_second)]);
-        parts.join(", ")
-    }
-
-    /// Verdict, headline, table and explanation, for people.
-    pub fn to_text(&self, colour: Colour) -> String {
-        let mut text = match &*self.verdict.text {
-            "" => String::new(),
-            verdict => table::strong(verdict, colour) + "\n",
-        };
-        text.push_str(&(self.headline() + "\n"));
-        if !self.run.stages.is_empty() {
-            text.push_str(&self.stage_table(colour));
-        }
-        for sentence in self.explanation.split("; ") {
-            text.push_str(sentence);
-            text.push('\n');
-        }
-        text
     }
 }
 
-/// A kind of time with less of the run has no column.
-const LEAST_SHARE: f64 = 0.005;
-
 /// What becomes of a stage's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TimeKind {
+pub enum TimeKind {
+    /// It worked.
     Working,
+    /// It waited for data.
     Starved,
+    /// It waited for room.
     Blocked,
     /// A tape is on its way to where it is written or read.
     Winding,
@@ -239,7 +134,8 @@ enum TimeKind {
 }
 
 impl TimeKind {
-    const ALL: [TimeKind; 8] = [
+    /// In the order of the columns.
+    pub const ALL: [TimeKind; 8] = [
         TimeKind::Winding,
         TimeKind::Label,
         TimeKind::Working,
@@ -250,7 +146,8 @@ impl TimeKind {
         TimeKind::Idle,
     ];
 
-    fn name(self) -> &'static str {
+    /// Its column.
+    pub fn name(self) -> &'static str {
         match self {
             TimeKind::Working => "working",
             TimeKind::Starved => "starved",
@@ -275,13 +172,14 @@ impl TimeKind {
         }
     }
 
-    fn is_always_shown(self) -> bool {
+    /// Whether it has a column also where no stage has a share of it.
+    pub fn is_always_shown(self) -> bool {
         matches!(self, TimeKind::Working | TimeKind::Starved | TimeKind::Blocked)
     }
 }
 
 /// The time of a stage by kinds, which add up to that of the run.
-struct Times([f64; 8]);
+pub struct Times([f64; 8]);
 
 impl Times {
     fn of(run: &RunReport, number: usize) -> Times {
@@ -316,7 +214,8 @@ impl Times {
         TimeKind::ALL.into_iter().zip(self.0)
     }
 
-    fn seconds(&self, wanted: TimeKind) -> f64 {
+    /// Of one kind.
+    pub fn seconds(&self, wanted: TimeKind) -> f64 {
         self.named().find(|(kind, _)| *kind == wanted).map_or(0.0, |(_, seconds)| seconds)
     }
 }
@@ -343,7 +242,7 @@ fn cause_name(cause: Cause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::run::StageReport;
+    use flow::run::{Command, StageReport};
 
     fn run() -> RunReport {
         let stage = |kind, states: [f64; 3], bytes| StageReport {
@@ -376,63 +275,6 @@ mod tests {
         RunSummary::new(run, vec![Warning { object, text }], 1)
     }
 
-    #[test]
-    fn one_is_no_many() {
-        let one = summary(RunReport { files: 1, members: 1, ..run() });
-        assert!(one.headline().starts_with("1 file, 1 member, "), "{}", one.headline());
-        let many = summary(RunReport { files: 0, members: 1000, ..run() });
-        assert!(many.headline().starts_with("0 files, 1 000 members, "), "{}", many.headline());
-    }
-
-    #[test]
-    fn the_answer_is_what_was_done_and_the_limit() {
-        let run = RunReport {
-            command: Command::Backup,
-            files: 1200,
-            members: 1300,
-            target_bytes: 402_000_000,
-            ..run()
-        };
-        let answer = summary(run).answer("wrote home.tar.zst", Colour::Plain);
-        let lines: Vec<&str> = answer.lines().collect();
-        let done =
-            "wrote home.tar.zst: 1 200 files, 1.00 GB in, 402 MB out (40 %), 5.00 s, 200 MB/s";
-        assert_eq!(lines.len(), 2, "{answer}");
-        assert_eq!(lines[0], done);
-        assert!(lines[1].starts_with("write was the limit"), "{answer}");
-        assert!(lines[1].ends_with(" (-v shows the stages)"), "{answer}");
-    }
-
-    /// What bounds the claim is said with it, and a tape that only wound is named.
-    #[test]
-    fn the_answer_keeps_what_bounds_it() {
-        let changed = RunReport { change_seconds: 60.0, seconds: 65.0, ..run() };
-        let answer = summary(changed).answer("", Colour::Plain);
-        assert!(answer.contains("; changes of volume took 1 min 00 s of it"), "{answer}");
-        let wound = RunReport {
-            seconds: 70.0,
-            ready_seconds: 69.9,
-            stages: vec![StageReport::of_one_thread(StageKind::Read, [0.01, 0.0, 0.0])],
-            ..run()
-        };
-        let wound = summary(wound);
-        assert_eq!(wound.limit, "unknown");
-        assert!(wound.answer("", Colour::Plain).contains("no stage was the limit: of"));
-    }
-
-    #[test]
-    fn a_run_without_a_limit_says_none() {
-        let run = RunReport { seconds: 0.001, stages: Vec::new(), ..run() };
-        let answer = summary(run).answer("", Colour::Plain);
-        assert_eq!(answer.lines().count(), 1, "{answer}");
-        assert!(!answer.contains("-v"), "{answer}");
-    }
-
-    #[test]
-    fn for_people() {
-        insta::assert_snapshot!(summary(run()).to_text(Colour::Plain));
-    }
-
     /// An LTO-1 that winds for half of the run: each row has all of it.
     #[test]
     fn the_times_of_a_stage_add_up_to_the_run() {
@@ -461,7 +303,6 @@ mod tests {
         let kinds = ["ready", "moving", "change", "synchronise"];
         let seconds = kinds.map(|kind| document[format!("{kind}_seconds")].as_f64().unwrap());
         assert!((seconds.iter().sum::<f64>() - 18.0).abs() < 1e-9, "{document:#}");
-        insta::assert_snapshot!(summary.to_text(Colour::Plain));
     }
 
     /// A file from the end of an LTO-4: it is wound before the stages begin and once more.

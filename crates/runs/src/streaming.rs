@@ -8,7 +8,6 @@
 use base::finding::{Certainty, Finding, Unit};
 use serde::Serialize;
 
-use crate::findings::line;
 use crate::rules;
 use base::format::{count, counted, duration, rate, size};
 
@@ -84,7 +83,7 @@ impl TapeSummary {
             .filter(|_| is_long_enough)
             .map(|lowest| self.streaming_bytes_per_second >= lowest as f64);
         let finding = self.found();
-        self.verdict = line(&finding);
+        self.verdict = finding.line();
         self.finding = Some(finding);
         self
     }

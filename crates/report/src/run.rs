@@ -1,0 +1,229 @@
+//! The end of a run for people: the answer, and the table of its stages.
+
+use base::finding::Certainty;
+use base::format::{counted, duration, percent, rate, size};
+use flow::run::Command;
+use runs::summary::{RunSummary, TimeKind, Times};
+
+use crate::table::{self, Align, Colour, Emphasis, Table};
+
+/// A kind of time with less of the run has no column.
+const LEAST_SHARE: f64 = 0.005;
+
+/// One line with what was done, for example
+/// `100 000 files, 900 MB in 2.9 s: 310 MB/s`.
+pub fn headline(summary: &RunSummary) -> String {
+    let what = match summary.run.members {
+        0 => String::new(),
+        members => {
+            let files = counted(summary.run.files, "file", "files");
+            format!("{files}, {}, ", counted(members, "member", "members"))
+        }
+    };
+    let size = size(summary.run.source_bytes);
+    let time = duration(summary.run.seconds);
+    format!("{what}{size} in {time}: {}", rate(summary.bytes_per_second))
+}
+
+/// The table of the stages, times as shares of the run. Those of a row add up to all of it; a
+/// kind of time that no stage has a share of has no column.
+pub fn stage_table(summary: &RunSummary, colour: Colour) -> String {
+    let times: Vec<Times> = (0..summary.run.stages.len()).map(|at| summary.times(at)).collect();
+    let share = |seconds: f64| seconds / summary.run.seconds.max(f64::MIN_POSITIVE);
+    let has_share = |kind: &TimeKind| {
+        kind.is_always_shown() || times.iter().any(|row| share(row.seconds(*kind)) >= LEAST_SHARE)
+    };
+    let kinds: Vec<TimeKind> = TimeKind::ALL.into_iter().filter(has_share).collect();
+    let mut columns = vec![("stage", Align::Left), ("threads", Align::Right)];
+    columns.extend(kinds.iter().map(|kind| (kind.name(), Align::Right)));
+    columns.extend(["processor", "bytes", "rate while busy"].map(|name| (name, Align::Right)));
+    let mut table = Table::new(&columns);
+    for (number, stage) in summary.run.stages.iter().enumerate() {
+        let emphasis =
+            if summary.bottleneck == Some(stage.kind) { Emphasis::Strong } else { Emphasis::None };
+        let mut cells = vec![stage.kind.to_string(), stage.threads.to_string()];
+        cells.extend(kinds.iter().map(|kind| percent(share(times[number].seconds(*kind)))));
+        cells.extend([
+            duration(stage.processor_seconds),
+            size(stage.bytes),
+            rate(summary.busy_bytes_per_second[number]),
+        ]);
+        table.row(cells, emphasis);
+    }
+    table.render(colour)
+}
+
+/// What people see first: the verdict, what was done, and what the limit was with what to type.
+/// `outcome` says what there is now, for example `wrote home.tar.zst`; the stages are in
+/// [`text`].
+pub fn answer(summary: &RunSummary, outcome: &str, colour: Colour) -> String {
+    let mut text = match &*summary.verdict.text {
+        "" => String::new(),
+        verdict => table::strong(verdict, colour) + "\n",
+    };
+    let outcome = if outcome.is_empty() { String::new() } else { format!("{outcome}: ") };
+    text.push_str(&format!("{outcome}{}\n", counts(summary)));
+    // A run that was too short to have a limit has nothing to say of one.
+    let limit = summary.findings.first().filter(|it| it.certainty != Certainty::Unknown);
+    if let Some(limit) = limit {
+        let mut parts = vec![limit.what.split("; ").next().unwrap_or_default()];
+        // What bounds a claim is said with it, always.
+        parts.extend(limit.caveat.as_deref());
+        // Several sentences of what to do and why are for those who look at the stages, too.
+        parts.extend(limit.action.as_deref().filter(|it| !it.contains("; ")));
+        text.push_str(&format!("{} (-v shows the stages)\n", parts.join("; ")));
+    }
+    text
+}
+
+/// What was counted, in one line, for example
+/// `46 416 files, 475 MB in, 191 MB out (40 %), 1.80 s, 264 MB/s`.
+fn counts(summary: &RunSummary) -> String {
+    let run = &summary.run;
+    let mut parts = Vec::new();
+    if run.members > 0 {
+        parts.push(counted(run.files, "file", "files"));
+    }
+    if run.command == Command::Backup && run.target_bytes < run.source_bytes {
+        let share = run.target_bytes as f64 / run.source_bytes as f64;
+        parts.push(format!("{} in", size(run.source_bytes)));
+        parts.push(format!("{} out ({})", size(run.target_bytes), percent(share)));
+    } else {
+        parts.push(size(run.source_bytes));
+    }
+    parts.extend([duration(run.seconds), rate(summary.bytes_per_second)]);
+    parts.join(", ")
+}
+
+/// Verdict, headline, table and explanation, for people.
+pub fn text(summary: &RunSummary, colour: Colour) -> String {
+    let mut text = match &*summary.verdict.text {
+        "" => String::new(),
+        verdict => table::strong(verdict, colour) + "\n",
+    };
+    text.push_str(&(headline(summary) + "\n"));
+    if !summary.run.stages.is_empty() {
+        text.push_str(&stage_table(summary, colour));
+    }
+    for sentence in summary.explanation.split("; ") {
+        text.push_str(sentence);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::run::{Endpoint, RunReport, StageKind, StageReport};
+    use runs::summary::Warning;
+
+    fn run() -> RunReport {
+        let stage = |kind, states: [f64; 3], bytes| StageReport {
+            processor_seconds: states[0] / 2.0,
+            bytes,
+            ..StageReport::of_one_thread(kind, states)
+        };
+        RunReport {
+            command: Command::Pipe,
+            source: Endpoint::File,
+            target: Endpoint::Pipe,
+            source_bytes: 1_000_000_000,
+            archive_bytes: 1_000_000_000,
+            target_bytes: 1_000_000_000,
+            seconds: 5.0,
+            ring_bytes: 64 << 20,
+            engine: "io_uring",
+            cores: 2,
+            compression: "none".to_owned(),
+            stages: vec![
+                stage(StageKind::Read, [1.25, 0.0, 3.75], 1_000_000_000),
+                stage(StageKind::Write, [4.75, 0.25, 0.0], 1_000_000_000),
+            ],
+            ..RunReport::default()
+        }
+    }
+
+    fn summary(run: RunReport) -> RunSummary {
+        let (object, text) = ("a\\033b".to_owned(), "vanished".to_owned());
+        RunSummary::new(run, vec![Warning { object, text }], 1)
+    }
+
+    #[test]
+    fn one_is_no_many() {
+        let one = summary(RunReport { files: 1, members: 1, ..run() });
+        assert!(headline(&one).starts_with("1 file, 1 member, "), "{}", headline(&one));
+        let many = summary(RunReport { files: 0, members: 1000, ..run() });
+        assert!(headline(&many).starts_with("0 files, 1 000 members, "), "{}", headline(&many));
+    }
+
+    #[test]
+    fn the_answer_is_what_was_done_and_the_limit() {
+        let run = RunReport {
+            command: Command::Backup,
+            files: 1200,
+            members: 1300,
+            target_bytes: 402_000_000,
+            ..run()
+        };
+        let answer = super::answer(&summary(run), "wrote home.tar.zst", Colour::Plain);
+        let lines: Vec<&str> = answer.lines().collect();
+        let done =
+            "wrote home.tar.zst: 1 200 files, 1.00 GB in, 402 MB out (40 %), 5.00 s, 200 MB/s";
+        assert_eq!(lines.len(), 2, "{answer}");
+        assert_eq!(lines[0], done);
+        assert!(lines[1].starts_with("write was the limit"), "{answer}");
+        assert!(lines[1].ends_with(" (-v shows the stages)"), "{answer}");
+    }
+
+    /// What bounds the claim is said with it, and a tape that only wound is named.
+    #[test]
+    fn the_answer_keeps_what_bounds_it() {
+        let changed = RunReport { change_seconds: 60.0, seconds: 65.0, ..run() };
+        let answer = super::answer(&summary(changed), "", Colour::Plain);
+        assert!(answer.contains("; changes of volume took 1 min 00 s of it"), "{answer}");
+        let wound = RunReport {
+            seconds: 70.0,
+            ready_seconds: 69.9,
+            stages: vec![StageReport::of_one_thread(StageKind::Read, [0.01, 0.0, 0.0])],
+            ..run()
+        };
+        let wound = summary(wound);
+        assert_eq!(wound.limit, "unknown");
+        assert!(super::answer(&wound, "", Colour::Plain).contains("no stage was the limit: of"));
+    }
+
+    #[test]
+    fn a_run_without_a_limit_says_none() {
+        let run = RunReport { seconds: 0.001, stages: Vec::new(), ..run() };
+        let answer = super::answer(&summary(run), "", Colour::Plain);
+        assert_eq!(answer.lines().count(), 1, "{answer}");
+        assert!(!answer.contains("-v"), "{answer}");
+    }
+
+    #[test]
+    fn for_people() {
+        insta::assert_snapshot!(text(&summary(run()), Colour::Plain));
+    }
+
+    /// An LTO-1 that winds for half of the run.
+    #[test]
+    fn a_tape_has_columns_of_its_own() {
+        let write = StageReport {
+            apart_seconds: 6.5,
+            ..StageReport::of_one_thread(StageKind::Write, [2.9, 0.1, 0.0])
+        };
+        let tape = RunReport {
+            target: Endpoint::Tape,
+            seconds: 18.0,
+            ready_seconds: 8.25,
+            label_seconds: 0.25,
+            change_seconds: 1.5,
+            synchronise_seconds: 5.0,
+            stages: vec![StageReport::of_one_thread(StageKind::Read, [0.5, 0.0, 2.5]), write],
+            ..run()
+        };
+        let summary = summary(tape);
+        insta::assert_snapshot!(text(&summary, Colour::Plain));
+    }
+}
