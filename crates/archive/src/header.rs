@@ -225,7 +225,7 @@ mod tests {
     fn sums_do_not_overflow_their_lanes() {
         assert_eq!(sum(&[0xff; UNIT_BYTES]), 512 * 255);
         let counted: Unit = std::array::from_fn(|at| (at * 7) as u8);
-        assert_eq!(sum(&counted), counted.iter().map(|byte| u32::from(*byte)).sum());
+        assert_eq!(sum(&counted), counted.iter().map(|byte| u32::from(*byte)).sum::<u32>());
     }
 
     #[test]

@@ -8,11 +8,14 @@
 //!
 //! There are no words for the terminal here, those are `report`'s, and nothing that looks.
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// By what something is found. Ids are part of the command line's promise: rules are added, none
 /// is renamed.
-#[derive(Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// Room and name, for example `drive.not-buffered`.
     pub id: &'static str,
@@ -24,8 +27,46 @@ pub struct Rule {
     pub source: &'static str,
 }
 
+/// The id of a [`Rule`], as a finding has it: also of one that another version of this program knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct RuleId(Cow<'static, str>);
+
+impl RuleId {
+    /// The rule of this id, where a room has it.
+    pub fn within(&self, room: &'static Room) -> Option<&'static Rule> {
+        room.rules.iter().copied().find(|rule| *self == *rule)
+    }
+}
+
+impl std::fmt::Display for RuleId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::ops::Deref for RuleId {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<&Rule> for RuleId {
+    fn eq(&self, rule: &&Rule) -> bool {
+        self.0 == rule.id
+    }
+}
+
+impl PartialEq<&str> for RuleId {
+    fn eq(&self, id: &&str) -> bool {
+        self.0 == *id
+    }
+}
+
 /// The rules of one subject.
-#[derive(Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Room {
     /// What they are about.
     pub title: &'static str,
@@ -50,7 +91,7 @@ pub struct Room {
 /// }
 /// use base::finding::{Certainty, Finding};
 /// let found = Finding::new(&BOILS, Certainty::Measured, "the water boils");
-/// assert_eq!(found.rule, KETTLE.rules[0]);
+/// assert_eq!(found.rule, KETTLE.rules[0].id);
 /// ```
 #[macro_export]
 macro_rules! rules {
@@ -80,7 +121,9 @@ macro_rules! rules {
 }
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Good to know.
@@ -103,7 +146,7 @@ impl Severity {
 }
 
 /// How sure it is that it is so: what the sentence rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// A device, the kernel or a maker says so.
@@ -119,7 +162,7 @@ pub enum Certainty {
 }
 
 /// What a number counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Bytes.
@@ -137,10 +180,10 @@ pub enum Unit {
 }
 
 /// A number that a rule spoke because of.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Number {
     /// What it is of; the unit is no part of it.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its value.
     pub value: f64,
     /// What that counts.
@@ -150,8 +193,8 @@ pub struct Number {
 /// What was found. All words are lowercase fragments without a full stop, as people read them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// By what.
-    pub rule: &'static Rule,
+    /// By what: the id of a [`Rule`].
+    pub rule: RuleId,
     /// How bad it is.
     pub severity: Severity,
     /// The numbers behind it.
@@ -176,7 +219,7 @@ impl Finding {
     /// Something that is good to know, without more.
     pub fn new(rule: &'static Rule, certainty: Certainty, what: impl Into<String>) -> Finding {
         Finding {
-            rule,
+            rule: RuleId(Cow::Borrowed(rule.id)),
             severity: Severity::Information,
             numbers: Vec::new(),
             what: what.into(),
@@ -218,7 +261,7 @@ impl Finding {
     /// With one more number.
     #[must_use]
     pub fn with_number(mut self, name: &'static str, value: f64, unit: Unit) -> Finding {
-        self.numbers.push(Number { name, value, unit });
+        self.numbers.push(Number { name: Cow::Borrowed(name), value, unit });
         self
     }
 
@@ -245,21 +288,78 @@ impl Finding {
 }
 
 /// The shape that every `--json` has findings in. Fields are added, never renamed.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Finding")]
+#[serde(rename = "Finding")]
+struct FindingShape<'a> {
+    /// The id of the rule.
+    rule: Cow<'a, str>,
+    severity: Severity,
+    /// The numbers behind it.
+    numbers: Cow<'a, [Number]>,
+    /// What is so, and what follows.
+    sentence: Cow<'a, str>,
+    /// What is so.
+    what: Cow<'a, str>,
+    /// What follows from it.
+    why: Option<Cow<'a, str>>,
+    /// What was left out or cannot be ruled out.
+    caveat: Option<Cow<'a, str>>,
+    /// What it would bring to change it.
+    gain: Option<Cow<'a, str>>,
+    /// What to do.
+    action: Option<Cow<'a, str>>,
+    /// The same as it is typed, where one command does it.
+    command: Option<Cow<'a, str>>,
+    certainty: Certainty,
+}
+
 impl Serialize for Finding {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Finding", 11)?;
-        object.serialize_field("rule", self.rule.id)?;
-        object.serialize_field("severity", &self.severity)?;
-        object.serialize_field("numbers", &self.numbers)?;
-        object.serialize_field("sentence", &self.sentence())?;
-        object.serialize_field("what", &self.what)?;
-        object.serialize_field("why", &self.why)?;
-        object.serialize_field("caveat", &self.caveat)?;
-        object.serialize_field("gain", &self.gain)?;
-        object.serialize_field("action", &self.action)?;
-        object.serialize_field("command", &self.command)?;
-        object.serialize_field("certainty", &self.certainty)?;
-        object.end()
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shape = FindingShape {
+            rule: Cow::Borrowed(&*self.rule),
+            severity: self.severity,
+            numbers: Cow::Borrowed(&self.numbers),
+            sentence: Cow::Owned(self.sentence()),
+            what: Cow::Borrowed(&self.what),
+            why: self.why.as_deref().map(Cow::Borrowed),
+            caveat: self.caveat.as_deref().map(Cow::Borrowed),
+            gain: self.gain.as_deref().map(Cow::Borrowed),
+            action: self.action.as_deref().map(Cow::Borrowed),
+            command: self.command.as_deref().map(Cow::Borrowed),
+            certainty: self.certainty,
+        };
+        shape.serialize(serializer)
+    }
+}
+
+/// The sentence is made of the rest, and is not read.
+impl<'de> Deserialize<'de> for Finding {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Finding, D::Error> {
+        let shape = FindingShape::deserialize(deserializer)?;
+        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+        Ok(Finding {
+            rule: RuleId(Cow::Owned(shape.rule.into_owned())),
+            severity: shape.severity,
+            numbers: shape.numbers.into_owned(),
+            what: shape.what.into_owned(),
+            why: owned(shape.why),
+            caveat: owned(shape.caveat),
+            gain: owned(shape.gain),
+            action: owned(shape.action),
+            command: owned(shape.command),
+            certainty: shape.certainty,
+        })
+    }
+}
+
+impl JsonSchema for Finding {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("Finding")
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        FindingShape::json_schema(generator)
     }
 }
 
@@ -298,6 +398,7 @@ mod tests {
             "certainty": "measured",
         });
         assert_eq!(serde_json::to_value(&found).unwrap(), document);
+        assert_eq!(serde_json::from_value::<Finding>(document).unwrap(), found);
         assert_eq!(ROOM.rules, [&COLD]);
     }
 

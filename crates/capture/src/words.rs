@@ -467,7 +467,7 @@ mod tests {
                 profiler.operation(&operation(sync, Engine::Psync, at * 1000 + 500, 0, 0));
             }
             let found = findings(&profiler.profile());
-            let synced = found.iter().find(|it| it.rule.id == "capture.synced");
+            let synced = found.iter().find(|it| it.rule == "capture.synced");
             synced.unwrap().sentence()
         };
         assert_eq!(
@@ -482,14 +482,14 @@ mod tests {
     #[test]
     fn what_recording_costs_is_said_where_it_is_much() {
         let mut profiler = database();
-        assert!(findings(&profiler.profile()).iter().all(|it| it.rule.id != "capture.cost"));
+        assert!(findings(&profiler.profile()).iter().all(|it| it.rule != "capture.cost"));
         profiler.cost(Cost {
             events_per_second: 1_600_000.0,
             event_seconds: 3.44e-7,
             recorder_seconds: 0.44,
         });
         let said = findings(&profiler.profile());
-        let cost = said.iter().find(|it| it.rule.id == "capture.cost").unwrap();
+        let cost = said.iter().find(|it| it.rule == "capture.cost").unwrap();
         assert_eq!(
             cost.sentence(),
             "1 600 000 events a second were recorded: each takes 344 ns here, which is 550 ms of \

@@ -145,7 +145,7 @@ impl Case<'_> {
     fn judge_limit(&self, judgement: &mut Judgement) {
         let limit = self.limit();
         judgement.limit = limit.stage;
-        let rule = limit.finding.rule;
+        let rule = limit.finding.rule.clone();
         judgement.findings.push(limit.finding);
         let mut changes = Vec::new();
         changes.extend(self.small_tape_writes());

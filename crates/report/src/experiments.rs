@@ -451,7 +451,7 @@ mod tests {
         let rates: Vec<&str> = table.rows.iter().map(|row| &row[mean][..]).collect();
         assert_eq!(rates, ["100 MB/s", "133 MB/s"]);
         let mut told = judgement.sentences.iter();
-        let gain = told.find(|one| one.finding.rule.id == "experiment.gain").unwrap();
+        let gain = told.find(|one| one.finding.rule == "experiment.gain").unwrap();
         assert!(gain.text.ends_with(": 133 MB/s against 100 MB/s"), "{}", gain.text);
     }
 

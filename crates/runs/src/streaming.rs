@@ -218,7 +218,7 @@ mod tests {
         let texts: Vec<String> = summaries.iter().map(TapeSummary::to_text).collect();
         insta::assert_snapshot!(texts.join("\n"));
         let found = summaries.iter().map(|summary| summary.finding.as_ref().unwrap());
-        let spoke: BTreeSet<&str> = found.clone().map(|finding| finding.rule.id).collect();
+        let spoke: BTreeSet<&str> = found.clone().map(|finding| &*finding.rule).collect();
         let listed: BTreeSet<&str> = rules::STREAMING.rules.iter().map(|rule| rule.id).collect();
         assert_eq!(spoke, listed);
         use Certainty::{Inferred, Unknown};

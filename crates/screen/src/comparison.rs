@@ -211,7 +211,7 @@ fn tables(comparison: &Comparison) -> Vec<(PageTable, Folding)> {
         vec![
             change(said.change).to_owned(),
             said.device.clone(),
-            said.rule.to_owned(),
+            said.rule.to_string(),
             format!("{} of {}", said.spoken.0, said.intervals.0),
             format!("{} of {}", said.spoken.1, said.intervals.1),
             said.sentence.clone(),

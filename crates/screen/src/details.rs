@@ -63,7 +63,7 @@ fn of_finding(finding: &Finding, look: &Look, width: usize) -> Vec<Line<'static>
     let mut texts = vec![finding.sentence()];
     texts.extend(finding.caveat.clone());
     texts.extend(finding.action.as_ref().map(|action| format!("what to do: {action}")));
-    texts.push(format!("(rule {})", finding.rule.id));
+    texts.push(format!("(rule {})", finding.rule));
     let style = look.sentence(finding.severity);
     let mut lines = Vec::new();
     for (number, text) in texts.iter().enumerate() {

@@ -6,7 +6,7 @@
 //! Where blocks still resemble the one before, intervals are widened by as much
 //! ([`statistics::sample::widening`]). Verdicts are those of experiments.
 
-use base::finding::Rule;
+use base::finding::RuleId;
 use experiment::judgement::{JudgementOptions, RateVerdict, settle};
 use serde::Serialize;
 use statistics::interval::Interval;
@@ -121,7 +121,7 @@ pub struct Said {
     /// The device.
     pub device: String,
     /// The rule.
-    pub rule: &'static str,
+    pub rule: RuleId,
     /// Whether that is new.
     pub change: SentenceChange,
     /// Intervals in which it was said: in A, in B.
@@ -331,19 +331,19 @@ fn decide(pairs: &mut [Pair], options: &JudgementOptions) {
 }
 
 fn said(a: &DeviceHistory, b: &DeviceHistory) -> Vec<Said> {
-    let mut rules: Vec<&'static Rule> = Vec::new();
+    let mut rules: Vec<&RuleId> = Vec::new();
     for spell in b.spells.iter().chain(&a.spells) {
-        if !rules.contains(&spell.finding.rule) {
-            rules.push(spell.finding.rule);
+        if !rules.contains(&&spell.finding.rule) {
+            rules.push(&spell.finding.rule);
         }
     }
-    let one = |rule: &'static Rule| {
+    let one = |rule: &RuleId| {
         let spells = b.spells.iter().chain(&a.spells);
-        let finding = spells.map(|it| &it.finding).find(|it| it.rule == rule)?;
+        let finding = spells.map(|it| &it.finding).find(|it| it.rule == *rule)?;
         let spoken = (a.spoken(rule), b.spoken(rule));
         Some(Said {
             device: a.name.clone(),
-            rule: rule.id,
+            rule: rule.clone(),
             change: match spoken {
                 (0, _) => SentenceChange::New,
                 (_, 0) => SentenceChange::Gone,

@@ -10,7 +10,7 @@ mod spells;
 use std::path::Path;
 use std::time::Duration;
 
-use base::finding::Rule;
+use base::finding::RuleId;
 use storage::queue::Queue;
 
 use crate::Reading;
@@ -233,8 +233,8 @@ impl DeviceHistory {
     }
 
     /// In how many intervals something was said by a rule.
-    pub fn spoken(&self, rule: &Rule) -> u64 {
-        self.spells.iter().filter(|it| it.finding.rule == rule).map(|it| it.spoken).sum()
+    pub fn spoken(&self, rule: &RuleId) -> u64 {
+        self.spells.iter().filter(|it| it.finding.rule == *rule).map(|it| it.spoken).sum()
     }
 }
 

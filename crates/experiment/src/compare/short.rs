@@ -6,7 +6,7 @@ use crate::judgement::rules::SHORT_RUNS;
 /// A sentence for each side that has such runs.
 pub fn runs(sides: [(&str, &Judgement); 2]) -> Vec<String> {
     let of = |(side, judged): (&str, &Judgement)| {
-        let own = judged.sentences.iter().filter(|one| one.finding.rule.id == SHORT_RUNS.id);
+        let own = judged.sentences.iter().filter(|one| one.finding.rule == SHORT_RUNS.id);
         own.map(|one| format!("in {side} {}", one.text)).collect::<Vec<String>>()
     };
     sides.into_iter().flat_map(of).collect()

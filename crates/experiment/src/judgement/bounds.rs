@@ -148,13 +148,13 @@ mod tests {
 
     #[track_caller]
     fn check(judgement: &Judgement, subject: Subject, verdict: RateVerdict, expected: &str) {
-        let own = |one: &&Sentence| one.finding.rule.id == rules::BOUND.id;
+        let own = |one: &&Sentence| one.finding.rule == rules::BOUND.id;
         let told: Vec<&Sentence> = judgement.sentences.iter().filter(own).collect();
         let [told] = told[..] else { panic!("{:#?}", judgement.sentences) };
         assert!(told.text.contains(expected), "{}", told.text);
         assert_eq!((told.subject, told.verdict), (subject, Some(verdict)));
         // It is told once, and recommended by nobody.
-        let is_failure = |one: &Sentence| one.finding.rule.id == rules::FAILED_RUNS.id;
+        let is_failure = |one: &Sentence| one.finding.rule == rules::FAILED_RUNS.id;
         assert!(!judgement.sentences.iter().any(is_failure), "{:#?}", judgement.sentences);
         let least = Level::Number(512);
         for found in &judgement.recommended {
@@ -205,7 +205,7 @@ mod tests {
             &runs,
             &JudgementOptions { value: Value::Time, ..JudgementOptions::default() },
         );
-        let own = |one: &&Sentence| one.finding.rule.id == rules::BOUND.id;
+        let own = |one: &&Sentence| one.finding.rule == rules::BOUND.id;
         let told = judgement.sentences.iter().find(own).expect("the bound is told");
         let text = "times at least: command endless: longer than 30.0 s, when it was stopped";
         assert!(told.text.contains(text), "{}", told.text);

@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn told(judgement: &Judgement, rule: &Rule) -> Option<String> {
-        let own = |one: &&Sentence| one.finding.rule.id == rule.id;
+        let own = |one: &&Sentence| one.finding.rule == rule.id;
         judgement.sentences.iter().find(own).map(|one| one.text.clone())
     }
 

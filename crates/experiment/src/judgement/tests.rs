@@ -220,7 +220,7 @@ fn at_two_depths(rates: [[f64; 2]; 2]) -> Judgement {
 fn a_setting_that_costs_a_load_most_of_its_rate_serves_no_load() {
     let judged = |far: f64| {
         let judgement = at_two_depths([[1.0, far], [far, 1.0]]);
-        let rule = |one: &&Sentence| one.finding.rule.id == "experiment.one-for-all";
+        let rule = |one: &&Sentence| one.finding.rule == "experiment.one-for-all";
         let found = judgement.sentences.iter().find(rule).unwrap();
         (found.subject, found.text.clone())
     };

@@ -93,7 +93,7 @@ pub fn about_runs(
         // One voice: two lengths against each other say the same less well.
         let is_of_length = |one: &Sentence| {
             let names = length::LENGTHS.map(|name| format!("{} ", title(name)));
-            one.finding.rule.id == rules::CONDITION.id
+            one.finding.rule == rules::CONDITION.id
                 && names.iter().any(|name| one.text.starts_with(name))
         };
         all.retain(|sentence| !is_of_length(sentence));

@@ -87,7 +87,7 @@ fn one_setting_for_all_loads_is_none_of_luck() {
         percent(count, |seed| {
             let judgement = world.judged(seed);
             let sets_another = |one: &Sentence| {
-                one.finding.rule.id == "experiment.one-for-all"
+                one.finding.rule == "experiment.one-for-all"
                     && one.subject == Subject::Set
                     && !one.text.contains("readers 1 ")
                     && !one.text.contains("readers 1:")
@@ -124,7 +124,7 @@ fn gain_agrees(title: &str, times: &dyn Fn(&Cell) -> f64) {
         percent(count, |seed| {
             let judgement = world(repeats).judged(seed);
             let mut gains = judgement.sentences.iter().filter(|one| one.subject == Subject::Gain);
-            gains.any(|one| one.finding.rule.id == "experiment.gain" && counts(one))
+            gains.any(|one| one.finding.rule == "experiment.gain" && counts(one))
         })
     };
     let number = |one: &Sentence, name: &str| {

@@ -86,7 +86,7 @@ fn a_counter_is_a_cost_where_it_is_one() {
     }
     table.check();
     let writes = judged(1, 5, "device_bytes_per_byte", false, &|_, z| 12.0 + 0.1 * z);
-    let cost = writes.sentences.iter().find(|one| one.finding.rule.id == "experiment.cost");
+    let cost = writes.sentences.iter().find(|one| one.finding.rule == "experiment.cost");
     assert!(!cost.unwrap().text.contains("read"), "{cost:?}");
 }
 
@@ -166,7 +166,7 @@ fn check_lengths(title: &str, factors: Vec<Factor>) {
             for seed in 0..count {
                 let judgement = world.judged(seed);
                 let rule = "experiment.file-length";
-                let one = judgement.sentences.iter().find(|one| one.finding.rule.id == rule);
+                let one = judgement.sentences.iter().find(|one| one.finding.rule == rule);
                 let Some(one) = one else { continue };
                 let number = |name: &str| {
                     let mut numbers = one.finding.numbers.iter();
@@ -217,7 +217,7 @@ fn which_of_two_block_sizes_matters() {
                 let (mut right, mut wrong) = (0.0, 0.0);
                 for seed in 0..count {
                     let judgement = world.judged(seed);
-                    let one = judgement.sentences.iter().find(|one| one.finding.rule.id == rule);
+                    let one = judgement.sentences.iter().find(|one| one.finding.rule == rule);
                     match one.map(|one| one.text.starts_with(truth)) {
                         Some(true) => right += 100.0 / count as f64,
                         Some(false) => wrong += 100.0 / count as f64,

@@ -18,7 +18,7 @@ fn rate(cell: &Cell, fixed_us: f64, behind: f64, limit: f64) -> f64 {
 }
 
 fn curve(judgement: &Judgement) -> Option<&Sentence> {
-    judgement.sentences.iter().find(|one| one.finding.rule.id == "experiment.curve")
+    judgement.sentences.iter().find(|one| one.finding.rule == "experiment.curve")
 }
 
 /// A number of a finding.

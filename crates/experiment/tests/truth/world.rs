@@ -142,7 +142,7 @@ pub fn says_nothing(sentence: &Sentence) -> bool {
 
 /// Whether a rule has spoken.
 pub fn says(judgement: &Judgement, rule: &str) -> bool {
-    judgement.sentences.iter().any(|sentence| sentence.finding.rule.id == rule)
+    judgement.sentences.iter().any(|sentence| sentence.finding.rule == rule)
 }
 
 /// Experiments in a hundred, of as many as are simulated.

@@ -198,8 +198,8 @@ impl Case<'_> {
         if has_advice || judgement.predicted.is_some() {
             return None;
         }
-        let limit = judgement.findings.first()?.rule;
-        if let Some(action) = self.faster_level(limit) {
+        let limit = judgement.findings.first()?.rule.clone();
+        if let Some(action) = self.faster_level(&limit) {
             let what = format!("{} works for the most part", self.named(self.longest));
             let finding = Finding::new(&rules::LEVEL, Certainty::Inferred, what);
             return Some(
@@ -218,7 +218,7 @@ impl Case<'_> {
     }
 
     fn why_no_advice(&self, judgement: &Judgement) -> String {
-        let rule = judgement.findings[0].rule;
+        let rule = judgement.findings[0].rule.clone();
         let who = self.named(self.longest);
         if rule == &rules::OUTSIDE {
             "the program that it waits for was not looked at".to_owned()
@@ -262,14 +262,14 @@ impl Case<'_> {
     }
 
     /// The lower level of a compressor that works, where nothing else helps.
-    fn faster_level(&self, limit: &'static base::finding::Rule) -> Option<String> {
-        if limit != &rules::WORK && limit != &rules::CORES {
+    fn faster_level(&self, limit: &base::finding::RuleId) -> Option<String> {
+        if *limit != &rules::WORK && *limit != &rules::CORES {
             return None;
         }
         let all = &self.look.stages;
         let used = |at: usize| all[at].processor_seconds;
         let most = (0..all.len()).max_by(|&a, &b| used(a).total_cmp(&used(b)))?;
-        let at = if limit == &rules::CORES { most } else { self.longest };
+        let at = if *limit == &rules::CORES { most } else { self.longest };
         let level = faster_level(&all[at].arguments)?;
         Some(format!("try {level}; what it saves depends on the data"))
     }

@@ -39,7 +39,11 @@ fn look(stages: Vec<Stage>) -> Look {
 }
 
 fn rules_of(judgement: &Judgement) -> Vec<&'static str> {
-    judgement.findings.iter().map(|finding| finding.rule.id).collect()
+    judgement
+        .findings
+        .iter()
+        .map(|finding| finding.rule.within(&rules::PIPELINE).unwrap().id)
+        .collect()
 }
 
 fn waits_for(what: &str, stage: Stage) -> Stage {

@@ -157,7 +157,7 @@ pub(crate) fn lanes(
 ) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     for spell in &device.spells {
-        let name = name(spell.finding.rule.id);
+        let name = name(&spell.finding.rule);
         let is_warning = spell.finding.severity != base::finding::Severity::Information;
         let label =
             format!("{}: {} ({})", device.name, spell.finding.what, spell_time(frame, spell));
@@ -261,7 +261,7 @@ fn spell_table(frame: &Frame, device: &DeviceHistory) -> PageTable {
             frame.clock(spell.began_seconds),
             frame.clock(spell.ended_seconds),
             format!("{} of {}", spell.spoken, spell.intervals),
-            spell.finding.rule.id.to_owned(),
+            spell.finding.rule.to_string(),
             spell.finding.sentence(),
             numbers(&spell.numbers),
             spell.finding.action.clone().unwrap_or_default(),

@@ -342,7 +342,7 @@ fn cases() -> Vec<Case> {
 fn each_rule_speaks_where_it_must_and_nowhere_else() {
     for case in cases() {
         let found = findings(&case.stack(), case.request_bytes);
-        let found: Vec<&str> = found.iter().map(|finding| finding.rule.id).collect();
+        let found: Vec<&str> = found.iter().map(|finding| &*finding.rule).collect();
         let (rule, edits) = (case.rule, case.edits);
         assert_eq!(found.contains(&rule), case.speaks, "{rule} in {found:?} with {edits:?}");
     }
@@ -352,7 +352,7 @@ fn each_rule_speaks_where_it_must_and_nowhere_else() {
 fn no_rule_is_without_a_case() {
     let cases = cases();
     let of = |speaks: bool| -> BTreeSet<&str> {
-        cases.iter().filter(|case| case.speaks == speaks).map(|case| case.rule).collect()
+        cases.iter().filter(|case| case.speaks == speaks).map(|case| &*case.rule).collect()
     };
     for rule in STACK.rules {
         let has_both = of(true).contains(rule.id) && of(false).contains(rule.id);
@@ -377,7 +377,7 @@ fn stripes_of_an_array_with_parity() {
         let path = PathBuf::from("/dev/md100p1");
         let place = StackTarget { number: "259:0".to_owned(), path, is_device: true };
         let stack = Stack::of(&Machine::recorded(folder.path()).unwrap(), &place);
-        findings(&stack, None).iter().any(|it| it.rule.id == "stack.unaligned-chunk")
+        findings(&stack, None).iter().any(|it| it.rule == "stack.unaligned-chunk")
     };
     assert!(found("128") && !found("512"));
 }
@@ -388,7 +388,7 @@ fn files_that_may_not_be_read() {
     let mut stack = case("", true, LOOP, NO_CHANGE).stack();
     let told = |stack: &Stack| {
         let all = findings(stack, None);
-        all.into_iter().find(|it| it.rule.id == "stack.not-readable").map(|it| it.what)
+        all.into_iter().find(|it| it.rule == "stack.not-readable").map(|it| it.what)
     };
     assert_eq!(told(&stack), None);
     stack.not_readable.push(PathBuf::from("/sys/block/loop0/queue/scheduler"));

@@ -1,7 +1,9 @@
 //! From when to when a sentence was said: what a rule says in one interval and the next ones is one
 //! spell, and so is what it says again soon.
 
-use base::finding::{Finding, Rule, Unit};
+use std::borrow::Cow;
+
+use base::finding::{Finding, RuleId, Unit};
 
 /// A rule that has been silent for longer than so many intervals begins anew.
 const SILENT_INTERVALS: f64 = 5.0;
@@ -33,7 +35,7 @@ pub struct Spell {
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct NumberRange {
     /// What it is of.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it counts.
     pub unit: Unit,
     /// The least.
@@ -66,16 +68,16 @@ impl Spells {
                     let mut spell = Spell::new(finding, end - seconds, end, moved);
                     spell.last = self.interval;
                     self.spells.push(spell);
-                    self.thin(finding.rule);
+                    self.thin(&finding.rule);
                 }
             }
         }
     }
 
     /// Makes one of the two nearest spells of a rule where there are too many.
-    fn thin(&mut self, rule: &Rule) {
+    fn thin(&mut self, rule: &RuleId) {
         let own: Vec<usize> =
-            (0..self.spells.len()).filter(|at| self.spells[*at].finding.rule == rule).collect();
+            (0..self.spells.len()).filter(|at| self.spells[*at].finding.rule == *rule).collect();
         if own.len() <= SPELLS_MAX {
             return;
         }
@@ -98,7 +100,7 @@ impl Spells {
 impl Spell {
     fn new(finding: &Finding, began_seconds: f64, ended_seconds: f64, moved: f64) -> Spell {
         let range = |number: &base::finding::Number| NumberRange {
-            name: number.name,
+            name: number.name.clone(),
             unit: number.unit,
             least: number.value,
             most: number.value,
@@ -182,7 +184,7 @@ mod tests {
         // The words of the busiest interval, and the numbers of all.
         assert_eq!(spells[0].finding.what, "31 in flight");
         let range = &spells[0].numbers[0];
-        assert_eq!((range.name, range.least, range.most), ("in flight", 30.0, 32.0));
+        assert_eq!((&*range.name, range.least, range.most), ("in flight", 30.0, 32.0));
     }
 
     #[test]

@@ -198,7 +198,11 @@ mod tests {
         let mut watch = IntervalMaker::default();
         assert!(watch.next(reading(0, counters(load, 1))).is_none());
         let interval = watch.next(reading(1, counters(load, 2))).unwrap();
-        interval.tapes[0].findings.iter().map(|it| it.rule.id).collect()
+        interval.tapes[0]
+            .findings
+            .iter()
+            .map(|it| it.rule.within(&rules::TAPE).unwrap().id)
+            .collect()
     }
 
     /// 4000 blocks of 256 KiB are 105 MB/s.

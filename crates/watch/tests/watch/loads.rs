@@ -297,7 +297,7 @@ fn loads_of_known_kind_get_the_right_line() {
             disk.set(setting, value);
         }
         let device = seen(&disk, || fio(directory.path(), &disk, known.fio));
-        let ids: Vec<&str> = device.findings.iter().map(|finding| finding.rule.id).collect();
+        let ids: Vec<&str> = device.findings.iter().map(|finding| &*finding.rule).collect();
         let about = format!("{}: {ids:?} of {:?}", known.name, device.columns);
         for rule in known.speaks {
             assert!(ids.contains(rule), "no {rule}: {about}");

@@ -218,7 +218,7 @@ fn every_rule_speaks_and_no_other() {
     judgements.extend([long(wavy), long(two_speeds)]);
     judgements.extend(TWEAKS.iter().map(|&tweak| Design { tweak, ..RISING }.judged()));
     let sentences = judgements.iter().flat_map(|judgement| &judgement.sentences);
-    let spoke: BTreeSet<&str> = sentences.map(|sentence| sentence.finding.rule.id).collect();
+    let spoke: BTreeSet<&str> = sentences.map(|sentence| &*sentence.finding.rule).collect();
     let listed: BTreeSet<&str> = rules::EXPERIMENT.rules.iter().map(|rule| rule.id).collect();
     let silent: Vec<_> = listed.difference(&spoke).collect();
     assert_eq!(spoke, listed, "silent: {silent:?}");
@@ -230,7 +230,7 @@ fn a_sentence_is_its_finding() {
     for sentence in &judgement.sentences {
         let document = serde_json::to_value(sentence).unwrap();
         assert_eq!(document["text"], document["sentence"]);
-        assert_eq!(document["rule"], sentence.finding.rule.id);
+        assert_eq!(document["rule"], *sentence.finding.rule);
         assert!(document["subject"].is_string() && document["numbers"].is_array());
     }
     assert!(judgement.sentences.iter().any(|sentence| sentence.finding.numbers.len() == 3));

@@ -53,7 +53,7 @@ impl Said {
             && self.words == other.words
             && one.subject == two.subject
             && one.verdict == two.verdict
-            && one.finding.rule.id == two.finding.rule.id
+            && one.finding.rule == two.finding.rule
             && one.finding.why == two.finding.why
     }
 

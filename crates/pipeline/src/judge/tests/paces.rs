@@ -490,13 +490,13 @@ fn there_is_advice_or_a_reason() {
     let reason = |look: &Look| {
         let found = judge(look, None);
         let last = found.findings.last().unwrap().clone();
-        (last.rule.id, last.action.is_some(), last.what)
+        (last.rule, last.action.is_some(), last.what)
     };
     let mut seen =
         look(vec![stage("cat x", [1.0, 0.0, 9.0, 0.0]), stage("gzip -1", [9.9, 0.1, 0.0, 0.0])]);
     seen.absent = vec!["pigz"];
     let (rule, has_action, what) = reason(&seen);
-    assert_eq!((rule, has_action), ("pipeline.no-advice", false));
+    assert_eq!((&*rule, has_action), ("pipeline.no-advice", false));
     let expected = "no advice, because no program that is installed is known to do the work of \
                     stage 2 (gzip) faster";
     assert_eq!(what, expected);
@@ -510,7 +510,7 @@ fn there_is_advice_or_a_reason() {
     let slow = waits_for("/srv/x", stage("cat /srv/x", [0.2, 0.3, 0.0, 9.5]));
     let reads = look(vec![slow, stage("cat", [0.2, 9.8, 0.0, 0.0])]);
     let (rule, has_action, _) = reason(&reads);
-    assert_eq!((rule, has_action), ("pipeline.reads", true));
+    assert_eq!((&*rule, has_action), ("pipeline.reads", true));
     let drive = on_a_drive(false, vec![writes("/dev/nst0", stage("dd", [0.1, 0.0, 0.0, 9.9]))]);
     let mut drive = drive;
     drive.stages[0].bytes_out = Some(98_000_000);

@@ -163,7 +163,7 @@ fn every_rule_speaks_and_no_other() {
     let spoke: BTreeSet<&str> = surveys
         .iter()
         .flat_map(|survey| findings(survey, None))
-        .map(|finding| finding.rule.id)
+        .map(|finding| finding.rule.within(&DRIVE).unwrap().id)
         .collect();
     let listed: BTreeSet<&str> = DRIVE.rules.iter().map(|rule| rule.id).collect();
     assert_eq!(spoke, listed);
