@@ -9,6 +9,9 @@
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
 //! - [`captures`]: what was recorded of a process's calls.
 //! - [`sampled`]: what `/proc` showed of a process.
+//! - [`probe`]: what was found of a tape drive.
+//! - [`layers`]: the layers of storage below a path, as a tree.
+//! - [`rules`]: the rules by which anything is found.
 //! - [`findings`]: how a finding is printed.
 //! - [`figure`]: charts as SVG.
 //! - [`page`]: pages as HTML.
@@ -18,7 +21,10 @@ pub mod captures;
 pub mod experiments;
 pub mod figure;
 pub mod findings;
+pub mod layers;
 pub mod page;
+pub mod probe;
+pub mod rules;
 pub mod run;
 pub mod sampled;
 pub mod table;

@@ -20,11 +20,13 @@ mod settings;
 mod udev;
 mod vxfs;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, major, minor};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use health::Health;
 pub use members::Member;
@@ -46,7 +48,7 @@ const LAYERS_MAX: usize = 512;
 const DEPTH_MAX: usize = 48;
 
 /// What a layer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
     /// A file system that is mounted; the fact `type` says which.
@@ -119,10 +121,10 @@ impl LayerKind {
 }
 
 /// What is told of a layer, by name: `model`, `target`; in the kernel's words.
-pub type Facts = BTreeMap<&'static str, String>;
+pub type Facts = BTreeMap<Cow<'static, str>, String>;
 
 /// A layer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Layer {
     /// What it is.
     pub kind: LayerKind,
@@ -136,7 +138,7 @@ pub struct Layer {
     /// Names that stay when disks are found in another order: `wwn`, `uuid`.
     pub names: Facts,
     /// Settings, by name.
-    pub settings: BTreeMap<&'static str, LayerSetting>,
+    pub settings: BTreeMap<Cow<'static, str>, LayerSetting>,
     /// Members of an array or a pool, paths of a disk that has several, with their states.
     pub members: Vec<Member>,
     /// What a disk says of its own health, where `smartctl` is there and may ask.
@@ -227,7 +229,7 @@ impl StackTarget {
 }
 
 /// The storage below a place.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
     /// The layers, each once, before all that it lies on.
     pub layers: Vec<Layer>,

@@ -17,7 +17,7 @@ use model::tape::parameters::TapeParameters;
 use report::table::{Align, Colour, Emphasis, Table};
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, with_causes};
+use service::failure::{Failure, with_causes};
 
 /// A record and what it tells.
 #[derive(Clone, Debug)]

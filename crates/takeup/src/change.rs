@@ -19,8 +19,8 @@ use loads::tape::{MediumChanger, TapeBenchError};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
-use crate::failure::with_causes;
 use crate::question::Question;
+use service::failure::with_causes;
 
 /// How volumes of a tape are changed.
 #[derive(Args, Clone, Debug, Default)]

@@ -54,7 +54,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Pipe(pipe::PipeArgs),
     Plan(plan::PlanArgs),
-    Probe(probe::ProbeArgs),
+    Probe(arguments::probe::ProbeArgs),
     Watch(watch::WatchArgs),
     Explain(explain::ExplainArgs),
     Capture(capture::CaptureArgs),

@@ -6,7 +6,7 @@ use std::path::Path;
 use archive::chunk::Compression;
 use runs::destination::Destination;
 
-use crate::failure::Failure;
+use service::failure::Failure;
 
 /// What was chosen.
 #[derive(Debug)]

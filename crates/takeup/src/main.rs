@@ -8,20 +8,17 @@ mod change;
 mod commands;
 mod compression_by_name;
 mod exit_code;
-mod failure;
 mod interrupt;
 mod memory;
+mod misuse;
 mod options;
 mod outcome;
-mod output_file;
-mod quantity;
 mod question;
 mod recording;
 mod standard_error;
 mod standard_output;
 mod tape_source;
 mod terminal;
-mod virtual_drive;
 
 use std::process::ExitCode;
 
@@ -36,7 +33,7 @@ fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     set_trap();
     if standard_output::was_closed() {
-        return failure::standard_output_closed();
+        return misuse::standard_output_closed();
     }
     let typed = compression_by_name::with_method(std::env::args_os().collect());
     let parsed = commands::command()
@@ -44,7 +41,7 @@ fn main() -> ExitCode {
         .and_then(|matches| TakeupArgs::from_arg_matches(&matches));
     match parsed {
         Ok(arguments) => commands::run(arguments),
-        Err(error) => failure::usage(error),
+        Err(error) => misuse::usage(error),
     }
 }
 

@@ -13,7 +13,7 @@ use runs::read::IndexNeed;
 use tapeset::{TapeDestination, TapeOptions};
 
 use crate::change::Changer;
-use crate::quantity::{Rate, Size, one_or_more};
+use arguments::quantity::{Rate, Size, one_or_more};
 
 /// What every command knows.
 #[derive(Args, Clone, Debug)]

@@ -1,5 +1,6 @@
 //! From the end of a run to what the user sees, and to the exit code.
 
+use crate::exit_code::FailureExitCode as _;
 use flow::monitor::Monitor;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -7,44 +8,19 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
 use base::escape::{Printable, escape};
-use base::finding::Certainty;
 use flow::monitor::{Harm, Level, Notice};
 use flow::run::RunReport;
-use model::tape::generation;
 use runs::selection::NotFound;
 use runs::summary::RunSummary;
 use runs::verdict::{RunState, Verdict};
 use serde_json::Value;
 
 use crate::exit_code::{FAILED, LATER_VERSION, WARNED};
-use crate::failure::Failure;
-use crate::options::CommonArgs;
+use crate::options::{CommonArgs, EngineName};
 use crate::standard_error::to_standard_error;
 use crate::terminal::{Terminal, colour};
-
-/// How a command that did not fail has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All was done.
-    Done,
-    /// All but what was warned about.
-    Warned,
-    /// All was done, and what was looked at is bad.
-    Bad,
-    /// What was looked at is of a later version, and was read as far as this one knows it.
-    Later,
-}
-
-impl From<RunState> for Outcome {
-    fn from(state: RunState) -> Outcome {
-        match state {
-            RunState::Done | RunState::Empty => Outcome::Done,
-            RunState::Doubtful | RunState::Different | RunState::Incomplete => Outcome::Warned,
-            RunState::Later => Outcome::Later,
-            RunState::Damaged => Outcome::Bad,
-        }
-    }
-}
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Where the summary goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,23 +144,44 @@ fn merged(summary: &RunSummary, fields: &Value) -> Value {
     document
 }
 
-/// What a finding rests on that takes a number from the table of generations.
-pub fn certainty(of: generation::Certainty) -> Certainty {
-    match of {
-        generation::Certainty::Maker | generation::Certainty::Reported => Certainty::Told,
-        generation::Certainty::Assumed => Certainty::Assumed,
-    }
-}
-
 /// Writes text to standard output, without anything that a terminal would obey, and says when that
 /// fails.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
     let written = output.write_all(Printable::of(bytes).as_bytes()).and_then(|()| output.flush());
     written.map_err(|error| {
-        let why = crate::failure::with_causes(&error);
+        let why = service::failure::with_causes(&error);
         Failure::of(format!("write standard output: {why}"), None)
     })
+}
+
+/// What goes to standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Text for people.
+    Text,
+    /// A document.
+    Json,
+}
+
+impl Form {
+    /// What `--json` asks for.
+    pub fn of(json: bool) -> Form {
+        if json { Form::Json } else { Form::Text }
+    }
+}
+
+/// Prints a failure, as a document where one is wanted, and gives the exit code.
+pub fn end(result: Result<Outcome, Failure>, name: &str, form: Form) -> ExitCode {
+    let json = form == Form::Json;
+    let common = CommonArgs {
+        json,
+        quiet: false,
+        verbose: false,
+        no_progress: true,
+        engine: EngineName::Auto,
+    };
+    finish(result, name, &common, SummaryPlace::Output)
 }
 
 /// Prints a failure, and gives the exit code of what a command came to.

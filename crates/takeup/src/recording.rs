@@ -12,8 +12,8 @@ use report::table::Colour;
 use runs::run_record::{RunRecord, RunWords};
 use runs::summary::RunSummary;
 
-use crate::failure::Failure;
-use crate::output_file::OutputFile;
+use service::failure::Failure;
+use service::output_file::OutputFile;
 
 /// Where a run is recorded.
 #[derive(Args, Clone, Debug, Default)]

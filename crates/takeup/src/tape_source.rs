@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tapeset::{SetChoice, TapeOrigin, TapeReading};
 
 use crate::change::{ChangeArgs, Changer};
-use crate::failure::Failure;
 use crate::options::ArchiveArgs;
+use service::failure::Failure;
 
 /// What only a tape knows.
 #[derive(Args, Clone, Debug)]

@@ -25,11 +25,11 @@ use runs::summary::Warning;
 use runs::verdict::{Tally, Verdict};
 use storage::{DiskTime, DiskWatch};
 
-use crate::failure::{Failure, without_error_numbers};
 use crate::options::CommonArgs;
 use crate::question::QUESTION;
 use crate::recording::{RecordArgs, Recording};
 use crate::standard_error::{CLEAR, to_standard_error};
+use service::failure::{Failure, without_error_numbers};
 
 /// Warnings that are printed and kept for the JSON document; the rest is counted.
 pub const SHOWN_WARNINGS: usize = 1000;

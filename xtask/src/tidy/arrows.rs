@@ -12,7 +12,8 @@ const FLOORS: &[&[&str]] = &[
     &["loads"],
     &["watch"],
     &["capture", "pipeline"],
-    &["report"],
+    &["service"],
+    &["arguments", "report"],
     &["screen"],
     &["takeup", "peers"],
 ];

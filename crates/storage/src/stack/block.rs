@@ -22,7 +22,7 @@ impl Walk<'_> {
             layer.kind = LayerKind::Partition;
             if let Some(start) = sectors("start") {
                 let bytes = start.saturating_mul(SECTOR_BYTES);
-                layer.facts.insert("start_bytes", bytes.to_string());
+                layer.facts.insert("start_bytes".into(), bytes.to_string());
             }
             below.extend(folder.parent().map(|disk| Node::Device(disk.to_owned())));
         } else if has("dm") {
@@ -57,7 +57,7 @@ impl Walk<'_> {
     pub(super) fn take(&self, layer: &mut Layer, folder: &Path, files: &[(&'static str, &str)]) {
         for (fact, file) in files {
             if let Some(text) = self.machine.word(&folder.join(file)) {
-                layer.facts.insert(fact, crate::settings::chosen(&text).to_owned());
+                layer.facts.insert((*fact).into(), crate::settings::chosen(&text).to_owned());
             }
         }
     }
@@ -65,7 +65,7 @@ impl Walk<'_> {
     fn take_names(&self, names: &mut Facts, folder: &Path, files: &[(&'static str, &str)]) {
         for (name, file) in files {
             if let Some(text) = self.machine.word(&folder.join(file)) {
-                names.entry(name).or_insert(text);
+                names.entry((*name).into()).or_insert(text);
             }
         }
     }
@@ -82,7 +82,7 @@ impl Walk<'_> {
             Some("mpath") => LayerKind::Multipath,
             Some("CRYPT") => {
                 let how = uuid.split('-').nth(1).unwrap_or_default().to_owned();
-                layer.facts.insert("encryption", how);
+                layer.facts.insert("encryption".into(), how);
                 LayerKind::Crypt
             }
             Some(part) if part.starts_with("part") && uuid.contains("mpath-") => {
@@ -93,8 +93,8 @@ impl Walk<'_> {
         if layer.kind == LayerKind::Lvm
             && let Some((group, volume)) = group_and_volume(&name)
         {
-            layer.facts.insert("volume_group", group);
-            layer.facts.insert("volume", volume);
+            layer.facts.insert("volume_group".into(), group);
+            layer.facts.insert("volume".into(), volume);
         }
         if layer.kind == LayerKind::Multipath {
             let paths: Vec<String> =
@@ -257,7 +257,7 @@ impl Walk<'_> {
             scsi::look(self.machine, layer, folder);
         }
         if !driver.is_empty() {
-            layer.facts.insert("driver", driver);
+            layer.facts.insert("driver".into(), driver);
         }
     }
 }

@@ -25,11 +25,11 @@ impl Walk<'_> {
         let name = mount.point.to_string_lossy().into_owned();
         let mut layer = Layer::new(LayerKind::FileSystem, name);
         let source = mount.source.to_string_lossy().into_owned();
-        layer.facts.insert("type", mount.kind.clone());
-        layer.facts.insert("source", source.clone());
-        layer.facts.insert("options", mount.options.clone());
-        layer.facts.insert("file_system_options", mount.file_system_options.clone());
-        layer.facts.insert("number", mount.device.clone());
+        layer.facts.insert("type".into(), mount.kind.clone());
+        layer.facts.insert("source".into(), source.clone());
+        layer.facts.insert("options".into(), mount.options.clone());
+        layer.facts.insert("file_system_options".into(), mount.file_system_options.clone());
+        layer.facts.insert("number".into(), mount.device.clone());
         let below = match mount.kind.as_str() {
             "zfs" => {
                 let pool = source.split('/').next().unwrap_or_default().to_owned();
@@ -39,15 +39,15 @@ impl Walk<'_> {
             "btrfs" => self.btrfs(mount, &mut layer),
             VXFS => {
                 if let Some(told) = VxfsReadAhead::look(self.machine, &layer.name) {
-                    layer.facts.insert("read_pref_io", told.read_pref_io.to_string());
-                    layer.facts.insert("read_nstream", told.read_nstream.to_string());
+                    layer.facts.insert("read_pref_io".into(), told.read_pref_io.to_string());
+                    layer.facts.insert("read_nstream".into(), told.read_nstream.to_string());
                 }
                 self.own_device(mount)
             }
             kind if kind == "nfs" || kind == "nfs4" || kind == "cifs" || kind == "smb3" => {
                 for (option, fact) in SHARE_OPTIONS {
                     if let Some(value) = mount.file_system_option(option) {
-                        layer.facts.insert(fact, value.to_owned());
+                        layer.facts.insert((*fact).into(), value.to_owned());
                     }
                 }
                 Vec::new()
@@ -56,7 +56,7 @@ impl Walk<'_> {
         };
         if let [Node::Device(folder)] = &below[..] {
             for (fact, value) in self.names_by_link(&file_name(folder), &["by-uuid", "by-label"]) {
-                layer.names.insert(fact, value);
+                layer.names.insert(fact.into(), value);
             }
         }
         (layer, below)
@@ -73,16 +73,16 @@ impl Walk<'_> {
         let Some((folder, devices)) = layers::btrfs_folder(&self.machine.at("sys"), &device) else {
             return self.own_device(mount);
         };
-        layer.names.insert("uuid", file_name(&folder));
+        layer.names.insert("uuid".into(), file_name(&folder));
         if let Some(label) = self.machine.word(&folder.join("label")) {
-            layer.names.insert("label", label);
+            layer.names.insert("label".into(), label);
         }
         for (fact, place) in [("data", "allocation/data"), ("metadata", "allocation/metadata")] {
             let entries = self.machine.entries(&folder.join(place));
             let profiles: Vec<String> =
                 entries.iter().filter(|entry| entry.is_dir()).map(|it| file_name(it)).collect();
             if !profiles.is_empty() {
-                layer.facts.insert(fact, profiles.join(", "));
+                layer.facts.insert(fact.into(), profiles.join(", "));
             }
         }
         for entry in self.machine.entries(&folder.join("devinfo")) {
@@ -117,7 +117,7 @@ impl Walk<'_> {
         let answer = self.machine.answer("zpool", &["list", "-vHPL", &name]);
         let mut layer = Layer::new(LayerKind::ZfsPool, name);
         if let Some(state) = self.machine.word(&state) {
-            layer.facts.insert("state", state);
+            layer.facts.insert("state".into(), state);
         }
         let mut below = Vec::new();
         for (device, state) in answer.iter().flat_map(|text| pool_devices(text)) {

@@ -1,7 +1,8 @@
 //! What disks say of their own health, by way of `smartctl`: where it is not installed, or may not
 //! ask, nothing is known.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Layer, LayerKind};
@@ -11,7 +12,7 @@ use machine::Machine;
 const DISKS_MAX: usize = 16;
 
 /// What a disk says of itself. What it does not say is not there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Whether it takes itself for good.
     pub passed: Option<bool>,

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::layers::file_name;
 use machine::Machine;
 
 /// A member of an array or a pool, or a path to a disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
     /// Its name.
     pub name: String,

@@ -30,7 +30,7 @@ impl Walk<'_> {
             };
             let names_here = links.iter().filter(leads_here).map(|link| file_name(link));
             if let Some(name) = names_here.min_by_key(|name| (rank(name), name.clone())) {
-                names.insert(fact, name);
+                names.insert((*fact).into(), name);
             }
         }
         names

@@ -2,17 +2,20 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::udev::{self, Applies, Rule};
 use super::{Layer, LayerKind, settings};
 use machine::Machine;
 
 /// Who sets a setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Owner {
     /// `udev`, `tuned`, `multipath.conf` or `lvm`.
-    pub by: &'static str,
+    pub by: Cow<'static, str>,
     /// The file, and behind a colon the line.
     pub place: Option<String>,
     /// What it is set to, in the words of that place.
@@ -70,7 +73,7 @@ pub(crate) fn of_device(machine: &Machine, folder: &Path, name: &str) -> Vec<Own
 }
 
 fn told(by: &'static str, place: Option<String>, value: Option<String>) -> Owner {
-    Owner { by, place, value, is_sure: true }
+    Owner { by: by.into(), place, value, is_sure: true }
 }
 
 fn of_udev(
@@ -91,7 +94,7 @@ fn of_udev(
         let place = format!("{}:{}", rule.file.display(), rule.line);
         let (place, value) = (Some(place), rule.value(attributes).map(str::to_owned));
         let is_sure = applies == Applies::Yes;
-        (applies != Applies::No).then_some(Owner { by: "udev", place, value, is_sure })
+        (applies != Applies::No).then_some(Owner { by: "udev".into(), place, value, is_sure })
     };
     rules.iter().filter_map(owner).collect()
 }

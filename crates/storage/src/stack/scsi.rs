@@ -11,10 +11,10 @@ pub(super) fn look(machine: &Machine, layer: &mut Layer, folder: &Path) {
     layer.kind = LayerKind::Scsi;
     if let Some(serial) = machine.bytes(&folder.join("device/vpd_pg80")).and_then(|it| serial(&it))
     {
-        layer.facts.insert("serial", serial);
+        layer.facts.insert("serial".into(), serial);
     }
     let Ok(device) = std::fs::canonicalize(folder.join("device")) else { return };
-    layer.facts.insert("address", file_name(&device));
+    layer.facts.insert("address".into(), file_name(&device));
     let above: Vec<PathBuf> = device.ancestors().skip(1).map(Path::to_owned).collect();
     let found = |prefix: &str| {
         let is_it = |folder: &&PathBuf| {
@@ -27,7 +27,7 @@ pub(super) fn look(machine: &Machine, layer: &mut Layer, folder: &Path) {
         && let Some(driver) =
             machine.word(&host.join("scsi_host").join(file_name(&host)).join("proc_name"))
     {
-        layer.facts.insert("adapter", driver);
+        layer.facts.insert("adapter".into(), driver);
     }
     if let Some(session) = found("session") {
         iscsi(machine, layer, &session);
@@ -38,7 +38,7 @@ pub(super) fn look(machine: &Machine, layer: &mut Layer, folder: &Path) {
         layer.kind = LayerKind::Sas;
         let own = end.join("sas_device").join(file_name(&end));
         if let Some(address) = machine.word(&own.join("sas_address")) {
-            layer.names.insert("sas_address", address);
+            layer.names.insert("sas_address".into(), address);
         }
     } else if found("ata").is_some() {
         layer.kind = LayerKind::Ata;
@@ -55,7 +55,7 @@ fn iscsi(machine: &Machine, layer: &mut Layer, session: &Path) {
     let own = session.join("iscsi_session").join(file_name(session));
     for (fact, file) in [("target", "targetname"), ("session", "state")] {
         if let Some(text) = machine.word(&own.join(file)) {
-            layer.facts.insert(fact, text);
+            layer.facts.insert(fact.into(), text);
         }
     }
     let is_connection = |folder: &PathBuf| file_name(folder).starts_with("connection");
@@ -68,7 +68,7 @@ fn iscsi(machine: &Machine, layer: &mut Layer, session: &Path) {
         let port = word("persistent_port", "port");
         if let (Some(address), Some(port)) = (address, port) {
             let address = if address.contains(':') { format!("[{address}]") } else { address };
-            layer.facts.insert("portal", format!("{address}:{port}"));
+            layer.facts.insert("portal".into(), format!("{address}:{port}"));
         }
     }
 }
@@ -86,7 +86,7 @@ fn fibre_channel(machine: &Machine, layer: &mut Layer, port: &Path, host: &Path)
     ];
     for (fact, place) in facts {
         if let Some(text) = machine.word(&place) {
-            layer.facts.insert(fact, text);
+            layer.facts.insert(fact.into(), text);
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Settings of each layer, and whether they act there.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{Layer, LayerKind, Owner};
 use crate::layers::file_name;
@@ -13,7 +15,7 @@ use crate::settings::chosen;
 use machine::Machine;
 
 /// A setting of a layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerSetting {
     /// The value in force, as the kernel shows it.
     pub value: String,
@@ -82,7 +84,7 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer], acting: &BTreeSet<Pa
                 layer.settings = of_device(machine, layer.kind, &folder, is_path, acting);
                 if has_requests(&folder) {
                     let queues = machine.entries(&folder.join("mq")).len();
-                    layer.facts.insert("hardware_queues", queues.to_string());
+                    layer.facts.insert("hardware_queues".into(), queues.to_string());
                 }
             }
         }
@@ -107,7 +109,7 @@ fn of_device(
     folder: &Path,
     is_path: bool,
     acting: &BTreeSet<PathBuf>,
-) -> BTreeMap<&'static str, LayerSetting> {
+) -> BTreeMap<Cow<'static, str>, LayerSetting> {
     let requests = has_requests(folder);
     let mut settings = BTreeMap::new();
     let own = folder.join("queue");
@@ -129,13 +131,13 @@ fn of_device(
             limit: limit.and_then(|limit| machine.word(&own.join(limit))),
             owners: Vec::new(),
         };
-        settings.insert(*name, setting);
+        settings.insert((*name).into(), setting);
     }
     let depth = folder.join("device/queue_depth");
     if let Some(value) = machine.word(&depth) {
         let path = machine.shown(&depth);
         let setting = LayerSetting { value, path, acts: true, limit: None, owners: Vec::new() };
-        settings.insert("queue_depth", setting);
+        settings.insert("queue_depth".into(), setting);
     }
     settings
 }
@@ -150,7 +152,7 @@ fn own_read_ahead(machine: &Machine, layer: &mut Layer, acting: &BTreeSet<PathBu
         if let Some(value) = machine.word(&path) {
             let path = machine.shown(&path);
             let setting = LayerSetting { value, path, acts: true, limit: None, owners: Vec::new() };
-            layer.settings.insert("read_ahead_kb", setting);
+            layer.settings.insert("read_ahead_kb".into(), setting);
         }
     }
 }

@@ -116,10 +116,10 @@ fn who_sets_them() {
     // it prints.
     let stack = below("nvme", "0:50", "/share/file");
     let owner = &stack.layers[0].settings["read_ahead_kb"].owners[0];
-    assert_eq!((owner.by, owner.is_sure, owner.value.as_deref()), ("udev", false, None));
+    assert_eq!((&*owner.by, owner.is_sure, owner.value.as_deref()), ("udev", false, None));
     let stack = below("san", "253:2", "/var/lib/db/base");
     let owner = &stack.layer("dm-0").unwrap().settings["max_sectors_kb"].owners[0];
-    assert_eq!((owner.by, owner.is_sure), ("multipath.conf", false));
+    assert_eq!((&*owner.by, owner.is_sure), ("multipath.conf", false));
     assert_eq!(owner.place.as_deref(), Some("/etc/multipath.conf:2"));
 }
 

@@ -10,7 +10,7 @@ use report::table::Colour;
 use serde_json::{Value, json};
 
 use super::{not_told_document, reasons, table, told_document};
-use crate::failure::{Failure, with_causes};
+use service::failure::{Failure, with_causes};
 
 /// A record and what it tells.
 #[derive(Clone, Debug)]

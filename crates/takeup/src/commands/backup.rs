@@ -25,13 +25,14 @@ use tree::{Attributes, FileSystems};
 
 use crate::change::{ChangeArgs, Changer};
 use crate::compression_by_name;
-use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
-use crate::outcome::{Outcome, SummaryPlace, certainty, finish, print_with, summarise_with, wrote};
-use crate::quantity::{Size, one_or_more};
+use crate::outcome::{SummaryPlace, finish, print_with, summarise_with, wrote};
 use crate::recording::RecordArgs;
 use crate::terminal::Terminal;
-use crate::virtual_drive::VirtualDrive;
+use arguments::quantity::{Size, one_or_more};
+use service::failure::Failure;
+use service::outcome::{Outcome, certainty};
+use service::virtual_drive::VirtualDrive;
 
 /// Write files and directories into an archive
 ///

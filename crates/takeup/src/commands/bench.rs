@@ -24,13 +24,14 @@ use flow::cancel::Cancel;
 use serde_json::json;
 use storage::settings::GuardError;
 
-use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
+use crate::outcome::{Form, end, to_standard_output};
 use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
 use options::ExperimentArgs;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
-pub use options::{Form, NamedRate, finish};
+pub use options::NamedRate;
 use progress::Progress;
 
 /// Run an experiment and say what to set
@@ -73,7 +74,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
         BenchCommand::Power(arguments) => power::run(arguments),
         BenchCommand::PutBack(_) => {
             let result = put_back();
-            finish(result, "bench put-back", Form::Text)
+            end(result, "bench put-back", Form::Text)
         }
     }
 }

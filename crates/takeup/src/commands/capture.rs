@@ -12,6 +12,7 @@ mod job;
 mod sampling;
 mod subject;
 
+use crate::exit_code::FailureExitCode as _;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
@@ -39,12 +40,12 @@ use self::job::{JobArgs, Made, WantedJob};
 use self::subject::Subject;
 use super::watch::{say_cut, watched};
 use crate::exit_code::FAILED;
-use crate::failure::Failure;
 use crate::outcome::to_standard_output;
-use crate::output_file::OutputFile;
-use crate::quantity::{Size, Span};
 use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
+use arguments::quantity::{Size, Span};
+use service::failure::Failure;
+use service::output_file::OutputFile;
 
 /// Record what a process really does to its files
 ///

@@ -10,12 +10,13 @@ use experiment::record::{Experiment, load};
 use report::experiments::{comparison_page, comparison_text, document};
 use serde_json::json;
 
-use crate::commands::bench::{Form, finish};
 use crate::commands::recorded::{self, CompareDocument};
-use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
-use crate::output_file::{OutputFile, is_same};
+use crate::outcome::to_standard_output;
+use crate::outcome::{Form, end};
 use crate::terminal::colour;
+use service::failure::Failure;
+use service::outcome::Outcome;
+use service::output_file::{OutputFile, is_same};
 
 /// Compare two experiments or two watches, and say which differences are noise
 ///
@@ -51,8 +52,8 @@ pub struct CompareArgs {
 
 /// Runs the command.
 pub fn run(arguments: &CompareArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(show(arguments), "compare", form)
+    let form = Form::of(arguments.json);
+    end(show(arguments), "compare", form)
 }
 
 fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {

@@ -1,5 +1,6 @@
 //! `takeup completions`: from the same definitions as the help.
 
+use crate::exit_code::FailureExitCode as _;
 use std::process::ExitCode;
 
 use clap::Args;

@@ -8,6 +8,7 @@ mod drive;
 mod live;
 mod text;
 
+use crate::exit_code::FailureExitCode as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -24,11 +25,11 @@ use serde_json::{Value, json};
 
 use self::live::Live;
 use crate::exit_code::{FAILED, WARNED};
-use crate::failure::Failure;
 use crate::outcome::to_standard_output;
-use crate::quantity::Span;
 use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
+use arguments::quantity::Span;
+use service::failure::Failure;
 
 /// Say which stage of a pipeline holds it back, and what would help
 ///

@@ -20,12 +20,13 @@ use runs::selection::{NotFound, Selection};
 use serde_json::json;
 use tapeset::{SetContents, SetOnVolume, TapeOrigin, sets_on_volume};
 
-use crate::failure::{Failure, nothing_found_hint, with_causes};
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, summarise, tell};
+use crate::outcome::{SummaryPlace, finish, near_hints, summarise, tell};
 use crate::standard_error::to_standard_error;
 use crate::tape_source::{self, TapeSourceArgs, in_another_set};
 use crate::terminal::Terminal;
+use service::failure::{Failure, nothing_found_hint, with_causes};
+use service::outcome::Outcome;
 
 /// List what is in an archive
 ///

@@ -1,13 +1,14 @@
 //! `takeup man`: the manual pages, from the same definitions as the help. Hidden: it is for those
 //! who package.
 
+use crate::exit_code::FailureExitCode as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::failure::Failure;
 use crate::standard_error::to_standard_error;
+use service::failure::Failure;
 
 /// Write the manual pages into a folder
 #[derive(Args, Debug)]
@@ -22,7 +23,7 @@ pub fn run(arguments: &ManArgs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let directory = arguments.directory.display();
-            let why = crate::failure::with_causes(&error);
+            let why = service::failure::with_causes(&error);
             let failure = Failure::of(format!("write manual pages: {directory}: {why}"), None);
             to_standard_error(&failure.to_text());
             failure.exit_code()

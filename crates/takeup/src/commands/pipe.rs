@@ -10,11 +10,12 @@ use runs::pipe::{PipeOptions, pipe};
 use tapeset::TapeOptions;
 
 use crate::change::{ChangeArgs, Changer};
-use crate::failure::Failure;
 use crate::options::{CommonArgs, TargetArgs, destination};
-use crate::outcome::{Outcome, SummaryPlace, finish, print, summarise, wrote};
+use crate::outcome::{SummaryPlace, finish, print, summarise, wrote};
 use crate::recording::RecordArgs;
 use crate::terminal::Terminal;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Buffer a stream between two programs, files or devices
 ///

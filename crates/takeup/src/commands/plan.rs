@@ -16,7 +16,7 @@ use model::disk::DiskParameters;
 use model::engine::{Origin, Work};
 use model::plan::alternatives::{Choices, alternatives};
 use model::plan::window::needs;
-use model::plan::{Compression, Drain, PlanError, PlanSource, Refill, Setup};
+use model::plan::{Compression, Drain, PlanSource, Refill, Setup};
 use model::program::Ratio;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use model::tape::generation::Generation;
@@ -28,13 +28,14 @@ use report::figure;
 use super::sim::GenerationName;
 use crate::calibration::FromRuns;
 use crate::calibration::disk::DiskFromRuns;
-use crate::failure::Failure;
 use crate::options::CommonArgs;
-use crate::outcome::{Outcome, SummaryPlace, finish, to_standard_output};
-use crate::output_file::OutputFile;
-use crate::quantity::{Rate, Size, Span, one_or_more};
+use crate::outcome::{SummaryPlace, finish, to_standard_output};
+use arguments::quantity::{Rate, Size, Span, one_or_more};
 use measure::{Measured, measure};
 use presentation::{Details, Presentation};
+use service::failure::Failure;
+use service::outcome::Outcome;
+use service::output_file::OutputFile;
 pub use setting::Setting;
 use window::Window;
 
@@ -347,12 +348,6 @@ fn window(arguments: &PlanArgs, setup: &Setup) -> Result<Option<Window>, Failure
     let most = processor_bound(&arguments.source, setup.source.size_bytes, None);
     let needs = needs(setup, seconds, most)?;
     Ok(Some(Window { seconds, needs }))
-}
-
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Failure {
-        Failure::new(&error, None)
-    }
 }
 
 /// What there is besides the arguments.

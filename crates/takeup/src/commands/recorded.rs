@@ -10,7 +10,7 @@ use watch::history::{DeviceHistory, DeviceKind, History, NumberRange, RecordExte
 use watch::record::{LeftOut, RecordError, RecordReader};
 
 use super::watch::{record_failure, say_cut, say_left_out};
-use crate::failure::Failure;
+use service::failure::Failure;
 
 /// Whether a file is a record of a watch, of this or another version. Of what can be read once, as
 /// a pipe, it is not asked: records of a watch are read twice.

@@ -17,14 +17,16 @@ use screen::captured::Together;
 use screen::stages::{self, Ran};
 use serde_json::json;
 
-use crate::commands::bench::{Form, NamedRate, finish};
+use crate::commands::bench::NamedRate;
 use crate::commands::capture::document;
 use crate::commands::recorded::{self, ReportDocument};
 use crate::commands::watch::say_cut;
-use crate::failure::{Failure, with_causes};
-use crate::outcome::{Outcome, to_standard_output};
-use crate::output_file::{OutputFile, is_same};
+use crate::outcome::to_standard_output;
+use crate::outcome::{Form, end};
 use crate::terminal::colour;
+use service::failure::{Failure, with_causes};
+use service::outcome::Outcome;
+use service::output_file::{OutputFile, is_same};
 
 /// Show what an experiment, a watch, a capture or a run came to: tables, figures, a page
 ///
@@ -76,8 +78,8 @@ pub struct ReportArgs {
 
 /// Runs the command.
 pub fn run(arguments: &ReportArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(show(arguments), "report", form)
+    let form = Form::of(arguments.json);
+    end(show(arguments), "report", form)
 }
 
 fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {

@@ -15,13 +15,14 @@ use serde_json::json;
 use tapeset::TapeOrigin;
 use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
-use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Outcome, SummaryPlace, finish, near_hints, print_with, summarise};
+use crate::outcome::{SummaryPlace, finish, near_hints, print_with, summarise};
 use crate::recording::RecordArgs;
 use crate::standard_error::to_standard_error;
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::Terminal;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Write what is in an archive into a directory
 ///

@@ -1,32 +1,19 @@
-//! `takeup rules`: by what anything is found. The rooms list their own rules; here they meet.
+//! `takeup rules`: the rules by which anything is found.
 
 use std::process::ExitCode;
 
-use base::finding::{Room, Rule};
 use clap::Args;
-use serde_json::json;
+use service::failure::Failure;
+use service::outcome::Outcome;
+use service::rules::rules;
 
-use crate::outcome::to_standard_output;
-use crate::standard_error::to_standard_error;
-
-/// Everybody who finds something.
-const ROOMS: &[&Room] = &[
-    &runs::rules::LIMIT,
-    &runs::rules::STREAMING,
-    &super::probe::rules::DRIVE,
-    &storage::findings::rules::STACK,
-    &watch::rules::DEVICE,
-    &pipeline::rules::PIPELINE,
-    &capture::rules::CAPTURE,
-    &watch::rules::TAPE,
-    &experiment::judgement::rules::EXPERIMENT,
-];
+use crate::outcome::{Form, end, to_standard_output};
 
 /// Print the rules by which limits and all else are found
 ///
 /// Each finding in a document of --json names its rule.
 #[derive(Args, Debug)]
-#[command(after_long_help = text())]
+#[command(after_long_help = report::rules::text(&rules()))]
 pub struct RulesArgs {
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -35,58 +22,16 @@ pub struct RulesArgs {
 
 /// Prints them.
 pub fn run(arguments: &RulesArgs) -> ExitCode {
-    let text = if arguments.json {
-        format!("{:#}\n", json!({ "command": "rules", "rooms": ROOMS }))
-    } else {
-        text() + "\n"
-    };
-    match to_standard_output(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            to_standard_error(&failure.to_text());
-            failure.exit_code()
-        }
-    }
+    let form = Form::of(arguments.json);
+    end(answer(form), "rules", form)
 }
 
-fn text() -> String {
-    let rule = |rule: &&Rule| {
-        let Rule { id, looks_at, speaks_when, source } = rule;
-        let lines = [
-            format!("  {id}"),
-            format!("    looks at {looks_at}"),
-            format!("    speaks when {speaks_when}"),
-            format!("    known from {source}"),
-        ];
-        lines.join("\n")
+fn answer(form: Form) -> Result<Outcome, Failure> {
+    let answer = rules();
+    let text = match form {
+        Form::Json => format!("{:#}\n", service::document(&answer)),
+        Form::Text => report::rules::text(&answer) + "\n",
     };
-    let room = |room: &&Room| {
-        let rules: Vec<String> = room.rules.iter().map(rule).collect();
-        format!("{} ({}):\n{}", room.title, room.told_by, rules.join("\n"))
-    };
-    ROOMS.iter().map(room).collect::<Vec<_>>().join("\n\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn ids_are_those_of_one_rule_each_and_begin_with_their_room() {
-        let mut seen = BTreeSet::new();
-        for room in ROOMS {
-            let prefix = room.rules[0].id.split('.').next().unwrap();
-            for rule in room.rules {
-                assert!(seen.insert(rule.id), "{} twice", rule.id);
-                let (before, name) = rule.id.split_once('.').unwrap();
-                assert!(before == prefix && !name.is_empty(), "{}", rule.id);
-                let is_plain = |letter: char| letter.is_ascii_lowercase() || "-.".contains(letter);
-                assert!(rule.id.chars().all(is_plain), "{}", rule.id);
-                for words in [rule.looks_at, rule.speaks_when, rule.source] {
-                    assert!(!words.is_empty() && !words.ends_with('.'), "{}: {words}", rule.id);
-                }
-            }
-        }
-    }
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
 }

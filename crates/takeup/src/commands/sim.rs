@@ -2,6 +2,7 @@
 
 mod disk;
 
+use crate::exit_code::FailureExitCode as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -25,14 +26,14 @@ use sim::tape::{
 use super::plan::Setting;
 use crate::calibration::FromRuns;
 use crate::exit_code::FAILED;
-use crate::failure::{Failure, with_causes};
 use crate::interrupt::listen;
 use crate::outcome::to_standard_output;
-use crate::quantity::Size;
 use crate::standard_error::to_standard_error;
+use arguments::quantity::Size;
 use base::escape::escape;
 use base::format::size;
 use report::table::Colour;
+use service::failure::{Failure, with_causes};
 
 /// Play a tape drive or a disk in a folder, true in time
 ///

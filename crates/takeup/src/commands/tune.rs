@@ -25,7 +25,7 @@ use clap::{Args, Subcommand};
 use storage::settings::Pending;
 use storage::settings::changes::{ChangeError, Changes, Reverted, ThisMachine, remembered};
 
-use crate::failure::Failure;
+use service::failure::Failure;
 
 /// Find and set read-ahead and queues, so that they can be taken back
 ///

@@ -15,12 +15,13 @@ use runs::verify::{
 use serde_json::{Value, json};
 use tree::{Attributes, CompareOwners, Difference};
 
-use crate::failure::Failure;
 use crate::options::{ArchiveArgs, CommonArgs};
-use crate::outcome::{Outcome, SummaryPlace, finish, print_with, summarise_with};
+use crate::outcome::{SummaryPlace, finish, print_with, summarise_with};
 use crate::recording::RecordArgs;
 use crate::tape_source::{self, TapeSourceArgs};
 use crate::terminal::Terminal;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Read an archive back, check every checksum, and compare it with the live files
 ///

@@ -6,6 +6,7 @@
 mod document;
 mod whole;
 
+use crate::exit_code::FailureExitCode as _;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -27,13 +28,13 @@ use watch::tapes;
 
 use screen::lines::ScreenLines;
 
-use crate::failure::{Failure, with_causes};
 use crate::outcome::to_standard_output;
 use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
 use base::escape::{Printable, escape, escape_path};
 use base::format::counted;
 use report::table::Colour;
+use service::failure::{Failure, with_causes};
 
 /// Show what block devices do, and say what the numbers mean
 ///

@@ -1,6 +1,7 @@
 //! Tests of the program as its user sees it: standard output, standard error and exit code.
 #![allow(clippy::unwrap_used)]
 
+mod answers;
 mod calibration;
 mod capture;
 mod capture_records;

@@ -16,11 +16,12 @@ use loads::disk::{
 };
 use storage::settings::{GuardError, SettingKind};
 
-use super::options::{ExperimentArgs, factor, finish, numbers};
+use super::options::{ExperimentArgs, factor, numbers};
 use super::read::Pages;
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::quantity::{Size, Span};
+use crate::outcome::end;
+use arguments::quantity::{Size, Span};
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Measure random and mixed loads with fio, and what the device makes of them
 ///
@@ -255,7 +256,7 @@ enum DiskCache {
 
 /// Runs the command.
 pub fn run(arguments: &DiskArgs) -> ExitCode {
-    finish(measure(arguments), "bench disk", arguments.experiment.form())
+    end(measure(arguments), "bench disk", arguments.experiment.form())
 }
 
 fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {

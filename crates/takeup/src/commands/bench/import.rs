@@ -10,11 +10,13 @@ use experiment::import::{ImportOptions, KNOWN_COLUMNS, TABLE_BYTES_MAX, import};
 use experiment::record::{Experiment, Role, RunFile};
 use serde_json::json;
 
-use super::options::{bytes_or_zero, finish};
-use super::{Form, Outcome};
-use crate::failure::{Failure, with_causes};
+use super::options::bytes_or_zero;
+use crate::outcome::Form;
+use crate::outcome::end;
 use crate::outcome::to_standard_output;
-use crate::quantity::Size;
+use arguments::quantity::Size;
+use service::failure::{Failure, with_causes};
+use service::outcome::Outcome;
 
 /// Turn a table of measurements into runs, for report and compare
 ///
@@ -67,8 +69,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 /// Runs the command.
 pub fn run(arguments: &ImportArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(imported(arguments), "bench import", form)
+    let form = Form::of(arguments.json);
+    end(imported(arguments), "bench import", form)
 }
 
 fn imported(arguments: &ImportArgs) -> Result<Outcome, Failure> {

@@ -1,7 +1,6 @@
 //! JudgementOptions that all experiments share.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
@@ -10,10 +9,9 @@ use experiment::plan::{Plan, Stop};
 use experiment::record::{Factor, Level};
 use statistics::curve::PhysicalLimit;
 
-use crate::failure::{Failure, with_causes};
-use crate::options::{CommonArgs, EngineName};
-use crate::outcome::{Outcome, SummaryPlace};
-use crate::quantity::{Rate, Size, Span};
+use crate::outcome::Form;
+use arguments::quantity::{Rate, Size, Span};
+use service::failure::{Failure, with_causes};
 
 /// How often, how long, where to, and how much is told.
 #[derive(Args, Clone, Debug)]
@@ -140,7 +138,7 @@ impl ExperimentArgs {
 const SHOW_PLAN: &str = "--print-plan shows how a plan is written";
 
 /// A size; 0 is one too.
-pub fn bytes_or_zero(text: &str) -> Result<u64, crate::quantity::QuantityError> {
+pub fn bytes_or_zero(text: &str) -> Result<u64, arguments::quantity::QuantityError> {
     if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0) }
 }
 
@@ -176,27 +174,6 @@ impl FromStr for NamedRate {
         let name = name.to_owned();
         Ok(NamedRate(PhysicalLimit { name, bytes_per_second: rate.0 as f64 }))
     }
-}
-
-/// What goes to standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Text for people.
-    Text,
-    /// A document.
-    Json,
-}
-
-/// Prints a failure, as a document where one is wanted, and gives the exit code.
-pub fn finish(result: Result<Outcome, Failure>, name: &str, form: Form) -> ExitCode {
-    let common = CommonArgs {
-        json: form == Form::Json,
-        quiet: false,
-        verbose: false,
-        no_progress: true,
-        engine: EngineName::Auto,
-    };
-    crate::outcome::finish(result, name, &common, SummaryPlace::Output)
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@ use experiment::power::{Noise, POWER, power, repeats_for, repeats_for_the_same, 
 use experiment::record::load;
 use serde_json::json;
 
-use super::options::{bytes_or_zero, finish};
-use super::{Form, Outcome};
-use crate::failure::{Failure, with_causes};
+use super::options::bytes_or_zero;
+use crate::outcome::Form;
+use crate::outcome::end;
 use crate::outcome::to_standard_output;
+use service::failure::{Failure, with_causes};
+use service::outcome::Outcome;
 
 /// Tell how many repeats a difference takes, from how this machine scattered before
 ///
@@ -50,8 +52,8 @@ pub struct PowerArgs {
 
 /// Runs the command.
 pub fn run(arguments: &PowerArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(show(arguments), "bench power", form)
+    let form = Form::of(arguments.json);
+    end(show(arguments), "bench power", form)
 }
 
 fn show(arguments: &PowerArgs) -> Result<Outcome, Failure> {

@@ -9,10 +9,11 @@ use experiment::record::{Factor, Level};
 use loads::read::{ReadError, ReadExecutor, path_factor};
 use storage::layers::Storage;
 
-use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::quantity::Size;
+use super::options::{ExperimentArgs, bytes_or_zero, factor, numbers};
+use crate::outcome::end;
+use arguments::quantity::Size;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Measure what a backup's single stream gets from files or block devices
 ///
@@ -105,7 +106,7 @@ pub enum Pages {
 
 /// Runs the command.
 pub fn run(arguments: &ReadArgs) -> ExitCode {
-    finish(measure(arguments), "bench read", arguments.experiment.form())
+    end(measure(arguments), "bench read", arguments.experiment.form())
 }
 
 fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {

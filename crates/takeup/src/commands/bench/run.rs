@@ -14,10 +14,11 @@ use experiment::quantities;
 use experiment::record::{Factor, Level};
 use loads::programs::{CommandOutput, ProgramsError, ProgramsExecutor};
 
-use super::options::{ExperimentArgs, finish};
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::quantity::Size;
+use super::options::ExperimentArgs;
+use crate::outcome::end;
+use arguments::quantity::Size;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Compare commands and whole pipelines, with what their programs and the device do meanwhile
 ///
@@ -102,7 +103,7 @@ impl FromStr for Named {
 
 /// Runs the command.
 pub fn run(arguments: &RunArgs) -> ExitCode {
-    finish(measure(arguments), "bench run", arguments.experiment.form())
+    end(measure(arguments), "bench run", arguments.experiment.form())
 }
 
 fn measure(arguments: &RunArgs) -> Result<Outcome, Failure> {

@@ -10,11 +10,12 @@ use loads::framing::Framing;
 use loads::payload::Data;
 use loads::tape::{Begin, Occupied, TapeExecutor, TapeOptions, preset};
 
-use super::options::{ExperimentArgs, bytes_or_zero, factor, finish, numbers};
+use super::options::{ExperimentArgs, bytes_or_zero, factor, numbers};
 use crate::change::{ChangeArgs, Changer};
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::quantity::Size;
+use crate::outcome::end;
+use arguments::quantity::Size;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Measure what a tape drive takes: block sizes, data, framings, its compression
 ///
@@ -149,7 +150,7 @@ const USUAL_LENGTH_BYTES: u64 = 4 << 30;
 
 /// Runs the command.
 pub fn run(arguments: &TapeArgs) -> ExitCode {
-    finish(measure(arguments), "bench tape", arguments.experiment.form())
+    end(measure(arguments), "bench tape", arguments.experiment.form())
 }
 
 fn measure(arguments: &TapeArgs) -> Result<Outcome, Failure> {

@@ -11,7 +11,7 @@ use screen::stages::Ran;
 use serde_json::{Value, json};
 
 use crate::commands::recorded::device_document;
-use crate::failure::Failure;
+use service::failure::Failure;
 
 /// The record of a capture.
 pub fn read(path: &Path) -> Result<Captured, Failure> {

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use super::guard::Guard;
 use super::subject::Subject;
 use super::{Means, Recorded, record, refusal};
-use crate::failure::Failure;
-use crate::output_file::OutputFile;
-use crate::quantity::Size;
+use arguments::quantity::Size;
+use service::failure::Failure;
+use service::output_file::OutputFile;
 
 /// Reads and writes of a validation, at most.
 const OPERATIONS_MAX: u64 = 200_000;

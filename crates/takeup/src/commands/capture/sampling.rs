@@ -11,10 +11,10 @@ use serde_json::json;
 use super::job::Made;
 use super::subject::Subject;
 use super::{CaptureArgs, how_it_went, refusal};
-use crate::failure::Failure;
 use crate::outcome::to_standard_output;
 use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
+use service::failure::Failure;
 
 /// Between two looks whether the process has ended, at most.
 const STEP: Duration = Duration::from_millis(10);

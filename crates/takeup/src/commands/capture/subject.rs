@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use machine::processes::{Process, ProcessTimes};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use crate::failure::Failure;
+use service::failure::Failure;
 
 /// How long a command may take to end once it is told to.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use device::tape;
 use model::tape::generation::Generation;
 use pipeline::{Drive, Look};
 
-use crate::virtual_drive::VirtualDrive;
+use service::virtual_drive::VirtualDrive;
 
 /// The drive among the files that the last stage waited for, where its rate is known: of a virtual
 /// one as it is set, of a real one by its product name, which the kernel has.

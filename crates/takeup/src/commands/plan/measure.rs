@@ -28,8 +28,8 @@ use tree::{
     Accounts, Attributes, Capture, CaptureOptions, Capturer, Item, Progress, Scan, ScanOptions,
 };
 
-use crate::failure::Failure;
 use crate::options::CommonArgs;
+use service::failure::Failure;
 
 /// What was found.
 #[derive(Clone, Debug)]

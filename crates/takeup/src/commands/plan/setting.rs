@@ -8,10 +8,10 @@ use std::str::FromStr;
 use experiment::quantities::Unit;
 use model::tape::parameters::TapeParameters;
 
-use crate::failure::Failure;
 use base::names::there_are;
+use service::failure::Failure;
 
-use crate::quantity::{QuantityError, Rate, Size, seconds};
+use arguments::quantity::{QuantityError, Rate, Size, seconds};
 
 /// A parameter and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]

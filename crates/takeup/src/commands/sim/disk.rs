@@ -17,10 +17,10 @@ use sim::speed_up::SpeedUp;
 
 use super::{absolute, check_mountpoint, mount_hint, unmount_on_signal};
 use crate::calibration::disk::DiskFromRuns;
-use crate::failure::Failure;
 use crate::outcome::to_standard_output;
-use crate::quantity::{Rate, Size, seconds};
 use crate::standard_error::to_standard_error;
+use arguments::quantity::{Rate, Size, seconds};
+use service::failure::Failure;
 
 /// Mount a virtual disk; ends when it is unmounted or interrupted
 ///

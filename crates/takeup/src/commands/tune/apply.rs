@@ -22,10 +22,11 @@ use storage::settings::limits::{Unfit, unfit};
 use storage::settings::{Setting, SettingKind};
 
 use super::guard::Guard;
-use crate::commands::bench::{Form, finish};
-use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
-use crate::quantity::Span;
+use crate::outcome::to_standard_output;
+use crate::outcome::{Form, end};
+use arguments::quantity::Span;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Set read-ahead or the queue of the device that a path lies on
 ///
@@ -114,8 +115,8 @@ impl ApplyArgs {
 
 /// Runs the command.
 pub fn run(arguments: &SetArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(set(arguments), "tune set", form)
+    let form = Form::of(arguments.json);
+    end(set(arguments), "tune set", form)
 }
 
 /// Of two values of one setting it is not known which one is meant.

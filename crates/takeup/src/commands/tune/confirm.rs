@@ -8,9 +8,10 @@ use experiment::judgement::UNDO;
 use serde_json::{Value, json};
 use storage::settings::changes::{SettingsChange, ThisMachine};
 
-use crate::commands::bench::{Form, finish};
-use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
+use crate::outcome::to_standard_output;
+use crate::outcome::{Form, end};
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Keep what was set with --for
 ///
@@ -24,8 +25,8 @@ pub struct ConfirmArgs {
 
 /// Runs the command.
 pub fn run(arguments: &ConfirmArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(confirm(arguments), "tune confirm", form)
+    let form = Form::of(arguments.json);
+    end(confirm(arguments), "tune confirm", form)
 }
 
 fn confirm(arguments: &ConfirmArgs) -> Result<Outcome, Failure> {

@@ -27,7 +27,7 @@ use storage::settings::changes::{
 };
 
 use crate::exit_code::FAILED;
-use crate::failure::Failure;
+use service::failure::Failure;
 
 /// Wait for the end of a trial (started by `takeup tune set --for`)
 #[derive(Args, Debug)]
@@ -64,7 +64,7 @@ impl Guard {
             )
         };
         let mut child =
-            Guard::spawn(list).map_err(|error| failed(&crate::failure::with_causes(&error)))?;
+            Guard::spawn(list).map_err(|error| failed(&service::failure::with_causes(&error)))?;
         let mut said = [0];
         let ready = child.stdout.take().map(|mut out| out.read(&mut said));
         let process = Process::of(child.id());

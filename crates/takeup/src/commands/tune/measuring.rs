@@ -16,8 +16,8 @@ use experiment::run::{Executor, ExperimentEnd, Parts, header};
 use flow::cancel::Cancel;
 
 use crate::commands::bench::progress::Progress;
-use crate::failure::Failure;
 use crate::standard_error::to_standard_error;
+use service::failure::Failure;
 
 pub use ending::{MeasureArgs, Recommended};
 

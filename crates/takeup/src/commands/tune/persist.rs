@@ -11,9 +11,10 @@ use storage::settings::changes::{FileState, Kept, ThisMachine, kept, remembered}
 use storage::settings::keep::{Keep, Keeper, RULES, keeps, rules};
 
 use super::apply::CONFIRM;
-use crate::commands::bench::{Form, finish};
-use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
+use crate::outcome::to_standard_output;
+use crate::outcome::{Form, end};
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Show what keeps over a restart what was changed, and write it
 ///
@@ -35,8 +36,8 @@ pub struct PersistArgs {
 
 /// Runs the command.
 pub fn run(arguments: &PersistArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(persist(arguments), "tune persist", form)
+    let form = Form::of(arguments.json);
+    end(persist(arguments), "tune persist", form)
 }
 
 fn persist(arguments: &PersistArgs) -> Result<Outcome, Failure> {
@@ -132,7 +133,7 @@ fn words(keeps: &[Keep], rules: Option<&str>, file: File) -> String {
         match &keep.keeper {
             Keeper::Udev { .. } => {
                 for owner in &keep.also {
-                    let place = owner.place.as_deref().unwrap_or(owner.by);
+                    let place = owner.place.as_deref().unwrap_or(&owner.by);
                     text.push_str(&format!("{name}: {place} sets it, too\n"));
                 }
             }

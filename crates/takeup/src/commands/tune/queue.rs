@@ -24,10 +24,11 @@ use super::levels::{Asked, LeftOut, NOT_ROOT};
 use super::measuring::{LOOKS, MeasureArgs, Measuring, MeasuringExtent, judged, no_number};
 use super::queue_advice::{Little, Load, Queue, Tuned};
 use super::subject::Subject;
-use crate::commands::bench::{Form, disk, finish};
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::quantity::{Size, Span};
+use crate::commands::bench::disk;
+use crate::outcome::{Form, end};
+use arguments::quantity::{Size, Span};
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Find the settings of the queue that a load needs, by measuring with it
 ///
@@ -115,8 +116,8 @@ enum QueueLoad {
 const LENGTH_BYTES_MAX: u64 = 1 << 30;
 /// Runs the command.
 pub fn run(arguments: &QueueArgs) -> ExitCode {
-    let form = if arguments.measure.json { Form::Json } else { Form::Text };
-    finish(tune(arguments), "tune queue", form)
+    let form = Form::of(arguments.measure.json);
+    end(tune(arguments), "tune queue", form)
 }
 
 fn tune(arguments: &QueueArgs) -> Result<Outcome, Failure> {
@@ -173,7 +174,7 @@ impl Kept<'_> {
             }
         }
         std::fs::create_dir_all(folder).map_err(|error| {
-            let why = crate::failure::with_causes(&error);
+            let why = service::failure::with_causes(&error);
             Failure::of(format!("make the folder {}: {why}", folder.display()), None)
         })
     }

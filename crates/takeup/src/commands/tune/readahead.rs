@@ -24,10 +24,10 @@ use super::explanation::{Known, measured_knee};
 use super::measuring::{LOOKS, MeasureArgs, Measuring, MeasuringExtent, judged, no_number};
 use super::recommendation::{Of, Recommendation};
 use super::subject::Subject;
-use crate::commands::bench::{Form, finish};
-use crate::failure::Failure;
-use crate::outcome::Outcome;
-use crate::quantity::Size;
+use crate::outcome::{Form, end};
+use arguments::quantity::Size;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Find the read-ahead that a path needs, by measuring on it
 ///
@@ -78,8 +78,8 @@ const RANDOM_READS: u64 = 32;
 
 /// Runs the command.
 pub fn run(arguments: &ReadaheadArgs) -> ExitCode {
-    let form = if arguments.measure.json { Form::Json } else { Form::Text };
-    finish(tune(arguments), "tune readahead", form)
+    let form = Form::of(arguments.measure.json);
+    end(tune(arguments), "tune readahead", form)
 }
 
 fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {

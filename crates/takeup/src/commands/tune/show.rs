@@ -14,9 +14,10 @@ use storage::settings::changes::{
 };
 
 use super::apply::{CONFIRM, held, setting_name, step};
-use crate::commands::bench::{Form, finish};
-use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
+use crate::outcome::to_standard_output;
+use crate::outcome::{Form, end};
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Show what was changed, and whether it still holds
 #[derive(Args, Debug)]
@@ -43,14 +44,14 @@ pub struct RevertArgs {
 
 /// Shows.
 pub fn run(arguments: &ShowArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(show(arguments), "tune show", form)
+    let form = Form::of(arguments.json);
+    end(show(arguments), "tune show", form)
 }
 
 /// Puts back.
 pub fn run_revert(arguments: &RevertArgs) -> ExitCode {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    finish(revert(arguments), "tune revert", form)
+    let form = Form::of(arguments.json);
+    end(revert(arguments), "tune revert", form)
 }
 
 fn show(arguments: &ShowArgs) -> Result<Outcome, Failure> {

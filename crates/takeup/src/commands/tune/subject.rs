@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use storage::layers::Storage;
 
 use super::apply::storage;
-use crate::failure::Failure;
+use service::failure::Failure;
 
 /// Entries of folders that are looked at for a large file.
 const ENTRIES_MAX: usize = 100_000;
@@ -35,7 +35,7 @@ impl Subject {
         let failed = |error: rustix::io::Errno| {
             let error = std::io::Error::from(error);
             Failure::of(
-                format!("{}: {}", path.display(), crate::failure::with_causes(&error)),
+                format!("{}: {}", path.display(), service::failure::with_causes(&error)),
                 None,
             )
         };

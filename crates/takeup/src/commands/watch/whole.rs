@@ -16,7 +16,7 @@ use watch::intervals::{Interval, IntervalMaker};
 use super::{
     Readings, WatchArgs, keep, not_in_record, plain_name, record_failure, say_cut, say_left_out,
 };
-use crate::failure::{Failure, with_causes};
+use service::failure::{Failure, with_causes};
 
 /// What there is without one.
 const OTHER_FORMS: &str = "--plain prints lines, and --json objects; neither needs a terminal";

@@ -9,9 +9,10 @@ use storage::layers::Storage;
 use storage::settings::SettingKind;
 
 use crate::commands::tune::apply::{Applied, ApplyArgs, acting, apply};
-use crate::failure::Failure;
-use crate::outcome::{Outcome, to_standard_output};
-use crate::quantity::Span;
+use crate::outcome::to_standard_output;
+use arguments::quantity::Span;
+use service::failure::Failure;
+use service::outcome::Outcome;
 
 /// Options of every command that measures.
 #[derive(Args, Debug)]

@@ -4,12 +4,10 @@
 //! Libraries say what went wrong; only here is known which option would have helped. The hints are
 //! one table per kind of error.
 
-mod misuse;
 mod wording;
 
 use std::error::Error;
 use std::io;
-use std::process::ExitCode;
 
 use archive::label::LabelError;
 use base::escape::escape;
@@ -21,6 +19,7 @@ use device::target::TargetError;
 use experiment::record::RecordError;
 use flow::crew::StageFailure;
 use loads::tape::TapeBenchError;
+use model::plan::PlanError;
 use runs::backup::{BackupError, Unfinished};
 use runs::list::ListError;
 use runs::pipe::PipeError;
@@ -29,14 +28,37 @@ use runs::restore::RestoreError;
 use runs::run_record::RunRecordError;
 use runs::selection::NotFound;
 use runs::verify::VerifyError;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use sim::tape::MediumFileError;
 use tapeset::{ChangeError, Refused, TapeReadFailure, TapeSetError};
 
-use crate::exit_code::{FAILED, LATER_VERSION};
-pub use misuse::usage;
 use wording::system_text;
 pub use wording::without_error_numbers;
+
+/// What kind of failure it is: an exit code of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The command did not do its job.
+    Failed,
+    /// A later version of this program wrote the data.
+    LaterVersion,
+}
+
+/// A failure as an answer: what `--json` prints in the place of a summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureAnswer {
+    /// The command that failed.
+    pub command: String,
+    /// What failed, on which object, and why.
+    pub error: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// A line for each thing that is wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+}
 
 /// Why a command did not do its job.
 #[derive(Debug)]
@@ -45,7 +67,7 @@ pub struct Failure {
     /// What it consists of, a line each.
     details: Vec<String>,
     hint: Option<String>,
-    code: u8,
+    kind: FailureKind,
 }
 
 impl Failure {
@@ -53,14 +75,14 @@ impl Failure {
     pub fn new(error: &(dyn Error + 'static), hint: Option<String>) -> Failure {
         let is_later = is_of_later_version(error);
         let hint = hint.filter(|_| !is_later).or_else(|| cause_hint(error));
-        let code = if is_later { LATER_VERSION } else { FAILED };
-        Failure { message: with_causes(error), details: Vec::new(), hint, code }
+        let kind = if is_later { FailureKind::LaterVersion } else { FailureKind::Failed };
+        Failure { message: with_causes(error), details: Vec::new(), hint, kind }
     }
 
     /// A failure that has no error behind it.
     pub fn of(message: impl Into<String>, hint: Option<&str>) -> Failure {
         let hint = hint.map(str::to_owned);
-        Failure { message: message.into(), details: Vec::new(), hint, code: FAILED }
+        Failure { message: message.into(), details: Vec::new(), hint, kind: FailureKind::Failed }
     }
 
     /// The same, with a line for each thing that is wrong.
@@ -68,9 +90,9 @@ impl Failure {
         Failure { details, ..self }
     }
 
-    /// The exit code that says as much.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.code)
+    /// What kind of failure it is.
+    pub fn kind(&self) -> FailureKind {
+        self.kind
     }
 
     /// What went wrong, in a line.
@@ -90,31 +112,33 @@ impl Failure {
         text
     }
 
+    /// As an answer of this command.
+    pub fn answer(&self, command: &str) -> FailureAnswer {
+        FailureAnswer {
+            command: command.to_owned(),
+            error: self.message.clone(),
+            hint: self.hint.clone(),
+            details: self.details.clone(),
+        }
+    }
+
     /// The document that `--json` prints instead of a summary.
+    ///
+    /// # Panics
+    /// Never: it is made of texts.
     pub fn to_json(&self, command: &str) -> String {
-        format!("{:#}\n", self.document(command))
+        let document = serde_json::to_value(self.answer(command));
+        format!("{:#}\n", document.expect("texts can be written as JSON"))
     }
 
     /// The same as the last line of a stream of documents.
+    ///
+    /// # Panics
+    /// Never: it is made of texts.
     pub fn to_json_line(&self, command: &str) -> String {
-        format!("{}\n", self.document(command))
+        let document = serde_json::to_value(self.answer(command));
+        format!("{}\n", document.expect("texts can be written as JSON"))
     }
-
-    fn document(&self, command: &str) -> Value {
-        let mut document = json!({ "command": command, "error": self.message, "hint": self.hint });
-        if !self.details.is_empty() {
-            document["details"] = json!(self.details);
-        }
-        document
-    }
-}
-
-/// Refuses to run without a standard output: whatever went there would be lost without a word.
-pub fn standard_output_closed() -> ExitCode {
-    let hint = "send it to /dev/null if nobody is to read it";
-    let failure = Failure::of("standard output is closed", Some(hint));
-    crate::standard_error::to_standard_error(&failure.to_text());
-    ExitCode::from(FAILED)
 }
 
 impl From<PipeError> for Failure {
@@ -259,6 +283,12 @@ impl From<TapeBenchError> for Failure {
             _ => None,
         };
         Failure::new(&error, hint)
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Failure {
+        Failure::new(&error, None)
     }
 }
 
@@ -516,12 +546,12 @@ mod tests {
         let expected = "takeup: cannot read file 0 of the tape in nst0: a later version of takeup \
                         wrote the label (version 2, and this one knows 1)\n\
                         hint: use the version of takeup that wrote it, or a later one\n";
-        assert_eq!((read.code, &*read.to_text()), (LATER_VERSION, expected));
+        assert_eq!((read.kind, &*read.to_text()), (FailureKind::LaterVersion, expected));
         let refused = Refused::LaterVersion { version: 2 };
         let device = "nst0".to_owned();
         let written = Failure::from(BackupError::Tape(TapeSetError::Refused { device, refused }));
         let text = written.to_text();
-        assert_eq!(written.code, LATER_VERSION, "{text}");
+        assert_eq!(written.kind, FailureKind::LaterVersion, "{text}");
         assert!(text.starts_with("takeup: cannot write to nst0: the medium holds a set of a "));
         assert_eq!(text.matches("this one knows").count(), 1, "{text}");
     }

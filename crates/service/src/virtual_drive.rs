@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use base::format::{rate, size};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
 
 /// The words for how sure the numbers are.
 const AS_SET: &str = "as the virtual drive is set";
@@ -87,15 +89,30 @@ impl VirtualDrive {
     pub fn buffer(&self) -> String {
         format!("{}, {AS_SET}", size(self.buffer_bytes))
     }
+}
 
-    /// For documents.
-    pub fn document(&self) -> Value {
-        let whole = (self.speed_up.fract() == 0.0).then(|| json!(self.speed_up as u64));
-        json!({
-            "lowest_bytes_per_second": self.lowest_bytes_per_second,
-            "highest_bytes_per_second": self.highest_bytes_per_second,
-            "buffer_bytes": self.buffer_bytes,
-            "speed_up": whole.unwrap_or_else(|| json!(self.speed_up)),
-        })
+/// What a virtual drive was set to, as an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VirtualDriveAnswer {
+    /// Of native data.
+    pub lowest_bytes_per_second: u64,
+    /// Of native data.
+    pub highest_bytes_per_second: u64,
+    /// Its buffer.
+    pub buffer_bytes: u64,
+    /// How many times as fast as the clock its time runs.
+    pub speed_up: Number,
+}
+
+impl VirtualDriveAnswer {
+    /// What a drive was set to.
+    pub fn of(drive: &VirtualDrive) -> VirtualDriveAnswer {
+        let whole = (drive.speed_up.fract() == 0.0).then(|| Number::from(drive.speed_up as u64));
+        VirtualDriveAnswer {
+            lowest_bytes_per_second: drive.lowest_bytes_per_second,
+            highest_bytes_per_second: drive.highest_bytes_per_second,
+            buffer_bytes: drive.buffer_bytes,
+            speed_up: whole.or_else(|| Number::from_f64(drive.speed_up)).unwrap_or(Number::from(1)),
+        }
     }
 }

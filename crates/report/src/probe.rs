@@ -1,20 +1,24 @@
 //! A survey as lines: a name, a value, and behind them what stands out.
 
 use base::escape::escape;
-use base::finding::Finding;
 use base::format::{binary_size as block, rate, size};
 use device::tape::limits::{Found, LimitedBy, Way};
 use device::tape::survey::{Answers, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
 use model::tape::generation::{Generation, Steps};
-use report::findings::list;
+use service::probe::ProbedDrive;
+use service::probe::findings::recommended;
+use service::virtual_drive::VirtualDrive;
 
-use super::findings::recommended;
-use crate::virtual_drive::VirtualDrive;
+use crate::findings::list;
+
+#[cfg(test)]
+mod tests;
 
 /// The whole answer.
-pub fn text(survey: &Survey, played: Option<&VirtualDrive>, findings: &[Finding]) -> String {
-    let mut rows = drive_rows(survey, played);
+pub fn text(drive: &ProbedDrive) -> String {
+    let ProbedDrive { survey, played, findings } = drive;
+    let mut rows = drive_rows(survey, played.as_ref());
     if let Some(answers) = &survey.answers {
         rows.extend(medium_rows(survey, answers));
         rows.extend(block_rows(answers));

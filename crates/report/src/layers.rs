@@ -2,11 +2,12 @@
 //! it.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
 
+use crate::findings::list;
 use base::escape::escape;
-use base::finding::Finding;
 use base::format::{binary_size, counted, size};
-use report::findings::list;
+use service::probe::ProbedLayers;
 use storage::stack::{Layer, LayerKind, Owner, Stack};
 
 /// TreeLines are no longer, unless a word is.
@@ -49,9 +50,10 @@ impl TreeLines {
 }
 
 /// The whole answer.
-pub fn tree(path: &str, stack: &Stack, findings: &[Finding], lines: TreeLines) -> String {
+pub fn tree(layers: &ProbedLayers, lines: TreeLines) -> String {
+    let ProbedLayers { path, stack, findings } = layers;
     let mut drawing = Drawing { stack, lines, drawn: BTreeSet::new(), text: String::new() };
-    drawing.text.push_str(&format!("{}\n", escape(path.as_bytes())));
+    drawing.text.push_str(&format!("{}\n", escape(path.as_os_str().as_bytes())));
     let tops: Vec<&Layer> = stack.layers.iter().filter(|layer| layer.above.is_empty()).collect();
     // Were there a circle, the first would still be the top.
     let tops = if tops.is_empty() { stack.layers.iter().take(1).collect() } else { tops };
@@ -222,7 +224,7 @@ fn details(layer: &Layer) -> Vec<Vec<String>> {
         layer.members.iter().map(|member| format!("{} ({})", member.name, member.state)).collect();
     let names: Vec<String> = ["wwn", "uuid", "partition_uuid"]
         .iter()
-        .filter_map(|name| Some(format!("{} {}", name.replace('_', " "), layer.names.get(name)?)))
+        .filter_map(|name| Some(format!("{} {}", name.replace('_', " "), layer.names.get(*name)?)))
         .collect();
     let rows = vec![told, led("parts: ", members), names, health(layer), settings(layer)];
     let mut rows: Vec<Vec<String>> = rows.into_iter().filter(|row| !row.is_empty()).collect();

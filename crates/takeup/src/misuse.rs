@@ -8,8 +8,9 @@ use base::escape::escape_controls;
 use base::names::meant;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::super::exit_code::FAILED;
-use super::{Failure, with_causes};
+use service::failure::{Failure, with_causes};
+
+use crate::exit_code::FAILED;
 
 /// Prints what clap has to say: help to standard output, misuse in our own form.
 pub fn usage(mut error: clap::Error) -> ExitCode {
@@ -89,4 +90,12 @@ fn below_zero(error: &clap::Error, typed: impl Iterator<Item = String>) -> Optio
         before = Some(word);
     }
     None
+}
+
+/// Refuses to run without a standard output: whatever went there would be lost without a word.
+pub fn standard_output_closed() -> ExitCode {
+    let hint = "send it to /dev/null if nobody is to read it";
+    let failure = Failure::of("standard output is closed", Some(hint));
+    crate::standard_error::to_standard_error(&failure.to_text());
+    ExitCode::from(FAILED)
 }

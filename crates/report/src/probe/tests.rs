@@ -12,10 +12,11 @@ use device::tape::scsi::{BlockLimits, alert};
 use device::tape::survey::{Answers, KernelView, Readiness, Survey, options};
 use device::tape::{Holder, TapeStatus};
 
-use super::document::document;
-use super::findings::findings;
-use super::rules::DRIVE;
-use super::text::text;
+use service::probe::findings::findings;
+use service::probe::rules::DRIVE;
+use service::probe::{Probed, ProbedDrive};
+
+use super::text;
 
 /// The bytes of an answer.
 macro_rules! corpus {

@@ -1,0 +1,11 @@
+//! The arguments of the command line: what is typed becomes a request of `service`.
+//!
+//! Only clap is used here: no terminal, no exit code. A second program can take the same arguments.
+//!
+//! # Map
+//!
+//! - [`quantity`]: sizes, rates and times as they are typed.
+//! - [`probe`]: the arguments of `takeup probe`.
+
+pub mod probe;
+pub mod quantity;

@@ -1,0 +1,48 @@
+//! The commands as functions: a typed request in, a typed answer out.
+//!
+//! A request and an answer can be written and read as JSON, and have a schema: [`document`] makes
+//! of an answer what `--json` prints, and `docs/schema/` holds the schemas. What may be set, what is
+//! refused and what is safe to read is decided here or below, never in the binary. Nothing here
+//! knows a flag, a terminal or an exit code; `report` makes text of the answers.
+//!
+//! # Map
+//!
+//! - [`probe`]: what a tape drive is, and the layers of storage below a path.
+//! - [`rules`]: the rules by which anything is found.
+//! - [`outcome`]: how a command that did not fail has ended.
+//! - [`failure`]: why a command failed, and what to do.
+//! - [`schema`]: the schemas of requests and answers.
+//! - [`virtual_drive`]: what a virtual drive is set to be.
+//! - [`output_file`]: a file that gets its name when it is whole.
+
+pub mod failure;
+pub mod outcome;
+pub mod output_file;
+pub mod probe;
+pub mod rules;
+pub mod schema;
+pub mod virtual_drive;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Version of the requests and answers: a field that goes away or means something else makes a new
+/// one. Fields are added without one.
+pub const VERSION: u32 = 1;
+
+/// What a command answers, as `--json` prints it.
+pub trait Answer: Serialize {
+    /// The command, as it is typed.
+    const COMMAND: &'static str;
+}
+
+/// The document of an answer: its fields, its command, and the [`VERSION`] of its schema.
+///
+/// # Panics
+/// Never: an answer consists of numbers, texts, and maps with texts as keys.
+pub fn document<A: Answer>(answer: &A) -> Value {
+    let mut document = serde_json::to_value(answer).expect("an answer can be written as JSON");
+    document["command"] = json!(A::COMMAND);
+    document["schema_version"] = json!(VERSION);
+    document
+}

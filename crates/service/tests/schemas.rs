@@ -1,0 +1,29 @@
+//! `docs/schema/` holds the schemas of all requests and answers. `TAKEUP_UPDATE=1 cargo test -p
+//! service --test schemas` writes them.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn the_schemas_are_those_of_the_types() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
+    let updates = std::env::var_os("TAKEUP_UPDATE").is_some();
+    let mut names = BTreeSet::new();
+    for one in service::schema::all() {
+        let name = format!("{}.json", one.name);
+        let path = folder.join(&name);
+        let now = serde_json::to_string_pretty(&one.schema).unwrap() + "\n";
+        if updates {
+            fs::write(&path, &now).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == now, "docs/schema/{name} is out of date: TAKEUP_UPDATE=1 writes it");
+        assert!(names.insert(name.clone()), "{name} twice");
+    }
+    for entry in fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(names.contains(&name), "docs/schema/{name} is the schema of no request or answer");
+    }
+}
