@@ -22,7 +22,7 @@ const OTHER: u16 = 0x20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AclError {
     /// Not version 2, or not a whole number of entries.
-    #[error("not the kernel's ACL form")]
+    #[error("not in the kernel's ACL format")]
     Form,
     /// An entry's tag or permissions are not among the known ones.
     #[error("an entry has an unknown tag or unknown permissions")]

@@ -40,10 +40,10 @@ pub enum EncodeError {
     #[error("a keyword contains an equals sign")]
     Keyword,
     /// The path of something other than a directory ends in a slash, which would make it one.
-    #[error("the path ends in a slash and is no directory")]
+    #[error("the path ends in a slash but is not a directory")]
     TrailingSlash,
     /// A billion nanoseconds or more.
-    #[error("{nanoseconds} nanoseconds are more than a second")]
+    #[error("invalid time: {nanoseconds} nanoseconds are a second or more")]
     Nanoseconds {
         /// The value.
         nanoseconds: u32,
@@ -64,7 +64,7 @@ pub enum EncodeError {
     #[error("sparse file: {0}")]
     Sparse(#[from] MapError),
     /// Names and attributes need more than [`EXTENDED_BYTES_MAX`].
-    #[error("{bytes} bytes of names and attributes exceed the limit")]
+    #[error("names and attributes too long: {bytes} bytes exceed the limit")]
     ExtendedTooLarge {
         /// What the extended header would hold.
         bytes: u64,

@@ -157,7 +157,7 @@ pub enum LabelError {
     #[error(transparent)]
     Compression(#[from] crate::chunk::CompressionError),
     /// The block size is none.
-    #[error("a block size of {block_bytes} bytes is not a multiple of 512 below 2^25")]
+    #[error("invalid block size: {block_bytes} bytes is not a multiple of 512 below 2^25")]
     BlockSize {
         /// As given.
         block_bytes: u32,
@@ -434,13 +434,13 @@ fn find_plain(prefix: &[u8]) -> Result<Found, LabelError> {
         }
         return Err(match later_version(rest) {
             Some(version) => LabelError::Later { version },
-            None => reason("its version is not known"),
+            None => reason("unknown version"),
         });
     };
-    let text = START.len() + checked_bytes(fields).ok_or(reason("it has no end"))?;
+    let text = START.len() + checked_bytes(fields).ok_or(reason("its end is missing"))?;
     let (text, check) = comment.split_at(text);
     if check_of(check) != Some(XxHash3_64::oneshot(text)) {
-        return Err(reason("its checksum differs"));
+        return Err(reason("its checksum does not match"));
     }
     decode_fields(&text[START.len()..]).map(Found::Label).map_err(reason)
 }
@@ -478,19 +478,21 @@ fn checked_bytes(text: &[u8]) -> Option<usize> {
 }
 
 fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
-    let text = std::str::from_utf8(text).map_err(|_| "it is no text")?;
+    let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8 text")?;
     let field = |name: &str| {
         let mut fields = text.split(' ');
-        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).ok_or("lacks a field")
+        fields
+            .find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+            .ok_or("a field is missing")
     };
-    let number = |name| field(name)?.parse::<u64>().map_err(|_| "a number is none");
-    let short = |name| field(name)?.parse::<u32>().map_err(|_| "a number is none");
+    let number = |name| field(name)?.parse::<u64>().map_err(|_| "a field is not a number");
+    let short = |name| field(name)?.parse::<u32>().map_err(|_| "a field is not a number");
     let label = Label {
         set: id(field("set")?)?,
         kind: match field("kind")? {
             "data" => LabelKind::Data,
             "index" => LabelKind::Index,
-            _ => return Err("its kind is not known"),
+            _ => return Err("unknown kind"),
         },
         segment: short("segment")?,
         part: short("part")?,
@@ -499,7 +501,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
         stream_bytes: StoredOffset::new(number("stream")?),
         block_bytes: short("block")?,
         length_bytes: short("length")?,
-        compression: field("compression")?.parse().map_err(|_| "its compression is not known")?,
+        compression: field("compression")?.parse().map_err(|_| "unknown compression")?,
         previous: match field("previous")? {
             "-" => None,
             _ => Some(short("previous")?),
@@ -514,7 +516,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
         && label.length_bytes as usize <= LABEL_BYTES_MAX
         && u64::from(label.length_bytes) % block == label.stream_bytes % block;
     if !fits || label.segment == 0 || label.part == 0 || label.volume == 0 {
-        return Err("its numbers do not fit each other");
+        return Err("its numbers contradict each other");
     }
     Ok(label)
 }

@@ -204,7 +204,7 @@ impl Tape {
     pub fn status(&mut self) -> Result<TapeStatus, TapeError> {
         match self.raw.status() {
             Ok(raw) => Ok(raw.into()),
-            Err(error) => Err(self.failed("ask the state of", error)),
+            Err(error) => Err(self.failed("query the state of", error)),
         }
     }
 
@@ -214,7 +214,7 @@ impl Tape {
     /// # Errors
     /// When the drive does not know.
     pub fn position(&mut self) -> Result<u64, TapeError> {
-        self.raw.position().map_err(|error| self.failed("ask the position of", error))
+        self.raw.position().map_err(|error| self.failed("query the position of", error))
     }
 
     /// Reads the next block.

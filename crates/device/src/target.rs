@@ -102,7 +102,7 @@ pub enum TargetError {
         path: PathBuf,
     },
     /// A character device that is no tape.
-    #[error("{} is a character device and no tape: nothing comes back from there", path.display())]
+    #[error("{} is a character device, not a tape drive: data cannot be read back", path.display())]
     NoStorage {
         /// The path.
         path: PathBuf,
@@ -120,16 +120,16 @@ pub enum TargetError {
         path: PathBuf,
     },
     /// A named pipe that nobody reads yet.
-    #[error("nobody reads {}", path.display())]
+    #[error("no program reads from {}", path.display())]
     NoReader {
         /// The path.
         path: PathBuf,
     },
     /// Standard output is a terminal.
-    #[error("standard output is a terminal; an archive is not for reading")]
+    #[error("standard output is a terminal: takeup does not write an archive there")]
     Terminal,
     /// No file can be made beside the one that it would replace.
-    #[error("cannot make a new file beside {}, which would take its place", path.display())]
+    #[error("cannot create the temporary file that would replace {}", path.display())]
     NoNewFile {
         /// The path.
         path: PathBuf,
@@ -212,7 +212,7 @@ impl Target {
         let status = rustix::fs::fstat(&opened.file).map_err(|error| open_error(error.into()))?;
         // Somebody may have put a link in its place meanwhile.
         if looked_at.object.is_some_and(|object| object != (status.st_dev, status.st_ino)) {
-            return Err(open_error(io::Error::other("another file came in its place")));
+            return Err(open_error(io::Error::other("another file replaced it")));
         }
         Ok(opened)
     }
@@ -283,7 +283,7 @@ impl Target {
         let not_kept = match &self.pending {
             Some(pending) => pending
                 .settle_access(&self.file)
-                .map_err(|error| fail("settle owner and mode of", error))?,
+                .map_err(|error| fail("set owner and mode of", error))?,
             None => None,
         };
         // Interrupted is not failed: what the kernel has to tell of lost writes is told still.

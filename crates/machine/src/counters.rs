@@ -15,7 +15,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum CounterError {
     /// The kernel does not show it, or not to this user.
-    #[error("read {file}")]
+    #[error("cannot read {file}")]
     Unreadable {
         /// The file.
         file: &'static str,
@@ -31,7 +31,7 @@ pub enum CounterError {
         what: &'static str,
     },
     /// A line that is not as the kernel writes it.
-    #[error("line {line} of {file} has no {what}")]
+    #[error("{file}, line {line}: no {what}")]
     Malformed {
         /// The file.
         file: &'static str,

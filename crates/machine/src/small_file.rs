@@ -16,7 +16,7 @@ const BYTES_MAX: u64 = 16 << 20;
 /// When it cannot be read, is no UTF-8, or has more than 16 MiB.
 pub fn text(path: &Path) -> io::Result<String> {
     let bytes = up_to_limit(File::open(path)?)?;
-    String::from_utf8(bytes).map_err(|_| io::Error::other("it is no text (UTF-8)"))
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }
 
 /// The content of a regular file that Takeup looks for by itself. A pipe in its place is not
@@ -29,7 +29,7 @@ pub fn regular(path: &Path) -> io::Result<Vec<u8>> {
     let file = base::interruptible::open(path, flags, Mode::empty())?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
     if kind != FileType::RegularFile {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     up_to_limit(File::from(file))
 }
@@ -38,7 +38,7 @@ fn up_to_limit(file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(io::Error::other("it has more than 16 MiB"));
+        return Err(io::Error::other("it is larger than 16 MiB"));
     }
     Ok(bytes)
 }

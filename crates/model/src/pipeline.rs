@@ -74,7 +74,7 @@ pub struct PipelineRun {
 
 /// The pipeline met a state in which nothing can go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no program of the pipeline can go on after {at_ns} ns")]
+#[error("the pipeline is stuck after {at_ns} ns: every program waits for another")]
 pub struct Stuck {
     /// When.
     pub at_ns: u64,

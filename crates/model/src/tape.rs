@@ -69,7 +69,7 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TapeModelError {
     /// Behind the place there is nothing recorded.
-    #[error("nothing is recorded behind byte {position_bytes} of the medium")]
+    #[error("end of data: the medium holds nothing after byte {position_bytes}")]
     EndOfData {
         /// Native bytes from the beginning.
         position_bytes: u64,

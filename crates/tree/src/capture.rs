@@ -122,7 +122,7 @@ pub enum CaptureError {
     #[error("cannot open")]
     Open(#[source] io::Error),
     /// Another program holds a lease on it, and was asked to let it go: [`crate::LeaseWait`].
-    #[error("another program holds a lease on it and does not let go")]
+    #[error("another program holds a lease on it and did not release it")]
     Leased,
     /// Cannot be looked at.
     #[error("cannot read metadata")]
@@ -131,7 +131,7 @@ pub enum CaptureError {
     #[error("cannot read symbolic link")]
     ReadLink(#[source] io::Error),
     /// It turned from one kind into another each time it was opened.
-    #[error("keeps changing its kind")]
+    #[error("its file type keeps changing")]
     Unsteady,
 }
 

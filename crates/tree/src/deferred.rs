@@ -211,7 +211,7 @@ fn apply_one(destination: &Destination, record: &Record, problems: &mut Problems
             Err(error) => problems.note(Err(error), || MetadataPart::Directory),
         },
         Ok(None) => {
-            let other = io::Error::other("somebody put another one in its place");
+            let other = io::Error::other("another directory replaced it");
             problems.tell(MetadataPart::Directory, other);
         }
         Err(error) => problems.note(Err(error), || MetadataPart::Directory),

@@ -105,9 +105,7 @@ impl std::fmt::Display for MetadataPart {
             MetadataPart::DefaultAcl => formatter.write_str("default ACL"),
             MetadataPart::Times => formatter.write_str("times"),
             MetadataPart::Directory => formatter.write_str("metadata of directory"),
-            MetadataPart::FoundDirectory => {
-                formatter.write_str("metadata of directory that was there before")
-            }
+            MetadataPart::FoundDirectory => formatter.write_str("metadata of existing directory"),
         }
     }
 }
@@ -278,7 +276,7 @@ impl MetadataPolicy {
         }
         let archived = metadata.archived_owner;
         if archived.uid.is_none() || archived.gid.is_none() {
-            let text = "a number of 4294967295 or more is no user or group";
+            let text = "user and group IDs end at 4294967294; the archived one is larger";
             problems.tell(MetadataPart::Owner, io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let uid = archived.uid.unwrap_or(given.uid);
@@ -387,7 +385,7 @@ fn apply_times(object: &Object<'_>, modified: Timestamp, problems: &mut Problems
     let held = i64::try_from(stat.st_mtime).unwrap_or(i64::MAX);
     if held.abs_diff(modified.seconds) > COARSEST_SECONDS {
         let text = format!(
-            "the file system cannot hold second {} from 1970, it took {held}",
+            "the file system cannot store {} s since 1970, it stored {held} s",
             modified.seconds
         );
         problems.tell(MetadataPart::Times, io::Error::other(text));

@@ -48,13 +48,13 @@ pub enum Refusal {
     #[error("path leads through a symbolic link")]
     SymbolicLink,
     /// It leads through something that is neither a directory nor a symbolic link.
-    #[error("path leads through something that is not a directory")]
+    #[error("a component of the path is not a directory")]
     NotADirectory,
     /// The kernel found that it would leave the root.
-    #[error("path leads outside")]
+    #[error("path leads out of the destination")]
     Outside,
     /// A directory on the way is not the one that this run made there, or could not be made.
-    #[error("path leads through a directory that could not be restored, or that somebody changed")]
+    #[error("a directory of the path was not restored, or another program changed it")]
     Changed,
     /// It is longer than [`crate::PATH_BYTES_MAX`].
     #[error("path is too long")]

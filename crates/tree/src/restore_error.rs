@@ -80,7 +80,7 @@ pub enum RestoreError {
     },
     /// What is found at the target of a hard link is not what was put there: somebody else changed
     /// it meanwhile.
-    #[error("link target was changed by somebody: {} -> {}", lossy(path), lossy(target))]
+    #[error("another program changed the link target: {} -> {}", lossy(path), lossy(target))]
     LinkChanged {
         /// Path of the member.
         path: Vec<u8>,
@@ -88,13 +88,13 @@ pub enum RestoreError {
         target: Vec<u8>,
     },
     /// What is found under the name that was just made is not what was made.
-    #[error("was changed by somebody while it was made: {}", lossy(path))]
+    #[error("another program changed it during the restore: {}", lossy(path))]
     Changed {
         /// Path of the member.
         path: Vec<u8>,
     },
     /// The metadata of a directory cannot be kept until the end.
-    #[error("cannot keep its metadata for the end: {}", lossy(path))]
+    #[error("cannot store its metadata until the end: {}", lossy(path))]
     Remember {
         /// Path of the member.
         path: Vec<u8>,
@@ -102,7 +102,7 @@ pub enum RestoreError {
         source: io::Error,
     },
     /// Only the superuser may make devices.
-    #[error("devices can be restored by root only: {}", lossy(path))]
+    #[error("only root can restore device files: {}", lossy(path))]
     DeviceNeedsRoot {
         /// Path of the member.
         path: Vec<u8>,
@@ -116,7 +116,7 @@ pub enum RestoreError {
         source: io::Error,
     },
     /// The finished file cannot be given its name.
-    #[error("cannot put in place: {}", lossy(path))]
+    #[error("cannot rename into place: {}", lossy(path))]
     Rename {
         /// Path of the member.
         path: Vec<u8>,

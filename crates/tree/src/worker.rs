@@ -568,8 +568,8 @@ fn left_as_it_is(
     if same_owner && stat.st_mode & 0o7777 == metadata.mode {
         return None;
     }
-    let text = "it is in a folder that others can change and not that folder's owner's; \
-                it stays as it is (--privileges=keep sets it)";
+    let text = "others can write to its parent folder, which has another owner; takeup left \
+                owner and mode alone (--privileges=keep sets them)";
     Some(MetadataProblem {
         path: member.path.clone(),
         what: MetadataPart::FoundDirectory,

@@ -174,7 +174,7 @@ impl Place {
         };
         match frame_bytes.cmp(&(chunk.len() as u64)) {
             std::cmp::Ordering::Greater => return Err(self.truncated(chunk)),
-            std::cmp::Ordering::Less => return Err(self.damaged("bytes are left behind the frame")),
+            std::cmp::Ordering::Less => return Err(self.damaged("more bytes follow the frame")),
             std::cmp::Ordering::Equal => {}
         }
         if header.content_bytes.is_some() {

@@ -67,7 +67,7 @@ pub enum ChunkError {
         reason: String,
     },
     /// The input ends inside a frame or member.
-    #[error("{coding} data ends at byte {end_bytes}, inside the piece at byte {offset_bytes}")]
+    #[error("{coding} data is cut off at byte {end_bytes}, inside the piece at {offset_bytes}")]
     Truncated {
         /// The coding.
         coding: Coding,

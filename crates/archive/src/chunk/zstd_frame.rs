@@ -165,7 +165,7 @@ impl BlockWalk {
         }
         let content_bytes_max = match self.header.content_bytes {
             Some(exact) if exact > self.content_bytes_max => {
-                return Err(damaged(offset_bytes, "blocks cannot hold the content named"));
+                return Err(damaged(offset_bytes, "blocks are too small for the content size"));
             }
             Some(exact) => exact,
             None => self.content_bytes_max,

@@ -102,7 +102,7 @@ pub enum HeaderFault {
     #[error("the checksum does not match")]
     Checksum,
     /// The size is no number, negative, or out of range.
-    #[error("the size is impossible")]
+    #[error("the size is invalid")]
     Size,
 }
 
@@ -110,7 +110,7 @@ pub enum HeaderFault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Note {
     /// A type that no known format has; POSIX wants it read as a regular file.
-    #[error("unknown type {:?}, read as a regular file", char::from(*.0))]
+    #[error("unknown type {:?}: read as a regular file", char::from(*.0))]
     UnknownTypeflag(u8),
     /// A header field that cannot be read: the owner becomes 65534 (nobody), the rest 0.
     #[error("the header's {field} cannot be read")]
@@ -126,22 +126,22 @@ pub enum Note {
     },
     /// The headers in front of the member that extend it could not be read: path, size and
     /// attributes may be wrong. The error came before.
-    #[error("what extended its header is lost: path and attributes may be wrong")]
+    #[error("its extended header is lost: path and attributes may be wrong")]
     ExtensionLost,
     /// An ACL that cannot be read and is left out.
     #[error("the ACL is left out: {0}")]
     BadAcl(AclError),
     /// More extended attributes than any member can have here; the rest is left out.
-    #[error("of its extended attributes only {limit} are read")]
+    #[error("too many extended attributes: only the first {limit} are read")]
     TooManyAttributes {
         /// How many.
         limit: usize,
     },
     /// More notes of the same member are not told.
-    #[error("more of what its extended header says cannot be read")]
+    #[error("its extended header has more values that cannot be read")]
     More,
     /// An ACL entry for a user or group whom nobody knows here; the entry is left out.
-    #[error("the ACL entry of {} is left out: unknown here", String::from_utf8_lossy(.name))]
+    #[error("the ACL entry of {} is left out: no such account", String::from_utf8_lossy(.name))]
     UnknownAclName {
         /// Name in the entry.
         name: Vec<u8>,
@@ -156,7 +156,7 @@ pub enum DecodeError {
     #[error("extended header: {0}")]
     Record(#[from] RecordError),
     /// A record without which the member cannot be read has an impossible value.
-    #[error("extended header: {} has an impossible value", String::from_utf8_lossy(.keyword))]
+    #[error("extended header: the value of {} is invalid", String::from_utf8_lossy(.keyword))]
     Value {
         /// Keyword of the record.
         keyword: Vec<u8>,
@@ -186,7 +186,7 @@ pub enum DecodeError {
         source: MapError,
     },
     /// An extended header or a long name without a member behind it.
-    #[error("a header that extends the next member has no member behind it")]
+    #[error("no member follows the extended header")]
     Dangling,
     /// The input ended inside a header.
     #[error("the archive ends inside a header")]

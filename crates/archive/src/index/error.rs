@@ -36,13 +36,13 @@ pub enum IndexError {
         reason: &'static str,
     },
     /// A newer version of the format, or no section at all.
-    #[error("index section {} does not open as version 1", section.member_name())]
+    #[error("index section {} does not start as version 1 does", section.member_name())]
     UnknownVersion {
         /// The section.
         section: IndexSection,
     },
     /// A record that the format cannot hold. It is not written.
-    #[error("record for the index section {} cannot be written: {reason}", section.member_name())]
+    #[error("cannot write a record of index section {}: {reason}", section.member_name())]
     Unwritable {
         /// The section.
         section: IndexSection,

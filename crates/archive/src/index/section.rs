@@ -209,7 +209,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
         self.body_records -= 1;
         self.records += 1;
         if self.body_records == 0 && self.body_position != self.body.len() {
-            return Err(self.damaged("bytes are left behind the last record"));
+            return Err(self.damaged("more bytes follow the last record"));
         }
         Ok(Some(record))
     }
@@ -238,7 +238,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
             return Ok(false);
         }
         if length > GROUP_BYTES_MAX || records == 0 || records > GROUP_RECORDS {
-            return Err(self.damaged("group of an impossible size"));
+            return Err(self.damaged("group size is invalid"));
         }
         let mut body = std::mem::take(&mut self.body);
         body.resize(length, 0);
@@ -246,7 +246,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
         self.body = body;
         filled?;
         if group_checksum(&self.body, records, self.groups) != rest {
-            return Err(self.damaged("checksum of the group differs"));
+            return Err(self.damaged("group checksum does not match"));
         }
         self.body_position = 0;
         self.body_records = records;
@@ -261,10 +261,10 @@ impl<T: Record, R: Read> IndexReader<T, R> {
         if records_field != 0
             || checksum != XxHash3_64::oneshot_with_seed(self.groups, &total).to_le_bytes()
         {
-            return Err(self.damaged("checksum of the end differs"));
+            return Err(self.damaged("checksum of the end record does not match"));
         }
         if total != self.records.to_le_bytes() {
-            return Err(self.damaged("number of records differs"));
+            return Err(self.damaged("number of records does not match"));
         }
         Ok(())
     }

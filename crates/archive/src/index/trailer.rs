@@ -93,10 +93,10 @@ impl Trailer {
             return Err("block size is 0");
         }
         if !self.archive_bytes.is_multiple_of(UNIT_BYTES as u64) {
-            return Err("archive is not whole units");
+            return Err("archive length is not a multiple of 512 bytes");
         }
         if (self.compression == Compression::None) != (self.chunk_bytes == 0) {
-            return Err("chunk size and compression do not agree");
+            return Err("chunk size and compression contradict each other");
         }
         let mut end_bytes = 0;
         for place in &self.sections {

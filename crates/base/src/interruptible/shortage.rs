@@ -33,9 +33,9 @@ impl Shortage {
 impl fmt::Display for Shortage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.0 {
-            Errno::MFILE => "takeup may open no more files: its limit of open files is reached",
-            Errno::NFILE => "the system may open no more files: its limit of open files is reached",
-            _ => "the system has no memory left for takeup to open files",
+            Errno::MFILE => "takeup cannot open more files: its limit of open files is reached",
+            Errno::NFILE => "takeup cannot open more files: the system's limit is reached",
+            _ => "takeup cannot open more files: the system is out of memory",
         })
     }
 }

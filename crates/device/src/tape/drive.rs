@@ -87,13 +87,13 @@ pub enum OpenError {
         device: String,
     },
     /// The driver never waits for the medium, so that no success could be told.
-    #[error("cannot write to {device}: its driver is set not to wait for filemarks")]
+    #[error("cannot write to {device}: its driver does not wait for filemarks")]
     NeverWaits {
         /// The drive.
         device: String,
     },
     /// The path leads to something else.
-    #[error("{device} is no tape drive")]
+    #[error("{device} is not a tape drive")]
     NotATape {
         /// The path.
         device: String,

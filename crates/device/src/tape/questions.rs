@@ -67,7 +67,7 @@ pub enum CompressionError {
         device: String,
     },
     /// It was set, and the drive still says otherwise.
-    #[error("{device} was asked to switch its compression {wanted}, and still has it {found}")]
+    #[error("cannot switch the compression of {device} {wanted}: the drive still has it {found}")]
     NotApplied {
         /// The drive.
         device: String,

@@ -99,7 +99,7 @@ pub enum CommandError {
     #[error("cannot send a command")]
     System(#[source] io::Error),
     /// The drive refused.
-    #[error("the drive says: {0}")]
+    #[error("the drive reports: {0}")]
     Refused(Sense),
     /// The host adapter or transport failed.
     #[error("the host adapter reports status {host:#x}, driver {driver:#x}")]

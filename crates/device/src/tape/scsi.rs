@@ -17,7 +17,7 @@ pub mod position;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// It ends too early.
-    #[error("the answer to {command} has {bytes} bytes, {needed} are needed")]
+    #[error("the answer to {command} is too short: {bytes} bytes, {needed} needed")]
     Short {
         /// Name of the command.
         command: &'static str,
@@ -27,7 +27,7 @@ pub enum AnswerError {
         needed: usize,
     },
     /// It is about something else.
-    #[error("the answer to {command} holds page {found:#04x}, asked was {expected:#04x}")]
+    #[error("the answer to {command} holds page {found:#04x} instead of {expected:#04x}")]
     OtherPage {
         /// Name of the command.
         command: &'static str,
@@ -37,7 +37,7 @@ pub enum AnswerError {
         found: u8,
     },
     /// It contradicts itself or the standard.
-    #[error("the answer to {command} makes no sense at byte {offset}")]
+    #[error("the answer to {command} is inconsistent at byte {offset}")]
     Inconsistent {
         /// Name of the command.
         command: &'static str,

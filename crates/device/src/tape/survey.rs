@@ -132,7 +132,7 @@ pub struct Survey {
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
     /// The node rewinds when it is closed, and has no sister that does not.
-    #[error("looking at {device} would rewind it when it is closed")]
+    #[error("cannot survey {device}: closing it rewinds the tape")]
     Rewinds {
         /// The drive.
         device: String,
@@ -141,7 +141,7 @@ pub enum SurveyError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The driver does not answer.
-    #[error("cannot ask the state of {device}")]
+    #[error("cannot query the state of {device}")]
     Status {
         /// The drive.
         device: String,

@@ -138,8 +138,8 @@ impl Kept {
         let mode = now.st_mode & 0o7777;
         (!lost.is_empty()).then(|| {
             format!(
-                "of the file that it replaces, {} cannot be kept: it belongs to user {} and group \
-                 {}, with mode {mode:04o}",
+                "cannot keep {} of the replaced file: the new file has user {}, group {} and mode \
+                 {mode:04o}",
                 lost.join(" and "),
                 now.st_uid,
                 now.st_gid

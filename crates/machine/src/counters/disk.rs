@@ -285,8 +285,8 @@ mod tests {
         assert_eq!((found[1].1.flush.requests, found[1].1.flush.time_ms), (16, 17));
         assert_eq!(found[0].1.flush, Direction::default());
         let error = |text: &[u8]| parse(text).unwrap_err().to_string();
-        assert_eq!(error(b"8 0 sda 1 2\n"), "line 1 of /proc/diskstats has no eleven counters");
-        assert_eq!(error(b"8 0\n"), "line 1 of /proc/diskstats has no name");
+        assert_eq!(error(b"8 0 sda 1 2\n"), "/proc/diskstats, line 1: no eleven counters");
+        assert_eq!(error(b"8 0\n"), "/proc/diskstats, line 1: no name");
         assert!(error(b"8 0 sda 1 2 x 4 5 6 7 8 9 10 11").ends_with("no number"));
         // The weighted time wraps: 6 before the end, 4 behind it.
         let later = DiskCounters { weighted_ms: 4, ..found[0].1 };
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(&rows(row.to_string().as_bytes()).unwrap()[0], row);
         }
         let error = rows(b"x 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap_err();
-        assert_eq!(error.to_string(), "line 1 of /proc/diskstats has no device number");
+        assert_eq!(error.to_string(), "/proc/diskstats, line 1: no device number");
     }
 
     #[test]
