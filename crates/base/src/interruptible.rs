@@ -1,14 +1,14 @@
-//! System calls that a signal may interrupt before they have done anything: each is made again
-//! until it is done or fails.
+//! System calls that a signal may interrupt before they have done anything. Each is repeated until
+//! it succeeds or fails.
 //!
-//! Handlers that restart calls do not cover them all: a network file system, a FUSE file system and
-//! a lock say EINTR of their own accord, and so does a stopped and continued process
-//! (`signal(7)`, *Interruption of system calls and library functions by signal handlers*). A file
-//! would be missing in a backup for nothing.
+//! SA_RESTART does not cover all of them: a network file system, a FUSE file system and a lock
+//! return EINTR of their own accord, and so does a process that was stopped and continued
+//! (`signal(7)`, *Interruption of system calls and library functions by signal handlers*). Without
+//! the repetition a file would be missing in a backup.
 //!
-//! Whoever wants to be interrupted, to look whether a run has been cancelled, calls `rustix` and
-//! says why; `clippy.toml` finds the others. Reads of a stream and writes are not here: they go on
-//! from where they were, and where that is their callers know.
+//! Code that wants to be interrupted, to check whether a run was cancelled, calls `rustix` and
+//! gives the reason; `clippy.toml` finds all other calls. Reads of a stream and writes are not
+//! here: they continue where they stopped, and only their callers know that place.
 #![expect(clippy::disallowed_methods, reason = "here they are made again")]
 
 mod shortage;
@@ -46,8 +46,8 @@ pub fn openat(
     })
 }
 
-/// `openat(2)` of something that is not needed yet: that no descriptor is left for it is no
-/// shortage ([`check_shortage`]).
+/// `openat(2)` of a file that is not needed yet: if no descriptor is left for it, that does not
+/// count as a shortage ([`check_shortage`]).
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn openat2(
     })
 }
 
-/// `ftruncate(2)`: the file has `length_bytes` then.
+/// `ftruncate(2)`: sets the length to `length_bytes`.
 ///
 /// # Errors
 ///
@@ -101,9 +101,9 @@ pub fn fallocate(
     retry_on_intr(|| rustix::fs::fallocate(&file, flags, offset_bytes, length_bytes))
 }
 
-/// `pread(2)` until `bytes` are full: a call may give less than there is. Gives how many bytes were
-/// read: fewer only at the end of the file, or before a place that cannot be read, of which the
-/// next call tells.
+/// `pread(2)` until `bytes` are full, since one call may return less than there is. Returns how
+/// many bytes were read: fewer only at the end of the file, or before a place that cannot be read.
+/// The next call returns the error of that place.
 ///
 /// # Errors
 ///
@@ -127,7 +127,7 @@ pub fn read_at(file: impl AsFd, bytes: &mut [u8], offset_bytes: u64) -> Result<u
 /// # Errors
 ///
 /// What the kernel says of the first place that cannot be read, but for `EINTR`; `UnexpectedEof`
-/// where the file ends before.
+/// when the file ends early.
 pub fn read_exact_at(
     file: impl AsFd,
     mut bytes: &mut [u8],
@@ -145,7 +145,7 @@ pub fn read_exact_at(
     Ok(())
 }
 
-/// `fsync(2)`. Interrupted is not failed: what there is to tell of lost writes it tells still.
+/// `fsync(2)`. After an interruption the kernel still reports lost writes at the next call.
 ///
 /// # Errors
 ///

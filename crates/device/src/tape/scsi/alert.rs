@@ -1,6 +1,6 @@
-//! TapeAlert: 64 flags with which a drive tells what is wrong with it or the medium.
+//! TapeAlert: 64 flags by which a drive reports problems of itself or the medium.
 //!
-//! The drive clears the flags when they are read, so whoever reads them has to tell them. Numbers,
+//! Reading the flags clears them in the drive, so the caller has to report them. Numbers,
 //! severities and meanings: SSC-4, annex A.
 
 pub use base::finding::Severity;
@@ -22,7 +22,7 @@ pub struct Alert {
 /// The flags that are set in an answer of LOG SENSE.
 ///
 /// # Errors
-/// When the answer is too short or is another page.
+/// When the answer is too short or another page.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Alert>, AnswerError> {
     let set = parameters(bytes, ALERT_PAGE)?
         .filter(|parameter| parameter.value.last().is_some_and(|value| value & 1 != 0));
