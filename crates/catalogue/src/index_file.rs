@@ -119,8 +119,8 @@ impl IndexFile {
 
     /// The content of a section.
     ///
+    /// # Errors
     /// When the index cannot be read up to the section.
-    /// When it cannot be read up to there.
     pub fn section(&self, section: IndexSection) -> io::Result<impl Read> {
         let place = self.trailer.section(section);
         let reader: Box<dyn Read> = match self.coding {
@@ -206,16 +206,16 @@ impl IndexFile {
 
     /// The chunks of a compressed archive.
     ///
+    /// # Errors
     /// When the index cannot be read up to the chunks.
-    /// When it cannot be read up to there.
     pub fn chunks(&self) -> io::Result<IndexReader<ChunkRecord, impl Read>> {
         Ok(IndexReader::new(self.section(IndexSection::Chunks)?))
     }
 
     /// The members of the archive.
     ///
+    /// # Errors
     /// When the index cannot be read up to the members.
-    /// When it cannot be read up to there.
     pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read>> {
         Ok(IndexReader::new(self.section(IndexSection::Files)?))
     }
@@ -284,8 +284,8 @@ fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {
 
 /// Reads `bytes` of a file, which is a stored stream, from an offset on.
 ///
+/// # Errors
 /// What the system says; `UnexpectedEof` when the file ends early.
-/// What the system says; `UnexpectedEof` where the file ends before.
 pub fn read_at(file: &OwnedFd, offset_bytes: StoredOffset, bytes: usize) -> io::Result<Vec<u8>> {
     let mut out = vec![0; bytes];
     base::interruptible::read_exact_at(file, &mut out, offset_bytes.bytes())?;
