@@ -1,4 +1,4 @@
-//! What keeps a scan from starting.
+//! Errors that prevent a scan from starting.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ pub enum ScanError {
     /// The list of sources is empty.
     #[error("no source given")]
     NoSource,
-    /// A source is not there or cannot be reached.
+    /// A source does not exist or cannot be reached.
     #[error("cannot find source: {}", path.display())]
     Source {
         /// As given.
@@ -17,7 +17,7 @@ pub enum ScanError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// A source is there and cannot be read.
+    /// A source exists but cannot be read.
     #[error("cannot open source: {}", path.display())]
     OpenSource {
         /// As given.
@@ -30,7 +30,7 @@ pub enum ScanError {
     Exclude {
         /// As given.
         glob: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A thread could not be started.

@@ -16,7 +16,7 @@ pub enum RestoreError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// Something else is where the directory to restore into should be.
+    /// The place of the directory to restore into has another kind of object.
     #[error("{} is not a folder", path.display())]
     NotAFolder {
         /// As given.
@@ -27,7 +27,7 @@ pub enum RestoreError {
     Refused {
         /// Path of the member.
         path: Vec<u8>,
-        /// What is wrong with it.
+        /// The reason.
         reason: Refusal,
     },
     /// The target of a hard link might lie outside of the destination.
@@ -37,22 +37,22 @@ pub enum RestoreError {
         path: Vec<u8>,
         /// What it links to.
         target: Vec<u8>,
-        /// What is wrong with the target.
+        /// The reason.
         reason: Refusal,
     },
-    /// Something is there already and may not be replaced.
+    /// An object exists already and may not be replaced.
     #[error("already exists: {}", lossy(path))]
     Exists {
         /// Path of the member.
         path: Vec<u8>,
     },
-    /// A directory that is not empty is where another kind of object is to go.
+    /// A directory that is not empty is in the place of another kind of object.
     #[error("a directory that is not empty is in the way: {}", lossy(path))]
     DirectoryInTheWay {
         /// Path of the member.
         path: Vec<u8>,
     },
-    /// The directory that the object goes into cannot be opened or made.
+    /// The directory for the object cannot be opened or made.
     #[error("cannot reach the directory of: {}", lossy(path))]
     Parent {
         /// Path of the member.
@@ -78,8 +78,8 @@ pub enum RestoreError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// What is found at the target of a hard link is not what was put there: somebody else changed
-    /// it meanwhile.
+    /// The target of a hard link is not the object that was restored there: another program changed
+    /// it.
     #[error("another program changed the link target: {} -> {}", lossy(path), lossy(target))]
     LinkChanged {
         /// Path of the member.
@@ -87,21 +87,21 @@ pub enum RestoreError {
         /// What it links to.
         target: Vec<u8>,
     },
-    /// What is found under the name that was just made is not what was made.
+    /// The object under the new name is not the one that was made.
     #[error("another program changed it during the restore: {}", lossy(path))]
     Changed {
         /// Path of the member.
         path: Vec<u8>,
     },
-    /// The metadata of a directory cannot be kept until the end.
+    /// The metadata of a directory cannot be stored until the end.
     #[error("cannot store its metadata until the end: {}", lossy(path))]
     Remember {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said of the temporary file.
+        /// The kernel's error for the temporary file.
         source: io::Error,
     },
-    /// Only the superuser may make devices.
+    /// Only root may make devices.
     #[error("only root can restore device files: {}", lossy(path))]
     DeviceNeedsRoot {
         /// Path of the member.
@@ -115,7 +115,7 @@ pub enum RestoreError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The finished file cannot be given its name.
+    /// The complete file cannot be renamed to its name.
     #[error("cannot rename into place: {}", lossy(path))]
     Rename {
         /// Path of the member.
@@ -123,7 +123,7 @@ pub enum RestoreError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// What was restored cannot be brought to the disk.
+    /// The restored data cannot be written to the disk.
     #[error("cannot synchronise the destination")]
     Synchronise {
         /// What the kernel said.
