@@ -220,8 +220,8 @@ impl Worker {
     }
 
     /// Whether an existing directory, in a parent that others can change, gets the archived
-    /// metadata: only if the parent's owner could have set them himself. Any other
-    /// directory, even one of ours, may have been put there so that it is given away.
+    /// metadata: only if the parent's owner could have set them himself. Any other directory, even
+    /// one of ours, may have been put there so that it is given away.
     fn may_take_over(&self, metadata: &Metadata, folder: &Folder, stat: &Stat) -> bool {
         let policy = self.destination.policy();
         let keeps_owner =
@@ -440,8 +440,7 @@ impl Worker {
         Ok(Ok(There::Replaceable))
     }
 
-    /// Calls `act` with the directory of a member. If the directory was removed since it was
-    /// opened, by this archive or another program, it is called once more.
+    /// Calls `act` with the directory of a member, once more if that was removed since it was opened.
     fn with_folder<T>(
         &mut self,
         member: &Member,
