@@ -440,7 +440,7 @@ impl Worker {
         Ok(Ok(There::Replaceable))
     }
 
-    /// Calls `act` with the directory of a member, once more if that was removed since it was opened.
+    /// Calls `act` with the directory of a member, again if that was removed since it was opened.
     fn with_folder<T>(
         &mut self,
         member: &Member,
