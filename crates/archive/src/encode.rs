@@ -197,7 +197,7 @@ fn unit_at(out: &mut [u8], at: usize) -> &mut Unit {
     (&mut out[at..at + UNIT_BYTES]).try_into().expect("a range of one unit")
 }
 
-/// Where the path goes.
+/// Header fields for the path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Placement {
     /// All of it fits the name field.

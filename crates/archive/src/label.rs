@@ -52,7 +52,7 @@ pub enum LabelKind {
 pub struct Label {
     /// Id of the set: random, the same in all labels of one run.
     pub set: [u8; 16],
-    /// What follows.
+    /// The content behind the label.
     pub kind: LabelKind,
     /// Number of the segment in the set, from 1. The index is the last one.
     pub segment: u32,
@@ -101,7 +101,7 @@ impl HostName {
         Some(HostName { bytes, length: name.len() as u8 })
     }
 
-    /// As text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..usize::from(self.length));
         bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
@@ -159,13 +159,13 @@ pub enum LabelError {
     /// The block size is invalid.
     #[error("invalid block size: {block_bytes} bytes is not a multiple of 512 below 2^25")]
     BlockSize {
-        /// As given.
+        /// The block size as given.
         block_bytes: u32,
     },
     /// It starts like a label but is invalid.
     #[error("damaged label: {reason}")]
     Damaged {
-        /// What was found.
+        /// The cause.
         reason: &'static str,
     },
     /// It starts like a label of an unknown later version.

@@ -27,7 +27,7 @@ pub struct Rule {
 /// The rules of one subject.
 #[derive(Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Room {
-    /// What they are about.
+    /// Their subject.
     pub title: &'static str,
     /// The commands that report the findings.
     pub told_by: &'static str,
@@ -79,7 +79,7 @@ macro_rules! rules {
     };
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -118,7 +118,7 @@ pub enum Certainty {
     Unknown,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -143,7 +143,7 @@ pub struct Number {
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// What that counts.
+    /// Its unit.
     pub unit: Unit,
 }
 
@@ -152,13 +152,13 @@ pub struct Number {
 pub struct Finding {
     /// By what.
     pub rule: &'static Rule,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The numbers behind it.
     pub numbers: Vec<Number>,
-    /// What is so.
+    /// The cause.
     pub what: String,
-    /// What follows from it.
+    /// The consequence.
     pub why: Option<String>,
     /// What was left out or cannot be excluded.
     pub caveat: Option<String>,

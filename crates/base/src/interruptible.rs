@@ -25,7 +25,7 @@ pub use shortage::{Shortage, check_shortage, remember_shortage};
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn open(path: impl Arg, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     openat(rustix::fs::CWD, path, flags, mode)
 }
@@ -34,7 +34,7 @@ pub fn open(path: impl Arg, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno>
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn openat(
     directory: impl AsFd,
     path: impl Arg,
@@ -51,7 +51,7 @@ pub fn openat(
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn openat_ahead(
     directory: impl AsFd,
     path: impl Arg,
@@ -65,7 +65,7 @@ pub fn openat_ahead(
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn openat2(
     directory: impl AsFd,
     path: impl Arg,
@@ -82,7 +82,7 @@ pub fn openat2(
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn ftruncate(file: impl AsFd, length_bytes: u64) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::ftruncate(&file, length_bytes))
 }
@@ -91,7 +91,7 @@ pub fn ftruncate(file: impl AsFd, length_bytes: u64) -> Result<(), Errno> {
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn fallocate(
     file: impl AsFd,
     flags: FallocateFlags,
@@ -107,7 +107,7 @@ pub fn fallocate(
 ///
 /// # Errors
 ///
-/// What the kernel says of the first byte, but for `EINTR`.
+/// Errors of the kernel at the first byte, except `EINTR`.
 pub fn read_at(file: impl AsFd, bytes: &mut [u8], offset_bytes: u64) -> Result<usize, Errno> {
     let mut done = 0;
     while done < bytes.len() {
@@ -149,7 +149,7 @@ pub fn read_exact_at(
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn fsync(file: impl AsFd) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::fsync(&file))
 }
@@ -158,7 +158,7 @@ pub fn fsync(file: impl AsFd) -> Result<(), Errno> {
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn fdatasync(file: impl AsFd) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::fdatasync(&file))
 }
@@ -167,7 +167,7 @@ pub fn fdatasync(file: impl AsFd) -> Result<(), Errno> {
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn flock(file: impl AsFd, operation: FlockOperation) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::flock(&file, operation))
 }

@@ -15,7 +15,7 @@
 //! let content = header + 512;
 //! assert_eq!(content - header, 512);
 //! assert_eq!(content.block(1024), 2);
-//! // Where the streams begin together, who knows it may say so.
+//! // Allowed only where both streams begin together.
 //! let stored: Offset<Stored> = header.same_in();
 //! assert_eq!(stored.bytes(), 1536);
 //! ```
@@ -179,7 +179,7 @@ impl<In> AddAssign<u64> for Offset<In> {
     }
 }
 
-/// So many bytes back.
+/// The offset this many bytes back.
 impl<In> Sub<u64> for Offset<In> {
     type Output = Offset<In>;
 

@@ -40,7 +40,7 @@ pub struct IndexFile {
     /// Where the index starts in the file, which is a stored stream.
     start_bytes: StoredOffset,
     holds: Holds,
-    /// What its trailer says.
+    /// The index's trailer.
     pub trailer: Trailer,
 }
 

@@ -51,9 +51,9 @@ pub fn set_direct(file: impl AsFd, direct: Direct) -> io::Result<()> {
 /// Past the page cache or through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direct {
-    /// Past it.
+    /// Past the page cache.
     On,
-    /// Through it.
+    /// Through the page cache.
     Off,
 }
 

@@ -21,7 +21,7 @@
 //! target.complete()?;
 //! assert_eq!(std::fs::read(&path)?, b"all of it");
 //!
-//! // What exists stays, unless somebody says otherwise.
+//! // An existing file stays, unless the caller allows replacing it.
 //! assert!(Target::open(path.as_os_str(), Existing::Keep, FileMode::default()).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -25,7 +25,7 @@ pub enum SourceError {
     NotReadable {
         /// The path.
         path: PathBuf,
-        /// What it is.
+        /// The kind of object.
         what: &'static str,
     },
     /// Standard input is a terminal.

@@ -42,7 +42,7 @@ pub enum BlockMode {
     Fixed(u32),
 }
 
-/// What a read met.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapeRead {
     /// A block (in fixed mode one or several) of this many bytes, at the start of the buffer.
@@ -136,11 +136,11 @@ pub struct TapeError {
     pub what: &'static str,
     /// The device.
     pub device: String,
-    /// Where, if known.
+    /// The place, if known.
     pub place: TapePlace,
     /// The drive's sense data, if known.
     pub said: Option<Sense>,
-    /// What the driver returned.
+    /// The driver's error.
     #[source]
     pub source: io::Error,
 }

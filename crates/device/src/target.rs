@@ -57,7 +57,7 @@ pub struct Completed {
     pub not_kept: Option<String>,
 }
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// A regular file, written beside its name.
@@ -139,7 +139,7 @@ pub enum TargetError {
     /// The data were written, but storing them could not be confirmed.
     #[error("cannot {step} {}", path.display())]
     Complete {
-        /// What failed: synchronise, rename.
+        /// The step that failed: synchronise, rename.
         step: &'static str,
         /// The path.
         path: PathBuf,
@@ -153,7 +153,7 @@ pub enum TargetError {
 pub struct Target {
     /// The open file.
     pub file: Arc<OwnedFd>,
-    /// What it is.
+    /// Its kind.
     pub kind: TargetKind,
     /// Name for messages.
     pub name: String,

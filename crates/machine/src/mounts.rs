@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct Mount {
     /// Device number of the file system, `8:1`.
     pub device: String,
-    /// Where it is.
+    /// Its mount point.
     pub point: PathBuf,
     /// Kind of the file system.
     pub kind: String,

@@ -138,7 +138,7 @@ pub struct Pipe {
 pub struct Fill {
     /// Bytes that wait for the reader.
     pub bytes: u64,
-    /// Bytes that it holds.
+    /// Its capacity, bytes.
     pub capacity_bytes: u64,
 }
 

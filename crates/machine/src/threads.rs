@@ -33,7 +33,7 @@ pub enum Call {
     Waits {
         /// The architecture's number of the call (syscalls(2)).
         number: u64,
-        /// What it was given.
+        /// The arguments of the call.
         arguments: [u64; 6],
     },
     /// Waiting outside of a call: for a page or a signal, or stopped.

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 /// where `/tmp` is in memory).
 ///
 /// # Errors
-/// What openat(2) says.
+/// Errors of openat(2).
 pub fn unnamed_file() -> io::Result<File> {
     let folder =
         std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);

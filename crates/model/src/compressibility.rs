@@ -32,9 +32,9 @@ pub enum Symbol {
     Literal(u8),
     /// A repetition of earlier bytes.
     Copy {
-        /// How far back.
+        /// Distance back, bytes.
         distance: usize,
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
 }
@@ -58,7 +58,7 @@ impl Default for Compressibility {
 }
 
 impl Compressibility {
-    /// Nothing has passed.
+    /// A counter without data so far.
     pub fn new() -> Compressibility {
         Compressibility {
             window: Vec::with_capacity(HISTORY_BYTES + PAGE_BYTES),

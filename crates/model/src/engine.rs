@@ -15,7 +15,7 @@
 /// Processor time of a stage in nanoseconds of one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageCost {
-    /// As `-v` names it.
+    /// Its name with `-v`.
     pub name: &'static str,
     /// For each byte.
     pub byte_ns: f64,
@@ -34,14 +34,14 @@ pub enum Origin {
     Memory,
 }
 
-/// What is backed up.
+/// The data to back up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     /// Bytes of all files.
     pub bytes: f64,
     /// Number of files.
     pub files: f64,
-    /// Where they come from.
+    /// Their origin.
     pub origin: Origin,
 }
 

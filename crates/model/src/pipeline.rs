@@ -27,7 +27,7 @@ pub struct Program {
 /// How a program changes its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// As many bytes.
+    /// The same number of bytes.
     Same,
     /// Less output: this many bytes for 1,000 bytes of input, in turn, like files of two kinds that
     /// alternate.
@@ -62,7 +62,7 @@ pub struct Surroundings {
     pub processors: u64,
 }
 
-/// How a pipeline ended.
+/// The result of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineRun {
     /// From the start to the closing filemark.

@@ -15,7 +15,7 @@ use crate::tape::TapeModel;
 use crate::tape::parameters::{COMMAND_OVERHEAD_NS_MAX, TapeParameters};
 use crate::{BILLION, whole};
 
-/// Who compresses.
+/// Where the data are compressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Compression {
     /// Nobody.
@@ -51,9 +51,9 @@ pub struct Setup {
     pub drive: TapeParameters,
     /// Drives that write at the same time, an equal share each.
     pub drives: u64,
-    /// What comes.
+    /// The source.
     pub source: PlanSource,
-    /// Who compresses.
+    /// Where the data are compressed.
     pub compression: Compression,
     /// Memory between source and drive, for each drive.
     pub ring_bytes: u64,
@@ -63,7 +63,7 @@ pub struct Setup {
     pub refill: Refill,
     /// How fast the writer empties the ring.
     pub drain: Drain,
-    /// Of a write.
+    /// Size of one write.
     pub block_bytes: u64,
     /// Time from the end of a volume to the start of the next, besides rewind, unload and load: the
     /// work of a person or a library.
@@ -159,7 +159,7 @@ pub enum PlanError {
     /// No bytes, no rate, no drive or no block.
     #[error("{what} is zero")]
     Zero {
-        /// What.
+        /// The value that is zero.
         what: &'static str,
     },
     /// The medium holds less than one ring.

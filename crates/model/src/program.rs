@@ -123,7 +123,7 @@ pub struct Stream {
     pub start_fill_percent: u8,
     /// Limit on the writer's rate while it drains the ring.
     pub drain_bytes_per_second: Option<u64>,
-    /// Of a write.
+    /// Size of one write.
     pub block_bytes: u64,
     /// Data.
     pub ratio: Ratio,

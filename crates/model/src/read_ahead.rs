@@ -25,7 +25,7 @@ pub enum Policy {
     Ahead {
         /// Under way at any time.
         window_bytes: u64,
-        /// Of one request.
+        /// Size of one request.
         request_bytes: u64,
     },
 }

@@ -76,7 +76,7 @@ pub enum TapeModelError {
     },
 }
 
-/// What the tape does.
+/// The motion of the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Motion {
     /// It stands before the place where it will continue.

@@ -13,7 +13,7 @@ use super::{logarithms, mean, standard_deviation};
 /// A ratio of two rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// Of the geometric means.
+    /// Ratio of the geometric means.
     pub ratio: f64,
     /// Its interval.
     pub interval: Interval,

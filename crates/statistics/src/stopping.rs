@@ -15,7 +15,7 @@ use super::interval::of_geometric_mean;
 /// Number of repeats in a row after which all intervals have to be narrow.
 const NARROW_IN_A_ROW: u64 = 2;
 
-/// When it is enough.
+/// The rule for stopping.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stopping {
     /// Least repeats of every cell.

@@ -136,7 +136,7 @@ pub enum CaptureError {
     Unsteady,
 }
 
-/// Where an object is.
+/// The place of an object.
 pub(crate) struct ObjectPlace<'a> {
     pub(crate) directory: BorrowedFd<'a>,
     /// Identifies the directory for what is remembered about it.

@@ -30,47 +30,47 @@ pub enum Difference {
     Missing,
     /// The kind differs; `live` is the new one.
     Kind {
-        /// What is there.
+        /// The live kind.
         live: EntryKind,
     },
     /// Permissions.
     Mode {
-        /// As archived.
+        /// The archived value.
         archived: u32,
-        /// As it is.
+        /// The live value.
         live: u32,
     },
     /// Owner: the number differs, and the name differs or is missing.
     User {
         /// Number as archived.
         archived: u64,
-        /// Number as it is.
+        /// The live number.
         live: u64,
     },
     /// Group, likewise.
     Group {
         /// Number as archived.
         archived: u64,
-        /// Number as it is.
+        /// The live number.
         live: u64,
     },
     /// Time of modification. If the archive keeps whole seconds, only these are compared.
     Modified {
-        /// As archived.
+        /// The archived time.
         archived: Timestamp,
-        /// As it is.
+        /// The live time.
         live: Timestamp,
     },
     /// Size of a regular file.
     Size {
-        /// As archived, in bytes.
+        /// The archived size, in bytes.
         archived_bytes: u64,
         /// The live size in bytes.
         live_bytes: u64,
     },
     /// The target of a symbolic link.
     LinkTarget {
-        /// As it is.
+        /// The live target.
         live: Vec<u8>,
     },
     /// It and the archived link target are different files, or the target is missing.
@@ -132,7 +132,7 @@ pub enum CompareError {
     Capture(#[from] CaptureError),
 }
 
-/// What is compared.
+/// Which parts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompareOptions {
     /// Whether attributes and ACLs count.
@@ -162,7 +162,7 @@ impl LiveTree {
     /// Opens the directory that the paths of the archive start in.
     ///
     /// # Errors
-    /// What open(2) says.
+    /// Errors of open(2).
     pub fn open(
         root: &Path,
         options: CompareOptions,

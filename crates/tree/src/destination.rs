@@ -57,7 +57,7 @@ pub enum Replaced {
 pub struct DestinationOptions {
     /// What happens to existing objects.
     pub overwrite: Overwrite,
-    /// Whose the objects are.
+    /// The owner of restored objects.
     pub owners: Owners,
     /// Which permissions they get.
     pub modes: Modes,
@@ -96,7 +96,7 @@ impl DestinationOptions {
 /// a hard link to one links to exactly it, and directories that could not be made.
 const REMEMBERED_MAX: usize = 1 << 18;
 
-/// What no directory is.
+/// An identity that no directory has.
 const NOTHING: Identity = Identity { device: 0, inode: 0 };
 
 /// The directory that a restore writes into. Shared by the workers.

@@ -14,7 +14,7 @@ pub enum ScanError {
     Source {
         /// As given.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A source exists but cannot be read.
@@ -22,7 +22,7 @@ pub enum ScanError {
     OpenSource {
         /// As given.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// An exclude glob is malformed.
@@ -36,7 +36,7 @@ pub enum ScanError {
     /// A thread could not be started.
     #[error("cannot start a scan thread")]
     Thread {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

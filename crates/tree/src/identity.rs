@@ -20,7 +20,7 @@ impl Identity {
     /// Identity of an open file.
     ///
     /// # Errors
-    /// What fstat(2) says.
+    /// Errors of fstat(2).
     pub fn of_descriptor(descriptor: impl AsFd) -> io::Result<Identity> {
         Ok(Identity::of(&fstat(descriptor)?))
     }
@@ -105,7 +105,7 @@ fn mixed(numbers: [u64; 6]) -> u64 {
 /// The result of a second look at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// Nothing happened to it.
+    /// No change.
     None,
     /// Only its metadata changed (owner, mode, link count, attributes). The content did not, unless
     /// a program set the modification time back.
@@ -122,7 +122,7 @@ pub enum FileChange {
 /// Compares an open file with its earlier state, after its content has been read.
 ///
 /// # Errors
-/// What fstat(2) says.
+/// Errors of fstat(2).
 pub fn recheck(file: impl AsFd, before: &Version) -> io::Result<FileChange> {
     let now = Version::of(&fstat(file)?);
     Ok(if now.size_bytes != before.size_bytes {

@@ -64,9 +64,9 @@ pub enum Modes {
 pub struct MetadataProblem {
     /// Path in the archive.
     pub path: Vec<u8>,
-    /// What it is.
+    /// The part that could not be restored.
     pub what: MetadataPart,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Metadata {
     pub(crate) extra: Option<Box<Extra>>,
 }
 
-/// What few objects have.
+/// Metadata that few objects have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Extra {
     /// Without the attributes that are privilege.

@@ -33,7 +33,7 @@ struct Temporary {
 pub(crate) enum Over {
     /// Nothing: an existing object stays.
     Nothing,
-    /// What is there goes.
+    /// An existing object is replaced.
     Anything,
 }
 
@@ -54,7 +54,7 @@ impl Placed {
         Placed { folder, name: name.to_vec(), temporary }
     }
 
-    /// Its name to be.
+    /// Its final name.
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
     }

@@ -13,7 +13,7 @@ pub enum RestoreError {
     Destination {
         /// As given.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The place of the directory to restore into has another kind of object.
@@ -35,7 +35,7 @@ pub enum RestoreError {
     LinkRefused {
         /// Path of the member.
         path: Vec<u8>,
-        /// What it links to.
+        /// The link target.
         target: Vec<u8>,
         /// The reason.
         reason: Refusal,
@@ -57,7 +57,7 @@ pub enum RestoreError {
     Parent {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The object cannot be made.
@@ -65,7 +65,7 @@ pub enum RestoreError {
     Create {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The target of a hard link is missing or cannot be linked to.
@@ -73,9 +73,9 @@ pub enum RestoreError {
     Link {
         /// Path of the member.
         path: Vec<u8>,
-        /// What it links to.
+        /// The link target.
         target: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The target of a hard link is not the object that was restored there: another program changed
@@ -84,7 +84,7 @@ pub enum RestoreError {
     LinkChanged {
         /// Path of the member.
         path: Vec<u8>,
-        /// What it links to.
+        /// The link target.
         target: Vec<u8>,
     },
     /// The object under the new name is not the one that was made.
@@ -112,7 +112,7 @@ pub enum RestoreError {
     Write {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The complete file cannot be renamed to its name.
@@ -120,13 +120,13 @@ pub enum RestoreError {
     Rename {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The restored data cannot be written to the disk.
     #[error("cannot synchronise the destination")]
     Synchronise {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

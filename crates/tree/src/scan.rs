@@ -131,7 +131,7 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// What the walk gives.
+/// One item of the walk.
 #[derive(Debug)]
 pub enum Item {
     /// An object to archive.

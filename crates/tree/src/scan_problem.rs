@@ -9,7 +9,7 @@ use std::io;
 pub struct ScanProblem {
     /// Path in the archive.
     pub path: Vec<u8>,
-    /// What went wrong.
+    /// The kind of problem.
     pub what: ScanProblemKind,
     /// The kernel's error, if a call failed.
     pub source: Option<io::Error>,

@@ -119,7 +119,7 @@ fn check_readable(parent: &OwnedFd, name: &CStr, stat: &Stat) -> Result<(), Errn
 /// Identity of what a path names, symbolic links followed: for the output file and the like.
 ///
 /// # Errors
-/// What stat(2) says.
+/// Errors of stat(2).
 pub fn identity_of_path(path: &Path) -> std::io::Result<Identity> {
     Ok(Identity::of(&rustix::fs::stat(path)?))
 }

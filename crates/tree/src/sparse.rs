@@ -34,7 +34,7 @@ pub struct SparseMap {
 /// state of the file at this moment: read what it lists, and call [`crate::recheck`] afterwards.
 ///
 /// # Errors
-/// What lseek(2) says.
+/// Errors of lseek(2).
 pub fn sparse_map(file: impl AsFd, size_bytes: u64) -> io::Result<Option<SparseMap>> {
     let file = file.as_fd();
     let mut map = SparseMap::default();

@@ -81,7 +81,7 @@ impl ChunkCompressor {
     /// stream has its seek table for that purpose and gets an ordinary frame.
     ///
     /// # Errors
-    /// As for `compress`.
+    /// As [`ChunkCompressor::compress`].
     pub fn compress_last(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), ChunkError> {
         if let Engine::Gzip(_) = self.engine {
             out.clear();

@@ -73,7 +73,7 @@ impl ChunkDecompressor {
     /// `out`.
     ///
     /// # Errors
-    /// As for `decompress`.
+    /// As [`ChunkDecompressor::decompress`].
     pub fn decompress_into(
         &mut self,
         coding: Coding,

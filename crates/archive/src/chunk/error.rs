@@ -63,7 +63,7 @@ pub enum ChunkError {
         coding: Coding,
         /// Where the frame or member starts.
         offset_bytes: StoredOffset,
-        /// What was found.
+        /// The cause.
         reason: String,
     },
     /// The input ends inside a frame or member.
@@ -120,7 +120,7 @@ pub enum ChunkError {
     Compress {
         /// The coding.
         coding: Coding,
-        /// Its own words.
+        /// The compressor's message.
         reason: String,
     },
     /// The chunk to compress exceeds the largest chunk.

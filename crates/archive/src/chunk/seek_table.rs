@@ -38,7 +38,7 @@ pub enum SeekTableError {
     /// The footer is there, but the data before it do not match it.
     #[error("damaged seek table: {reason}")]
     Damaged {
-        /// What was found.
+        /// The cause.
         reason: &'static str,
     },
 }

@@ -16,14 +16,14 @@ use crate::stream::StoredOffset;
 /// The window of `zstd --long=31`, the longest there is.
 const WINDOW_LOG_MAX: u32 = 31;
 
-/// What a step did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamStep {
     /// Bytes of the input that were consumed.
     pub consumed_bytes: usize,
     /// Bytes of the output that are filled.
     pub produced_bytes: usize,
-    /// How to go on.
+    /// How to continue.
     pub state: StreamState,
 }
 

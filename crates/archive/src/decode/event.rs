@@ -36,7 +36,7 @@ impl Default for DecodeLimits {
     }
 }
 
-/// What a unit meant.
+/// The meaning of a unit.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// Nothing yet: the next unit belongs to the same header.
@@ -60,7 +60,7 @@ pub enum Event {
     Skip {
         /// Bytes of content in the archive.
         stored_bytes: u64,
-        /// What it is.
+        /// Its kind.
         why: Skipped,
     },
     /// A unit of zeros. A second one in a row is [`Event::EndOfArchive`].
@@ -69,12 +69,12 @@ pub enum Event {
     EndOfArchive,
     /// Not a header. The caller counts the unit as garbage and tries the next.
     NotAHeader {
-        /// What gave it away.
+        /// How it was recognised.
         why: HeaderFault,
     },
 }
 
-/// What [`Event::Skip`] passes over.
+/// The reason of an [`Event::Skip`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Skipped {
     /// GNU volume label (`V`).
@@ -135,7 +135,7 @@ pub enum Note {
     /// More extended attributes than any member can have here; the rest are left out.
     #[error("too many extended attributes: only the first {limit} are read")]
     TooManyAttributes {
-        /// How many.
+        /// The limit.
         limit: usize,
     },
     /// Further notes of the same member are dropped.

@@ -32,7 +32,7 @@ pub enum IndexError {
         section: IndexSection,
         /// Where the group starts in the section.
         offset_bytes: u64,
-        /// What was found.
+        /// The cause.
         reason: &'static str,
     },
     /// A newer version of the format, or not a section.
@@ -60,7 +60,7 @@ pub enum IndexError {
     /// The trailer exists but is invalid.
     #[error("damaged index trailer: {reason}")]
     Trailer {
-        /// What was found.
+        /// The cause.
         reason: &'static str,
     },
 }

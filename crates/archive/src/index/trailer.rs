@@ -54,7 +54,7 @@ const HASH_END: usize = HASH_AT + 32;
 const VERSION_BARE: u32 = 1;
 const VERSION_HASHED: u32 = 2;
 
-/// What the trailer says.
+/// The data of a trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
     /// Id of the set: `SetIdHasher`.
@@ -159,7 +159,7 @@ pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], I
 /// A trailer and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundTrailer {
-    /// What it says.
+    /// The trailer.
     pub trailer: Trailer,
     /// Bytes of the tail from the start of the trailer member to the end. The index archive ends
     /// [`TRAILER_MEMBER_BYTES`] behind that start.

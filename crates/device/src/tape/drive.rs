@@ -72,7 +72,7 @@ pub enum OpenError {
         /// How long Takeup waited.
         waited_seconds: u64,
     },
-    /// Somebody has it open.
+    /// Another program has it open.
     #[error("cannot open {device}: in use{}", by(.holder.as_ref()))]
     Busy {
         /// The drive.
@@ -109,7 +109,7 @@ pub enum OpenError {
     Other {
         /// The drive.
         device: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -67,9 +67,9 @@ pub enum Found {
 /// The limits for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveLimits {
-    /// What the drive takes.
+    /// The drive's own limits.
     pub drive: BlockLimits,
-    /// How that was found.
+    /// How they were found.
     pub found: Found,
     /// Most bytes of one transfer, where it is known.
     pub transfer_bytes_max: Option<u64>,
@@ -79,7 +79,7 @@ pub struct DriveLimits {
     pub block_bytes_min: u64,
     /// Largest block.
     pub block_bytes_max: u64,
-    /// Who limits that.
+    /// What sets that limit.
     pub limited_by: LimitedBy,
     /// Largest block that needs no bounce buffer.
     pub direct_bytes_max: u64,
@@ -100,7 +100,7 @@ pub enum BlockSizeError {
         bytes: u64,
         /// Largest block.
         bytes_max: u64,
-        /// Whose limit that is.
+        /// What sets that limit.
         limited_by: LimitedBy,
     },
     /// Too small.

@@ -44,7 +44,7 @@ pub fn decode_request(bytes: &[u8]) -> Option<([u8; COMMAND_BYTES], usize)> {
     Some((command, (wanted as usize).min(DATA_BYTES_MAX)))
 }
 
-/// What became of it.
+/// Encodes the outcome of a command.
 pub fn encode_answer(answer: &Result<usize, CommandError>, data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; PLAYED_BYTES];
     match answer {

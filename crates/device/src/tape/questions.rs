@@ -73,7 +73,7 @@ pub enum CompressionError {
         device: String,
         /// What was requested: on, off.
         wanted: &'static str,
-        /// What the drive says.
+        /// The drive's own setting.
         found: &'static str,
     },
     /// The driver could not set it.

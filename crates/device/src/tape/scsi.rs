@@ -41,7 +41,7 @@ pub enum AnswerError {
     Inconsistent {
         /// Name of the command.
         command: &'static str,
-        /// Where.
+        /// Offset in the answer.
         offset: usize,
     },
 }

@@ -60,7 +60,7 @@ pub enum Readiness {
     Empty,
     /// The medium is not ready, or is being loaded.
     NotReady,
-    /// Somebody uses it.
+    /// Another program uses it.
     Busy(Option<Holder>),
 }
 
@@ -83,7 +83,7 @@ pub struct KernelView {
     pub statistics: Option<Statistics>,
 }
 
-/// What the drive said.
+/// The answers of the drive.
 #[derive(Debug)]
 pub struct Answers {
     /// What the driver knows of medium and position.
@@ -102,7 +102,7 @@ pub struct Answers {
     pub sequential: Option<SequentialAccess>,
     /// The life of the medium.
     pub volume: Option<VolumeStatistics>,
-    /// Where the tape stands.
+    /// Position of the tape.
     pub position: Option<Position>,
     /// The same number, from the driver.
     pub object: Option<u64>,
@@ -119,9 +119,9 @@ pub struct Survey {
     pub device: String,
     /// The node that was opened; another than `device` if that rewinds when it is closed.
     pub node: String,
-    /// Whether it is ready.
+    /// Its state.
     pub readiness: Readiness,
-    /// What the kernel knows.
+    /// The kernel's data.
     pub kernel: KernelView,
     /// The drive's answers; `None` if it was not queried.
     pub answers: Option<Answers>,

@@ -47,7 +47,7 @@ impl Replaced {
     /// and ACL. Returns what could not be kept.
     ///
     /// # Errors
-    /// What fstat(2) says.
+    /// Errors of fstat(2).
     pub(super) fn hand_on(
         &self,
         new: &OwnedFd,

@@ -13,7 +13,7 @@ const DISKSTATS: &str = "/proc/diskstats";
 pub struct DiskCounters {
     /// Requests, sectors and so on of reads.
     pub read: Direction,
-    /// The same of writes.
+    /// Like `read`, for writes.
     pub write: Direction,
     /// Like `read`, for discards, which Linux counts since 4.18.
     pub discard: Direction,
@@ -34,7 +34,7 @@ pub struct DiskRow {
     pub number: (u32, u32),
     /// Name, unique on the machine.
     pub name: String,
-    /// What was counted.
+    /// Its counters.
     pub counters: DiskCounters,
     /// Requests in flight at this moment.
     pub in_flight: u32,

@@ -11,7 +11,7 @@ use super::{Compression, Drain, Limit, Plan, PlanError, Refill, Setup, plan};
 use crate::program::Ratio;
 use crate::tape::parameters::TapeParameters;
 
-/// What an alternative takes.
+/// The effort of an alternative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// The setup as requested.
@@ -41,7 +41,7 @@ impl Effort {
 pub struct Alternative {
     /// A few words.
     pub name: String,
-    /// What it takes.
+    /// Its effort.
     pub effort: Effort,
     /// Options of `takeup backup` that do it, if it is a setting.
     pub options: Option<String>,

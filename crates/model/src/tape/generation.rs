@@ -67,7 +67,7 @@ pub struct Generation {
     pub half_height_speed_max: Option<u64>,
     /// The drive's own buffer.
     pub buffer_bytes: u64,
-    /// How sure that is.
+    /// How certain that is.
     pub buffer_certainty: Certainty,
 }
 

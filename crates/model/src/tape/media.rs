@@ -27,7 +27,7 @@ pub enum MediumAccess {
 pub struct MediumRefused {
     /// Generation of the drive.
     drive: &'static str,
-    /// Of the medium.
+    /// Generation of the medium.
     medium: &'static str,
     writes: String,
     reads: String,

@@ -13,7 +13,7 @@ use super::mechanics;
 pub enum Origin {
     /// From the table of generations.
     Table(Certainty),
-    /// Told by the user.
+    /// Given by the user.
     Given,
     /// Fitted to measurements.
     Fitted,
@@ -37,7 +37,7 @@ impl Origin {
 pub struct Known {
     /// The value, in the unit at the end of its field's name.
     pub value: u64,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
 }
 
@@ -108,7 +108,7 @@ pub struct ParameterRow {
     pub name: &'static str,
     /// Its values; only the speeds have several.
     pub values: Vec<u64>,
-    /// Where it comes from.
+    /// Their origin.
     pub origin: Origin,
 }
 

@@ -13,9 +13,9 @@ use super::log::{ALERT_PAGE, parameters};
 pub struct Alert {
     /// 1 to 64.
     pub flag: u8,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What it says.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 

@@ -88,7 +88,7 @@ impl SequentialAccess {
     /// From the drive's answer.
     ///
     /// # Errors
-    /// As of [`parameters`].
+    /// See [`parameters`].
     pub fn parse(bytes: &[u8]) -> Result<SequentialAccess, AnswerError> {
         let mut page = SequentialAccess::default();
         for parameter in parameters(bytes, SEQUENTIAL_PAGE)? {
@@ -142,7 +142,7 @@ impl VolumeStatistics {
     /// From the drive's answer.
     ///
     /// # Errors
-    /// As of [`parameters`].
+    /// See [`parameters`].
     pub fn parse(bytes: &[u8]) -> Result<VolumeStatistics, AnswerError> {
         let mut page = VolumeStatistics::default();
         for parameter in parameters(bytes, VOLUME_PAGE)? {

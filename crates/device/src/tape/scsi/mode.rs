@@ -14,7 +14,7 @@ pub fn sense(page: u8) -> [u8; 6] {
     [0x1a, 0, page & 0x3f, 0, 252, 0]
 }
 
-/// What precedes the pages.
+/// The header before the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModeHeader {
     /// Medium type; its meaning depends on the maker.

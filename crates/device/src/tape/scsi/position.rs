@@ -9,7 +9,7 @@ pub const READ_POSITION_LONG: [u8; 10] = [0x34, 6, 0, 0, 0, 0, 0, 0, 0, 0];
 /// Bytes of its answer.
 pub const POSITION_BYTES: usize = 32;
 
-/// Where the tape stands.
+/// Position of the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// At the beginning of the partition.

@@ -77,7 +77,7 @@ const SG_GET_SG_TABLESIZE: u64 = 0x227f;
 /// `BLKSECTGET`; on a generic device it answers bytes (`drivers/scsi/sg.c`).
 const BLKSECTGET: u64 = opcode::none(0x12, 103) as u64;
 
-/// What `SG_IO` answered.
+/// The result of `SG_IO`.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandResult {
     /// SCSI status; 2 is CHECK CONDITION.
