@@ -130,10 +130,10 @@ impl Kept {
             lost.push(format!("group {}", old.st_gid));
         }
         if acl_lost {
-            lost.push("its ACL".to_owned());
+            lost.push("the ACL".to_owned());
         }
         if mode.is_some() {
-            lost.push("its mode".to_owned());
+            lost.push("the mode".to_owned());
         }
         let mode = now.st_mode & 0o7777;
         (!lost.is_empty()).then(|| {
