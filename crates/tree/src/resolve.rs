@@ -51,7 +51,7 @@ pub enum Refusal {
     #[error("a component of the path is not a directory")]
     NotADirectory,
     /// The kernel reported that it would leave the root.
-    #[error("path leads out of the destination")]
+    #[error("path leads out of the folder")]
     Outside,
     /// A directory of the path is not the one that this run made there, or could not be made.
     #[error("a directory of the path was not restored, or another program changed it")]

@@ -36,7 +36,7 @@ pub enum IndexError {
         reason: &'static str,
     },
     /// A newer version of the format, or not a section.
-    #[error("index section {} does not start as version 1 does", section.member_name())]
+    #[error("index section {} has an unknown version, not 1", section.member_name())]
     UnknownVersion {
         /// The section.
         section: IndexSection,
