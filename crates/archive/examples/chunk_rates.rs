@@ -1,11 +1,11 @@
 //! Rates and sizes of chunked compression on one file: the measurement behind
-//! `docs/design/compression.md`, for anyone to repeat.
+//! `docs/design/compression.md`, so that it can be repeated.
 //!
-//! Each variant compresses the whole file chunk by chunk in one thread. The variants take turns
-//! for the given number of rounds, so that a disturbance hits all of them alike, and the median of
-//! the processor time (not the wall time) is printed: other work on the machine then costs little.
-//! Processor time is that of this thread, in ns. There is no output but the
-//! table, and no judgement: comparing with the size of `zstd -3` or `pigz` is the reader's job.
+//! Each variant compresses the whole file chunk by chunk in one thread. The variants take turns for
+//! the given number of rounds, so that a disturbance affects all of them alike. The median of the
+//! processor time (not the wall time) is printed, which other work on the machine hardly changes.
+//! Processor time is that of this thread, in ns. The output is a table without a judgement: compare
+//! it yourself with the size of `zstd -3` or `pigz`.
 //!
 //! ```text
 //! cargo run --release -p archive --example chunk_rates -- FILE ROUNDS VARIANT...
@@ -22,7 +22,7 @@ use archive::chunk::{ChunkCompressor, Compression};
 use machine::counters::processor::thread_ns;
 use zstd::zstd_safe::{CCtx, CParameter, Strategy, compress_bound};
 
-/// What one variant does to one chunk: the length of its output.
+/// Compresses one chunk and returns the length of the output.
 type CompressChunk = Box<dyn FnMut(&[u8]) -> usize>;
 
 struct Variant {

@@ -1,17 +1,17 @@
-//! What one core and all cores give to hashing and to copying memory, in the processor's cache and
-//! out of it: the bound of whatever reads, hashes and writes.
+//! Rates of hashing and of copying memory, on one core and on all, in the processor's cache and out
+//! of it: the upper bound of any program that reads, hashes and writes.
 //!
 //! `cargo run --release -p archive --example hash_limits [FILE]`
 //!
 //! Prints GB/s of the content hash, of the block checksum in one go and in four steps, and of a
-//! copy, over pieces of 256 KiB, 1 MiB and 64 MiB, on one thread and on as many as there are cores;
-//! and beside the last the seconds of processor time that 4 GiB take by it. Each figure is the
-//! median of five rounds of a fifth of a second, the rounds of all taken in turns.
+//! copy, over pieces of 256 KiB, 1 MiB and 64 MiB, on one thread and on as many as there are cores.
+//! The last column is the processor time for 4 GiB in seconds. Each figure is the median of five
+//! rounds of a fifth of a second, with all measurements taking turns.
 //!
-//! With FILE, which the page cache should hold (`cat FILE >/dev/null`), also the seconds that it
-//! takes to read it and to read and hash it, by one thread and by all cores, each with one buffer
-//! of 1 MiB and nothing else to do: no ring, no order, no index. Medians of five in turns. No
-//! backup of that file can be faster.
+//! With FILE, which the page cache should hold (`cat FILE >/dev/null`), also the seconds to read it
+//! and to read and hash it, by one thread and by all cores, each with one buffer of 1 MiB and
+//! nothing else to do: no ring, no order, no index. Medians of five, taking turns. No backup of
+//! that file can be faster.
 #![allow(clippy::print_stdout)]
 
 use std::fs::File;
@@ -97,7 +97,7 @@ fn read_whole(file: &File, cores: usize) {
     }
 }
 
-/// Reads the blocks that nobody has taken yet, in steps, and hashes each step right behind.
+/// Reads the blocks that no thread has taken yet, in steps, and hashes each step at once.
 fn read_some(file: &File, next: &AtomicU64, step: Option<usize>) {
     const BLOCK: u64 = 1 << 20;
     let mut buffer = vec![0; BLOCK as usize];

@@ -3,7 +3,7 @@
 //! `cargo run --release -p archive --example hash_rates`
 //!
 //! Prints nanoseconds for each of 100,000 contents of log-normal length averaging 9 KB, in
-//! alternating rounds; they lie in memory, in the processor's cache for the most part.
+//! alternating rounds. The contents are in memory, mostly in the processor's cache.
 #![allow(clippy::print_stdout)]
 
 use archive::index::{ContentBatch, ContentHasher};

@@ -3,7 +3,7 @@
 //! The binary form is `struct posix_acl_xattr_header` (a little-endian version, 2) and then one
 //! `posix_acl_xattr_entry` of tag, permissions and id each (linux/posix_acl_xattr.h). The text is
 //! that of `acl_from_text(3)` with numeric ids, which GNU tar and libarchive both resolve without a
-//! look-up. Names in the texts of others are resolved by the caller through [`NameLookup`].
+//! look-up. The caller resolves names in foreign texts through [`NameLookup`].
 
 use crate::pax;
 
@@ -22,18 +22,18 @@ const OTHER: u16 = 0x20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AclError {
     /// Not version 2, or not a whole number of entries.
-    #[error("not the kernel's ACL form")]
+    #[error("not in the kernel's ACL format")]
     Form,
-    /// An entry's tag or permissions are not among the known ones.
+    /// An entry has an unknown tag or unknown permissions.
     #[error("an entry has an unknown tag or unknown permissions")]
     Entry,
 }
 
-/// Resolves the names in ACL texts to ids; asked only where the text has no number.
+/// Resolves the names in ACL texts to ids; called only if the text has no number.
 pub trait NameLookup {
-    /// Id of the user `name`, `None` when unknown here.
+    /// Id of the user `name`, `None` if this machine does not know it.
     fn user_id(&mut self, name: &[u8]) -> Option<u32>;
-    /// Id of the group `name`, `None` when unknown here.
+    /// Id of the group `name`, `None` if this machine does not know it.
     fn group_id(&mut self, name: &[u8]) -> Option<u32>;
 }
 
@@ -83,7 +83,7 @@ fn tag_text(tag: u16) -> Option<&'static [u8]> {
     })
 }
 
-/// Length of the text that [`push_text`] appends; an error when the ACL has no text.
+/// Length of the text that [`push_text`] appends; an error if the ACL has no text form.
 pub(crate) fn text_bytes(binary: &[u8]) -> Result<usize, AclError> {
     let mut total = 0;
     for entry in entries(binary)? {
@@ -94,7 +94,7 @@ pub(crate) fn text_bytes(binary: &[u8]) -> Result<usize, AclError> {
         };
         total += tag.len() + id + "rwx,".len();
     }
-    // Commas stand between entries only.
+    // Commas are only between entries.
     Ok(total.saturating_sub(1))
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn push_text(binary: &[u8], out: &mut Vec<u8>) {
 pub(crate) struct FromText {
     /// The kernel's form; `None` when no entry is left.
     pub(crate) binary: Option<Vec<u8>>,
-    /// Names that nobody could resolve; their entries are left out.
+    /// Names that could not be resolved; their entries are left out.
     pub(crate) unknown_names: Vec<Vec<u8>>,
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn from_text(text: &[u8], names: &mut dyn NameLookup) -> Result<FromT
             Parsed::Unknown(name) => unknown_names.push(name),
         }
     }
-    // The kernel wants the tags in this order (posix_acl_valid in fs/posix_acl.c).
+    // The kernel requires the tags in this order (posix_acl_valid in fs/posix_acl.c).
     entries.sort_by_key(|entry| entry.tag);
     let binary = (!entries.is_empty()).then(|| {
         let mut binary = VERSION.to_vec();

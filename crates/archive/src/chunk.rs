@@ -1,15 +1,15 @@
 //! Chunks: pieces of an archive that are compressed on their own.
 //!
 //! The archive is cut every `Compression::chunk_bytes` and each piece becomes one zstd frame or one
-//! gzip member. Pieces do not know of each other, so any number of threads may work on them and the
-//! output is the same; `zstd -d` and `gzip -d` read the pieces one after the other as they always
-//! did. In return a match never reaches over a chunk's edge, which the chunk size and the window
-//! pay back (`docs/design/compression.md` has the numbers).
+//! gzip member. The pieces are independent, so any number of threads can work on them with the same
+//! output. `zstd -d` and `gzip -d` read the pieces one after the other. A match never reaches
+//! across the edge of a chunk; chunk size and window make up for that (`docs/design/compression.md`
+//! has the numbers).
 //!
-//! Reading goes the other way: [`StreamFormat::detect`] names the compression, [`BoundaryFinder`]
-//! finds where a chunk ends without decompressing it, [`ChunkDecompressor`] opens it, and
-//! [`StreamDecoder`] takes over where an end cannot be known beforehand. [`seek_table`] is the
-//! directory of frames that follows them in zstd's seekable format.
+//! For reading, [`StreamFormat::detect`] recognises the compression, [`BoundaryFinder`] finds the
+//! end of a chunk without decompressing it, [`ChunkDecompressor`] opens it, and [`StreamDecoder`]
+//! takes over if an end cannot be found in advance. [`seek_table`] is the directory of frames that
+//! follows them in zstd's seekable format.
 //!
 //! There are no files and no threads here; `docs/format.md` draws the bytes.
 
@@ -35,8 +35,8 @@ pub use format::{OtherFormat, StreamFormat};
 pub use padding::{PADDING_BYTES_MIN, encode_padding, padding_to_block};
 pub use stream::{StreamDecoder, StreamState, StreamStep};
 
-/// Whether the header of the frame or member at the start of `prefix` is one that Takeup writes, in
-/// the bits that readers pass over too. Of zstd that is one bit; a frame of others has it, too.
+/// Whether the header of the frame or member at the start of `prefix` is as Takeup writes it,
+/// including the bits that readers ignore. In zstd that is one bit, which other writers set alike.
 pub fn is_as_written(coding: Coding, prefix: &[u8]) -> bool {
     match coding {
         Coding::Gzip => gzip_member::is_as_written(prefix),
@@ -48,7 +48,7 @@ pub fn is_as_written(coding: Coding, prefix: &[u8]) -> bool {
 pub const ZSTD_LEVEL_DEFAULT: i32 = 3;
 /// Level of `gzip` without a number.
 pub const GZIP_LEVEL_DEFAULT: i32 = 6;
-/// Lowest and highest zstd level: those of the `zstd` command, `--ultra` and `--fast=7` included.
+/// Lowest and highest zstd level: those of the `zstd` command, including `--ultra` and `--fast=7`.
 pub const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
 /// Lowest and highest gzip level: those of the `gzip` command, and three slower ones.
 pub const GZIP_LEVELS: std::ops::RangeInclusive<i32> = 1..=12;
@@ -77,8 +77,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Archive bytes in every chunk but a last or a cut one. For `None` it is the grain in which
-    /// bytes may be handed on; nothing in the output shows it.
+    /// Archive bytes in every chunk except a last or a cut one. For `None` it is the size of the
+    /// pieces that are passed on; the output does not depend on it.
     ///
     /// It is part of the format of a level: another value gives another (equally valid) output.
     pub fn chunk_bytes(&self) -> usize {
@@ -89,7 +89,7 @@ impl Compression {
         }
     }
 
-    /// Whether the level is one we offer.
+    /// Checks that Takeup offers the level.
     ///
     /// # Errors
     /// `CompressionError::LevelOutOfRange`.
@@ -106,7 +106,7 @@ impl Compression {
         Err(CompressionError::LevelOutOfRange { name, level: level.into(), lowest, highest })
     }
 
-    /// The suffix that file names of this compression customarily carry, after `.tar`.
+    /// The usual suffix of file names with this compression, after `.tar`.
     pub fn suffix(&self) -> &'static str {
         match self {
             Compression::None => "",

@@ -1,12 +1,12 @@
-//! Bytes to members: a decoder that is fed header units in order and says what each one means.
+//! Decodes bytes to members: the caller feeds it header units in order and gets an event for each.
 //!
 //! It does no I/O and sees no content: after a member the caller consumes the stored bytes and
-//! their padding itself, as fast as it likes, and comes back with the next header unit. Extended
+//! their padding itself, as fast as it likes, and continues with the next header unit. Extended
 //! headers, long names and sparse maps are collected inside, within [`DecodeLimits`].
 //!
-//! It reads v7, ustar, pax, GNU, star and Solaris headers. Whatever the bytes are, it answers with
-//! an event or a typed error and goes on with the next unit: an archive is worth reading behind a
-//! damaged place. Joining the parts of a multi-volume member is not here.
+//! It reads v7, ustar, pax, GNU, star and Solaris headers. For any bytes it returns an event or a
+//! typed error and continues with the next unit: an archive is worth reading behind a damaged
+//! place. Not here: joining the parts of a multi-volume member.
 
 mod event;
 mod fields;
@@ -34,19 +34,20 @@ pub struct Decoder {
     globals: Globals,
     /// From `GNU.volume.offset` and `GNU.volume.filename`: the next file is a continuation.
     volume: Option<Volume>,
-    /// An extended header was seen: this is a pax archive, and hard links may have content.
+    /// An extended header came before: this is a pax archive, and hard links may have content.
     pax: bool,
     zero_units: u8,
 }
 
-/// Records of global headers that change members, the latest of each keyword.
+/// The records of global headers that change members, the latest of each keyword.
 #[derive(Default)]
 struct Globals {
-    /// With the number of the record: of two that say the same in other words the later one holds.
+    /// With the number of the record: if two different keywords set the same value, the later
+    /// record counts.
     records: BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
     bytes: u64,
     number: u64,
-    /// What all of them come to, once a member has asked.
+    /// The overrides of all records, computed for the first member that needs them.
     overrides: Option<(Overrides, Vec<Note>)>,
 }
 
@@ -65,7 +66,7 @@ impl Globals {
         Ok(())
     }
 
-    /// What the next member begins with.
+    /// The initial overrides of the next member.
     fn overrides(
         &mut self,
         limits: &DecodeLimits,
@@ -87,7 +88,7 @@ impl Globals {
     }
 }
 
-/// What a global header of a continuation volume says.
+/// The data of a continuation volume's global header.
 #[derive(Default)]
 struct Volume {
     offset_bytes: u64,
@@ -110,7 +111,7 @@ enum State {
     },
 }
 
-/// A sparse file whose map is still coming in.
+/// A sparse file whose map is not complete yet.
 struct PartialFile {
     member: Box<Member>,
     stored_bytes: u64,
@@ -126,7 +127,7 @@ enum Payload {
     LongLink,
 }
 
-/// What earlier headers said about the next member.
+/// The data of earlier headers for the next member.
 #[derive(Default)]
 struct Pending {
     long_name: Option<Vec<u8>>,
@@ -149,7 +150,7 @@ impl Decoder {
         Self::with_names(limits, Box::new(NoNames))
     }
 
-    /// A decoder that asks `names` for ids where an ACL has only names.
+    /// A decoder that looks up ids with `names` if an ACL has only names.
     #[must_use]
     pub fn with_names(limits: DecodeLimits, names: Box<dyn NameLookup + Send>) -> Self {
         Self {
@@ -167,7 +168,7 @@ impl Decoder {
     /// Takes the next unit.
     ///
     /// # Errors
-    /// See [`DecodeError`]; the next unit may be pushed all the same.
+    /// See [`DecodeError`]; the caller may still push the next unit.
     pub fn push(&mut self, unit: &Unit) -> Result<Event, DecodeError> {
         match std::mem::replace(&mut self.state, State::Header) {
             State::Header => self.push_header(unit),
@@ -193,7 +194,7 @@ impl Decoder {
         }
     }
 
-    /// To be called at the end of the input: whether that end falls between members.
+    /// Call this at the end of the input, to check that the end is between members.
     ///
     /// # Errors
     /// `Truncated` inside a header, `Dangling` between an extended header and its member.
@@ -209,7 +210,7 @@ impl Decoder {
         self.state = if left_units == 0 { State::Header } else { State::Discard { left_units } };
     }
 
-    /// Passes over `bytes` of content that belong to what failed.
+    /// Skips `bytes` of content of a failed header.
     fn discard_bytes(&mut self, bytes: u64) {
         self.discard(bytes.div_ceil(UNIT_BYTES as u64));
     }
@@ -281,12 +282,12 @@ impl Decoder {
         if size_bytes == 0 {
             return self.finish_payload(what, &[]);
         }
-        // Grown as units come in: the size in the header alone reserves nothing.
+        // Grown as units arrive: the size in the header alone reserves nothing.
         self.state = State::Payload { what, left_bytes: size_bytes, data: Vec::new() };
         Ok(Event::More)
     }
 
-    /// After an error in what extends the next member, which is told so by a note.
+    /// After an error in an extended header. The next member gets a note about it.
     fn lose_pending(&mut self) {
         self.pending = Pending { notes: vec![Note::ExtensionLost], ..Pending::default() };
     }
@@ -305,7 +306,7 @@ impl Decoder {
                     self.lose_pending();
                     return Err(error);
                 }
-                // At least one, so that a header without records still wants a member behind it.
+                // At least one, so that a header without records still requires a member behind it.
                 self.pending.extended_bytes += (data.len() as u64).max(1);
             }
         }
@@ -325,7 +326,7 @@ impl Decoder {
                     self.volume.get_or_insert_default().path = Some(value.to_vec());
                 }
                 _ if Overrides::is_global(keyword) => {
-                    // Refused here and once, not at every member that it would change.
+                    // Refused here once, not at every member that it would change.
                     let mut notes = Vec::new();
                     Overrides::default().apply(keyword, value, &self.limits, &mut notes)?;
                     self.globals.set(keyword, value, self.limits.global_bytes_max)?;
@@ -337,7 +338,7 @@ impl Decoder {
         Ok(Event::GlobalHeader { records: owned.collect() })
     }
 
-    /// The overrides of the next member, begun from the global ones.
+    /// The overrides of the next member, which start from the global ones.
     fn overrides(&mut self) -> Result<&mut Overrides, DecodeError> {
         if self.pending.overrides.is_none() {
             let overrides = self.globals.overrides(&self.limits, &mut self.pending.notes)?;
@@ -388,12 +389,12 @@ impl Decoder {
         self.dispatch_member(unit, partial, overrides)
     }
 
-    /// Bytes of content that follow a header, which for most kinds are none whatever it says.
+    /// Bytes of content behind a header. For most kinds there are none, whatever the header says.
     fn stored_bytes(&self, unit: &Unit, kind: &MemberKind, size_bytes: u64) -> u64 {
         match (unit[header::TYPEFLAG], kind) {
             // A dump of the names in the directory (GNU incremental).
             (b'D', _) | (_, MemberKind::File) => size_bytes,
-            // Before pax the size of a link was that of the file, which is not stored again; pax
+            // Before pax the size of a link was that of the file, which is not stored again. pax
             // allows content (POSIX.1-2017, pax, "ustar Header Block", typeflag 1).
             (_, MemberKind::HardLink { .. }) if self.pax && Layout::of(unit) != Layout::Gnu => {
                 size_bytes
@@ -433,7 +434,7 @@ impl Decoder {
         Some(Ok(Event::Skip { stored_bytes, why }))
     }
 
-    /// Hands out a member, or starts on its sparse map.
+    /// Returns a member, or starts to read its sparse map.
     fn dispatch_member(
         &mut self,
         unit: &Unit,
@@ -467,7 +468,7 @@ impl Decoder {
                     partial.extents = std::mem::take(&mut overrides.extents);
                     return self.finish_sparse(partial);
                 }
-                // The entry that marks a final hole is none of the runs that the limit counts.
+                // The entry that marks a final hole does not count as a run for the limit.
                 let map = MapReader::new(self.limits.extents_max.saturating_add(1));
                 if partial.stored_bytes == 0 {
                     return self.fail_sparse(&partial, MapError::Stored { stored_bytes: 0 });
@@ -478,8 +479,8 @@ impl Decoder {
         }
     }
 
-    /// After a sparse header or extension of old GNU or star: `extended` says whether another one
-    /// follows, `None` that it could not be read.
+    /// After a sparse header or extension of old GNU or star: `extended` is true if another one
+    /// follows, `None` if it could not be read.
     fn advance_old_sparse(
         &mut self,
         partial: Box<PartialFile>,
@@ -508,7 +509,7 @@ impl Decoder {
         let done = map.push(unit);
         let used_bytes = map.units() * UNIT_BYTES as u64;
         let stored_bytes = partial.stored_bytes;
-        // The padding of the last unit of content is not stored content, that of the map is.
+        // The padding of the content's last unit is not stored content, but that of the map is.
         let left_bytes = stored_bytes.checked_sub(used_bytes);
         match (done, left_bytes) {
             (Ok(true), Some(left_bytes)) => {

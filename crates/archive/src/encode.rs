@@ -1,12 +1,12 @@
-//! Members to bytes: everything of a tar archive but the content of the files.
+//! Encodes members to bytes: everything of a tar archive except the content of the files.
 //!
-//! A plain ustar header wherever every value fits; what does not fit goes into one pax extended
-//! header in front of it, so that readers without pax still find a valid ustar archive. Nearly
-//! every file has a sub-second modification time and therefore such a header, which makes this the
-//! hot path of small files: one pass, no allocation but the growth of the output.
+//! If every value fits, this writes a plain ustar header. Other values go into one pax extended
+//! header before it, so that readers without pax still find a valid ustar archive. Nearly every
+//! file has a sub-second modification time and therefore such a header, which makes this the hot
+//! path of small files: one pass, and no allocation except for the growth of the output.
 //!
-//! The layout is drawn in `docs/format.md`. The content, its padding and the blocks that all of it
-//! travels in are the caller's.
+//! The layout is drawn in `docs/format.md`. The caller adds the content, its padding and the
+//! blocks.
 
 use crate::acl::{self, AclError};
 use crate::header::{
@@ -18,37 +18,37 @@ use crate::pax::{self, Record};
 use crate::sparse::{self, MapError};
 use crate::xattr;
 
-/// Most bytes of records in one extended header; what a decoder accepts by default.
+/// Most bytes of records in one extended header; also a decoder's default limit.
 pub const EXTENDED_BYTES_MAX: u64 = 16 << 20;
 
 /// Why a member cannot be put into an archive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// A path or link target without a byte.
+    /// A path or link target is empty.
     #[error("the {what} is empty")]
     Empty {
         /// Which text.
         what: &'static str,
     },
-    /// A NUL byte where tar ends the text.
+    /// A NUL byte, at which tar ends the text.
     #[error("the {what} contains a NUL byte")]
     Nul {
         /// Which text.
         what: &'static str,
     },
-    /// A keyword of a global record that would end at its own equals sign.
+    /// The keyword of a global record would end at its own equals sign.
     #[error("a keyword contains an equals sign")]
     Keyword,
-    /// The path of something other than a directory ends in a slash, which would make it one.
-    #[error("the path ends in a slash and is no directory")]
+    /// The path of a non-directory ends in a slash, which would make it a directory.
+    #[error("the path ends in a slash but is not a directory")]
     TrailingSlash,
     /// A billion nanoseconds or more.
-    #[error("{nanoseconds} nanoseconds are more than a second")]
+    #[error("invalid time: {nanoseconds} nanoseconds are a second or more")]
     Nanoseconds {
         /// The value.
         nanoseconds: u32,
     },
-    /// A time before what pax readers can take, the earliest second of 64 bits.
+    /// A time before the earliest second of 64 bits, which pax readers cannot take.
     #[error("the modification time is out of range")]
     Time,
     /// More bytes than tar can count.
@@ -57,28 +57,28 @@ pub enum EncodeError {
         /// The value.
         size_bytes: u64,
     },
-    /// An ACL that is not the kernel's.
+    /// An ACL not in the kernel's form.
     #[error("ACL: {0}")]
     Acl(#[from] AclError),
     /// A map that does not fit the file, or has too many runs.
     #[error("sparse file: {0}")]
     Sparse(#[from] MapError),
     /// Names and attributes need more than [`EXTENDED_BYTES_MAX`].
-    #[error("{bytes} bytes of names and attributes exceed the limit")]
+    #[error("names and attributes too long: {bytes} bytes exceed the limit")]
     ExtendedTooLarge {
-        /// What the extended header would hold.
+        /// Size of the extended header.
         bytes: u64,
     },
 }
 
-/// Appends all that precedes the content of `member`: extended header, ustar header, sparse map.
+/// Appends everything before the content of `member`: extended header, ustar header, sparse map.
 ///
 /// `Member::content_bytes` bytes of content follow, then [`header::padding_bytes`] NULs. `mode` is
-/// cut to its low 12 bits. `size_bytes` and `sparse` of kinds other than `File` do not count. When
-/// it fails, `out` is left as it was.
+/// cut to its low 12 bits. `size_bytes` and `sparse` of kinds other than `File` are ignored. On an
+/// error `out` is unchanged.
 ///
 /// # Errors
-/// See [`EncodeError`]: each names a value that no reader could get back.
+/// See [`EncodeError`]: each is a value that no reader could restore.
 pub fn encode_member(member: &Member, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let plan = Plan::new(member)?;
     let start = out.len();
@@ -130,7 +130,7 @@ pub fn encode_end_of_archive(out: &mut Vec<u8>) {
 /// Appends a pax global header with `records` in the order given.
 ///
 /// # Errors
-/// `Nul`, `Empty` or `Keyword` for a keyword that no reader could get back, `ExtendedTooLarge`.
+/// `Nul`, `Empty` or `Keyword` for a keyword that no reader could restore, `ExtendedTooLarge`.
 pub fn encode_global_header(records: &[Record<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     for (keyword, _) in records {
         check_text("keyword", keyword)?;
@@ -164,7 +164,7 @@ pub(crate) fn encode_volume_name(name: &[u8], out: &mut Vec<u8>) {
     put_checksum(unit);
 }
 
-/// A header with everything that all headers share.
+/// A header with the fields that all headers share.
 const TEMPLATE: Unit = {
     let mut unit = [0; UNIT_BYTES];
     let mut at = 0;
@@ -197,12 +197,12 @@ fn unit_at(out: &mut [u8], at: usize) -> &mut Unit {
     (&mut out[at..at + UNIT_BYTES]).try_into().expect("a range of one unit")
 }
 
-/// Where the path goes.
+/// Header fields for the path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Placement {
-    /// The name field holds it all.
+    /// All of it fits the name field.
     Name,
-    /// Prefix and name, parted at the slash at this offset.
+    /// Prefix and name, split at the slash at this offset.
     Split(usize),
     /// A `path` record.
     Record,
@@ -210,11 +210,11 @@ enum Placement {
     SparseName,
 }
 
-/// Decisions about one member, taken once for header and records.
+/// Decisions about one member, made once for header and records.
 struct Plan<'a> {
     member: &'a Member,
     placement: Placement,
-    /// Directories carry a slash behind their path.
+    /// Whether the path gets the slash of a directory.
     slash: bool,
     link: &'a [u8],
     map_bytes: u64,
@@ -297,7 +297,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Hands out the records that the member needs, in the order in which they are written.
+    /// Passes the records that the member needs to `visit`, in the order in which they are written.
     fn visit_records(&self, visit: &mut impl FnMut(PaxRecord<'_>)) {
         let member = self.member;
         let mut record =
@@ -305,8 +305,9 @@ impl<'a> Plan<'a> {
         let path = Value::Path { path: &member.path, slash: self.slash };
         let path_in_record = matches!(self.placement, Placement::Record | Placement::SparseName);
         let link_in_record = self.link.len() > LINKNAME.len();
-        // libarchive takes records for UTF-8 and complains about others; the keyword tells it not
-        // to. GNU tar takes any bytes with or without it, and mentions that it ignores the keyword.
+        // libarchive treats records as UTF-8 and complains about others; this keyword prevents
+        // that. GNU tar accepts any bytes with or without it, and prints that it ignores the
+        // keyword.
         if (path_in_record && !is_utf8(&member.path))
             || (link_in_record && !is_utf8(self.link))
             || (member.user.len() >= USER.len() && !is_utf8(&member.user))
@@ -388,16 +389,16 @@ fn placement(path: &[u8], slash: bool) -> Placement {
     }
 }
 
-/// The time as the header's own field holds it, if that says all.
+/// The time for the header's own field, if that is exact.
 fn mtime_field(modified: Timestamp) -> Option<u64> {
     let seconds = u64::try_from(modified.seconds).ok()?;
     (modified.nanoseconds == 0 && seconds <= OCTAL_11_MAX).then_some(seconds)
 }
 
-/// One record to be written, its value not yet in text.
+/// One record to be written, its value not yet as text.
 struct PaxRecord<'a> {
     keyword: &'static str,
-    /// What stands behind the keyword: the name of an extended attribute.
+    /// The part behind the keyword: the name of an extended attribute.
     name: &'a [u8],
     value: Value<'a>,
 }
@@ -453,7 +454,7 @@ fn fill_header(plan: &Plan<'_>, unit: &mut Unit) {
     header::put_octal(&mut unit[UID], fitting(member.uid, OCTAL_7_MAX));
     header::put_octal(&mut unit[GID], fitting(member.gid, OCTAL_7_MAX));
     header::put_octal(&mut unit[SIZE], fitting(plan.stored_bytes, OCTAL_11_MAX));
-    // With a `mtime` record the field still tells the second to readers without pax.
+    // With a `mtime` record the field still holds the second, for readers without pax.
     let seconds = u64::try_from(member.modified.seconds).unwrap_or(0);
     header::put_octal(&mut unit[MTIME], fitting(seconds, OCTAL_11_MAX));
     unit[TYPEFLAG] = match member.kind {
@@ -466,7 +467,7 @@ fn fill_header(plan: &Plan<'_>, unit: &mut Unit) {
         MemberKind::Fifo => b'6',
     };
     put_text(&mut unit[LINKNAME], plan.link);
-    // POSIX wants a NUL behind these; longer ones are in records.
+    // POSIX requires a NUL behind these; longer ones are in records.
     put_text(&mut unit[USER.start..USER.end - 1], &member.user);
     put_text(&mut unit[GROUP.start..GROUP.end - 1], &member.group);
     if plan.devices != (0, 0) {
@@ -485,7 +486,7 @@ fn fill_path(plan: &Plan<'_>, unit: &mut Unit) {
                 unit[NAME.start + path.len()] = b'/';
             }
         }
-        // What fits, for readers without pax; a slash at its end would show them a directory.
+        // As much as fits, for readers without pax; a slash at its end would mark a directory.
         Placement::Record => {
             let shown = &path[..path.len().min(NAME.len())];
             put_text(&mut unit[NAME], if plan.slash { shown } else { trim_slashes(shown) });
@@ -498,8 +499,8 @@ fn fill_path(plan: &Plan<'_>, unit: &mut Unit) {
                 unit[NAME.start + name.len()] = b'/';
             }
         }
-        // The name that GNU tar gives such members, with 0 in place of its process id: readers
-        // that do not know sparse files then extract map and data under a telling name.
+        // GNU tar's name for such members, with 0 in place of its process id: readers that do not
+        // know sparse files then extract map and data under a recognisable name.
         Placement::SparseName => {
             let marker = b"GNUSparseFile.0/";
             let (directory, base) = path.split_at(path.len() - base_name(path).len());
@@ -524,7 +525,7 @@ fn fill_extended_header(typeflag: u8, base: &[u8], records_bytes: usize, unit: &
     put_checksum(unit);
 }
 
-/// The last component of a path, slashes behind it left out.
+/// The last component of a path, without trailing slashes.
 fn base_name(path: &[u8]) -> &[u8] {
     let path = trim_slashes(path);
     match path.iter().rposition(|byte| *byte == b'/') {
@@ -538,7 +539,7 @@ fn trim_slashes(path: &[u8]) -> &[u8] {
     &path[..end]
 }
 
-/// As much of `text` as fits; the rest of the field is NULs already.
+/// As much of `text` as fits; the rest of the field contains NULs already.
 fn put_text(field: &mut [u8], text: &[u8]) {
     let length = text.len().min(field.len());
     field[..length].copy_from_slice(&text[..length]);

@@ -1,7 +1,7 @@
-//! The 512-byte tar header: where its fields lie, how their numbers read, and its checksum.
+//! The 512-byte tar header: the places of its fields, the form of its numbers, and its checksum.
 //!
 //! Offsets are those of POSIX.1-2017 `pax`, "ustar Interchange Format"; the GNU and star extras
-//! carry the offsets of their own header layouts. Nothing here knows what a member is.
+//! have the offsets of their own header layouts. Not here: members.
 
 use std::ops::Range;
 
@@ -78,7 +78,7 @@ pub(crate) fn text(field: &[u8]) -> &[u8] {
     }
 }
 
-/// Writes `value` as zero-padded octal digits that fill `field` but for a final NUL.
+/// Writes `value` as zero-padded octal digits that fill `field` except for a final NUL.
 pub(crate) fn put_octal(field: &mut [u8], value: u64) {
     let mut rest = value;
     let digits = field.len() - 1;
@@ -91,8 +91,8 @@ pub(crate) fn put_octal(field: &mut [u8], value: u64) {
 
 /// Reads a numeric field: octal text, or GNU's base-256 (first bit set), which may be negative.
 ///
-/// An empty field is 0, as every reader takes it. `None` for anything else that is no number or
-/// does not fit 64 bits.
+/// An empty field is 0, as in every reader. `None` for anything else that is not a number or does
+/// not fit 64 bits.
 pub(crate) fn number(field: &[u8]) -> Option<i64> {
     match field.first() {
         Some(first) if first & 0x80 != 0 => base_256(field),
@@ -119,7 +119,7 @@ fn octal(field: &[u8]) -> Option<i64> {
     }
 }
 
-/// Two's complement, most significant byte first; the very first bit only marks the form, the
+/// Two's complement, most significant byte first. The very first bit only marks the form, the
 /// second is the sign (GNU tar, "Extensions to tar format").
 fn base_256(field: &[u8]) -> Option<i64> {
     let negative = field[0] & 0x40 != 0;
@@ -158,7 +158,7 @@ fn checksum_signed(unit: &Unit) -> i64 {
     sum(unit) - sum(&unit[CHECKSUM]) + 8 * i64::from(b' ')
 }
 
-/// Whether the stored checksum is that of the header, unsigned or signed.
+/// Whether the stored checksum matches the header, unsigned or signed.
 pub(crate) fn checksum_holds(unit: &Unit) -> bool {
     match octal(&unit[CHECKSUM]) {
         Some(stored) => stored == i64::from(checksum(unit)) || stored == checksum_signed(unit),
@@ -166,8 +166,8 @@ pub(crate) fn checksum_holds(unit: &Unit) -> bool {
     }
 }
 
-/// Byte offset of the first plausible header at any alignment: POSIX or GNU magic and a checksum
-/// that holds. For archives with leading garbage; headers without magic (v7) are not looked for.
+/// Byte offset of the first plausible header at any alignment: POSIX or GNU magic and a matching
+/// checksum. For archives with leading garbage; headers without magic (v7) are not found.
 #[must_use]
 pub fn find_header(bytes: &[u8]) -> Option<usize> {
     let last = bytes.len().checked_sub(UNIT_BYTES)?;

@@ -1,16 +1,16 @@
-//! The index of a set: what is where in the archive, with the checksums to prove it.
+//! The index of a set: the members of the archive with their places, and checksums to verify them.
 //!
 //! It is a tar archive of its own behind the end-of-archive mark (or a filemark) of the archive it
-//! describes, so a plain tar reader stops before it and extracts nothing foreign. Its members are
+//! describes, so a plain tar reader stops before it and extracts no extra files. Its members are
 //! the five *sections* (files, blocks, chunks, warnings, extents) and last a *trailer* of fixed
-//! length that says where everything is. A reader with random access starts from the trailer at the
-//! end, one without meets the sections in passing.
+//! length with the places of the sections. A reader with random access starts from the trailer at
+//! the end; a sequential reader meets the sections on its way.
 //!
-//! A section is a sequence of groups of records ([`IndexWriter`], [`IndexReader`]). A group stands
-//! alone (paths are compressed against the previous path within the group only) and has a checksum,
-//! so both sides hold one group at a time however many files there are, and damage is noticed where
-//! it is. All functions work on bytes: spooling sections to a temporary file, compressing and
-//! placing them is the caller's. `docs/format.md` draws the bytes.
+//! A section is a sequence of groups of records ([`IndexWriter`], [`IndexReader`]). A group is
+//! independent (paths are compressed only against the previous path within the group) and has a
+//! checksum. So both sides hold one group at a time however many files there are, and damage is
+//! located. All functions work on bytes: the caller spools sections to a temporary file, compresses
+//! and places them. `docs/format.md` draws the bytes.
 
 mod chunk_record;
 mod content;

@@ -1,11 +1,11 @@
-//! The label: what stands at the front of every part of a set on tape and says whose it is.
+//! The label: the header of every part of a set on tape, which identifies the part.
 //!
-//! Readers that know nothing of us have to pass over it in silence, whatever they read: so it is a
-//! pax global header with a `comment` record, compressed like what follows it. It is as long as it
-//! has to be for the stream behind it to keep its place in the blocks: see [`Label::length_bytes`].
+//! Other tar readers have to skip it silently. So it is a pax global header with a `comment`
+//! record, compressed like the data behind it. Its length keeps the stream behind it at its place
+//! in the blocks: see [`Label::length_bytes`].
 //!
-//! Behind a change of volume the label of a plain set also opens what GNU tar's multi-volume
-//! reading asks for ([`Continuation`]). Where blocks go, and when volumes change, is not here;
+//! After a change of volume, the label of a plain set also begins what GNU tar's multi-volume
+//! reading requires ([`Continuation`]). Not here: where blocks go, and when volumes change.
 //! `docs/format.md` draws the bytes.
 
 use std::fmt::Write as _;
@@ -25,20 +25,20 @@ use crate::stream::StoredOffset;
 /// Longest label that is read or written: a block, the odd bytes of another, and headers.
 pub const LABEL_BYTES_MAX: usize = 64 << 20;
 
-/// Every text of a label is shorter than this; a reader needs no more of the records.
+/// Every text of a label is shorter than this, so a reader needs no more of the records.
 const TEXT_BYTES_MAX: usize = 1000;
-/// Most of a compressed stream, and most of its content, that is looked at for a label.
+/// Most of a compressed stream, and most of its content, that is searched for a label.
 const FRAME_BYTES_MAX: usize = 1 << 20;
 /// Records of one global header. libarchive refuses headers of more than 1 MiB.
 const RECORDS_BYTES_MAX: usize = 512 << 10;
-/// Version of the label, [`START`] has it.
+/// Version of the label, as in [`START`].
 pub const LABEL_VERSION: u32 = 1;
 const START: &str = "takeup 1 ";
 const START_OF_ANY: &[u8] = b"takeup ";
 /// Shortest global header: a header unit and one unit of records.
 const GLOBAL_BYTES_MIN: usize = 2 * UNIT_BYTES;
 
-/// What the part behind a label holds.
+/// The content of the part behind a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LabelKind {
     /// A stretch of the archive.
@@ -52,7 +52,7 @@ pub enum LabelKind {
 pub struct Label {
     /// Id of the set: random, the same in all labels of one run.
     pub set: [u8; 16],
-    /// What follows.
+    /// The content behind the label.
     pub kind: LabelKind,
     /// Number of the segment in the set, from 1. The index is the last one.
     pub segment: u32,
@@ -60,10 +60,10 @@ pub struct Label {
     pub part: u32,
     /// Number of the volume in the set, from 1.
     pub volume: u32,
-    /// Id of the medium: random, given to it with the first label at its beginning.
+    /// Id of the medium: random, assigned with the first label at its beginning.
     pub medium: [u8; 16],
-    /// Where the bytes behind the label belong in the stored stream. The index has a stored stream
-    /// of its own.
+    /// Offset in the stored stream of the bytes behind the label. The index has a stored stream of
+    /// its own.
     pub stream_bytes: StoredOffset,
     /// Bytes of every block of the set.
     pub block_bytes: u32,
@@ -73,27 +73,27 @@ pub struct Label {
     /// Compression of the data segments.
     pub compression: Compression,
     /// Number of the file (filemarks counted from the beginning of this medium) that begins with
-    /// the last label of the set before: that of its index when the set came to its end.
+    /// the last label of the previous set. If that set is complete, this is the label of its index.
     pub previous: Option<u32>,
     /// When the run began, in seconds since 1970.
     pub time_seconds: u64,
-    /// The machine that wrote it, where its name is known; sets of before have none.
+    /// The machine that wrote it, if its name is known; older sets have none.
     pub host: Option<HostName>,
 }
 
-/// The name of a machine, as a label holds it.
+/// The name of a machine, in the form of a label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HostName {
     bytes: [u8; HOST_BYTES_MAX],
     length: u8,
 }
 
-/// As long as Linux has them (`HOST_NAME_MAX`, gethostname(2)).
+/// The length limit of Linux (`HOST_NAME_MAX`, gethostname(2)).
 const HOST_BYTES_MAX: usize = 64;
 
 impl HostName {
-    /// `None` for what is no name of a machine: nothing, more than 64 bytes, or anything but
-    /// printable ASCII without blanks.
+    /// `None` if it is not a machine's name: empty, more than 64 bytes, or not printable ASCII
+    /// without blanks.
     pub fn new(name: &[u8]) -> Option<HostName> {
         let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
         let mut bytes = [0; HOST_BYTES_MAX];
@@ -101,7 +101,7 @@ impl HostName {
         Some(HostName { bytes, length: name.len() as u8 })
     }
 
-    /// As text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         let bytes = self.bytes.get(..usize::from(self.length));
         bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
@@ -114,30 +114,30 @@ impl std::fmt::Debug for HostName {
     }
 }
 
-/// What follows when a plain set continues on another volume.
+/// How a plain set continues on another volume.
 #[derive(Clone, Copy, Debug)]
 pub enum Continuation<'a> {
     /// Nothing continues: the label begins a segment.
     None,
-    /// The volume before ended between members, or in a header.
+    /// The previous volume ended between members, or in a header.
     Between,
-    /// The volume before ended in the content of a member.
+    /// The previous volume ended in the content of a member.
     Inside {
-        /// The member, as its header told.
+        /// The member, as in its header.
         member: &'a Member,
-        /// Bytes of content that follow, padding not counted.
+        /// Bytes of content that follow, without padding.
         rest_bytes: u64,
     },
 }
 
-/// What the start of a part of a set is.
+/// What the start of a part of a set contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A label.
     Label(Label),
-    /// Not decided before so many bytes of the part are there.
+    /// Undecided until this many bytes of the part are there.
     NeedMore {
-        /// Least length of the prefix, in bytes; more than it is now.
+        /// Least length of the prefix, in bytes; more than the present one.
         prefix_bytes: usize,
     },
     /// Something else.
@@ -153,22 +153,22 @@ pub enum LabelError {
     /// It cannot be compressed.
     #[error("cannot compress a label")]
     Compress(#[from] ChunkError),
-    /// The compression is not one we have.
+    /// The compression is unknown.
     #[error(transparent)]
     Compression(#[from] crate::chunk::CompressionError),
-    /// The block size is none.
-    #[error("a block size of {block_bytes} bytes is not a multiple of 512 below 2^25")]
+    /// The block size is invalid.
+    #[error("invalid block size: {block_bytes} bytes is not a multiple of 512 below 2^25")]
     BlockSize {
-        /// As given.
+        /// The block size as given.
         block_bytes: u32,
     },
-    /// It opens as a label and is none.
+    /// It starts like a label but is invalid.
     #[error("damaged label: {reason}")]
     Damaged {
-        /// What was found.
+        /// The cause.
         reason: &'static str,
     },
-    /// It opens as a label of a version that is not known here.
+    /// It starts like a label of an unknown later version.
     #[error(
         "a later version of takeup wrote the label (version {version}, and this one knows \
          {LABEL_VERSION})"
@@ -180,7 +180,7 @@ pub enum LabelError {
 }
 
 impl Label {
-    /// Coding of the label and of what follows it; `None` when plain.
+    /// Coding of the label and of the data behind it; `None` if plain.
     pub fn coding(&self) -> Option<Coding> {
         match (self.kind, self.compression) {
             (LabelKind::Index, _) | (_, Compression::None) => None,
@@ -189,16 +189,16 @@ impl Label {
         }
     }
 
-    /// Where a byte of the stored stream lies, counted from the start of the label. `None` for
-    /// what precedes the part.
+    /// Offset of a byte of the stored stream from the start of the label. `None` for bytes before
+    /// the part.
     pub fn place_in_part(&self, stream_bytes: StoredOffset) -> Option<u64> {
         Some(stream_bytes.checked_since(self.stream_bytes)? + u64::from(self.length_bytes))
     }
 
-    /// The label as it stands on the medium. Sets `length_bytes` to its length.
+    /// The label in its form on the medium. Sets `length_bytes` to its length.
     ///
     /// # Errors
-    /// `BlockSize`; `Encode` when a member that continues has a name that no header can hold.
+    /// `BlockSize`; `Encode` if a member that continues has a name that no header can store.
     pub fn encode(&mut self, continuation: Continuation<'_>) -> Result<Vec<u8>, LabelError> {
         let block_bytes = self.block_bytes;
         if block_bytes == 0 || !block_bytes.is_multiple_of(512) || block_bytes >= 1 << 25 {
@@ -222,10 +222,10 @@ impl Label {
         }
     }
 
-    /// Looks for a label at the start of a part, of which `prefix` is the beginning.
+    /// Looks for a label at the start of a part; `prefix` is the beginning of the part.
     ///
     /// # Errors
-    /// `Damaged` for a label of ours that does not hold together.
+    /// `Damaged` for a label of ours that is not consistent.
     pub fn find(prefix: &[u8]) -> Result<Found, LabelError> {
         if prefix.len() < UNIT_BYTES {
             return Ok(Found::NeedMore { prefix_bytes: UNIT_BYTES });
@@ -260,7 +260,7 @@ impl Label {
         }
     }
 
-    /// The text of the record, without what fills it up.
+    /// The text of the record, without its padding.
     fn text(&self) -> String {
         let kind = match self.kind {
             LabelKind::Data => "data",
@@ -289,7 +289,7 @@ impl Label {
         text
     }
 
-    /// `None` when it does not fit the length.
+    /// `None` if it does not fit the length.
     fn encode_plain(
         &self,
         continuation: Continuation<'_>,
@@ -299,8 +299,9 @@ impl Label {
         let mut records: Vec<(&[u8], Vec<u8>)> = Vec::new();
         match continuation {
             Continuation::None => {}
-            // GNU tar passes over the header that follows the global one of a new volume, because
-            // it expects that of a rest. It gets one that every reader knows as a name of a volume.
+            // After the global header of a new volume GNU tar skips one header, because it expects
+            // the rest of a file there. So we write a header that every reader knows as the name of
+            // a volume.
             Continuation::Between => {
                 encode_volume_name(format!("takeup volume {}", self.volume).as_bytes(), &mut tail);
             }
@@ -308,7 +309,7 @@ impl Label {
                 let digits = |number: u64| number.to_string().into_bytes();
                 records.push((b"GNU.volume.filename", member.path.clone()));
                 records.push((b"GNU.volume.size", digits(rest_bytes)));
-                // GNU tar holds the sum of both against the size of the file, holes included.
+                // GNU tar compares the sum of both with the size of the file, including holes.
                 let before_bytes = member.size_bytes.saturating_sub(rest_bytes);
                 records.push((b"GNU.volume.offset", digits(before_bytes)));
                 let mut rest = member.clone();
@@ -326,8 +327,8 @@ impl Label {
         Ok(Some(out))
     }
 
-    /// Global headers that take exactly `bytes`, which are whole units: the label in the first, and
-    /// nothing in as many as are needed to fill up the rest.
+    /// Global headers of exactly `bytes`, in whole units: the label in the first, followed by as
+    /// many empty ones as are needed to fill the rest.
     fn encode_global(
         &self,
         records: &[(&[u8], Vec<u8>)],
@@ -375,8 +376,8 @@ impl Label {
 
 const COMMENT: &[u8] = b"comment";
 
-/// Length of the next global header when `rest` bytes are to be filled and it needs `least`: what
-/// remains is nothing, or enough for another one.
+/// Length of the next global header if `rest` bytes have to be filled and it needs `least`. The
+/// remainder is zero, or enough for another header.
 fn global_length(rest: usize, least: usize) -> usize {
     let largest = (UNIT_BYTES + RECORDS_BYTES_MAX).max(least);
     if rest <= largest {
@@ -385,7 +386,7 @@ fn global_length(rest: usize, least: usize) -> usize {
     largest.min(rest - GLOBAL_BYTES_MIN).max(least)
 }
 
-/// Appends a global header of exactly `bytes`, its comment filled up with spaces.
+/// Appends a global header of exactly `bytes`, with its comment padded with spaces.
 fn push_global(
     mut comment: Vec<u8>,
     others: &[(&[u8], Vec<u8>)],
@@ -395,7 +396,7 @@ fn push_global(
     let taken: usize =
         others.iter().map(|(key, value)| pax::record_bytes(key.len(), value.len())).sum();
     let room = bytes - UNIT_BYTES - taken;
-    // The digits of the length may leave one byte over, which the padding of the unit takes.
+    // The digits of the length may leave one byte over, which becomes padding of the unit.
     let around = pax::record_bytes(COMMENT.len(), room) - room;
     let mut filled = room.saturating_sub(around);
     while pax::record_bytes(COMMENT.len(), filled + 1) <= room {
@@ -434,19 +435,19 @@ fn find_plain(prefix: &[u8]) -> Result<Found, LabelError> {
         }
         return Err(match later_version(rest) {
             Some(version) => LabelError::Later { version },
-            None => reason("its version is not known"),
+            None => reason("unknown version"),
         });
     };
-    let text = START.len() + checked_bytes(fields).ok_or(reason("it has no end"))?;
+    let text = START.len() + checked_bytes(fields).ok_or(reason("its end is missing"))?;
     let (text, check) = comment.split_at(text);
     if check_of(check) != Some(XxHash3_64::oneshot(text)) {
-        return Err(reason("its checksum differs"));
+        return Err(reason("its checksum does not match"));
     }
     decode_fields(&text[START.len()..]).map(Found::Label).map_err(reason)
 }
 
-/// The version that a label says, if it is a later one and no damage: where it has a checksum as
-/// ours has, that holds.
+/// The version of a label, if it is a later one and the label is not damaged: if it has a checksum
+/// in our form, the checksum must match.
 fn later_version(rest: &[u8]) -> Option<u32> {
     let end = rest.iter().position(|byte| *byte == b' ')?;
     let version: u32 = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
@@ -478,19 +479,21 @@ fn checked_bytes(text: &[u8]) -> Option<usize> {
 }
 
 fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
-    let text = std::str::from_utf8(text).map_err(|_| "it is no text")?;
+    let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8 text")?;
     let field = |name: &str| {
         let mut fields = text.split(' ');
-        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('=')).ok_or("lacks a field")
+        fields
+            .find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+            .ok_or("a field is missing")
     };
-    let number = |name| field(name)?.parse::<u64>().map_err(|_| "a number is none");
-    let short = |name| field(name)?.parse::<u32>().map_err(|_| "a number is none");
+    let number = |name| field(name)?.parse::<u64>().map_err(|_| "a field is not a number");
+    let short = |name| field(name)?.parse::<u32>().map_err(|_| "a field is not a number");
     let label = Label {
         set: id(field("set")?)?,
         kind: match field("kind")? {
             "data" => LabelKind::Data,
             "index" => LabelKind::Index,
-            _ => return Err("its kind is not known"),
+            _ => return Err("unknown kind"),
         },
         segment: short("segment")?,
         part: short("part")?,
@@ -499,7 +502,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
         stream_bytes: StoredOffset::new(number("stream")?),
         block_bytes: short("block")?,
         length_bytes: short("length")?,
-        compression: field("compression")?.parse().map_err(|_| "its compression is not known")?,
+        compression: field("compression")?.parse().map_err(|_| "unknown compression")?,
         previous: match field("previous")? {
             "-" => None,
             _ => Some(short("previous")?),
@@ -514,7 +517,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
         && label.length_bytes as usize <= LABEL_BYTES_MAX
         && u64::from(label.length_bytes) % block == label.stream_bytes % block;
     if !fits || label.segment == 0 || label.part == 0 || label.volume == 0 {
-        return Err("its numbers do not fit each other");
+        return Err("its numbers contradict each other");
     }
     Ok(label)
 }

@@ -1,7 +1,7 @@
 //! Tar archives as bytes: encoding, decoding, chunks of compression and the index of a set.
 //!
-//! Nothing here opens a file or starts a thread. A [`member::Member`] becomes bytes, and whoever
-//! has the content puts it behind them; units of 512 bytes become events:
+//! Nothing here opens a file or starts a thread. A [`member::Member`] becomes bytes, and the caller
+//! adds its content behind them. Units of 512 bytes become events:
 //!
 //! ```
 //! use archive::decode::{Decoder, Event, DecodeLimits};
@@ -60,7 +60,7 @@
 //! - [`chunk`]: pieces that are compressed on their own, their ends, the seek table.
 //! - [`index`]: names, hashes and checksums behind the end of an archive.
 //! - [`label`]: the header of a part on tape.
-//! - [`mark`]: the header at the front of any other archive.
+//! - [`mark`]: the header at the front of an archive that is not on tape.
 
 pub mod acl;
 pub mod chunk;

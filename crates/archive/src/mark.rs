@@ -1,9 +1,9 @@
-//! The mark: what an archive of ours says of itself at its front, namely that an index must follow.
+//! The mark: a header at the front of our archives which states that an index must follow.
 //!
-//! Without it nobody could tell an archive whose tail became zeros, or that was cut off at the end
-//! of a member, from one that never had an index. Like the label of a part on tape it is a pax
-//! global header with a `comment` record, which all readers pass over in silence. It holds nothing
-//! that depends on the clock or the machine; `docs/format.md` draws its bytes.
+//! Some archives lost their index: the tail became zeros, or the file was cut off at the end of a
+//! member. Without the mark they would look like archives that never had one. Like the label of a
+//! part on tape it is a pax global header with a `comment` record, which all readers skip silently.
+//! It holds nothing that depends on the clock or the machine; `docs/format.md` draws its bytes.
 //!
 //! Segments on tape have labels instead: see [`crate::label`].
 
@@ -18,16 +18,16 @@ const START: &str = "takeup archive ";
 const VERSION: &str = "1";
 const COMMENT: &[u8] = b"comment";
 
-/// What an archive says of itself.
+/// The content of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Bytes of the blocks whose checksums the index has; `None` in marks of a later version.
+    /// Bytes of the blocks with checksums in the index; `None` in marks of a later version.
     pub block_bytes: Option<u32>,
 }
 
 impl Mark {
-    /// The mark in the value of a `comment` record, if it is one. Of a later version only this much
-    /// is understood: that an index must follow.
+    /// The mark in the value of a `comment` record, if it is one. A mark of a later version only
+    /// shows that an index must follow.
     pub fn of_comment(comment: &[u8]) -> Option<Mark> {
         let text = std::str::from_utf8(comment).ok()?.strip_prefix(START)?;
         let mut fields = text.split(' ');
@@ -39,7 +39,7 @@ impl Mark {
         Some(Mark { block_bytes })
     }
 
-    /// The mark at the very front of an archive, of which `prefix` is the beginning.
+    /// The mark at the very front of an archive; `prefix` is the beginning of the archive.
     pub fn of_prefix(prefix: &[u8]) -> Option<Mark> {
         let (unit, records) = prefix.split_first_chunk::<UNIT_BYTES>()?;
         if unit[header::TYPEFLAG] != b'g' || !header::checksum_holds(unit) {

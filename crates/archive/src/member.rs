@@ -1,7 +1,8 @@
-//! What a tar archive says about one object: the type that the encoder takes and the decoder gives.
+//! The metadata of one object in a tar archive: the type that the encoder takes and the decoder
+//! returns.
 //!
-//! Every crate above speaks of archived objects in these terms. There is no file system access and
-//! no byte layout here; the layout is in `header`, `pax` and `sparse`.
+//! All other crates use this type for archived objects. Not here: access to the file system, and
+//! the layout of the bytes, which is in `header`, `pax` and `sparse`.
 
 /// A point in time as tar keeps it: seconds since 1970 (negative before) and nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,7 +13,7 @@ pub struct Timestamp {
     pub nanoseconds: u32,
 }
 
-/// What kind of object a member is, with what only that kind has.
+/// Kind of a member, with the data of only that kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberKind {
     /// A regular file; `Member::size_bytes` and `Member::sparse` belong to it.
@@ -59,8 +60,8 @@ pub struct Extent {
 /// One archived object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Path as stored: any bytes but NUL, no trailing slash (the encoder adds a directory's).
-    /// The decoder hands it on unchecked: it may be absolute or hold `..`.
+    /// Path as stored: any bytes except NUL, without a trailing slash (the encoder adds a
+    /// directory's). The decoder does not check it: it may be absolute or hold `..`.
     pub path: Vec<u8>,
     /// MemberKind of object.
     pub kind: MemberKind,
@@ -76,10 +77,11 @@ pub struct Member {
     pub group: Vec<u8>,
     /// Time of the last change of the content.
     pub modified: Timestamp,
-    /// Size of the file as a reader of the file sees it, holes included. 0 for all other kinds.
+    /// Size of the file for its readers, including holes. 0 for all other kinds.
     pub size_bytes: u64,
-    /// The data runs of a sparse file in ascending order, not overlapping; `None` when not sparse.
-    /// The encoder wants all runs but the last to be whole units long (`sparse::align_extents`).
+    /// The data runs of a sparse file in ascending order, not overlapping; `None` if it is not
+    /// sparse. The encoder requires all runs but the last to be whole units long
+    /// (`sparse::align_extents`).
     pub sparse: Option<Vec<Extent>>,
     /// Extended attributes as (name, value), in ascending order of name, without POSIX ACLs.
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
@@ -90,8 +92,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Bytes of content that the archive holds for this member, sparse map and padding not counted:
-    /// the size of the file, or the sum of its data runs when it is sparse.
+    /// Bytes of content that the archive holds for this member, without sparse map and padding: the
+    /// size of the file, or the sum of its data runs if it is sparse.
     pub fn content_bytes(&self) -> u64 {
         match (&self.kind, &self.sparse) {
             (MemberKind::File, None) => self.size_bytes,
@@ -100,10 +102,10 @@ impl Member {
         }
     }
 
-    /// Bytes of memory that it takes, about: its strings, runs and attributes, each with what an
-    /// allocation costs beside. What holds members back counts them by this.
+    /// Approximate memory of the member in bytes: its strings, runs and attributes, each with the
+    /// overhead of an allocation. Used to limit the members held back.
     pub fn memory_bytes(&self) -> usize {
-        /// Of an allocation, small ones rounded up.
+        /// Overhead of an allocation, including the rounding of small ones.
         const EACH: usize = 32;
         let target = match &self.kind {
             MemberKind::SymbolicLink { target } | MemberKind::HardLink { target } => {

@@ -1,7 +1,7 @@
 //! pax records (`LENGTH KEYWORD=VALUE\n`) as bytes: reading them one by one, writing them, and the
 //! number and time formats of their values.
 //!
-//! What a keyword means is not here: `overrides` applies records to a member, `encode` decides
+//! Not here: the meaning of keywords. `overrides` applies records to a member, `encode` decides
 //! which ones a member needs.
 
 use crate::member::Timestamp;
@@ -9,13 +9,13 @@ use crate::member::Timestamp;
 /// Why a run of pax records cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// The length is no decimal number followed by a space.
+    /// The length is not a decimal number followed by a space.
     #[error("the length of a record is not a number")]
     Length,
     /// The length reaches beyond the header or is shorter than the record's own syntax.
     #[error("the length of a record does not fit its header")]
     Extent,
-    /// No newline where the length says the record ends.
+    /// The byte at the end of the record is not a newline.
     #[error("a record does not end in a newline")]
     Newline,
     /// No keyword, or no equals sign behind it.
@@ -67,7 +67,7 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Some writers count the padding as content; NULs can begin no record.
+        // Some writers count the padding as content, and no record begins with NULs.
         if self.rest.iter().all(|byte| *byte == 0) {
             return None;
         }
@@ -79,11 +79,11 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Length of a whole record, the digits of that length included.
+/// Length of a whole record, including the digits of that length.
 pub(crate) fn record_bytes(keyword_bytes: usize, value_bytes: usize) -> usize {
     let rest = keyword_bytes + value_bytes + 3;
     let mut digits = decimal_bytes(rest as u64);
-    // One more digit may push the sum over the next power of ten, but never over two.
+    // One more digit may raise the sum over the next power of ten, but never over two.
     if decimal_bytes((rest + digits) as u64) > digits {
         digits += 1;
     }
@@ -121,7 +121,7 @@ pub(crate) fn push_decimal(value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Reads decimal digits and nothing else; `None` when empty or beyond 64 bits.
+/// Reads only decimal digits; `None` if empty or beyond 64 bits.
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -132,8 +132,8 @@ pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Sign, whole seconds and nanoseconds of a time as its decimal text shows them: the text counts
-/// away from zero where [`Timestamp`] counts upwards from a floor.
+/// Sign, whole seconds and nanoseconds of a time for its decimal text: the text counts away from
+/// zero, while [`Timestamp`] counts upwards from a floor.
 fn time_parts(time: Timestamp) -> (bool, u64, u32) {
     if time.seconds >= 0 {
         (false, time.seconds.unsigned_abs(), time.nanoseconds)
@@ -166,7 +166,7 @@ pub(crate) fn time_bytes(time: Timestamp) -> usize {
     usize::from(negative) + decimal_bytes(seconds) + point
 }
 
-/// Appends a time as pax writes it: decimal seconds, and a fraction where there is one.
+/// Appends a time in pax form: decimal seconds, and a fraction if there is one.
 pub(crate) fn push_time(time: Timestamp, out: &mut Vec<u8>) {
     let (negative, seconds, nanoseconds) = time_parts(time);
     if negative {

@@ -1,9 +1,9 @@
-//! Maps of sparse files: GNU's format 1.0 as text at the front of the content, the checks that
-//! every map has to pass, and how much a map may hold.
+//! Maps of sparse files: GNU's format 1.0 as text at the front of the content, the checks of all
+//! maps, and their limit.
 //!
-//! Format 1.0 is what we write and read; the maps of formats 0.0 and 0.1 (pax records) and of old
-//! GNU and star headers (binary entries) are collected in `decode` and checked here.
-//! Source: GNU tar manual, "Storing Sparse Files".
+//! We write format 1.0 and read it here. The maps of formats 0.0 and 0.1 (pax records) and of old
+//! GNU and star headers (binary entries) are collected in `decode` and checked here. Source: GNU
+//! tar manual, "Storing Sparse Files".
 
 use crate::header::{UNIT_BYTES, Unit};
 use crate::member::Extent;
@@ -15,7 +15,7 @@ pub const EXTENTS_MAX: usize = 1 << 20;
 /// Why a sparse map is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
-    /// A number in the map is missing, no number, or beyond 64 bits.
+    /// A number in the map is missing, not a number, or beyond 64 bits.
     #[error("a number in the sparse map cannot be read")]
     Number,
     /// More data runs than the limit allows.
@@ -24,13 +24,14 @@ pub enum MapError {
         /// The limit.
         limit: usize,
     },
-    /// A run begins before the one in front of it ends.
+    /// A run begins before the end of the previous one.
     #[error("the data runs overlap or run backwards at offset {offset_bytes}")]
     Order {
         /// Offset of the run in the file.
         offset_bytes: u64,
     },
-    /// A run other than the last is no multiple of a unit long; [`align_extents`] helps.
+    /// The length of a run other than the last is not a multiple of a unit; [`align_extents`] fixes
+    /// that.
     #[error("the data run at offset {offset_bytes} does not end with a whole unit")]
     PartialUnit {
         /// Offset of the run in the file.
@@ -48,7 +49,7 @@ pub enum MapError {
         /// Bytes that the archive holds for the member.
         stored_bytes: u64,
     },
-    /// No size of the whole file is given.
+    /// The size of the whole file is missing.
     #[error("the size of the sparse file is missing")]
     NoSize,
     /// A format of GNU sparse files other than 0.0, 0.1 and 1.0.
@@ -82,9 +83,9 @@ pub fn check_extents(extents: &[Extent], size_bytes: u64) -> Result<u64, MapErro
     Ok(sum)
 }
 
-/// Checks what writers have to keep to on top of [`check_extents`]: GNU tar 1.34 looks for every
-/// run at the start of a unit, libarchive 3.6 right behind the one before (found by trying both),
-/// so that only runs of whole units mean the same to both. The last one may end anywhere.
+/// Checks what writers must ensure in addition to [`check_extents`]: GNU tar 1.34 reads every run
+/// from the start of a unit, libarchive 3.6 right behind the previous run (found by trying both).
+/// So only runs of whole units mean the same to both. The last one may end anywhere.
 pub(crate) fn check_whole_units(extents: &[Extent]) -> Result<(), MapError> {
     let inner = &extents[..extents.len().saturating_sub(1)];
     match inner.iter().find(|extent| extent.length_bytes % UNIT_BYTES as u64 != 0) {
@@ -94,7 +95,7 @@ pub(crate) fn check_whole_units(extents: &[Extent]) -> Result<(), MapError> {
 }
 
 /// Widens the data runs of a file of `size_bytes` to whole units of the file and joins those that
-/// touch: what the encoder asks for, whatever grain the file system reports its holes in. The last
+/// touch, as the encoder requires, whatever the granularity of the file system's holes. The last
 /// run may end with the file. Runs have to be in ascending order.
 #[must_use]
 pub fn align_extents(extents: &[Extent], size_bytes: u64) -> Vec<Extent> {
@@ -117,7 +118,7 @@ pub fn align_extents(extents: &[Extent], size_bytes: u64) -> Vec<Extent> {
     aligned
 }
 
-/// The entry behind the last run that GNU tar needs to give a file that ends in a hole its size.
+/// The entry behind the last run from which GNU tar takes the size of a file that ends in a hole.
 fn final_hole(extents: &[Extent], size_bytes: u64) -> Option<Extent> {
     let end = extents.last().map_or(0, |last| last.offset_bytes + last.length_bytes);
     (extents.is_empty() || end < size_bytes)
@@ -135,8 +136,8 @@ pub(crate) fn map_bytes(extents: &[Extent], size_bytes: u64) -> u64 {
     text.next_multiple_of(UNIT_BYTES) as u64
 }
 
-/// Appends a map in format 1.0: the number of entries, then offset and length of each, one
-/// decimal number a line, padded with NULs to whole units.
+/// Appends a map in format 1.0: the number of entries, then offset and length of each, one decimal
+/// number a line, padded with NULs to whole units.
 pub(crate) fn push_map(extents: &[Extent], size_bytes: u64, out: &mut Vec<u8>) {
     let start = out.len();
     let final_hole = final_hole(extents, size_bytes);
@@ -153,7 +154,7 @@ pub(crate) fn push_map(extents: &[Extent], size_bytes: u64, out: &mut Vec<u8>) {
     out.resize(start + text.next_multiple_of(UNIT_BYTES), 0);
 }
 
-/// Reads a map in format 1.0 as its units come in.
+/// Reads a map in format 1.0, unit by unit.
 #[derive(Debug)]
 pub struct MapReader {
     extents_max: usize,
@@ -178,10 +179,10 @@ impl MapReader {
         }
     }
 
-    /// Takes the next unit of the content; `true` when the map ends in it.
+    /// Takes the next unit of the content; `true` if the map ends in it.
     ///
     /// # Errors
-    /// `Number` and `TooMany`. Order and bounds are for [`check_extents`].
+    /// `Number` and `TooMany`. [`check_extents`] checks order and bounds.
     pub fn push(&mut self, unit: &Unit) -> Result<bool, MapError> {
         self.units += 1;
         for byte in unit {
@@ -210,7 +211,7 @@ impl MapReader {
         self.units
     }
 
-    /// The runs, entries without length left out.
+    /// The runs, without entries of length 0.
     #[must_use]
     pub fn into_extents(self) -> Vec<Extent> {
         self.extents

@@ -1,15 +1,15 @@
-//! Names and values of extended attributes as the keywords of other writers spell them.
+//! Names and values of extended attributes in the keywords of other writers.
 //!
-//! `SCHILY.xattr.NAME` holds the value as it is; GNU tar escapes `%` and `=` in the name, since an
-//! equals sign would end the keyword (tar 1.30, xheader.c). `LIBARCHIVE.xattr.NAME` holds it in
-//! base64 without padding, the name percent-encoded.
+//! `SCHILY.xattr.NAME` holds the value unchanged. GNU tar escapes `%` and `=` in the name, since an
+//! equals sign would end the keyword (tar 1.30, xheader.c). `LIBARCHIVE.xattr.NAME` holds the value
+//! in base64 without padding, with a percent-encoded name.
 
 /// Length of what [`push_keyword`] appends.
 pub(crate) fn keyword_bytes(name: &[u8]) -> usize {
     name.len() + 2 * name.iter().filter(|byte| matches!(byte, b'%' | b'=')).count()
 }
 
-/// Appends an attribute's name as it stands in a `SCHILY.xattr.` keyword.
+/// Appends an attribute's name in the form of a `SCHILY.xattr.` keyword.
 pub(crate) fn push_keyword(name: &[u8], out: &mut Vec<u8>) {
     for byte in name {
         match byte {
@@ -20,7 +20,7 @@ pub(crate) fn push_keyword(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The name in a `SCHILY.xattr.` keyword: only the two escapes of GNU tar are undone.
+/// The name in a `SCHILY.xattr.` keyword: only the two escapes of GNU tar are decoded.
 pub(crate) fn name_from_schily(mut keyword: &[u8]) -> Vec<u8> {
     let mut name = Vec::with_capacity(keyword.len());
     while let [first, rest @ ..] = keyword {
@@ -81,7 +81,7 @@ pub(crate) fn base64(text: &[u8]) -> Option<Vec<u8>> {
             bits &= (1 << bit_count) - 1;
         }
     }
-    // Six bits left over are a lone letter, which stands for no byte.
+    // Six bits left over are a single letter, which is not enough for a byte.
     (bit_count < 6).then_some(value)
 }
 

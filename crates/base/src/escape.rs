@@ -1,14 +1,14 @@
-//! Names as the terminal may see them.
+//! Makes names safe to print on a terminal.
 //!
 //! A file name may hold any byte but `/` and NUL: line ends, escape sequences that clear a screen,
-//! bytes that are no UTF-8. What is shown is one line and can be told from other names; it is the
-//! notation of the C language, which `printf '%b'` of a shell reads back.
+//! bytes that are not UTF-8. The escaped name is one line and stays distinct from other names. The
+//! notation is that of the C language, which `printf '%b'` of a shell reads back.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// `name` with control characters, backslashes and whatever is no UTF-8 escaped.
+/// Escapes control characters, backslashes and bytes of `name` that are not UTF-8.
 pub fn escape(name: &[u8]) -> String {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
     if name.iter().all(is_plain)
@@ -36,29 +36,29 @@ pub fn escape(name: &[u8]) -> String {
     shown
 }
 
-/// The same of a path.
+/// Escapes a path like [`escape`].
 pub fn escape_path(path: &Path) -> String {
     escape(path.as_os_str().as_bytes())
 }
 
-/// A sentence with control characters escaped. What it has of backslashes stays as it is: a command
-/// in it is to be typed, and where a name stands in it, it has been escaped before.
+/// Escapes the control characters of a sentence, but not its backslashes: a command in the sentence
+/// must stay typeable, and the names in it are escaped already.
 pub fn escape_controls(sentence: &str) -> String {
     let parts: Vec<String> = sentence.split('\\').map(|part| escape(part.as_bytes())).collect();
     parts.join("\\")
 }
 
-/// What may go to standard output or to standard error: text in which a terminal obeys nothing but
-/// line ends, tabs and the bold heads of our own tables.
+/// Text that is safe for standard output and standard error: a terminal obeys only its line ends,
+/// its tabs and the bold heads of our own tables.
 ///
-/// Names are escaped where they are put into a sentence ([`escape`]). This is the wall behind that:
-/// every text goes through it, so that a field of a record that no sentence has escaped does no
-/// more harm than another. What is hidden becomes `\\uXXXX`, which is the same text in JSON.
+/// Names are escaped where they are put into a sentence ([`escape`]). This type is the second
+/// barrier: every text passes through it, so that a field of a record that no sentence has escaped
+/// does no harm either. A hidden character becomes `\\uXXXX`, which is the same text in JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Printable<'a>(Cow<'a, str>);
 
 impl<'a> Printable<'a> {
-    /// Makes it of any bytes; what is no UTF-8 becomes octal, as in names.
+    /// Makes printable text of any bytes. Bytes that are not UTF-8 become octal, as in names.
     pub fn of(bytes: &'a [u8]) -> Printable<'a> {
         let own = |text: &str| BOLD.iter().any(|code| text.starts_with(code));
         let is_kept = |text: &str| match text.chars().next() {
@@ -95,8 +95,8 @@ impl<'a> Printable<'a> {
 /// What `report::table` sets around the head of a table.
 const BOLD: [&str; 2] = ["\x1b[1m", "\x1b[0m"];
 
-/// Control characters, and those that change the direction of what follows, with which one name
-/// can be made to look like another (Unicode technical report 36, section 2.5).
+/// Control characters, and characters that change the direction of the text behind them. The latter
+/// can make one name look like another (Unicode technical report 36, section 2.5).
 fn is_hidden(character: char) -> bool {
     let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
         || matches!(character, '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}');
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The reverse, for the test alone.
+    /// The reverse of `escape`, for the test.
     fn unescape(shown: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut rest = shown.bytes();

@@ -1,16 +1,17 @@
-//! What is left of a failure: an error told with all its causes, a lock whose holder died.
+//! Errors printed with all their causes, and locks that survive a panic of their holder.
 //!
-//! Not here: what an error is (each library has its own), and hints, which are the binary's.
+//! Not here: the errors themselves, which each library defines, and the hints, which the binary
+//! adds.
 
 use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An error and all its causes, joined by colons, without what is said twice.
+/// An error and all its causes, joined by colons, without repetitions.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     with_causes_as(error, ToString::to_string)
 }
 
-/// The same, with `say` for the words of each of them.
+/// Like [`with_causes`]; `say` makes the words of each error.
 pub fn with_causes_as(
     error: &(dyn Error + 'static),
     say: impl Fn(&(dyn Error + 'static)) -> String,
@@ -19,7 +20,7 @@ pub fn with_causes_as(
     let mut cause = error.source();
     while let Some(error) = cause {
         let more = say(error);
-        // Transparent errors repeat what stands there already.
+        // A transparent error repeats the text of its cause.
         if !text.ends_with(&more) {
             text.push_str(": ");
             text.push_str(&more);
@@ -29,7 +30,7 @@ pub fn with_causes_as(
     text
 }
 
-/// Locks, and goes on with the value if another thread panicked while it held the lock: the run is
+/// Locks, and returns the value even if another thread panicked while it held the lock. The run is
 /// being torn down then, and a second panic would hide the first.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

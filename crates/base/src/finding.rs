@@ -1,29 +1,29 @@
-//! What was found, by which rule: one type for everybody who looks at something and says what it
+//! Findings and their rules: one type for every command that inspects something and reports what it
 //! means.
 //!
-//! A [`Rule`] is fixed: what it looks at, when it speaks, where its knowledge comes from. Each room
-//! lists its own with [`rules!`](crate::rules!), which makes them and the list at once, so that no
-//! finding is of a rule that is in no list. A [`Finding`] is what a rule says of this machine or
-//! this run.
+//! A [`Rule`] is fixed: what it looks at, when it speaks, where its knowledge comes from. Each
+//! subject lists its rules with [`rules!`](crate::rules!), which makes the rules and the list at
+//! once, so that no rule is missing from the list. A [`Finding`] is what a rule reports of this
+//! machine or this run.
 //!
-//! There are no words for the terminal here, those are `report`'s, and nothing that looks.
+//! Not here: the layout on the terminal, which is `report`'s, and the inspecting itself.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// By what something is found. Ids are part of the command line's promise: rules are added, none
-/// is renamed.
+/// The rule that a finding comes from. Ids are part of the command line's promise: rules are added,
+/// never renamed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// Room and name, for example `drive.not-buffered`.
+    /// Subject and name, for example `drive.not-buffered`.
     pub id: &'static str,
     /// What it looks at.
     pub looks_at: &'static str,
-    /// When it speaks, with the limits that it goes by.
+    /// When it speaks, with its limits.
     pub speaks_when: &'static str,
-    /// Where that is known from.
+    /// The source of that knowledge.
     pub source: &'static str,
 }
 
@@ -68,15 +68,15 @@ impl PartialEq<&str> for RuleId {
 /// The rules of one subject.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Room {
-    /// What they are about.
+    /// Their subject.
     pub title: &'static str,
-    /// The commands that say what was found.
+    /// The commands that report the findings.
     pub told_by: &'static str,
     /// The rules.
     pub rules: &'static [&'static Rule],
 }
 
-/// Makes rules and the room that lists them.
+/// Makes the rules of one subject and the list of them.
 ///
 /// ```
 /// base::rules! {
@@ -120,7 +120,7 @@ macro_rules! rules {
     };
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -145,23 +145,23 @@ impl Severity {
     }
 }
 
-/// How sure it is that it is so: what the sentence rests on.
+/// How sure a finding is: what its sentence rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
-    /// A device, the kernel or a maker says so.
+    /// A device, the kernel or a maker states it.
     Told,
     /// It was counted or timed.
     Measured,
     /// It follows from what was measured, by a method or model that is documented.
     Inferred,
-    /// It rests on a number that nobody has measured here.
+    /// It rests on a number that was not measured here.
     Assumed,
-    /// It is not known, and that is what is said.
+    /// It is not known, and the finding says so.
     Unknown,
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -171,52 +171,52 @@ pub enum Unit {
     BytesPerSecond,
     /// Seconds.
     Seconds,
-    /// Parts of one: 0.25 is a quarter.
+    /// A part of one: 0.25 is a quarter.
     Share,
-    /// One by another: 1.25 is a quarter more.
+    /// One value divided by another: 1.25 is a quarter more.
     Ratio,
     /// Things.
     Count,
 }
 
-/// A number that a rule spoke because of.
+/// A number that made a rule speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Number {
-    /// What it is of; the unit is no part of it.
+    /// What the number measures, without the unit.
     pub name: Cow<'static, str>,
     /// Its value.
     pub value: f64,
-    /// What that counts.
+    /// Its unit.
     pub unit: Unit,
 }
 
-/// What was found. All words are lowercase fragments without a full stop, as people read them.
+/// What was found. All texts are lowercase fragments without a full stop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// By what: the id of a [`Rule`].
+    /// By what.
     pub rule: RuleId,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The numbers behind it.
     pub numbers: Vec<Number>,
-    /// What is so.
+    /// The cause.
     pub what: String,
-    /// What follows from it.
+    /// The consequence.
     pub why: Option<String>,
-    /// What was left out or cannot be ruled out.
+    /// What was left out or cannot be excluded.
     pub caveat: Option<String>,
-    /// What it would bring to change it.
+    /// What the action would bring.
     pub gain: Option<String>,
     /// What to do.
     pub action: Option<String>,
-    /// The same as it is typed, where one command does it.
+    /// The command that does it, as it is typed, where one command does.
     pub command: Option<String>,
     /// What it rests on.
     pub certainty: Certainty,
 }
 
 impl Finding {
-    /// Something that is good to know, without more.
+    /// A finding of the lowest severity, without explanation or action.
     pub fn new(rule: &'static Rule, certainty: Certainty, what: impl Into<String>) -> Finding {
         Finding {
             rule: RuleId(Cow::Borrowed(rule.id)),
@@ -232,13 +232,13 @@ impl Finding {
         }
     }
 
-    /// With how bad it is.
+    /// Sets the severity.
     #[must_use]
     pub fn severe(self, severity: Severity) -> Finding {
         Finding { severity, ..self }
     }
 
-    /// With what follows from it.
+    /// Sets the consequence.
     #[must_use]
     pub fn because(self, why: impl Into<String>) -> Finding {
         Finding { why: Some(why.into()), ..self }
@@ -250,7 +250,8 @@ impl Finding {
         Finding { action: Some(action.into()), ..self }
     }
 
-    /// With a command that does it, told as what to do unless that has words of its own.
+    /// Sets the command. The command is also shown as the action, unless the action has words of
+    /// its own.
     #[must_use]
     pub fn with_command(self, command: impl Into<String>) -> Finding {
         let command = command.into();
@@ -265,7 +266,7 @@ impl Finding {
         self
     }
 
-    /// What is so, and what follows.
+    /// What was found, and its consequence.
     pub fn sentence(&self) -> String {
         match &self.why {
             Some(why) => format!("{}: {why}", self.what),

@@ -1,14 +1,14 @@
-//! System calls that a signal may interrupt before they have done anything: each is made again
-//! until it is done or fails.
+//! System calls that a signal may interrupt before they have done anything. Each is repeated until
+//! it succeeds or fails.
 //!
-//! Handlers that restart calls do not cover them all: a network file system, a FUSE file system and
-//! a lock say EINTR of their own accord, and so does a stopped and continued process
-//! (`signal(7)`, *Interruption of system calls and library functions by signal handlers*). A file
-//! would be missing in a backup for nothing.
+//! SA_RESTART does not cover all of them: a network file system, a FUSE file system and a lock
+//! return EINTR of their own accord, and so does a process that was stopped and continued
+//! (`signal(7)`, *Interruption of system calls and library functions by signal handlers*). Without
+//! the repetition a file would be missing in a backup.
 //!
-//! Whoever wants to be interrupted, to look whether a run has been cancelled, calls `rustix` and
-//! says why; `clippy.toml` finds the others. Reads of a stream and writes are not here: they go on
-//! from where they were, and where that is their callers know.
+//! Code that wants to be interrupted, to check whether a run was cancelled, calls `rustix` and
+//! gives the reason; `clippy.toml` finds all other calls. Reads of a stream and writes are not
+//! here: they continue where they stopped, and only their callers know that place.
 #![expect(clippy::disallowed_methods, reason = "here they are made again")]
 
 mod shortage;
@@ -25,7 +25,7 @@ pub use shortage::{Shortage, check_shortage, remember_shortage};
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn open(path: impl Arg, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     openat(rustix::fs::CWD, path, flags, mode)
 }
@@ -34,7 +34,7 @@ pub fn open(path: impl Arg, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno>
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn openat(
     directory: impl AsFd,
     path: impl Arg,
@@ -46,12 +46,12 @@ pub fn openat(
     })
 }
 
-/// `openat(2)` of something that is not needed yet: that no descriptor is left for it is no
-/// shortage ([`check_shortage`]).
+/// `openat(2)` of a file that is not needed yet: if no descriptor is left for it, that does not
+/// count as a shortage ([`check_shortage`]).
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn openat_ahead(
     directory: impl AsFd,
     path: impl Arg,
@@ -65,7 +65,7 @@ pub fn openat_ahead(
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn openat2(
     directory: impl AsFd,
     path: impl Arg,
@@ -78,11 +78,11 @@ pub fn openat2(
     })
 }
 
-/// `ftruncate(2)`: the file has `length_bytes` then.
+/// `ftruncate(2)`: sets the length to `length_bytes`.
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn ftruncate(file: impl AsFd, length_bytes: u64) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::ftruncate(&file, length_bytes))
 }
@@ -91,7 +91,7 @@ pub fn ftruncate(file: impl AsFd, length_bytes: u64) -> Result<(), Errno> {
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn fallocate(
     file: impl AsFd,
     flags: FallocateFlags,
@@ -101,13 +101,13 @@ pub fn fallocate(
     retry_on_intr(|| rustix::fs::fallocate(&file, flags, offset_bytes, length_bytes))
 }
 
-/// `pread(2)` until `bytes` are full: a call may give less than there is. Gives how many bytes were
-/// read: fewer only at the end of the file, or before a place that cannot be read, of which the
-/// next call tells.
+/// `pread(2)` until `bytes` are full, since one call may return less than there is. Returns how
+/// many bytes were read: fewer only at the end of the file, or before a place that cannot be read.
+/// The next call returns the error of that place.
 ///
 /// # Errors
 ///
-/// What the kernel says of the first byte, but for `EINTR`.
+/// Errors of the kernel at the first byte, except `EINTR`.
 pub fn read_at(file: impl AsFd, bytes: &mut [u8], offset_bytes: u64) -> Result<usize, Errno> {
     let mut done = 0;
     while done < bytes.len() {
@@ -127,7 +127,7 @@ pub fn read_at(file: impl AsFd, bytes: &mut [u8], offset_bytes: u64) -> Result<u
 /// # Errors
 ///
 /// What the kernel says of the first place that cannot be read, but for `EINTR`; `UnexpectedEof`
-/// where the file ends before.
+/// when the file ends early.
 pub fn read_exact_at(
     file: impl AsFd,
     mut bytes: &mut [u8],
@@ -145,11 +145,11 @@ pub fn read_exact_at(
     Ok(())
 }
 
-/// `fsync(2)`. Interrupted is not failed: what there is to tell of lost writes it tells still.
+/// `fsync(2)`. After an interruption the kernel still reports lost writes at the next call.
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn fsync(file: impl AsFd) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::fsync(&file))
 }
@@ -158,7 +158,7 @@ pub fn fsync(file: impl AsFd) -> Result<(), Errno> {
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn fdatasync(file: impl AsFd) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::fdatasync(&file))
 }
@@ -167,7 +167,7 @@ pub fn fdatasync(file: impl AsFd) -> Result<(), Errno> {
 ///
 /// # Errors
 ///
-/// What the kernel says, but for `EINTR`.
+/// Errors of the kernel, except `EINTR`.
 pub fn flock(file: impl AsFd, operation: FlockOperation) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::flock(&file, operation))
 }

@@ -1,22 +1,22 @@
 //! What every crate may use: system calls that survive a signal ([`interruptible`]), errors with
-//! their causes and locks that outlive a panic ([`failures`]), byte offsets typed by the stream
-//! they count in ([`offset`]), findings with the rules that make them ([`finding`]), and how
-//! numbers ([`format`](mod@format), [`rounding`]), points in time ([`calendar`]), text of others
-//! ([`escape`]) and mistyped names ([`names`]) are written.
+//! their causes and locks that survive a panic ([`failures`]), byte offsets typed by the stream
+//! they count in ([`offset`]), findings and their rules ([`finding`]), and the text form of numbers
+//! ([`format`](mod@format), [`rounding`]), points in time ([`calendar`]), foreign text ([`escape`])
+//! and mistyped names ([`names`]).
 //!
-//! This crate knows no other crate of Takeup.
+//! This crate depends on no other crate of Takeup.
 //!
 //! # Map
 //!
-//! - [`interruptible`]: system calls that a signal may interrupt, made again.
-//! - [`failures`]: errors with their causes, locks that outlive a panic.
+//! - [`interruptible`]: system calls that are repeated after a signal.
+//! - [`failures`]: errors with their causes, locks that survive a panic.
 //! - [`offset`]: byte offsets, typed by the stream they count in.
-//! - [`finding`]: what was found, and by which rule.
+//! - [`finding`]: findings and their rules.
 //! - [`format`](mod@format): sizes, rates and times as text.
-//! - [`rounding`]: how many digits a number has.
+//! - [`rounding`]: how many digits to print.
 //! - [`calendar`]: points in time.
-//! - [`escape`]: names and text of others, safe for a terminal.
-//! - [`names`]: what a mistyped name meant.
+//! - [`escape`]: foreign names and text, made safe for a terminal.
+//! - [`names`]: suggestions for a mistyped name.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod calendar;

@@ -1,10 +1,10 @@
-//! What to say where a name is typed that nobody knows: which there are, and which was meant.
+//! Suggestions for a mistyped name: the names that exist, and the one that was probably meant.
 
-/// As like each other as `secs` and `seconds`, by the measure of Jaro and Winkler, for which the
-/// first letters count most.
+/// Least similarity of two names, as high as that of `secs` and `seconds`, by the measure of Jaro
+/// and Winkler, which gives the first letters the most weight.
 const ALIKE: f64 = 0.8;
 
-/// The known name that is most like the one typed, if any is.
+/// The known name most similar to the one typed, if any is similar enough.
 pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |name: &str| name.to_lowercase().replace(['-', ' '], "_");
     let typed = plain(typed);
@@ -14,7 +14,7 @@ pub fn meant<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Optio
     best.map(|(_, name)| name)
 }
 
-/// `there are device and block_bytes; did you mean device?`, for the end of an error.
+/// The end of an error: `there are device and block_bytes; did you mean device?`
 pub fn there_are(typed: &str, known: &[&str]) -> String {
     let all = match known {
         [] => return "there is none".to_owned(),

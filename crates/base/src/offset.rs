@@ -1,9 +1,9 @@
-//! Offsets that say what they are offsets in.
+//! Byte offsets, typed by the stream they count in.
 //!
-//! A byte of a backup has an offset in the archive, in what is stored of it, in a ring, in a file.
-//! All are numbers, and some are the same number as long as nothing is compressed, so that a test
-//! without compression passes whichever is taken. An [`Offset`] is such a number with the stream it
-//! counts in as its type: two streams do not mix.
+//! A byte of a backup has an offset in the archive, in the stored stream, in a ring, in a file. All
+//! are numbers, and some are equal as long as nothing is compressed, so that a test without
+//! compression passes with the wrong one. An [`Offset`] carries its stream as its type: offsets in
+//! two streams do not mix.
 //!
 //! ```
 //! use base::offset::Offset;
@@ -15,12 +15,12 @@
 //! let content = header + 512;
 //! assert_eq!(content - header, 512);
 //! assert_eq!(content.block(1024), 2);
-//! // Where the streams begin together, who knows it may say so.
+//! // Allowed only where both streams begin together.
 //! let stored: Offset<Stored> = header.same_in();
 //! assert_eq!(stored.bytes(), 1536);
 //! ```
 //!
-//! What is an offset in one stream is none in another:
+//! An offset in one stream does not fit another:
 //!
 //! ```compile_fail
 //! # use base::offset::Offset;
@@ -30,7 +30,7 @@
 //! read_at(Offset::<Archive>::new(1536));
 //! ```
 //!
-//! Which streams there are is not here: whoever has one names it.
+//! The streams are not defined here: each crate names its own.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -38,7 +38,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ops::{Add, AddAssign, Range, Rem, Sub, SubAssign};
 
-/// Bytes from the beginning of the stream `In`, which is a name and has no value.
+/// Bytes from the beginning of the stream `In`, a type without values.
 pub struct Offset<In> {
     bytes: u64,
     stream: PhantomData<fn() -> In>,
@@ -50,7 +50,7 @@ impl<In> Offset<In> {
     /// Behind everything.
     pub const MAX: Offset<In> = Offset::new(u64::MAX);
 
-    /// So many bytes behind the beginning.
+    /// The offset this many bytes behind the beginning.
     pub const fn new(bytes: u64) -> Offset<In> {
         Offset { bytes, stream: PhantomData }
     }
@@ -60,48 +60,48 @@ impl<In> Offset<In> {
         self.bytes
     }
 
-    /// The same number in another stream: for whoever knows that both begin together, and are the
-    /// same bytes so far.
+    /// The same number in another stream. Use it only where both streams begin together and hold
+    /// the same bytes up to here.
     pub const fn same_in<Other>(self) -> Offset<Other> {
         Offset::new(self.bytes)
     }
 
-    /// `bytes` further on; `None` behind the last offset that there is.
+    /// `bytes` further on; `None` behind the largest offset.
     pub fn checked_add(self, bytes: u64) -> Option<Offset<In>> {
         self.bytes.checked_add(bytes).map(Offset::new)
     }
 
-    /// `bytes` further on, or at the last offset that there is.
+    /// `bytes` further on, at most the largest offset.
     pub fn saturating_add(self, bytes: u64) -> Offset<In> {
         Offset::new(self.bytes.saturating_add(bytes))
     }
 
-    /// Bytes from `earlier` to here; `None` where that is further on.
+    /// Bytes from `earlier` to here; `None` if `earlier` lies behind.
     pub fn checked_since(self, earlier: Offset<In>) -> Option<u64> {
         self.bytes.checked_sub(earlier.bytes)
     }
 
-    /// Bytes from `earlier` to here; 0 where that is further on.
+    /// Bytes from `earlier` to here; 0 if `earlier` lies behind.
     pub fn saturating_since(self, earlier: Offset<In>) -> u64 {
         self.bytes.saturating_sub(earlier.bytes)
     }
 
-    /// Number of the block of `block_bytes` that has this byte.
+    /// Number of the block that holds this byte, with blocks of `block_bytes`.
     pub fn block(self, block_bytes: u64) -> u64 {
         self.bytes / block_bytes
     }
 
-    /// The first byte of block `number` of those of `block_bytes`.
+    /// The first byte of block `number`, with blocks of `block_bytes`.
     pub fn of_block(number: u64, block_bytes: u64) -> Offset<In> {
         Offset::new(number * block_bytes)
     }
 
-    /// The first byte of the block that has this byte.
+    /// The first byte of the block that holds this byte.
     pub fn round_down(self, block_bytes: u64) -> Offset<In> {
         Offset::of_block(self.block(block_bytes), block_bytes)
     }
 
-    /// The first byte of the next block, unless this is the first of one.
+    /// The first byte of the next block, or this byte if it is the first of its block.
     pub fn round_up(self, block_bytes: u64) -> Offset<In> {
         Offset::new(self.bytes.next_multiple_of(block_bytes))
     }
@@ -164,7 +164,7 @@ impl<In> fmt::Display for Offset<In> {
     }
 }
 
-/// So many bytes further on.
+/// The offset this many bytes further on.
 impl<In> Add<u64> for Offset<In> {
     type Output = Offset<In>;
 
@@ -179,7 +179,7 @@ impl<In> AddAssign<u64> for Offset<In> {
     }
 }
 
-/// So many bytes back.
+/// The offset this many bytes back.
 impl<In> Sub<u64> for Offset<In> {
     type Output = Offset<In>;
 
@@ -203,7 +203,7 @@ impl<In> Sub for Offset<In> {
     }
 }
 
-/// Where in its block a byte is.
+/// The place of the byte in its block.
 impl<In> Rem<u64> for Offset<In> {
     type Output = u64;
 

@@ -1,10 +1,11 @@
-//! How many digits a number is told with: as many as what is known of it supports, and no more.
+//! How many digits a number is printed with: as many as its accuracy supports.
 //!
-//! A value with an interval ends where the interval's half width begins, or one digit further where
-//! that begins with 1 (the Guide to the Expression of Uncertainty in Measurement, JCGM 100:2008,
-//! 7.2.6, gives an uncertainty one or two digits); its two ends are told to the same place. A value
-//! of which nothing but itself is known has two digits. What has an interval takes its digits from
-//! here, in sentences, tables and pages; all else the three of [`crate::format`].
+//! A value with an interval ends where the interval's half width begins, or one digit further if
+//! the half width begins with 1 (the Guide to the Expression of Uncertainty in Measurement, JCGM
+//! 100:2008, 7.2.6, gives an uncertainty one or two digits). The two ends of the interval end at
+//! the same place. A value without a known interval has two digits. Sentences, tables and pages use
+//! this module for values with an interval, and the three digits of [`crate::format`] for all
+//! others.
 #![cfg_attr(
     not(test),
     expect(
@@ -15,16 +16,16 @@
 
 use crate::format::duration;
 
-/// Digits of a value of which no interval is known.
+/// Digits of a value without a known interval.
 const OF_ONE_RUN: i32 = 2;
 
-/// Digits that nobody reads past, however narrow an interval is.
+/// Most digits, however narrow an interval is.
 const DIGITS_MAX: i32 = 4;
 
-/// Decimals that a ratio has at most.
+/// Most decimals of a ratio.
 const DECIMALS_MAX: i32 = 3;
 
-/// The power of ten that the last digit stands for, in the unit of the value.
+/// The power of ten of the last printed digit, in the unit of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounding {
     /// `None` where no interval is known.
@@ -33,14 +34,14 @@ pub struct Rounding {
 }
 
 impl Rounding {
-    /// Of a value that is known to lie there.
+    /// For a value known to lie between these ends.
     pub fn within(low: f64, high: f64) -> Rounding {
         let half = (high - low) / 2.0;
         let is_known = half.is_finite() && half > 0.0;
         Rounding { last: is_known.then(|| (half / 2.0).log10().floor() as i32), digits: DIGITS_MAX }
     }
 
-    /// Of a value with an interval, or of one that was seen once.
+    /// For a value with an interval, or for a single measurement.
     pub fn of(interval: Option<(f64, f64)>) -> Rounding {
         match interval {
             Some((low, high)) => Rounding::within(low, high),
@@ -48,12 +49,12 @@ impl Rounding {
         }
     }
 
-    /// Of a value that is told with so many digits.
+    /// For a value that is printed with this many digits.
     pub fn digits(digits: i32) -> Rounding {
         Rounding { last: None, digits }
     }
 
-    /// A plain number, a ratio for one.
+    /// A plain number, for example a ratio.
     pub fn number(self, value: f64) -> String {
         self.scaled(value, 0, DECIMALS_MAX)
     }
@@ -63,14 +64,14 @@ impl Rounding {
         self.rate_digits(bytes_per_second) + " MB/s"
     }
 
-    /// The same without the unit: of the ends of an interval.
+    /// A rate without the unit, for the ends of an interval.
     pub fn rate_digits(self, bytes_per_second: f64) -> String {
-        // Three digits, as all rates.
+        // Three digits, like all rates.
         let digits = self.digits.min(3);
         Rounding { digits, ..self }.scaled(bytes_per_second, 6, DECIMALS_MAX)
     }
 
-    /// A share as so many per cent.
+    /// A share in per cent.
     pub fn percent(self, share: f64) -> String {
         self.scaled(share, -2, 1) + " %"
     }
@@ -91,7 +92,7 @@ impl Rounding {
         let value = if value.is_finite() { value / 10f64.powi(power) } else { 0.0 };
         let highest = highest_digit(value, self.digits);
         let by_digits = highest - (self.digits - 1);
-        // At least one digit is left of it, whatever the interval.
+        // Keeps at least one digit, however wide the interval.
         let last = self.last.map_or(by_digits, |last| (last - power).max(by_digits).min(highest));
         let last = last.max(-decimals_max);
         let step = 10f64.powi(last);
@@ -99,7 +100,7 @@ impl Rounding {
     }
 }
 
-/// A share in per cent, not rounded to less than it is: in tenths below ten.
+/// A share in per cent, never rounded up: in tenths below ten.
 pub fn percent_at_least(share: f64) -> String {
     match share * 100.0 {
         few if few < 10.0 => format!("{:.1}", (few * 10.0).ceil().max(1.0) / 10.0),
@@ -107,7 +108,7 @@ pub fn percent_at_least(share: f64) -> String {
     }
 }
 
-/// The power of ten of the first digit, once it is rounded to so many.
+/// The power of ten of the first digit, after rounding to this many digits.
 fn highest_digit(value: f64, digits: i32) -> i32 {
     let shown = format!("{:.*e}", (digits - 1).max(0) as usize, value);
     shown.split('e').next_back().and_then(|power| power.parse().ok()).unwrap_or(0)
@@ -153,7 +154,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is printed lies within half of its last digit, and so within the interval.
+        /// The printed value lies within half of its last digit, and so within the interval.
         #[test]
         fn what_is_told_lies_within_the_interval(
             value in 1e-3f64..1e6,

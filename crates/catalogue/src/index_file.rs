@@ -1,9 +1,10 @@
 //! The index of an archive that can be read at any offset, found from the end of the file.
 //!
-//! A plain archive ends in the trailer; a zstd one in its seek table, with the trailer in the last
-//! frame before it; a gzip one in a stored member of known length. Whatever does not fit together
-//! (another archive appended, something in front) makes the index unusable from here, and the
-//! archive is read through instead, which needs no index.
+//! A plain archive ends with the trailer. A zstd archive ends with its seek table, and the last
+//! frame before that holds the trailer. A gzip archive ends with a stored member of known length.
+//! If the parts do not fit together (another archive was appended, or something was put in front),
+//! the index cannot be used from here; the reader then reads the whole archive, which needs no
+//! index.
 
 use std::io::{self, BufReader, Read};
 use std::os::fd::OwnedFd;
@@ -19,40 +20,41 @@ use archive::index::{
 use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use device::source::Source;
 
-/// Bytes of the end that are looked at first.
+/// Bytes at the end of the file that are read first.
 const TAIL_BYTES: u64 = 64 << 10;
-/// More than a frame is longer than its content, but for a part of that (`ZSTD_COMPRESSBOUND`).
+/// More than the surplus of a frame over its content, apart from a share of the content
+/// (`ZSTD_COMPRESSBOUND`).
 const FRAME_SURPLUS_BYTES_MAX: usize = 64 << 10;
-/// Longest seek table that is read: 2^21 frames, which take 80 MiB in memory meanwhile. An archive
-/// of more than that is read through.
+/// Longest seek table that is read: 2^21 frames, which take 80 MiB of memory during the search. A
+/// longer archive is read as a whole.
 const SEEK_TABLE_BYTES_MAX: usize = 16 << 20;
-/// Bytes of a read of compressed index.
+/// Bytes of one read of compressed index.
 const WINDOW_BYTES: usize = 256 << 10;
 
 /// Where the index is and what its trailer says.
 #[derive(Clone, Debug)]
 pub struct IndexFile {
     file: Arc<OwnedFd>,
-    /// Compression of the index itself: that of the archive it ends, none where it stands alone.
+    /// Compression of the index itself: that of its archive, `None` if it stands alone.
     coding: Option<Coding>,
-    /// Where it starts in the file, which is a stored stream.
+    /// Where the index starts in the file, which is a stored stream.
     start_bytes: StoredOffset,
     holds: Holds,
-    /// What its trailer says.
+    /// The index's trailer.
     pub trailer: Trailer,
 }
 
-/// What a file with an index holds beside it.
+/// What the file holds besides the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
-    /// The archive that it describes.
+    /// The archive that the index describes.
     Archive,
     /// Nothing: the archive is elsewhere.
     IndexOnly,
 }
 
 impl IndexFile {
-    /// Looks for the index of `source`; `None` without one that can be used.
+    /// Finds the index of `source`; `None` if it has no usable one.
     pub fn find(source: &Source) -> Option<IndexFile> {
         let length_bytes = source.length_bytes?;
         let file = &source.file;
@@ -83,7 +85,7 @@ impl IndexFile {
         index.starts_as_said().then_some(index)
     }
 
-    /// The index in a file of its own, of which it takes `length_bytes`, padding included.
+    /// The index in a file of its own, with a length of `length_bytes` including padding.
     pub fn alone(file: Arc<OwnedFd>, length_bytes: u64) -> Option<IndexFile> {
         let tail = read_tail(&file, length_bytes, TAIL_BYTES)?;
         let (trailer, start_bytes) = find_plain_trailer(&file, length_bytes, tail)?;
@@ -92,7 +94,7 @@ impl IndexFile {
         (start_bytes == StoredOffset::START && index.starts_as_said()).then_some(index)
     }
 
-    /// Whether an index archive starts where the trailer says.
+    /// Whether an index archive starts at the place that the trailer names.
     fn starts_as_said(&self) -> bool {
         let mut start = [0; archive::index::INDEX_HEADER_BYTES];
         self.reader().read_exact(&mut start).is_ok() && archive::index::is_index_header(&start)
@@ -118,7 +120,7 @@ impl IndexFile {
     /// The content of a section.
     ///
     /// # Errors
-    /// When it cannot be read up to there.
+    /// When the index cannot be read up to the section.
     pub fn section(&self, section: IndexSection) -> io::Result<impl Read> {
         let place = self.trailer.section(section);
         let reader: Box<dyn Read> = match self.coding {
@@ -140,9 +142,9 @@ impl IndexFile {
         Ok(BufReader::with_capacity(64 << 10, reader.take(place.summary.length_bytes)))
     }
 
-    /// Whether the content of a file, read once more, has the hash of the index. `None` where that
-    /// cannot be told: for a sparse file, whose map is needed, in a compressed archive or one that
-    /// is not here, and for what has no hash.
+    /// Whether the content of a file, read again, has the hash of the index. `None` if that cannot
+    /// be checked: a sparse file, whose map is needed; a compressed archive, or one that is not in
+    /// this file; a member without a hash.
     pub fn hash_holds(&self, record: &FileRecord) -> Option<bool> {
         let RecordKind::File { stored_bytes, layout, content_hash, .. } = &record.kind else {
             return None;
@@ -160,13 +162,14 @@ impl IndexFile {
         }
     }
 
-    /// Where a place of the archive lies in the file; `None` where it is compressed, or not here.
+    /// Where a place of the archive is in the file; `None` if the archive is compressed, or not in
+    /// this file.
     pub fn place_in_file(&self, place: ArchiveOffset) -> Option<StoredOffset> {
         (!self.is_compressed() && self.holds_archive()).then(|| stored_plain(place))
     }
 
-    /// Where in the archive a place of the stored stream is, at which a chunk begins if it is
-    /// compressed; `None` where the index does not know it.
+    /// The place in the archive of a place in the stored stream. If the archive is compressed, a
+    /// chunk must begin there; `None` if the index has no such chunk.
     pub fn place_in_archive(&self, place: StoredOffset) -> Option<ArchiveOffset> {
         if !self.is_compressed() {
             return Some(place.same_in());
@@ -176,7 +179,7 @@ impl IndexFile {
         (chunk.compressed_offset_bytes == place).then_some(chunk.content_offset_bytes)
     }
 
-    /// What holds the index, and perhaps the archive.
+    /// The file with the index, and perhaps the archive.
     pub fn file(&self) -> &OwnedFd {
         &self.file
     }
@@ -186,8 +189,8 @@ impl IndexFile {
         self.trailer.compression != Compression::None
     }
 
-    /// How the archive is compressed, and so the file, if it holds the archive and not only its
-    /// index.
+    /// How the archive is compressed. The file is compressed alike, if it holds the archive and not
+    /// only its index.
     pub fn archive_coding(&self) -> Option<Coding> {
         match self.trailer.compression {
             Compression::None => None,
@@ -204,7 +207,7 @@ impl IndexFile {
     /// The chunks of a compressed archive.
     ///
     /// # Errors
-    /// When it cannot be read up to there.
+    /// When the index cannot be read up to the chunks.
     pub fn chunks(&self) -> io::Result<IndexReader<ChunkRecord, impl Read>> {
         Ok(IndexReader::new(self.section(IndexSection::Chunks)?))
     }
@@ -212,7 +215,7 @@ impl IndexFile {
     /// The members of the archive.
     ///
     /// # Errors
-    /// When it cannot be read up to there.
+    /// When the index cannot be read up to the members.
     pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read>> {
         Ok(IndexReader::new(self.section(IndexSection::Files)?))
     }
@@ -259,7 +262,7 @@ fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trai
         return None;
     }
     let last = table.frames.iter().rev().find(|frame| frame.content_bytes > 0)?;
-    // What a frame says of its content tells nothing of its own length.
+    // The content size of a frame does not give the frame's own length.
     let content_bytes = last.content_bytes as usize;
     let frame_bytes_max = content_bytes + content_bytes / 128 + FRAME_SURPLUS_BYTES_MAX;
     if content_bytes > TRAILER_TAIL_BYTES_MAX || last.compressed_bytes as usize > frame_bytes_max {
@@ -279,17 +282,17 @@ fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {
     read_at(file, StoredOffset::new(length_bytes - bytes), bytes as usize).ok()
 }
 
-/// `bytes` of a file, which is a stored stream, from a place on.
+/// Reads `bytes` of a file, which is a stored stream, from an offset on.
 ///
 /// # Errors
-/// What the system says; `UnexpectedEof` where the file ends before.
+/// What the system says; `UnexpectedEof` when the file ends early.
 pub fn read_at(file: &OwnedFd, offset_bytes: StoredOffset, bytes: usize) -> io::Result<Vec<u8>> {
     let mut out = vec![0; bytes];
     base::interruptible::read_exact_at(file, &mut out, offset_bytes.bytes())?;
     Ok(out)
 }
 
-/// Reads a file from a place on, apart from its own position.
+/// Reads a file from an offset on, without using the file's own position.
 struct FileAt {
     file: Arc<OwnedFd>,
     offset_bytes: StoredOffset,
@@ -303,7 +306,7 @@ impl Read for FileAt {
     }
 }
 
-/// Reads what frames or members hold, one after the other.
+/// Reads the content of frames or members one after the other.
 struct Decoded {
     file: FileAt,
     decoder: StreamDecoder,

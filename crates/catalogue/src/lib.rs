@@ -1,8 +1,9 @@
-//! What exists where: the index of an archive, found from the end of a file.
+//! Finds the index of an archive from the end of a file.
 //!
-//! The index of an archive lies behind it, that of a set on tape in a file of its own.
+//! The index of an archive lies behind the archive. The index of a set on tape is in a file of its
+//! own.
 //!
-//! Not here: the bytes of an index, which are `archive`'s, and how it comes from a tape, which is
+//! Not here: the bytes of an index, which are `archive`'s, and reading an index from tape, which is
 //! `tapeset`'s.
 //!
 //! # Map

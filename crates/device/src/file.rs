@@ -1,7 +1,7 @@
-//! Questions to the kernel about an open file.
+//! Facts about an open file, from the kernel.
 //!
-//! Two system calls here, `cachestat` and `sync_file_range`, have no safe wrapper in any library:
-//! hence the `unsafe` code.
+//! Two system calls here, `cachestat` and `sync_file_range`, have no safe wrapper in any library.
+//! Hence the `unsafe` code.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -18,8 +18,8 @@ pub struct DirectAlignment {
     pub offset_bytes: u32,
 }
 
-/// The alignment that direct I/O on `file` needs, or `None` where the kernel (before 6.1) or the
-/// file system does not say, or says that there is no direct I/O.
+/// The alignment that direct I/O on `file` needs. `None` if the kernel (before 6.1) or the file
+/// system does not report it, or does not support direct I/O.
 pub fn direct_alignment(file: impl AsFd) -> Option<DirectAlignment> {
     let mask = StatxFlags::from_bits_retain(libc::STATX_DIOALIGN);
     let status = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, mask).ok()?;
@@ -51,14 +51,14 @@ pub fn set_direct(file: impl AsFd, direct: Direct) -> io::Result<()> {
 /// Past the page cache or through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direct {
-    /// Past it.
+    /// Past the page cache.
     On,
-    /// Through it.
+    /// Through the page cache.
     Off,
 }
 
 /// Bytes of a range of `file` that the page cache holds, in whole pages, by `cachestat(2)` (Linux
-/// 6.5); `None` on older kernels. A length of nothing is the file to its end.
+/// 6.5); `None` on older kernels. An empty range means the file to its end.
 pub fn cached_bytes(file: BorrowedFd<'_>, range: std::ops::Range<u64>) -> Option<u64> {
     #[repr(C)]
     struct Range {
@@ -86,8 +86,8 @@ pub fn cached_bytes(file: BorrowedFd<'_>, range: std::ops::Range<u64>) -> Option
     (result == 0).then(|| pages.cached.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// Starts writing dirty pages of a range to the disk and does not wait. Advice: errors are of no
-/// consequence, fsync reports what matters.
+/// Starts writing dirty pages of a range to the disk, without waiting. This is advice: errors do
+/// not matter, since fsync reports those that do.
 pub fn start_write_back(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
     // SAFETY: no memory is passed.
     unsafe {
@@ -102,9 +102,9 @@ pub fn start_write_back(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
 
 /// Waits until a range is on the disk and drops its pages from the cache.
 ///
-/// An error of the write-back itself must not be lost: the kernel reports it once for each open
-/// file, here (`file_check_and_advance_wb_err`), and a later fsync would be silent about it. That
-/// the file system knows no `sync_file_range` is no error.
+/// This must not lose an error of the write-back: the kernel reports it once for each open file,
+/// here (`file_check_and_advance_wb_err`), and a later fsync would not report it. A file system
+/// without `sync_file_range` is not an error.
 pub fn drop_written(file: impl AsFd, offset_bytes: u64, length_bytes: u64) -> io::Result<()> {
     let all = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
@@ -124,25 +124,25 @@ pub fn drop_written(file: impl AsFd, offset_bytes: u64, length_bytes: u64) -> io
     Ok(())
 }
 
-/// Drops clean pages of a range from the page cache. Advice, as above.
+/// Drops clean pages of a range from the page cache. Advice, like [`start_write_back`].
 pub fn drop_cached(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
     let length = std::num::NonZeroU64::new(length_bytes);
     let _ = rustix::fs::fadvise(file, offset_bytes, length, rustix::fs::Advice::DontNeed);
 }
 
-/// What the page cache still holds of a file after all was dropped that can be.
+/// What the page cache still holds of a file after everything possible was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StillCached {
-    /// Nothing: what is read now comes from below it.
+    /// Nothing: the next read comes from the disk.
     Nothing,
-    /// So many bytes: the file lives in memory, or somebody else holds them there.
+    /// This many bytes: the file lives in memory, or another program pins the pages.
     Bytes(u64),
-    /// The kernel does not say (before 6.5).
+    /// The kernel cannot report it (before 6.5).
     Unknown,
 }
 
-/// Drops what the page cache holds of a file of `length_bytes`. What is not on the disk yet is
-/// written there first, since it cannot be dropped before; an error of that shows in what is read.
+/// Drops what the page cache holds of a file of `length_bytes`. Dirty pages are written to the disk
+/// first, since the kernel cannot drop them before; a write error shows at the next read.
 pub fn drop_all_cached(file: impl AsFd, length_bytes: u64) -> StillCached {
     let _ = base::interruptible::fdatasync(&file);
     drop_cached(&file, 0, length_bytes);

@@ -1,11 +1,10 @@
-//! What a path really is, and how it likes to be read and written.
+//! Opens files, block devices, pipes and tape drives for a backup.
 //!
-//! [`target`] opens what a backup is written to and closes it so that a crash never leaves
-//! something that looks whole. [`source`] opens what an archive is read from. [`mod@file`] answers
-//! the questions that decide how a file is read: how direct I/O must be aligned, and how much of
-//! the file the page cache holds already.
+//! [`target`] opens what a backup is written to and closes it so that a crash never leaves a file
+//! that looks complete. [`source`] opens what an archive is read from. [`mod@file`] reports how
+//! direct I/O must be aligned, and how much of a file the page cache holds.
 //!
-//! Not here: the moving of bytes, which is `flow`'s.
+//! Not here: moving the bytes, which is `flow`'s.
 //!
 //! A target has no name before it is complete:
 //!
@@ -22,7 +21,7 @@
 //! target.complete()?;
 //! assert_eq!(std::fs::read(&path)?, b"all of it");
 //!
-//! // What exists stays, unless somebody says otherwise.
+//! // An existing file stays, unless the caller allows replacing it.
 //! assert!(Target::open(path.as_os_str(), Existing::Keep, FileMode::default()).is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -32,8 +31,8 @@
 //! - [`target`]: what a backup is written to, from opening to its final name.
 //! - [`source`]: what an archive is read from.
 //! - [`file`](mod@file): alignment of direct I/O, and what the page cache holds.
-//! - [`pipe`]: how large a pipe is.
-//! - [`tape`]: a drive and its medium: calls, positions, errors, questions to it.
+//! - [`pipe`]: the size of a pipe.
+//! - [`tape`]: a drive and its medium: calls, positions, errors, queries.
 
 pub mod file;
 pub mod pipe;

@@ -1,4 +1,4 @@
-//! Pipes: how large the kernel lets them be.
+//! The size of a pipe.
 
 use std::os::fd::AsFd;
 
@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 const WANTED_BYTES: usize = 1 << 20;
 
 /// Enlarges a pipe to 1 MiB, or as far as the kernel allows, and returns its size in bytes; `None`
-/// if it is no pipe. A default pipe holds 64 KiB, so that both sides are woken sixteen times for
-/// each MiB.
+/// if it is not a pipe. A default pipe holds 64 KiB, so both sides are woken sixteen times for each
+/// MiB.
 pub fn enlarge(pipe: impl AsFd) -> Option<usize> {
     let before = rustix::pipe::fcntl_getpipe_size(&pipe).ok()?;
     let mut wanted = WANTED_BYTES;
     while wanted > before {
-        // EPERM: the user's pipes hold too much already; EBUSY cannot occur when growing.
+        // EPERM: the user's pipes hold too much memory already. EBUSY cannot occur when growing.
         if let Ok(size) = rustix::pipe::fcntl_setpipe_size(&pipe, wanted) {
             return Some(size);
         }

@@ -25,7 +25,7 @@ pub enum SourceError {
     NotReadable {
         /// The path.
         path: PathBuf,
-        /// What it is.
+        /// The kind of object.
         what: &'static str,
     },
     /// Standard input is a terminal.
@@ -40,7 +40,7 @@ pub struct Source {
     pub file: Arc<OwnedFd>,
     /// Name for messages.
     pub name: String,
-    /// Its length where reads at any offset are possible: a file or a block device.
+    /// Length of a file or block device, which can be read at any offset; otherwise `None`.
     pub length_bytes: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ impl Source {
         Ok(Source { file: Arc::new(file), name, length_bytes })
     }
 
-    /// The same file by a descriptor with flags of its own, if it can be opened again.
+    /// The same file through a descriptor with flags of its own, if it can be opened again.
     pub fn reopen(&self) -> io::Result<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;

@@ -1,11 +1,11 @@
 //! A tape drive and the medium in it.
 //!
-//! [`Tape`] gives the calls of [`raw::RawTape`] their meaning: a filemark is no empty read, the end
-//! of the medium is no failure, a block that is too large is met once and gone around. Facts about
-//! the driver are those of the kernel's `Documentation/scsi/st.rst`. All tape ioctls of the project
-//! are below this module.
+//! [`Tape`] interprets the calls of [`raw::RawTape`]: it separates a filemark from an empty read,
+//! the end of the medium from a failure, and it steps back before a block that is too large. Facts
+//! about the driver come from the kernel's `Documentation/scsi/st.rst`. All tape ioctls of the
+//! project are in this module.
 //!
-//! Not here: sets, segments and volumes, which are `tapeset`'s; the moving of bytes, which is
+//! Not here: sets, segments and volumes, which are `tapeset`'s; moving the bytes, which is
 //! `flow`'s.
 
 pub mod drive;
@@ -36,32 +36,32 @@ pub use scsi::mode::Compression;
 /// How blocks are laid out on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockMode {
-    /// A write is a block.
+    /// Each write is one block.
     Variable,
-    /// All blocks have this many bytes; a write is a whole number of them.
+    /// Each block has this many bytes; a write is a whole number of blocks.
     Fixed(u32),
 }
 
-/// What a read met.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapeRead {
     /// A block (in fixed mode one or several) of this many bytes, at the start of the buffer.
     Block(usize),
-    /// A filemark; the tape stands behind it.
+    /// A filemark; the tape is now behind it.
     Filemark,
     /// No more recorded data.
     EndOfData,
-    /// The block is larger than the buffer. The tape stands before it again.
+    /// The block is larger than the buffer. The tape is before the block again.
     LargerBlock,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapeWrite {
-    /// All of it was taken.
+    /// Everything was written.
     Whole,
-    /// The end of the medium is near. So many bytes of it were taken (in variable mode none).
-    /// The next write is let through again, for a trailer.
+    /// The end of the medium is near. This many bytes were written (in variable mode none). The
+    /// driver lets the next write through, for a trailer.
     EndOfMedium(usize),
 }
 
@@ -81,7 +81,7 @@ pub struct TapeStatus {
     pub file_number: Option<u32>,
     /// Blocks from the last filemark, if known.
     pub block_in_file: Option<u32>,
-    /// How the driver cuts blocks at present.
+    /// How the driver cuts blocks now.
     pub block_mode: BlockMode,
     /// Density code of the medium; 0 when unknown.
     pub density: u8,
@@ -89,7 +89,7 @@ pub struct TapeStatus {
     pub at_beginning: bool,
     /// At the end of the recorded data.
     pub at_end_of_data: bool,
-    /// The last command met the end of the medium, or so the drive said.
+    /// The last command met the end of the medium, or the drive reported so.
     pub met_end_of_medium: bool,
     /// The medium cannot be written to.
     pub write_protected: bool,
@@ -97,13 +97,12 @@ pub struct TapeStatus {
     pub online: bool,
     /// The drive is empty.
     pub no_medium: bool,
-    /// As the driver answered it.
+    /// The driver's answer.
     pub raw: RawStatus,
 }
 
-/// From here on, numbers of files are nonsense: the driver counts on from -1 plus the 24 bits of a
-/// space command when it is sent to the end of the data without knowing where it is (seen with
-/// Linux 6.1).
+/// From here on, file numbers are invalid: the driver counts from -1 plus the 24 bits of a space
+/// command when it moves to the end of the data from an unknown position (seen with Linux 6.1).
 const NO_FILE: u32 = 0x7f_ffff;
 
 impl From<RawStatus> for TapeStatus {
@@ -129,19 +128,19 @@ impl From<RawStatus> for TapeStatus {
     }
 }
 
-/// Why the tape did not do what was asked.
+/// An operation on the tape failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {what} {device}{place}{}", in_words(said.as_ref()))]
 pub struct TapeError {
-    /// What was asked, a verb: read, write, rewind.
+    /// What was attempted, a verb: read, write, rewind.
     pub what: &'static str,
     /// The device.
     pub device: String,
-    /// Where, if known.
+    /// The place, if known.
     pub place: TapePlace,
-    /// What the drive said, if known.
+    /// The drive's sense data, if known.
     pub said: Option<Sense>,
-    /// What the driver returned.
+    /// The driver's error.
     #[source]
     pub source: io::Error,
 }
@@ -173,7 +172,7 @@ impl std::fmt::Display for TapePlace {
 pub struct Tape {
     raw: Box<dyn RawTape>,
     name: String,
-    /// The last read gave a filemark.
+    /// The last read returned a filemark.
     behind_filemark: bool,
     /// No block was read since the tape was moved or met a filemark.
     first_block: bool,
@@ -204,7 +203,7 @@ impl Tape {
     pub fn status(&mut self) -> Result<TapeStatus, TapeError> {
         match self.raw.status() {
             Ok(raw) => Ok(raw.into()),
-            Err(error) => Err(self.failed("ask the state of", error)),
+            Err(error) => Err(self.failed("query the state of", error)),
         }
     }
 
@@ -212,9 +211,9 @@ impl Tape {
     /// Sends a command: not while the drive streams.
     ///
     /// # Errors
-    /// When the drive does not know.
+    /// When the drive does not know its position.
     pub fn position(&mut self) -> Result<u64, TapeError> {
-        self.raw.position().map_err(|error| self.failed("ask the position of", error))
+        self.raw.position().map_err(|error| self.failed("query the position of", error))
     }
 
     /// Reads the next block.
@@ -251,13 +250,13 @@ impl Tape {
                     Err(self.failed("read", Errno::IO.into()))
                 }
             }
-            // The driver has read past the block already (st.rst).
+            // The driver has already read past the block (st.rst).
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOMEM) => {
                 self.operate(MtOperation::BackwardBlocks, 1, "step back on")?;
                 Ok(TapeRead::LargerBlock)
             }
             Err(error) => {
-                // A blank check is not logged, and has the error number of any failure.
+                // A blank check is not logged, and has the same error number as any failure.
                 let failed = self.failed("read", error);
                 let unclear = failed.said.is_none_or(|said| said.is_end_of_data())
                     && failed.source.raw_os_error() == Some(Errno::IO.raw_os_error());
@@ -273,10 +272,10 @@ impl Tape {
     /// Writes a block.
     ///
     /// # Errors
-    /// When the drive does not take it, or reports that an earlier one did not reach the medium.
+    /// When the drive refuses the block, or reports that an earlier one did not reach the medium.
     pub fn write(&mut self, block: &[u8]) -> Result<TapeWrite, TapeError> {
-        // A driver whose read met the end of the data by the EOM bit takes the next write for
-        // a trailer and refuses the one behind it (`st_write`, `ST_EOD_1`).
+        // After a read that met the end of the data by the EOM bit, the driver lets the next write
+        // through as a trailer and refuses the one behind it (`st_write`, `ST_EOD_1`).
         if self.met_end {
             self.synchronise()?;
         }
@@ -294,12 +293,12 @@ impl Tape {
         }
     }
 
-    /// Keeps the driver from writing a filemark when it closes a device whose last write failed. If
-    /// the medium was changed or the drive was reset, the tape stands at the beginning now, and
-    /// that filemark would end there what the medium holds (seen with Linux 6.1). Any operation
-    /// that moves the tape makes the driver forget that it was writing, also one by no blocks.
+    /// Keeps the driver from writing a filemark when it closes a device whose last write failed.
+    /// After a change of medium or a reset of the drive, the tape is at the beginning, and that
+    /// filemark would overwrite the medium there (seen with Linux 6.1). Any operation that moves
+    /// the tape makes the driver forget that it was writing, even a move by no blocks.
     fn forget_writing(&mut self) {
-        // A drive that refuses even this cannot be helped, and the error that counts is told.
+        // If the drive refuses even this, nothing helps; the original error is the one to report.
         let _ = self.raw.operate(MtOperation::ForwardBlocks, 0);
     }
 
@@ -315,7 +314,7 @@ impl Tape {
         self.operate(operation, 1, "write a filemark to")
     }
 
-    /// Waits until all that was written is on the medium. Writes nothing.
+    /// Waits until everything written is on the medium. Writes nothing.
     ///
     /// # Errors
     /// When something did not reach the medium.
@@ -323,7 +322,7 @@ impl Tape {
         self.operate(MtOperation::WriteFilemarks, 0, "synchronise")
     }
 
-    /// To the beginning of the medium.
+    /// Winds to the beginning of the medium.
     ///
     /// # Errors
     /// When the drive cannot.
@@ -331,7 +330,7 @@ impl Tape {
         self.operate(MtOperation::Rewind, 1, "rewind")
     }
 
-    /// To the object of that number, see [`Tape::position`].
+    /// Winds to the object with this number, see [`Tape::position`].
     ///
     /// # Errors
     /// When the drive cannot, or there is no such object.
@@ -342,7 +341,7 @@ impl Tape {
         }
     }
 
-    /// Over `count` filemarks; negative counts go back, and stop before the last one.
+    /// Moves over `count` filemarks. A negative count goes back and stops before the last one.
     ///
     /// # Errors
     /// When there are fewer.
@@ -354,7 +353,7 @@ impl Tape {
         }
     }
 
-    /// Over `count` blocks; negative counts go back.
+    /// Moves over `count` blocks. A negative count goes back.
     ///
     /// # Errors
     /// When a filemark or an end comes first.
@@ -366,10 +365,10 @@ impl Tape {
         }
     }
 
-    /// Sets how blocks are cut. The setting outlives this program, so every user sets it.
+    /// Sets how blocks are cut. The setting outlives this program, so every program sets it.
     ///
     /// # Errors
-    /// When the drive knows no such block size.
+    /// When the drive does not support the block size.
     pub fn set_block_mode(&mut self, mode: BlockMode) -> Result<(), TapeError> {
         let bytes = match mode {
             BlockMode::Variable => 0,
@@ -400,15 +399,16 @@ impl Tape {
         self.behind_filemark = false;
         self.first_block = true;
         self.raw.operate(operation, count).map_err(|error| self.failed(what, error))?;
-        // What only changes a setting leaves in the driver what it met (`st_int_ioctl`, `chg_eof`).
+        // A call that only changes a setting keeps what the driver has met (`st_int_ioctl`,
+        // `chg_eof`).
         self.met_end &= operation == MtOperation::SetBlockSize;
         Ok(())
     }
 
-    /// Whether the bytes of the read just done may stand on no medium. A drive that reports the end
-    /// of the data with the EOM bit and without a residual (tgt 1.0.85) makes the driver hand out
-    /// its whole buffer, old bytes; its state tells: end of data behind a filemark, end of the
-    /// medium with the very first block. Sends no command.
+    /// Whether the bytes of the last read may not be from the medium. If a drive reports the end of
+    /// the data with the EOM bit and without a residual (tgt 1.0.85), the driver returns its whole
+    /// buffer with old bytes. The driver's state shows it: end of data behind a filemark, end of
+    /// the medium at the very first block. Sends no command.
     fn was_no_block(&mut self) -> bool {
         self.raw.status().is_ok_and(|status| {
             let has = |bit| status.general_status & bit != 0;
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!((status.density, status.block_mode), (0x5e, BlockMode::Fixed(65_536)));
         assert!(status.online && status.write_protected && status.at_beginning);
         assert!(!status.at_end_of_data && !status.no_medium);
-        // Bits of the medium before may stay beside that of an empty drive.
+        // Bits of the previous medium may remain beside that of an empty drive.
         let status = TapeStatus::from(RawStatus { general_status: GMT_DR_OPEN | GMT_EOD, ..raw });
         assert!(status.no_medium && !status.online);
         // `mt_dsreg` is a signed number.

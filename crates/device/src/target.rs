@@ -1,13 +1,13 @@
-//! What a backup is written to, from its opening to the moment when it may be called good.
+//! What a backup is written to, from its opening until it is complete and on the disk.
 //!
 //! A regular file is written as `.NAME.takeup-partial` beside its final name, under a lock, and
-//! renamed only after fsync: whatever kills the run, the final name either does not exist, or is
-//! what it was before, or is complete. A partial file that a killed run left behind is not locked,
-//! and the next run to the same name takes its place. It is never written into: in a folder that
-//! others may write to, it could be theirs, or a hard link to something else of ours.
+//! renamed only after fsync. Whatever kills the run, the final name does not exist, is unchanged,
+//! or is complete. The partial file of a killed run is not locked, and the next run to the same
+//! name replaces it. It is never written into: in a folder that others can write to, it could be
+//! another user's file, or a hard link to one of ours.
 //!
-//! What an archive holds is the secret of many: a new one that root makes is root's alone, and one
-//! that takes the place of another is no more open than that was (`replaced`).
+//! An archive holds many users' secrets. So a new archive that root makes can be read by root only,
+//! and one that replaces another file is no more open than that file was (`replaced`).
 
 mod links;
 mod replaced;
@@ -28,36 +28,36 @@ use replaced::Replaced;
 
 pub use unfinished::abandon;
 
-/// What to do when the target holds something already.
+/// What to do if the target holds something already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
     /// Leave it and fail.
     #[default]
     Keep,
-    /// Put the new content in its place, once that is complete.
+    /// Replace the old content, once the new one is complete.
     Replace,
 }
 
-/// Who may do what with a file that is made.
+/// Permissions of a new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileMode {
-    /// What the file had that it replaces, owner and ACL included. A new one by the superuser is
-    /// for its owner alone, and one by anybody else as umask and folder have it.
+    /// Those of the file that it replaces, including owner and ACL. If there is none: for root,
+    /// access by the owner only; for other users, as umask and folder decide.
     #[default]
     Usual,
-    /// These permissions, of nine bits.
+    /// Exactly these permissions, nine bits.
     Exactly(u32),
 }
 
-/// What there is to say of a target that is complete.
+/// What to report about a complete target.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completed {
-    /// What of the file that was replaced could not be kept.
+    /// What could not be kept of the replaced file.
     pub not_kept: Option<String>,
 }
 
-/// What a target is.
+/// The kind of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// A regular file, written beside its name.
@@ -68,11 +68,11 @@ pub enum TargetKind {
     CharacterDevice,
     /// A pipe, named or not.
     Pipe,
-    /// A socket, or a terminal's or another program's file on standard output.
+    /// A socket, or standard output into a terminal or into a file that another program opened.
     Stream,
 }
 
-/// Why a target cannot be written to, or not be called good.
+/// Why a target cannot be written to, or cannot be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// It cannot be opened or created.
@@ -101,13 +101,13 @@ pub enum TargetError {
         /// The path.
         path: PathBuf,
     },
-    /// A character device that is no tape.
-    #[error("{} is a character device and no tape: nothing comes back from there", path.display())]
+    /// A character device that is not a tape drive.
+    #[error("{} is a character device, not a tape drive: data cannot be read back", path.display())]
     NoStorage {
         /// The path.
         path: PathBuf,
     },
-    /// A name among the devices that no device has.
+    /// A name below `/dev` that no device has.
     #[error("there is no device {}", path.display())]
     NoDevice {
         /// The path.
@@ -119,27 +119,27 @@ pub enum TargetError {
         /// The path.
         path: PathBuf,
     },
-    /// A named pipe that nobody reads yet.
-    #[error("nobody reads {}", path.display())]
+    /// A named pipe without a reader.
+    #[error("no program reads from {}", path.display())]
     NoReader {
         /// The path.
         path: PathBuf,
     },
     /// Standard output is a terminal.
-    #[error("standard output is a terminal; an archive is not for reading")]
+    #[error("standard output is a terminal: takeup does not write an archive there")]
     Terminal,
-    /// No file can be made beside the one that it would replace.
-    #[error("cannot make a new file beside {}, which would take its place", path.display())]
+    /// No file can be made beside the one to be replaced.
+    #[error("cannot create the temporary file that would replace {}", path.display())]
     NoNewFile {
         /// The path.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-    /// It took the data, but could not confirm that they are stored.
+    /// The data were written, but storing them could not be confirmed.
     #[error("cannot {step} {}", path.display())]
     Complete {
-        /// What failed: synchronise, rename.
+        /// The step that failed: synchronise, rename.
         step: &'static str,
         /// The path.
         path: PathBuf,
@@ -153,7 +153,7 @@ pub enum TargetError {
 pub struct Target {
     /// The open file.
     pub file: Arc<OwnedFd>,
-    /// What it is.
+    /// Its kind.
     pub kind: TargetKind,
     /// Name for messages.
     pub name: String,
@@ -181,7 +181,7 @@ impl Target {
         let shown = PathBuf::from(path);
         let status = match rustix::fs::stat(path) {
             Ok(status) => status,
-            // A symbolic link that leads nowhere is in the way as well.
+            // A symbolic link that leads nowhere counts as existing.
             Err(Errno::NOENT) if existing == Existing::Keep && rustix::fs::lstat(path).is_ok() => {
                 return Err(TargetError::Exists { path: shown });
             }
@@ -196,7 +196,7 @@ impl Target {
             FileType::RegularFile if existing == Existing::Keep => {
                 return Err(TargetError::Exists { path: shown });
             }
-            // It is written beside what a link leads to, which is looked at then.
+            // The file is written beside the target of a link, which is resolved then.
             FileType::RegularFile => return Target::new_file(&shown, existing, mode),
             FileType::Directory => return Err(TargetError::Directory { path: shown }),
             _ => {}
@@ -210,16 +210,16 @@ impl Target {
             _ => Target::open_special(&shown, TargetKind::Stream),
         }?;
         let status = rustix::fs::fstat(&opened.file).map_err(|error| open_error(error.into()))?;
-        // Somebody may have put a link in its place meanwhile.
+        // Another program may have put a link in its place meanwhile.
         if looked_at.object.is_some_and(|object| object != (status.st_dev, status.st_ino)) {
-            return Err(open_error(io::Error::other("another file came in its place")));
+            return Err(open_error(io::Error::other("another file replaced it")));
         }
         Ok(opened)
     }
 
-    /// Whether what is written to `path` could come back, as far as its kind tells: a character
-    /// device that is no tape keeps nothing. `/dev/null` says so in its name, `/dev/full` takes
-    /// nothing.
+    /// Checks whether data written to `path` can be read back, by the kind of the file: a character
+    /// device that is not a tape keeps nothing. `/dev/null` is exempt, since its name says so, and
+    /// `/dev/full`, since it accepts nothing.
     ///
     /// # Errors
     /// `NoStorage`.
@@ -234,9 +234,9 @@ impl Target {
         }
     }
 
-    /// Whether a file may be made at `path`: not among the devices, where a name that is not there
-    /// is one that was mistyped, and a file would be kept in memory. Other file systems below
-    /// `/dev`, as `/dev/shm`, are places like others.
+    /// Checks whether a file may be made at `path`. Not in `/dev` itself: a missing name there is a
+    /// mistyped device, and a file would be kept in memory. Other file systems below `/dev`, such
+    /// as `/dev/shm`, are allowed.
     ///
     /// # Errors
     /// `NoDevice`.
@@ -254,21 +254,21 @@ impl Target {
         }
     }
 
-    /// Device and inode number of what is being written, so that a backup does not swallow itself.
+    /// Device and inode number of the file being written, so that a backup skips its own archive.
     pub fn identity(&self) -> Option<(u64, u64)> {
         let status = rustix::fs::fstat(&self.file).ok()?;
         let regular = FileType::from_raw_mode(status.st_mode) == FileType::RegularFile;
         regular.then_some((status.st_dev, status.st_ino))
     }
 
-    /// Device and inode number of the file that will be replaced. It is held open: nothing else
-    /// has them before the target is completed.
+    /// Device and inode number of the file that will be replaced. It is held open, so no other file
+    /// can get these numbers before the target is completed.
     pub fn replaced(&self) -> Option<(u64, u64)> {
         self.pending.as_ref()?.replaced.as_ref()?.identity()
     }
 
-    /// Makes what was written durable, and gives a file its name. Only after this has returned may
-    /// anybody say that the backup is done.
+    /// Makes the data durable, and gives a file its name. Only after this has returned may the
+    /// caller report that the backup is done.
     ///
     /// # Errors
     /// `Complete` and `Exists`.
@@ -279,14 +279,14 @@ impl Target {
             path: path.clone(),
             source: error.into(),
         };
-        // Before what follows is made durable, and before anybody can find it by its name.
+        // Before the data are made durable, and before the file has its final name.
         let not_kept = match &self.pending {
             Some(pending) => pending
                 .settle_access(&self.file)
-                .map_err(|error| fail("settle owner and mode of", error))?,
+                .map_err(|error| fail("set owner and mode of", error))?,
             None => None,
         };
-        // Interrupted is not failed: what the kernel has to tell of lost writes is told still.
+        // After an interruption the kernel still reports lost writes.
         match base::interruptible::fsync(&self.file) {
             Ok(()) => {}
             // Pipes, sockets and most character devices have nothing to synchronise.
@@ -294,7 +294,7 @@ impl Target {
             Err(error) => return Err(fail("synchronise", error)),
         }
         let Some(pending) = &self.pending else { return Ok(Completed { not_kept }) };
-        // Whoever removed the partial file made room for another run's, which is not complete.
+        // If the partial file was removed, another run, still incomplete, may have taken its name.
         if !is_at(&self.file, &pending.directory, &pending.partial) {
             return Err(fail("rename", Errno::NOENT));
         }
@@ -307,7 +307,7 @@ impl Target {
         match rustix::fs::renameat_with(directory, from, directory, to, flags) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(TargetError::Exists { path }),
-            // Some network file systems know no flags: the check at the start has to do then.
+            // Some network file systems support no flags; then the check at the start has to do.
             Err(Errno::INVAL | Errno::NOSYS) => {
                 rustix::fs::renameat(directory, from, directory, to)
                     .map_err(|error| fail("rename", error))?;
@@ -315,7 +315,7 @@ impl Target {
             Err(error) => return Err(fail("rename", error)),
         }
         match base::interruptible::fsync(directory) {
-            // File systems that know no fsync of a folder write names through.
+            // File systems without fsync of a folder write names through.
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => {}
             Err(error) => return Err(fail("synchronise the folder of", error)),
         }
@@ -352,8 +352,8 @@ impl Target {
         Ok(Target::of(file, kind, path, None))
     }
 
-    /// Without a reader this fails at once instead of waiting for one in the kernel, where no
-    /// interrupt is seen.
+    /// Without a reader this fails at once. Waiting in the kernel for a reader could not be
+    /// interrupted.
     fn named_pipe(path: &Path) -> Result<Target, TargetError> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let open_error =
@@ -436,8 +436,8 @@ impl Target {
 }
 
 impl Pending {
-    /// Gives the file the owner and mode that it shall have under its name. Returns what could not
-    /// be kept of the file that is replaced.
+    /// Gives the file its final owner and mode. Returns what could not be kept of the replaced
+    /// file.
     fn settle_access(&self, file: &OwnedFd) -> rustix::io::Result<Option<String>> {
         let asked = match self.mode {
             FileMode::Usual => None,
@@ -454,7 +454,7 @@ impl Pending {
 }
 
 impl Drop for Target {
-    /// A target that is not completed leaves no partial file behind.
+    /// An incomplete target leaves no partial file behind.
     fn drop(&mut self) {
         if let Some(pending) = &self.pending
             && is_at(&self.file, &pending.directory, &pending.partial)
@@ -465,7 +465,7 @@ impl Drop for Target {
     }
 }
 
-/// Whether `name` is the name of the open file still.
+/// Whether `name` is still the name of the open file.
 fn is_at(file: &OwnedFd, directory: &OwnedFd, name: &OsStr) -> bool {
     let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     let mine = rustix::fs::fstat(file);
@@ -473,13 +473,13 @@ fn is_at(file: &OwnedFd, directory: &OwnedFd, name: &OsStr) -> bool {
     mine.is_ok_and(|mine| there.is_ok_and(|there| identity(there) == identity(mine)))
 }
 
-/// How long a lock is waited for. The kernel closes the files of a killed process that used
-/// io_uring a little after the process is gone (`io_ring_exit_work` runs on its own).
+/// How long to wait for a lock. If a killed process used io_uring, the kernel closes its files a
+/// little after the process is gone (`io_ring_exit_work` runs on its own).
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_STEP: Duration = Duration::from_millis(20);
 
-/// Makes and locks the partial file. A lock that is held means another run; a file without a lock
-/// was left by a run that was killed and is removed.
+/// Makes and locks the partial file. If the old one is locked, another run is writing; if it is not
+/// locked, a killed run left it, and it is removed.
 fn lock_partial(
     directory: &OwnedFd,
     partial: &OsStr,
@@ -496,7 +496,7 @@ fn lock_partial(
     }
 }
 
-/// One try. `None` when another run has the file, or had it a moment ago.
+/// One attempt. `None` if another run has the file, or had it a moment ago.
 fn try_lock_partial(
     directory: &OwnedFd,
     partial: &OsStr,
@@ -513,7 +513,7 @@ fn try_lock_partial(
     let file = match file {
         Ok(file) => file,
         Err(Errno::EXIST) => return Ok(None),
-        // Virtual file systems have their files and take no others.
+        // Virtual file systems allow no new files.
         Err(error) if path.exists() => {
             return Err(TargetError::NoNewFile { path: path.into(), source: error.into() });
         }
@@ -521,7 +521,7 @@ fn try_lock_partial(
     };
     match lock(&file) {
         Ok(()) => {}
-        // Another run takes it for a left-over just now.
+        // Another run is removing it as a left-over at this moment.
         Err(Errno::WOULDBLOCK) => return Ok(None),
         Err(error) if knows_no_locks(error) => {}
         Err(error) => {
@@ -534,7 +534,7 @@ fn try_lock_partial(
     Ok(is_at(&file, directory, partial).then_some(file))
 }
 
-/// Removes a partial file that nobody writes to. False when somebody does.
+/// Removes a partial file without a writer. Returns false if a run is writing to it.
 fn remove_left_over(
     directory: &OwnedFd,
     partial: &OsStr,
@@ -550,18 +550,19 @@ fn remove_left_over(
             match lock(&file) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(false),
-                // Two runs are told apart by nothing then: the first one will find its file gone.
+                // Without locks two runs cannot detect each other: the first will find its file
+                // gone.
                 Err(error) if knows_no_locks(error) => {}
                 Err(error) => return Err(error_of(error)),
             }
-            // Between open and lock the other run may have given the file its name.
+            // Between open and lock the other run may have renamed the file to its final name.
             if is_at(&file, directory, partial) {
                 unlink(directory, partial).map_err(error_of)?;
             }
             Ok(true)
         }
         Err(Errno::NOENT) => Ok(true),
-        // A symbolic link: no run of ours has made it.
+        // A symbolic link: not made by Takeup.
         Err(Errno::LOOP) => unlink(directory, partial).map(|()| true).map_err(error_of),
         Err(error) => Err(error_of(error)),
     }

@@ -29,7 +29,7 @@ fn bytes(text: &str) -> Vec<u8> {
     digits.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-/// Everything that looks at an answer.
+/// Every parser of an answer.
 fn parse_all(bytes: &[u8]) -> usize {
     let texts = [
         format!("{:?}", BlockLimits::parse(bytes)),
@@ -55,7 +55,7 @@ fn names() {
     assert_eq!((lto.product.as_str(), lto.revision.as_str()), ("ULTRIUM-HH8", "N9M1"));
     let number = inquiry::parse_serial_number(&answer("tgt-serial-number"));
     assert_eq!(number.as_deref(), Ok("beaf11"));
-    // A page that was not asked for is no serial number.
+    // Another page is not a serial number.
     let found = inquiry::parse_serial_number(&answer("lto-log-volume"));
     assert!(matches!(found, Err(AnswerError::OtherPage { .. })), "{found:?}");
 }

@@ -1,8 +1,8 @@
 //! The real tape driver, in the lab: `cargo xtask lab` runs this with a drive in `TAKEUP_TAPE` and
 //! `cartridge`, the drive's operator, in the path.
 //!
-//! The lab has two drives: tgt's, which can do less than a real one, and that of crate `sim`. What
-//! only one of them can do is in a module of that name.
+//! The lab has two drives: tgt's, which supports less than a real one, and that of crate `sim`.
+//! Tests for only one of them are in a module of its name.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,7 +19,7 @@ use device::tape::{
 
 const CARTRIDGE: &str = "device";
 
-/// The drive with a fresh cartridge of so many MiB.
+/// The drive with a fresh cartridge of this many MiB.
 fn drive(mebibytes: u32) -> StDrive {
     operate(&["eject"]);
     operate(&["new", CARTRIDGE, &mebibytes.to_string()]);
@@ -37,7 +37,7 @@ fn is_tgt(tape: &mut Tape) -> bool {
     tape.inquiry().unwrap().product == "VIRTUAL-TAPE"
 }
 
-/// What the drive's operator does; ejecting an empty drive is no failure.
+/// Runs the drive's operator; ejecting an empty drive is not a failure.
 fn operate(arguments: &[&str]) {
     let output = Command::new("cartridge").args(arguments).output().unwrap();
     assert!(output.status.success() || arguments == ["eject"], "{arguments:?}: {output:?}");
@@ -105,7 +105,7 @@ fn a_protected_medium_can_be_read_only() {
     operate(&["unprotect", CARTRIDGE]);
 }
 
-/// A process that has the drive open, without a command to it.
+/// A process that has the drive open and sends it no command.
 struct Other(Child);
 
 impl Other {
@@ -135,7 +135,7 @@ fn who_has_the_drive_is_named() {
     let OpenError::Busy { holder: Some(holder), .. } = error else { panic!("{error}") };
     assert_eq!(holder.process, other.0.id());
     drop(other);
-    // Whoever goes past the tape driver does not keep others out, and is found all the same.
+    // A program that bypasses the tape driver does not lock out others, but is found all the same.
     let generic = drive.folder().unwrap().generic_device().unwrap();
     let other = Other::with(generic.to_str().unwrap());
     assert_eq!(drive.holder().map(|holder| holder.process), Some(other.0.id()));
@@ -188,7 +188,7 @@ fn a_place_is_found_from_everywhere() {
                     |file, block| TapePlace { file_number: Some(file), block_in_file: Some(block) };
                 tape.go_to(place(from_file, from_block), None).unwrap();
                 reads(&mut tape, from);
-                // A drive that knows no numbers is no hindrance.
+                // It also works without absolute numbers.
                 tape.go_to(place(file, block), absolute).unwrap();
                 reads(&mut tape, number);
             }
@@ -201,7 +201,7 @@ fn a_place_is_found_from_everywhere() {
 fn the_end_of_the_data_has_a_file_number() {
     let drive = drive(16);
     let mut tape = opened(&drive, Access::Write);
-    // Of a blank medium tgt says nothing that could be understood.
+    // For a blank medium tgt's answer is not clear.
     assert!(is_tgt(&mut tape) || tape.is_blank().unwrap());
     three_files(&mut tape);
     assert!(!tape.is_blank().unwrap());
@@ -211,7 +211,7 @@ fn the_end_of_the_data_has_a_file_number() {
     tape.rewind().unwrap();
     assert_eq!(tape.to_end_of_data().unwrap(), 4);
     drop(tape);
-    // Told to hurry, the driver does not count.
+    // Set to be fast, the driver does not count.
     let set_options = |name: &str| {
         let mt = Command::new("mt").args(["-f", &node(), name, "fast-eod"]).status();
         assert!(mt.unwrap().success());
@@ -248,7 +248,7 @@ fn an_error_says_what_the_drive_said() {
     let mut tape = opened(&drive, Access::Write);
     three_files(&mut tape);
     let (error, said) = if is_tgt(&mut tape) {
-        // This drive knows no LOCATE, and says so; the driver returns EIO and logs it.
+        // This drive does not support LOCATE, and reports so; the driver returns EIO and logs it.
         (tape.seek(3), "illegal request, invalid command operation code (sense 5/20/00)")
     } else {
         operate(&["faults", CARTRIDGE, "unreadable=1"]);
@@ -259,7 +259,7 @@ fn an_error_says_what_the_drive_said() {
     };
     let text = error.unwrap_err().to_string();
     assert!(text.contains(said), "{text}");
-    // A call that failed for another reason is not told the old sense.
+    // A call that failed for another reason does not report the old sense data.
     let error = tape.set_block_mode(BlockMode::Fixed(0xff_ffff)).unwrap_err();
     assert!(!error.to_string().contains(said), "{error}");
 }
@@ -317,7 +317,7 @@ mod on_sim_drive {
         tape.rewind().unwrap();
         three_files(&mut tape);
         assert_eq!(tape.write(&block(30)).unwrap(), TapeWrite::Whole);
-        // Ends without a filemark, as if the machine had died: synchronising keeps close from it.
+        // Ends without a filemark, as after a power loss: after synchronising, close writes none.
         tape.synchronise().unwrap();
         drop(tape);
         let mut tape = opened(&drive, Access::Read);
@@ -358,7 +358,7 @@ mod on_tgtd_drive {
         assert!(matches!(error, CompressionError::Unable { .. }), "{error}");
         let now = tape.set_drive_compression(DriveCompression::Off).unwrap();
         assert_eq!(now, Compression::Unable);
-        // Nothing was sent that would cost the position.
+        // No command was sent that would lose the position.
         assert_eq!(tape.status().unwrap().file_number, Some(3));
     }
 }

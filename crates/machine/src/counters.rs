@@ -1,8 +1,8 @@
 //! What the kernel counts: [`disk`]s, [`processor`] time, [`memory`], [`tape`] drives.
 //!
-//! Each kind has a parser of the kernel's text and a look at this machine. Counters only go up, but
-//! for those that the kernel keeps in 32 bits: these begin again, and a difference is taken over at
-//! most one such wrap.
+//! Each kind has a parser of the kernel's text and a function that reads this machine. Counters
+//! only go up. The kernel keeps some in 32 bits; these wrap to 0, and a difference covers at most
+//! one wrap.
 
 pub mod disk;
 pub mod memory;
@@ -14,15 +14,15 @@ use std::io;
 /// Why a counter is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum CounterError {
-    /// The kernel does not show it, or not to this user.
-    #[error("read {file}")]
+    /// The kernel does not show the counter, or not to this user.
+    #[error("cannot read {file}")]
     Unreadable {
         /// The file.
         file: &'static str,
         /// Why.
         source: io::Error,
     },
-    /// It does not stand among the others.
+    /// The counter is missing in the file.
     #[error("{file} has no {what}")]
     Missing {
         /// The file.
@@ -30,8 +30,8 @@ pub enum CounterError {
         /// What is missing.
         what: &'static str,
     },
-    /// A line that is not as the kernel writes it.
-    #[error("line {line} of {file} has no {what}")]
+    /// The line does not have the kernel's format.
+    #[error("{file}, line {line}: no {what}")]
     Malformed {
         /// The file.
         file: &'static str,

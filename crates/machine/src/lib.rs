@@ -1,14 +1,14 @@
 //! The machine that a program runs on, as the kernel shows it in `/proc` and `/sys`.
 //!
-//! [`counters`] is what the kernel counts: looked at twice, the difference is what happened in
-//! between. [`mounts`] is what is mounted where, [`open_files`] how many this process may have
-//! open, [`processes`] what is known of one process, [`threads`] what its threads are in, [`pipes`]
-//! how full those between programs are, and [`programs`] where those are that Takeup starts. A
-//! [`Machine`] is this one or one that was recorded, [`unnamed_file()`] a place on its disk for
-//! what is not needed after the run.
+//! [`counters`] is what the kernel counts: the difference of two readings is what happened in
+//! between. [`mounts`] is what is mounted where, [`open_files`] the limit of open files of this
+//! process, [`processes`] facts about one process, [`threads`] what its threads are doing,
+//! [`pipes`] how full the pipes between programs are, and [`programs`] finds the programs that
+//! Takeup starts. A [`Machine`] is this machine or a recorded one. [`unnamed_file()`] makes a
+//! temporary file on disk.
 //!
-//! A parser takes the text of a file, or a folder, and gives plain data, so that what was recorded
-//! on another machine is read as this one's is:
+//! A parser takes the text of a file, or a folder, and returns plain data. So files recorded on
+//! another machine are read like those of this one:
 //!
 //! ```
 //! use machine::counters::disk;
@@ -22,22 +22,22 @@
 //! # Ok::<(), machine::counters::CounterError>(())
 //! ```
 //!
-//! Not here: the layers of storage below a path, which are `storage`'s; which folder of sysfs a
-//! tape drive has, which `device` finds; and what any of the numbers mean for a run.
+//! Not here: the layers of storage below a path, which are `storage`'s; the sysfs folder of a tape
+//! drive, which `device` finds; and what the numbers mean for a run.
 //!
 //! # Map
 //!
-//! - [`counters`]: what the kernel counts; two looks give what happened in between.
+//! - [`counters`]: what the kernel counts; two readings give what happened in between.
 //! - [`mounts`]: what is mounted where.
-//! - [`open_files`]: how many files this process may have open.
-//! - [`processes`]: what is known of one process.
-//! - [`threads`]: what its threads are in.
+//! - [`open_files`]: the limit of open files of this process.
+//! - [`processes`]: facts about one process.
+//! - [`threads`]: what its threads are doing.
 //! - [`pipes`]: how full the pipes between programs are.
-//! - [`programs`]: where the programs are that Takeup starts.
-//! - `snapshot`: this machine, or one that was recorded.
+//! - [`programs`]: finds the programs that Takeup starts.
+//! - `snapshot`: this machine, or a recorded one.
 //! - [`small_file`]: a file that is read as a whole, with a limit.
 //! - [`table`]: files of names, colons and values.
-//! - `unnamed_file`: a place on the disk for what is not needed after the run.
+//! - `unnamed_file`: a temporary file on disk.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod counters;

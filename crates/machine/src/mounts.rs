@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Device number of what lies on it, `8:1`.
+    /// Device number of the file system, `8:1`.
     pub device: String,
-    /// Where it is.
+    /// Its mount point.
     pub point: PathBuf,
     /// Kind of the file system.
     pub kind: String,
-    /// What is mounted: a device, a share, whatever the file system says.
+    /// What is mounted: a device, a share, or a name that the file system chose.
     pub source: PathBuf,
-    /// How this mount was asked for, `rw,relatime`.
+    /// Options of this mount, `rw,relatime`.
     pub options: String,
-    /// How the file system itself is mounted, wherever it is seen.
+    /// Options of the file system itself, the same at all its mounts.
     pub file_system_options: String,
 }
 
 impl Mount {
-    /// The value of an option of the file system, `rsize` of `vers=4.2,rsize=1048576`.
+    /// The value of an option of the file system, for example `rsize` in `vers=4.2,rsize=1048576`.
     pub fn file_system_option(&self, name: &str) -> Option<&str> {
         let mut options = self.file_system_options.split(',');
         options.find_map(|option| option.split_once('=').filter(|it| it.0 == name)).map(|it| it.1)
@@ -38,15 +38,15 @@ pub fn now() -> io::Result<Vec<Mount>> {
     Ok(parse(&std::fs::read("/proc/self/mountinfo")?))
 }
 
-/// The mounts in the text of a mountinfo. A line that is not as the kernel writes it is none.
+/// The mounts in the text of a mountinfo. Lines in another format are skipped.
 pub fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
-/// The mount that holds a path, which has no symbolic link and no `..` in it.
+/// The mount that holds a path. The path must have no symbolic link and no `..`.
 pub fn above<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let over = mounts.iter().filter(|mount| path.starts_with(&mount.point));
-    // Of two mounts at one place the later covers the earlier, and is the one that is kept.
+    // Of two mounts at one place the later covers the earlier, so the later is kept.
     over.max_by_key(|mount| mount.point.components().count())
 }
 
@@ -56,7 +56,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let point = unescaped(fields.nth(1)?);
     let text = |field: &[u8]| unescaped(field).to_string_lossy().into_owned();
     let options = text(fields.next()?);
-    // Any number of optional fields, and a hyphen behind them.
+    // Any number of optional fields, then a hyphen.
     fields.find(|field| *field == b"-")?;
     let kind = String::from_utf8(fields.next()?.to_vec()).ok()?;
     let source = unescaped(fields.next()?);
@@ -64,7 +64,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     Some(Mount { device, point, kind, source, options, file_system_options })
 }
 
-/// Blanks, tabs, ends of lines and backslashes stand as three octal digits behind a backslash.
+/// The kernel writes blanks, tabs, line ends and backslashes as a backslash and three octal digits.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,8 +1,8 @@
-//! How many files this process may have open at once.
+//! The limit of open files of this process.
 //!
-//! The soft limit is 1,024 nearly everywhere, for the sake of programs that call select(2). Takeup
-//! does not, and a backup that lacks descriptors would lack files. So commands that read and write
-//! trees raise it to the hard limit; a program that they start for the user gets the old one back.
+//! The soft limit is 1,024 nearly everywhere, for programs that call select(2). Takeup does not,
+//! and a backup without enough descriptors would miss files. So commands that read and write trees
+//! raise it to the hard limit. Programs that they start for the user get the old limit back.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 pub fn raise() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     BEFORE.get_or_init(|| current);
-    // Where that is refused the old limit holds, and `limit` says so.
+    // If the kernel refuses, the old limit holds, and `limit` returns it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
@@ -25,8 +25,8 @@ pub fn limit() -> usize {
     current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// A line for the shell that sets the limit as it was before it was raised; empty where it was
-/// not. Put it in front of a line of the user's.
+/// A shell line that sets the limit to its value before it was raised; empty if it was not raised.
+/// Put it in front of the user's line.
 pub fn shell_line() -> String {
     match BEFORE.get() {
         None => String::new(),

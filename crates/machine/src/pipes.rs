@@ -1,16 +1,16 @@
-//! Pipes between other programs: who holds which end, and how full they are.
+//! Pipes between other programs: which process holds which end, and how full they are.
 //!
-//! A pipe that is full waits for its reader, an empty one for its writer, so that a look now and
-//! then tells which program of a pipeline the others wait for. What is kept of a pipe is a handle
-//! that only names it (`O_PATH`), which is neither reader nor writer. A look opens it for reading,
-//! asks, and closes it at once: never for writing, since a reader of it would then not see its end,
-//! and not for longer than that, since a writer whose reader has gone would not be told.
+//! A full pipe waits for its reader, an empty one for its writer. So samples of the fill show which
+//! program of a pipeline the others wait for. We keep a handle that only names the pipe (`O_PATH`)
+//! and is neither reader nor writer. Each sample opens the pipe for reading, queries it, and closes
+//! it at once. It never opens it for writing, because a reader would then not see the end of the
+//! data. It does not keep it open, because a writer would then not notice that its reader has gone.
 //!
-//! Pipes with a name are pipes as well, once both sides have opened them: that somebody waits in
-//! open(2) for the other side is not seen here.
+//! Named pipes count as pipes once both sides have opened them. A process that waits in open(2) for
+//! the other side is not visible here.
 //!
-//! Not here: pipes of other users, which only root can open, and sockets in the place of pipes,
-//! which some shells use.
+//! Not here: pipes of other users, which only root can open, and sockets that some shells use
+//! instead of pipes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ const FILES_MAX: usize = 256;
 /// Which pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Number {
-    /// Device of the file system that its name is in; of a pipe without a name none.
+    /// Device of the file system that holds its name; `None` for a pipe without a name.
     device: Option<u64>,
     inode: u64,
 }
@@ -38,7 +38,7 @@ impl Number {
         self.device.is_some()
     }
 
-    /// Of what an open file of a process shows and leads to.
+    /// From what an open file of a process shows and links to.
     fn of(open_file: &Path) -> Option<Number> {
         let link = fs::read_link(open_file).ok()?;
         let link = link.as_os_str().to_str()?;
@@ -48,7 +48,7 @@ impl Number {
         if !link.starts_with('/') {
             return None;
         }
-        // What is known of it already does: a server that does not answer is not waited for.
+        // Cached attributes are enough, and do not wait for a server that does not answer.
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
         let found = statx(CWD, open_file, flags, StatxFlags::TYPE | StatxFlags::INO).ok()?;
         let is_pipe = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo;
@@ -77,7 +77,7 @@ pub enum Side {
     Write,
 }
 
-/// The ends of pipes that a process has open, if this one may look.
+/// The ends of pipes that a process has open, if this process may look.
 pub fn ends(process: u32) -> Vec<End> {
     let Ok(files) = fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
     let end = |entry: fs::DirEntry| {
@@ -95,7 +95,7 @@ pub fn ends(process: u32) -> Vec<End> {
     files.flatten().take(FILES_MAX).filter_map(end).collect()
 }
 
-/// Who holds which ends of one pipe, each process with what it is to whoever asks.
+/// Which process holds which ends of one pipe; each process with the caller's own value.
 #[derive(Clone, Debug)]
 pub struct Holders<T> {
     writers: BTreeMap<u32, T>,
@@ -109,7 +109,7 @@ impl<T> Default for Holders<T> {
 }
 
 impl<T: Copy + PartialEq> Holders<T> {
-    /// A process with one of the ends.
+    /// Adds a process with one of the ends.
     pub fn add(&mut self, owner: T, process: u32, end: End) {
         match end.side {
             Side::Write => drop(self.writers.insert(process, owner)),
@@ -117,9 +117,8 @@ impl<T: Copy + PartialEq> Holders<T> {
         }
     }
 
-    /// Who writes and who reads, if they are two, with a process and its end from which the pipe
-    /// can be opened for reading. A process with both ends is about to give one away, or talks to
-    /// itself.
+    /// The writer and the reader, if they are two, and a process and end through which the pipe can
+    /// be opened for reading. A process with both ends is about to pass one on, or talks to itself.
     pub fn sides(&self) -> Option<((T, T), u32, End)> {
         let writer = self.writers.iter().find(|(it, _)| !self.readers.contains_key(it));
         let reader = self.readers.iter().find(|(it, _)| !self.writers.contains_key(it));
@@ -139,16 +138,16 @@ pub struct Pipe {
 pub struct Fill {
     /// Bytes that wait for the reader.
     pub bytes: u64,
-    /// Bytes that it holds.
+    /// Its capacity, bytes.
     pub capacity_bytes: u64,
 }
 
 impl Pipe {
-    /// The pipe behind a process' open file. The process may have closed it and opened something
-    /// else in its place, which is neither opened nor touched here.
+    /// The pipe behind an open file of a process. The process may have closed it and opened
+    /// something else at the same number; that is neither opened nor touched.
     ///
     /// # Errors
-    /// When it cannot be looked at, or is no pipe, or another one.
+    /// When it cannot be read, is not a pipe, or is another pipe.
     pub fn of(process: u32, end: End) -> io::Result<Pipe> {
         let path = format!("/proc/{process}/fd/{}", end.file);
         let handle =
@@ -165,7 +164,7 @@ impl Pipe {
     /// Looks.
     ///
     /// # Errors
-    /// When it belongs to somebody else.
+    /// When the pipe belongs to another user.
     pub fn look(&self) -> io::Result<Fill> {
         let path = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -211,7 +210,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("named");
         rustix::fs::mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
-        // Neither waits for the other side.
+        // Neither open waits for the other side.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let reader = File::from(base::interruptible::open(&path, flags, Mode::empty()).unwrap());
         let mut writer = fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -228,7 +227,7 @@ mod tests {
         assert!(Pipe::of(std::process::id(), End { pipe: elsewhere, ..*found[0] }).is_err());
     }
 
-    /// A handle that is kept is no reader: whoever writes is told that nobody reads any more.
+    /// A kept handle is not a reader: a writer still gets EPIPE when the last reader has gone.
     #[test]
     fn a_kept_handle_holds_nothing_open() {
         let (reader, mut writer, found) = own_pipe();

@@ -1,4 +1,4 @@
-//! What the kernel tells of one process.
+//! What the kernel reports about one process.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -9,35 +9,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::table;
 
-/// When a process began and what it has used (proc_pid_stat(5)).
+/// When a process started and how much time it has used (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessTimes {
     /// Processor time of all threads in ticks, user and system.
     pub used_ticks: u64,
-    /// The same of the children that it has waited for, and of theirs.
+    /// Ticks of the children that it has waited for, and of their children.
     pub children_ticks: u64,
-    /// What of both the kernel used.
+    /// The part of both that was spent in the kernel.
     pub system_ticks: u64,
-    /// Ticks since the machine was started at which it began: tells a process from a later one with
-    /// the same number.
+    /// Start time, in ticks since the machine was started. It distinguishes a process from a later
+    /// one with the same number.
     pub start_ticks: u64,
-    /// Pages that it had to wait for a device for, with those of the children that it has waited
-    /// for.
+    /// Page faults that had to wait for a device, including those of the children that it has
+    /// waited for.
     pub major_faults: u64,
-    /// Whether it has ended, and only waits for its parent to be told.
+    /// Whether the process has ended and its parent has not yet collected its exit status.
     pub has_ended: bool,
 }
 
 impl ProcessTimes {
-    /// Of a process of this machine, if it is there.
+    /// Of a process of this machine, if it exists.
     pub fn of(process: u32) -> Option<ProcessTimes> {
         ProcessTimes::parse(&fs::read(format!("/proc/{process}/stat")).ok()?)
     }
 
-    /// From the text of `/proc/PID/stat`, if it is whole.
+    /// From the text of `/proc/PID/stat`, if the text is complete.
     pub fn parse(text: &[u8]) -> Option<ProcessTimes> {
-        // The name in brackets, the second field, may hold anything, brackets and ends of lines
-        // too; the first word behind it is the third field.
+        // The name in brackets, the second field, may hold anything, even brackets and line ends.
+        // The first word behind it is the third field.
         let end = text.iter().rposition(|byte| *byte == b')')?;
         let fields = std::str::from_utf8(&text[end + 1..]).ok()?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
@@ -57,12 +57,12 @@ impl ProcessTimes {
         seconds(self.used_ticks)
     }
 
-    /// The same with that of the children that it has waited for.
+    /// Processor time in seconds, including the children that it has waited for.
     pub fn with_children_seconds(&self) -> f64 {
         seconds(self.used_ticks.saturating_add(self.children_ticks))
     }
 
-    /// What of that the kernel used.
+    /// The part of that time spent in the kernel.
     pub fn system_seconds(&self) -> f64 {
         seconds(self.system_ticks)
     }
@@ -72,12 +72,12 @@ fn seconds(ticks: u64) -> f64 {
     ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64
 }
 
-/// A process, told from a later one with the same number.
+/// A process, distinct from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Its number.
     pub pid: u32,
-    /// When it began, in ticks since the start of the machine.
+    /// Start time, in ticks since the machine was started.
     pub start_ticks: u64,
 }
 
@@ -94,17 +94,17 @@ impl Process {
     }
 }
 
-/// Notices the end of a process with one call that costs next to nothing (pidfd_open(2)), where
-/// reading what the kernel tells of it would be too much to do all the time.
+/// Detects the end of a process with one cheap call (pidfd_open(2)); reading `/proc` would be too
+/// expensive to do all the time.
 #[derive(Debug)]
 pub struct Ending(OwnedFd);
 
 impl Ending {
-    /// That of this process, if it still runs.
+    /// For this process, if it still runs.
     pub fn of(process: Process) -> Option<Ending> {
         let pid = Pid::from_raw(i32::try_from(process.pid).ok()?)?;
         let ending = Ending(pidfd_open(pid, PidfdFlags::empty()).ok()?);
-        // The number may have become that of another process before it was opened.
+        // Another process may have got the number before it was opened.
         process.runs().then_some(ending)
     }
 
@@ -121,8 +121,8 @@ pub fn name(process: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
 
-/// The processes that a process has started and that are still its children, of all its threads;
-/// none where the kernel keeps no such list (`CONFIG_PROC_CHILDREN`).
+/// The children of all threads of a process; empty if the kernel keeps no such list
+/// (`CONFIG_PROC_CHILDREN`).
 pub fn children(process: u32) -> Vec<u32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     let lists =
@@ -133,7 +133,7 @@ pub fn children(process: u32) -> Vec<u32> {
     lists.flat_map(numbers).collect()
 }
 
-/// The processes of a group that have not ended, found by looking at all there are.
+/// The processes of a group that have not ended, found by looking at all processes.
 pub fn of_group(group: u32) -> Vec<u32> {
     let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
@@ -144,7 +144,7 @@ pub fn of_group(group: u32) -> Vec<u32> {
     all.flatten().filter_map(number).filter(is_in_it).collect()
 }
 
-/// The group of a process from its `/proc/PID/stat`; `None` of one that has ended.
+/// The group of a process from its `/proc/PID/stat`; `None` if the process has ended.
 fn group_of_living(text: &[u8]) -> Option<u32> {
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let mut fields = std::str::from_utf8(&text[end + 1..]).ok()?.split_ascii_whitespace();
@@ -153,28 +153,30 @@ fn group_of_living(text: &[u8]) -> Option<u32> {
     (!matches!(state, "Z" | "X")).then_some(group)
 }
 
-/// Bytes that a process has moved, with those of its children that it has waited for
-/// (proc_pid_io(5)). What is mapped or spliced is not among them.
+/// Bytes that a process has moved, including those of the children that it has waited for
+/// (proc_pid_io(5)). Mapped and spliced data are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessBytes {
-    /// Asked of files, pipes and devices by calls that read.
+    /// Bytes returned by calls that read files, pipes and devices.
     pub read_bytes: u64,
-    /// Given to calls that write.
+    /// Bytes passed to calls that write.
     pub written_bytes: u64,
     /// Calls that read.
     pub read_calls: u64,
     /// Calls that write.
     pub write_calls: u64,
-    /// What devices were asked to read for it, ahead and for mapped files too.
+    /// Bytes that devices read for it, including read-ahead and mapped files.
     pub device_read_bytes: u64,
-    /// What it made devices write, counted when a page of the page cache is made dirty.
+    /// Bytes that devices must write because of it, counted when a page of the page cache becomes
+    /// dirty.
     pub device_written_bytes: u64,
-    /// What of that was given up before it was written: the file was cut or removed.
+    /// The part of those that was never written, because the file was truncated or removed.
     pub cancelled_bytes: u64,
 }
 
 impl ProcessBytes {
-    /// Of a process, also of one that has ended and was not waited for, if this one may look.
+    /// Of a process, even an ended one whose exit status is not yet collected, if this process may
+    /// look.
     pub fn of(process: u32) -> Option<ProcessBytes> {
         ProcessBytes::parse(&fs::read_to_string(format!("/proc/{process}/io")).ok()?)
     }
@@ -200,8 +202,8 @@ pub fn own_status(name: &str) -> Option<String> {
     table::field(&String::from_utf8_lossy(&text), name).map(str::to_owned)
 }
 
-/// Huge pages in the memory of a process, in bytes; counting them takes the kernel a walk over all
-/// of it (proc_pid_smaps(5), `AnonHugePages`).
+/// Huge pages in the memory of a process, in bytes. Counting them makes the kernel walk through all
+/// of its memory (proc_pid_smaps(5), `AnonHugePages`).
 pub fn huge_page_bytes(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
     table::bytes(&text, "AnonHugePages")
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(ProcessTimes::parse(b""), None);
     }
 
-    /// Whoever started it may never ask.
+    /// The parent may never collect the exit status.
     #[test]
     fn what_has_ended_and_is_not_waited_for_does_not_run() {
         assert!(Process::of(std::process::id()).is_some_and(|own| own.runs()));
@@ -270,7 +272,7 @@ mod tests {
     fn a_child_has_its_parent_and_its_name() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert!(children(std::process::id()).contains(&child.id()));
-        // Whoever starts it is told so a moment before the kernel gives it its name (fs/exec.c).
+        // spawn returns a moment before the kernel sets the new name (fs/exec.c).
         let is_named = || name(child.id()).as_deref() == Some("sleep");
         for _ in 0..1000 {
             if is_named() {

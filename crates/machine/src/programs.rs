@@ -1,10 +1,10 @@
 //! Programs that Takeup starts for itself, such as `losetup`, `smartctl` and `fio`.
 //!
-//! The working directory is never searched: whoever may write to it would choose what root runs.
-//! The folders that PATH names absolutely are searched, then those where such programs usually
-//! are. A PATH that is empty, unset or relative adds nothing.
+//! The working directory is never searched: a user who can write to it would choose what root runs.
+//! The absolute folders of PATH are searched, then the usual folders of such programs. An empty,
+//! unset or relative PATH adds nothing.
 //!
-//! Not here: a line that the user typed. The shell looks its programs up by the user's own PATH.
+//! Not here: a line that the user typed. The shell looks up its programs by the user's own PATH.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Searched behind PATH: where such programs are, which is not in the PATH of every user.
+/// Searched after PATH, because not every user's PATH has these folders.
 const USUAL: [&str; 7] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -23,8 +23,8 @@ const USUAL: [&str; 7] = [
     "/opt/VRTS/bin",
 ];
 
-/// A program by its name, with no arguments yet. It is started by its absolute path, and looks
-/// programs up in the same folders itself.
+/// A program by its name, without arguments. It is started by its absolute path, and itself looks
+/// up programs in the same folders.
 ///
 /// # Errors
 /// `NotFound` where none of the folders has it.
@@ -35,7 +35,7 @@ pub fn command(program: &str) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Where a program is, for a line that something else starts.
+/// The path of a program, for a line that another program runs.
 ///
 /// # Errors
 /// `NotFound` where none of the folders has it.
@@ -43,7 +43,7 @@ pub fn path(program: &str) -> io::Result<PathBuf> {
     find(&folders(std::env::var_os("PATH").as_deref()), program)
 }
 
-/// A shell, by its name or a path that the user gave, for a line of the user's: the line has the
+/// A shell, by its name or a path that the user gave, to run a line of the user. The line gets the
 /// user's own PATH.
 ///
 /// # Errors
@@ -63,7 +63,7 @@ fn folders(path: Option<&OsStr>) -> Vec<PathBuf> {
 }
 
 fn joined(folders: &[PathBuf]) -> OsString {
-    // Each was split off at the colons, so that none has one.
+    // The folders were split at colons, so none contains one.
     std::env::join_paths(folders).unwrap_or_default()
 }
 

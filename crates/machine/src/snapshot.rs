@@ -1,9 +1,9 @@
-//! A machine as its files and a few programs show it: this one, or one that was recorded.
+//! A machine as its files and a few programs show it: this machine, or a recorded one.
 //!
-//! A recorded machine is a folder with what was copied of `/proc`, `/sys`, `/dev`, `/etc` and
-//! `/usr/lib`, links among it, and what programs answered in files below `answers`, so that what
-//! was seen elsewhere is told in the same words as what is here. What this user may not read is
-//! remembered and is no error.
+//! A recorded machine is a folder with copies of files and links of `/proc`, `/sys`, `/dev`, `/etc`
+//! and `/usr/lib`, and with the output of programs in files below `answers`. So a machine recorded
+//! elsewhere is reported in the same words as this one. Files that this user may not read are
+//! remembered and are not an error.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -17,24 +17,24 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-/// No file that is read is longer, and no answer of a program.
+/// Longest file and longest output of a program that is read.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// Entries of a folder that are looked at.
+/// Most entries of a folder that are read.
 const ENTRIES_MAX: usize = 4096;
-/// A program that has not answered by then is ended.
+/// A program that has not answered by then is killed.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// All of them together: disks that hang are many at a time.
+/// Limit for all programs together: often many disks hang at once.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// A look at whether it has, so often.
+/// How often to check whether a program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A machine that is looked at.
+/// The machine that is inspected.
 #[derive(Debug)]
 pub struct Machine {
     root: PathBuf,
     is_recorded: bool,
     not_readable: RefCell<BTreeSet<PathBuf>>,
-    /// The time that is left to programs.
+    /// The time left for programs.
     left: Cell<Duration>,
 }
 
@@ -44,7 +44,7 @@ impl Machine {
         Machine::below(PathBuf::from("/"), false)
     }
 
-    /// The one that was copied into a folder.
+    /// The machine recorded in a folder.
     ///
     /// # Errors
     /// When there is no such folder.
@@ -57,18 +57,18 @@ impl Machine {
         Machine { root, is_recorded, not_readable: RefCell::default(), left }
     }
 
-    /// Whether it is a copy.
+    /// Whether this is a recorded machine.
     pub fn is_recorded(&self) -> bool {
         self.is_recorded
     }
 
-    /// Where a path of the machine is to be read.
+    /// The path at which a path of the machine can be read.
     pub fn at(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The path on the machine of what is read there.
+    /// The path on the machine of what is read at `place`.
     pub fn shown(&self, place: &Path) -> PathBuf {
         match place.strip_prefix(&self.root) {
             Ok(path) => Path::new("/").join(path),
@@ -76,18 +76,18 @@ impl Machine {
         }
     }
 
-    /// The text of a file without blanks around it; none where it cannot be read.
+    /// The text of a file, trimmed; `None` if it cannot be read.
     pub fn text(&self, place: &Path) -> Option<String> {
         let bytes = self.bytes(place)?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The same where it is not empty.
+    /// Like [`Machine::text`]; `None` if it is empty.
     pub fn word(&self, place: &Path) -> Option<String> {
         self.text(place).filter(|text| !text.is_empty())
     }
 
-    /// The bytes of a file, as far as the limit.
+    /// The bytes of a file, up to the limit.
     pub fn bytes(&self, place: &Path) -> Option<Vec<u8>> {
         let read = || {
             let mut bytes = Vec::new();
@@ -97,7 +97,7 @@ impl Machine {
         read().map_err(|error| self.note(place, &error)).ok()
     }
 
-    /// What a folder holds, sorted by name; nothing where it cannot be read.
+    /// The entries of a folder, sorted by name; empty if it cannot be read.
     pub fn entries(&self, folder: &Path) -> Vec<PathBuf> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -118,14 +118,14 @@ impl Machine {
         }
     }
 
-    /// What could not be read for want of rights so far.
+    /// The files that could not be read so far for lack of rights.
     pub fn not_readable(&self) -> Vec<PathBuf> {
         self.not_readable.borrow().iter().cloned().collect()
     }
 
-    /// What a program writes, whatever its exit code; none where it is not there, or does not end
-    /// within ten seconds, or where such programs took half a minute before. A recorded machine has
-    /// it in the file `answers/PROGRAM ARGUMENTS`, slashes written as `!`.
+    /// The output of a program, whatever its exit code. `None` if the program is missing, does not
+    /// end within ten seconds, or such programs took 30 seconds before. A recorded machine has the
+    /// output in the file `answers/PROGRAM ARGUMENTS`, with slashes written as `!`.
     pub fn answer(&self, program: &str, arguments: &[&str]) -> Option<String> {
         let bytes = if self.is_recorded {
             let name = format!("{program} {}", arguments.join(" ")).replace('/', "!");
@@ -158,7 +158,7 @@ fn output(program: &str, arguments: &[&str], within: Duration) -> io::Result<Vec
     let read = read_until(&mut child, ends);
     while child.try_wait()?.is_none() {
         if read.is_err() || Instant::now() >= ends {
-            // One that waits for a device that hangs cannot be ended, and is not waited for.
+            // A process that waits for a hanging device cannot be killed, so we do not wait for it.
             let _ = child.kill();
             let _ = child.try_wait();
             break;

@@ -8,7 +8,7 @@ pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// That value in bytes, of a line that ends in `kB`, which here are 1024 bytes.
+/// The value in bytes, from a line that ends in `kB`, which here means 1024 bytes.
 pub fn bytes(text: &str, name: &str) -> Option<u64> {
     let kib: u64 = field(text, name)?.strip_suffix("kB")?.trim_end().parse().ok()?;
     Some(kib.saturating_mul(1024))

@@ -1,47 +1,47 @@
-//! What the threads of other processes are doing: on a core, waiting for one, or held up in which
+//! What the threads of other processes are doing: running, waiting for a core, or waiting in which
 //! call.
 //!
-//! `/proc/PID/task/TID/syscall` shows number and arguments of the call in which a thread waits, or
-//! that it runs; that takes the right to trace it (ptrace(2)), which whoever started it has. A
-//! thread that its group's quota keeps from a core "runs" there as one on a core does; what the
-//! scheduler tells of it ([`Schedule`]) and of its group ([`throttled_seconds`]) tells the two
-//! apart.
+//! `/proc/PID/task/TID/syscall` shows number and arguments of the call that a thread waits in or
+//! runs. Reading it takes the right to trace the process (ptrace(2)), which its parent has. A
+//! thread that its group's quota keeps from a core shows there as running, like one on a core. The
+//! scheduler's accounts of the thread ([`Schedule`]) and of its group ([`throttled_seconds`])
+//! distinguish the two.
 //!
 //! Not here: what a call means for a pipeline or a disk, which is `watch`'s and `pipeline`'s.
 
 use std::fs;
 use std::path::PathBuf;
 
-/// More threads of one process are not looked at.
+/// Most threads of one process that are looked at.
 pub const THREADS_MAX: usize = 64;
-/// More levels of control groups are not gone up.
+/// Most levels of control groups that are followed upwards.
 const LEVELS_MAX: usize = 32;
 
-/// The threads of a process, at most [`THREADS_MAX`]; none of one that has ended.
+/// The threads of a process, at most [`THREADS_MAX`]; empty if it has ended.
 pub fn of(process: u32) -> Vec<u32> {
     let Ok(all) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
     all.flatten().filter_map(number).take(THREADS_MAX).collect()
 }
 
-/// In what a thread is.
+/// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// In no call that waits: on a core, or kept from one.
+    /// Not waiting in a call: on a core, or kept from one.
     Runs,
-    /// In the call of this number with these arguments, waiting.
+    /// Waiting in the call with this number and these arguments.
     Waits {
-        /// The machine's number of the call (syscalls(2)).
+        /// The architecture's number of the call (syscalls(2)).
         number: u64,
-        /// What it was given.
+        /// The arguments of the call.
         arguments: [u64; 6],
     },
-    /// Waiting outside of a call: for a page, a signal, or stopped.
+    /// Waiting outside of a call: for a page or a signal, or stopped.
     Outside,
 }
 
 impl Call {
-    /// Of a thread; `None` of one that has ended, or that this process may not look at.
+    /// Of a thread; `None` if it has ended, or this process may not look at it.
     pub fn of(process: u32, thread: u32) -> Option<Call> {
         let path = format!("/proc/{process}/task/{thread}/syscall");
         Call::parse(&fs::read_to_string(path).ok()?)
@@ -71,12 +71,12 @@ impl Call {
     }
 }
 
-/// What the scheduler has given a thread so far (Documentation/scheduler/sched-stats.rst).
+/// The scheduler's account of a thread so far (Documentation/scheduler/sched-stats.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// Nanoseconds on a core.
     pub ran_ns: u64,
-    /// Nanoseconds for which it could run and another did.
+    /// Nanoseconds for which it could run but had no core.
     pub waited_ns: u64,
 }
 
@@ -97,7 +97,7 @@ impl Schedule {
     }
 }
 
-/// The words that a process was started with; empty of one that has ended, and of a kernel thread.
+/// The command line of a process; empty if it has ended or is a kernel thread.
 pub fn arguments(process: u32) -> Vec<String> {
     let text = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let words = text.split(|byte| *byte == 0).map(|it| String::from_utf8_lossy(it).into_owned());
@@ -108,13 +108,14 @@ pub fn arguments(process: u32) -> Vec<String> {
     words
 }
 
-/// Where an open file of a process leads, as the kernel names it.
+/// The path of an open file of a process, as the kernel names it.
 pub fn open_file(process: u32, number: u64) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/fd/{number}")).ok()
 }
 
-/// For how long quotas have kept the processes of a process' control group, and of those above it,
-/// from a core, summed over cores: the most that any of them tells. `None` where none has a quota.
+/// For how long quotas have kept the processes of this process's control group, and of the groups
+/// above it, from a core, summed over cores: the largest value of any of these groups. `None` if
+/// none has a quota.
 pub fn throttled_seconds(process: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
     let groups = text.lines().flat_map(folders);
@@ -122,7 +123,7 @@ pub fn throttled_seconds(process: u32) -> Option<f64> {
     told.filter_map(|text| parse_throttled(&text)).reduce(f64::max)
 }
 
-/// The folders of a line of `/proc/PID/cgroup`, from its group up, where they usually are mounted
+/// The folders of a line of `/proc/PID/cgroup`, from its group upwards, at the usual mount points
 /// (cgroups(7)).
 fn folders(line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':');
@@ -146,7 +147,8 @@ fn folders(line: &str) -> Vec<PathBuf> {
     tops.iter().flat_map(below).collect()
 }
 
-/// From the text of `cpu.stat`, of either version; a group without a quota was never looked at.
+/// From the text of `cpu.stat`, of either version. A group without a quota has no throttling
+/// periods.
 fn parse_throttled(text: &str) -> Option<f64> {
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -179,7 +181,7 @@ mod tests {
         };
         let mut seen = None;
         for _ in 0..1000 {
-            // Between fork and its first read it may be seen in execve(2), with arguments of 0.
+            // Between fork and its first read the child may be in execve(2), with arguments of 0.
             seen = waits().filter(|(number, file)| matches!(number, 0 | 63) && *file == 0);
             let is_cat = arguments(child.id()) == ["cat"];
             if seen.is_some() && is_cat {
@@ -187,7 +189,7 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        // read(2) is 0 on x86-64 and 63 where numbers are those of the generic table.
+        // read(2) has number 0 on x86-64, and 63 in the generic table.
         assert!(matches!(seen, Some((0 | 63, 0))), "{seen:?}");
         let file = open_file(child.id(), 0).unwrap();
         assert!(file.to_str().unwrap().starts_with("pipe:["), "{file:?}");

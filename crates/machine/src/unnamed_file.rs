@@ -1,5 +1,5 @@
-//! A file without a name for what a run keeps until its end: gone with the process, whatever
-//! happens to it.
+//! A file without a name, for data that a run keeps until its end. It disappears with the process,
+//! however the process ends.
 
 use std::fs::File;
 use std::io;
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Makes one in the folder for temporary files (`TMPDIR`, else `/var/tmp`, which is on a disk where
-/// `/tmp` may be memory).
+/// Makes one in the folder for temporary files (`TMPDIR`, else `/var/tmp`, which is on a disk even
+/// where `/tmp` is in memory).
 ///
 /// # Errors
-/// What openat(2) says.
+/// Errors of openat(2).
 pub fn unnamed_file() -> io::Result<File> {
     let folder =
         std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);

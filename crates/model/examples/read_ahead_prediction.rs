@@ -1,6 +1,5 @@
-//! What the model of the kernel's read-ahead (`model::read_ahead`) says of a virtual disk
-//! (`takeup sim disk --service-time .. --bandwidth .. --parallel .. --loop`), to hold measured
-//! sweeps against:
+//! Predictions of the read-ahead model (`model::read_ahead`) for a virtual disk (`takeup sim disk
+//! --service-time .. --bandwidth .. --parallel .. --loop`), to compare with measured sweeps:
 //!
 //! ```text
 //! cargo run -p model --example read_ahead_prediction -- [MILLISECONDS [DISK_MB_PER_SECOND \
@@ -11,7 +10,7 @@
 use model::disk::DiskParameters;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 
-/// What nobody would notice: the band of the judgement.
+/// A level this close to the best counts as good: the band of the judgement.
 const AS_GOOD: f64 = 0.98;
 
 fn main() {
@@ -21,7 +20,7 @@ fn main() {
     let disk_rate = number(400.0) * 1e6;
     let copy_rate = number(3000.0) * 1e6;
     let servers = number(32.0) as usize;
-    // A loop device's `max_sectors_kb`; the kernel's usual 128 KiB where there is no block device.
+    // A loop device's `max_sectors_kb`; the kernel's usual 128 KiB if there is no block device.
     let request_kib = number(1280.0) as u64;
     let disk = DiskParameters {
         servers,

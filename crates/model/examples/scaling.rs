@@ -1,10 +1,9 @@
-//! What the model of the engine foretells for other machines: the tables of
-//! `docs/design/scaling.md`.
+//! Predictions of the engine model for other machines: the tables of `docs/design/scaling.md`.
 //!
 //! `cargo run --release -p model --example scaling`
 //!
-//! With `BYTES FILES disk|memory CORES RATE` it prints the seconds that one backup to `/dev/null`
-//! takes, and what limits it (`scripts/check-scaling` sets them beside what is measured).
+//! With `BYTES FILES disk|memory CORES RATE` it prints the predicted seconds of one backup to
+//! `/dev/null`, and its limit (`scripts/check-scaling` compares them with measurements).
 #![allow(clippy::print_stdout)]
 
 use model::engine::{EngineLimit, Origin, Work, stages};
@@ -38,7 +37,8 @@ fn main() {
     table("Files of 9 KB, thousands a second", &small, |seconds| format!("{:.0}", 1e3 / seconds));
 }
 
-/// A row for each number of cores, a column for each disk; what is not the disk's limit is marked.
+/// A row for each number of cores, a column for each disk; cells that the disk does not limit are
+/// marked.
 fn table(title: &str, work: &Work, shown: impl Fn(f64) -> String) {
     let heads: Vec<String> = DISKS_GB.iter().map(|rate| format!("{rate} GB/s")).collect();
     println!("| {title}, cores | {} | memory |", heads.join(" | "));

@@ -1,50 +1,50 @@
-//! What a drive's own compression would make of data.
+//! Estimates how a drive's own compression shrinks data.
 //!
-//! LTO drives compress with SLDC (ECMA-321): matches within the last 1,024 bytes, 2 to 271 long,
-//! with a code of 1 bit, 2 to 12 bits for the length and 10 for the distance; anything else as a
-//! literal of 9 bits; and a second scheme, in which bytes stand for themselves, for data that do
-//! not compress. [`Compressibility`] looks for the same matches in the same window and counts bits,
-//! a page at a time, the better scheme for each page. So it agrees with a drive in what it finds
-//! compressible and in the size of its window, but a drive may choose other matches: it is an
-//! estimate, within some percent.
+//! LTO drives compress with SLDC (ECMA-321). It codes matches within the last 1,024 bytes, 2 to 271
+//! long, with 1 bit, 2 to 12 bits for the length and 10 for the distance. Everything else is a
+//! literal of 9 bits. A second scheme copies bytes unchanged, for data that do not compress.
+//! [`Compressibility`] searches the same window for the same matches and counts bits, a page at a
+//! time, with the better scheme for each page. So it agrees with a drive on which data are
+//! compressible, but a drive may choose other matches: the result is an estimate, within some
+//! percent.
 //!
-//! Not here: the stream itself; nothing is ever decompressed from it.
+//! Not here: the compressed stream itself, which is never made.
 
 /// Bytes for which one scheme is chosen.
 pub const PAGE_BYTES: usize = 4096;
 
-/// History that a match may reach back into (ECMA-321).
+/// History in which a match may start (ECMA-321).
 pub const HISTORY_BYTES: usize = 1024;
 const MATCH_MAX: usize = 271;
 const DISTANCE_BITS: u64 = 10;
 const LITERAL_BITS: u64 = 9;
 /// Change of scheme: a control symbol.
 const CONTROL_BITS: u64 = 13;
-/// Candidates looked at for each place; hardware looks at all of them.
+/// Candidates tried for each place; hardware tries all of them.
 const CANDIDATES: usize = 64;
 const HASH_BITS: u32 = 12;
 const NOWHERE: u32 = u32::MAX;
 
-/// A step of the compression, for those who want to follow it.
+/// A step of the compression, for callers that follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbol {
-    /// A byte that stands for itself.
+    /// A byte coded unchanged.
     Literal(u8),
-    /// Bytes that were seen before.
+    /// A repetition of earlier bytes.
     Copy {
-        /// How far back.
+        /// Distance back, bytes.
         distance: usize,
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
 }
 
-/// Counts what passes and what it would take on the medium.
+/// Counts the data and their size on the medium.
 #[derive(Clone, Debug)]
 pub struct Compressibility {
     /// The last [`HISTORY_BYTES`] and the page behind them.
     window: Vec<u8>,
-    /// Newest place of each hash, and for each place the one before, counted from `base`.
+    /// Newest place of each hash, and for each place the previous one, counted from `base`.
     newest: Vec<u32>,
     before: Vec<u32>,
     host_bytes: u64,
@@ -58,7 +58,7 @@ impl Default for Compressibility {
 }
 
 impl Compressibility {
-    /// Nothing has passed.
+    /// A counter without data so far.
     pub fn new() -> Compressibility {
         Compressibility {
             window: Vec::with_capacity(HISTORY_BYTES + PAGE_BYTES),
@@ -69,7 +69,7 @@ impl Compressibility {
         }
     }
 
-    /// Bytes that `data`, which follow what passed before, take on the medium.
+    /// Bytes on the medium for `data`, which follow the earlier data.
     pub fn add(&mut self, data: &[u8]) -> u64 {
         let before = self.compressed_bytes();
         for page in data.chunks(PAGE_BYTES) {
@@ -79,7 +79,7 @@ impl Compressibility {
         self.compressed_bytes() - before
     }
 
-    /// Forgets the history: what follows comes from another place.
+    /// Drops the history: the next data come from another place.
     pub fn jump(&mut self) {
         self.window.clear();
     }
@@ -89,12 +89,12 @@ impl Compressibility {
         self.host_bytes
     }
 
-    /// Bytes that they take on the medium.
+    /// Bytes on the medium so far.
     pub fn compressed_bytes(&self) -> u64 {
         self.compressed_bits.div_ceil(8)
     }
 
-    /// Host bytes for each byte on the medium; 1 when nothing passed.
+    /// Host bytes for each byte on the medium; 1 before the first data.
     pub fn ratio(&self) -> f64 {
         match self.compressed_bytes() {
             0 => 1.0,
@@ -102,7 +102,7 @@ impl Compressibility {
         }
     }
 
-    /// The symbols of `page`, which follows what passed before, and the bits of the better scheme.
+    /// The symbols of `page`, which follows the earlier data, and the bits of the better scheme.
     pub fn page_bits(&mut self, page: &[u8], mut each: impl FnMut(Symbol)) -> u64 {
         let keep = self.window.len().saturating_sub(HISTORY_BYTES);
         self.window.drain(..keep);
@@ -128,7 +128,7 @@ impl Compressibility {
         bits.min(page.len() as u64 * 8 + CONTROL_BITS)
     }
 
-    /// The places of the kept history have moved, so they are entered anew.
+    /// The places of the kept history have moved, so they are entered again.
     fn index_history(&mut self, end: usize) {
         self.newest.fill(NOWHERE);
         self.before.resize(self.window.len(), NOWHERE);
@@ -150,7 +150,7 @@ impl Compressibility {
 
     fn longest_match(&self, at: usize) -> (usize, usize) {
         let most = MATCH_MAX.min(self.window.len() - at);
-        // The loop ends when `best.1` reaches it, and there is no candidate for the last byte.
+        // The loop ends when `best.1` reaches the end, and the last byte has no candidate.
         let mut best = (0, 0);
         let mut candidate = self.hash(at).map_or(NOWHERE, |hash| self.newest[hash]);
         for _ in 0..CANDIDATES {
@@ -159,7 +159,7 @@ impl Compressibility {
                 break;
             }
             let (old, new) = (&self.window[place..place + most], &self.window[at..at + most]);
-            // A longer match has the byte at which the best one so far ends.
+            // A longer match must also match the byte at which the best one so far ends.
             if old[best.1] == new[best.1] {
                 let same = common_bytes(old, new);
                 if same > best.1 {
@@ -175,7 +175,7 @@ impl Compressibility {
     }
 }
 
-/// Bytes that are the same at the beginning of both, which are of one length.
+/// Length of the common prefix of two slices of equal length.
 fn common_bytes(old: &[u8], new: &[u8]) -> usize {
     const WORD_BYTES: usize = 8;
     let mut same = 0;
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a reader of the symbols would have.
+    /// Decodes the symbols, as a reader would.
     fn replay(pages: &[Vec<u8>]) -> Vec<u8> {
         let mut estimate = Compressibility::new();
         let mut out: Vec<u8> = Vec::new();

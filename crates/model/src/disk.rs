@@ -1,51 +1,51 @@
-//! A disk, or an array of them, as a machine in time.
+//! A timing model of a disk, or of an array of disks.
 //!
-//! A disk is a number of servers behind a link. A request is cut where it is larger than the disk
-//! takes at once and where it crosses a stripe; each piece goes to one server, waits until that is
-//! free, pays for the command, for a seek unless it goes on where that server stopped, and for its
-//! bytes; then its bytes pass the link, one request after the other. A single spindle is one
-//! server, a flash disk has as many as it serves requests at once, an array has one for each disk.
+//! A disk is a number of servers behind a link. A request is cut at the largest request size and at
+//! the borders of stripes. Each piece goes to one server and waits until that is free. It pays for
+//! the command, for a seek unless it continues where that server stopped, and for its bytes. Then
+//! its bytes pass the link, one request after the other. A single spindle is one server, a flash
+//! disk has as many servers as it serves requests at once, an array has one for each disk.
 //!
-//! Not here: merging and scheduling, which are the kernel's, and the kernel's read-ahead, which is
-//! [`read_ahead`](super::read_ahead)'s.
+//! Not here: merging and scheduling, which the kernel does, and the kernel's read-ahead, which is
+//! in [`read_ahead`](super::read_ahead).
 
 use super::transfer_ns;
 
-/// Which server a request goes to.
+/// How requests are assigned to servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Whichever is free first: flash.
+    /// To the server that is free first: flash.
     AnyServer,
-    /// Stripes of this size go round the servers: spindles.
+    /// In stripes of this size, around the servers: spindles.
     Striped {
         /// Bytes of a stripe on one server.
         stripe_bytes: u64,
     },
 }
 
-/// What a disk is made of.
+/// The parameters of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskParameters {
     /// Requests served at once: channels of a flash disk, spindles of an array.
     pub servers: usize,
-    /// How requests find their server.
+    /// How requests are assigned to servers.
     pub placement: Placement,
-    /// Fixed time of a request.
+    /// Fixed time of a request, ns.
     pub command_ns: u64,
-    /// More time, unless a request goes on where the last one of that server ended.
+    /// Additional time in ns, unless a request continues where the last one of that server ended.
     pub seek_ns: u64,
-    /// Rate of one server. `u64::MAX`: a request takes a fixed time, that of the link included.
+    /// Rate of one server. `u64::MAX`: a request takes a fixed time, including that of the link.
     pub server_bytes_per_second: u64,
-    /// Rate of the link that all share.
+    /// Rate of the link that all servers share.
     pub link_bytes_per_second: u64,
     /// Larger requests are cut (`max_sectors_kb`).
     pub request_bytes_max: u64,
 }
 
-/// What is other than in a preset.
+/// Changes to a preset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskChanges {
-    /// Every request takes this, wherever it lies and whatever its size.
+    /// Fixed time of every request, whatever its place and size.
     pub service_ns: Option<u64>,
     /// Time of a seek.
     pub seek_ns: Option<u64>,
@@ -63,7 +63,7 @@ pub const PRESETS: [&str; 5] = ["sas15k", "sata7200", "ssd-sata", "nvme", "array
 impl DiskParameters {
     /// One SAS disk of 15,000 turns a minute: 3.5 ms seek and 2 ms for half a turn, which are the
     /// 5.5 ms and 182 requests a second of `published/read-ahead.toml`; 200 MB/s from the outer
-    /// tracks, as makers state it.
+    /// tracks, by makers' data sheets.
     pub fn sas15k() -> DiskParameters {
         DiskParameters {
             servers: 1,
@@ -76,8 +76,8 @@ impl DiskParameters {
         }
     }
 
-    /// One SATA disk of 7,200 turns a minute: 8.5 ms seek and 4.2 ms for half a turn, as makers
-    /// state them.
+    /// One SATA disk of 7,200 turns a minute: 8.5 ms seek and 4.2 ms for half a turn, by makers'
+    /// data sheets.
     pub fn sata7200() -> DiskParameters {
         DiskParameters {
             seek_ns: 12_700_000,
@@ -124,7 +124,7 @@ impl DiskParameters {
         }
     }
 
-    /// A disk that takes the same time for every request and serves any number at once, as the
+    /// A disk that takes the same time for every request and serves any number at once, like the
     /// virtual disk on which the facts about read-ahead were checked.
     pub fn constant(service_ns: u64, link_bytes_per_second: u64) -> DiskParameters {
         DiskParameters {
@@ -138,15 +138,15 @@ impl DiskParameters {
         }
     }
 
-    /// The same disk, but for the changes. A given service time leaves nothing that depends on size
-    /// or place, unless a seek is given, too; the link still limits what all requests move.
+    /// The same disk with the changes. A given service time removes everything that depends on size
+    /// or place, unless a seek is given too. The link still limits the total rate.
     pub fn with(mut self, changes: &DiskChanges) -> DiskParameters {
         if let Some(servers) = changes.servers {
             self.servers = servers.clamp(1, SERVERS_MAX);
         }
         if let Some(rate) = changes.bytes_per_second {
             self.link_bytes_per_second = rate;
-            // One server alone would otherwise never reach what was asked for.
+            // With one server the disk could not reach the requested rate.
             if self.servers == 1 {
                 self.server_bytes_per_second = rate;
             }
@@ -177,22 +177,22 @@ impl DiskParameters {
     }
 }
 
-/// More servers than that are cut to it.
+/// Most servers; a larger number is reduced to it.
 pub const SERVERS_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Server {
     free_at_ns: u64,
-    /// Where its last piece ended, if it had one.
+    /// End of its last piece, if it had one.
     ended_at: Option<u64>,
 }
 
-/// What was counted so far.
+/// Counters so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounters {
     /// Requests as they came.
     pub requests: u64,
-    /// Pieces that they were cut into.
+    /// Pieces into which they were cut.
     pub pieces: u64,
     /// Pieces that needed a seek.
     pub seeks: u64,
@@ -206,13 +206,13 @@ pub struct DiskCounters {
     pub busy_ns: u64,
 }
 
-/// A disk, at a moment.
+/// The state of a disk at a moment.
 #[derive(Clone, Debug)]
 pub struct DiskModel {
     parameters: DiskParameters,
     servers: Vec<Server>,
     link_free_at_ns: u64,
-    /// When everything that came so far is complete.
+    /// When all requests so far are complete.
     all_done_ns: u64,
     counters: DiskCounters,
 }
@@ -241,7 +241,7 @@ impl DiskModel {
         done_ns
     }
 
-    /// When a flush that arrives at `now_ns` is complete: a command, after all that came before.
+    /// When a flush that arrives at `now_ns` is complete: a command, after all earlier requests.
     pub fn flush(&mut self, now_ns: u64) -> u64 {
         self.counters.flushes += 1;
         self.all_done_ns.max(now_ns) + self.parameters.command_ns
@@ -258,12 +258,12 @@ impl DiskModel {
         server.free_at_ns
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn counters(&self) -> DiskCounters {
         self.counters
     }
 
-    /// What the model was made of.
+    /// The parameters of the disk.
     pub fn parameters(&self) -> &DiskParameters {
         &self.parameters
     }
@@ -285,7 +285,7 @@ impl DiskModel {
         let server = &mut self.servers[number];
         let goes_on = server.ended_at == Some(place);
         let seek_ns = if goes_on { 0 } else { self.parameters.seek_ns };
-        // A fixed time for every request covers its bytes, on the link, too.
+        // A fixed time for every request includes the time of its bytes on the link.
         let fixed = self.parameters.server_bytes_per_second == u64::MAX;
         let transfer =
             if fixed { 0 } else { transfer_ns(bytes, self.parameters.server_bytes_per_second) };
@@ -293,8 +293,8 @@ impl DiskModel {
         let served_ns = server.free_at_ns.max(now_ns) + busy_ns;
         *server = Server { free_at_ns: served_ns, ended_at: Some(place + bytes) };
         let link_ns = transfer_ns(bytes, self.parameters.link_bytes_per_second);
-        // The link works through what was asked for in order of arrival, and cannot carry what the
-        // server does not have yet.
+        // The link carries requests in order of arrival, and only bytes that the server already
+        // has.
         self.link_free_at_ns = self.link_free_at_ns.max(now_ns) + link_ns;
         let carried_ns = if fixed { served_ns } else { served_ns - transfer + link_ns };
         let done_ns = served_ns.max(self.link_free_at_ns).max(carried_ns);
@@ -308,7 +308,7 @@ impl DiskModel {
     fn server_for(&self, now_ns: u64, at: u64) -> usize {
         match self.parameters.placement {
             Placement::AnyServer => {
-                // Of those that are free, the one that would go on where it stopped.
+                // Among the free servers, the one that would continue where it stopped.
                 let wait = |server: &Server| {
                     (server.free_at_ns.max(now_ns), server.ended_at != Some(at), server.free_at_ns)
                 };
@@ -322,7 +322,7 @@ impl DiskModel {
         }
     }
 
-    /// Where a byte lies on its own server: stripes that follow each other there do so here.
+    /// The place of a byte on its own server, where its stripes are adjacent.
     fn place_on_server(&self, at: u64) -> u64 {
         match self.parameters.placement {
             Placement::AnyServer => at,

@@ -1,30 +1,31 @@
-//! What the engine of a backup takes of processors, and what that leaves of a disk's rate.
+//! A model of the engine: the processor time of a backup, and how that limits the rate of a disk.
 //!
-//! Every stage costs processor time for each byte and for each file; most of it can be done by as
-//! many cores as there are, a rest only by one at a time, since the archive has an order. A backup
-//! then takes what its slowest part takes: the source, the processors, or that rest. Where the
-//! source keeps requests under way beside the work, nothing is added up (Amdahl's law for the rest,
-//! the bottleneck law for the parts; Denning and Buzen, "The operational analysis of queueing
-//! network models", Computing Surveys 10, 1978).
+//! Every stage costs processor time for each byte and for each file. Most of it can be spread over
+//! all cores; the rest is serial, because the archive has an order. A backup then takes as long as
+//! its slowest part: the source, the processors, or the serial rest. The source keeps requests
+//! under way during the work, so the times are not added up (Amdahl's law for the rest, the
+//! bottleneck law for the parts; Denning and Buzen, "The operational analysis of queueing network
+//! models", Computing Surveys 10, 1978).
 //!
 //! The costs are those of one machine, two cores of a Xeon with AVX-512 and a large cache, measured
-//! by the commands that stand beside them; other processors differ by two times and more. Memory
-//! that all cores share is not in the model: `docs/design/scaling.md` says where that ends.
+//! by the commands given beside them. Other processors differ by a factor of two and more. The
+//! model has no limit for the memory that all cores share: `docs/design/scaling.md` says where it
+//! stops to hold.
 
-/// Processor time in nanoseconds of one core.
+/// Processor time of a stage in nanoseconds of one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageCost {
-    /// As `-v` names it.
+    /// Its name with `-v`.
     pub name: &'static str,
     /// For each byte.
     pub byte_ns: f64,
     /// For each file.
     pub file_ns: f64,
-    /// Whether one thread does it, in the order of the archive.
+    /// Whether a single thread does it, in the order of the archive.
     pub is_serial: bool,
 }
 
-/// Where the bytes come from.
+/// The origin of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// From a disk, past the page cache where files are large.
@@ -33,29 +34,29 @@ pub enum Origin {
     Memory,
 }
 
-/// What is backed up.
+/// The data to back up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     /// Bytes of all files.
     pub bytes: f64,
     /// Number of files.
     pub files: f64,
-    /// Where they come from.
+    /// Their origin.
     pub origin: Origin,
 }
 
-/// What a backup is limited by.
+/// The limit of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineLimit {
-    /// The disk, or whatever the bytes come from.
+    /// The disk, or another source.
     Source,
     /// All cores together.
     Processors,
-    /// What is done by one thread, in order.
+    /// The serial work of one thread, in order.
     Order,
 }
 
-/// How long a backup takes, and why.
+/// How long a backup takes, and what limits it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foretold {
     /// Seconds.
@@ -72,12 +73,13 @@ const fn serial(name: &'static str, byte_ns: f64, file_ns: f64) -> StageCost {
     StageCost { name, byte_ns, file_ns, is_serial: true }
 }
 
-/// Costs of the stages without compression, into `/dev/null`: processor times of the runs of
-/// `cargo xtask peers` (`small-warm-null`, `small-cold-null`, `large-cold-null`,
-/// `large-warm-null`), the system's as reading, the program's as hashing and describing.
+/// Costs of the stages without compression, into `/dev/null`: processor times of the runs of `cargo
+/// xtask peers` (`small-warm-null`, `small-cold-null`, `large-cold-null`, `large-warm-null`).
+/// System time counts as reading, user time as hashing and describing.
 pub fn stages(origin: Origin) -> [StageCost; 5] {
-    // Direct reads cost the kernel their requests, cached ones a copy, whose bytes the hash finds
-    // in the processor's cache more often; files that are not cached cost their inodes and pages.
+    // Direct reads cost the kernel their requests. Cached reads cost a copy, after which the hash
+    // finds the bytes in the processor's cache more often. Uncached files also cost their inodes
+    // and pages.
     let [read_byte_ns, hash_byte_ns] = match origin {
         Origin::Disk => [0.039, 0.24],
         Origin::Memory => [0.19, 0.17],
@@ -89,29 +91,29 @@ pub fn stages(origin: Origin) -> [StageCost; 5] {
     [
         parallel("read", read_byte_ns, read_file_ns),
         parallel("describe", 0.0, describe_file_ns),
-        // The content's and, behind it, that of the blocks.
+        // The content hash and the block checksums.
         parallel("hash", hash_byte_ns, 0.0),
         // `cargo run --release -p runs --example serial_rest`.
         serial("order", 0.0017, 55.0),
-        // The walk: one thread draws what others have listed. Not measured by itself: a bound of
-        // what the main thread used.
+        // The walk: one thread collects what others have listed. Not measured separately: an upper
+        // bound from the time of the main thread.
         serial("scan", 0.0, 300.0),
     ]
 }
 
 impl Work {
-    /// Processor time of all stages and of what is done in order, in seconds.
+    /// Processor time of all stages, and of the serial work, in seconds.
     pub fn processor_seconds(&self) -> (f64, f64) {
         let seconds =
             |stage: &StageCost| (self.bytes * stage.byte_ns + self.files * stage.file_ns) / 1e9;
         let stages = stages(self.origin);
         let all = stages.iter().map(seconds).sum();
-        // Each of them has one thread, so the longest counts.
+        // Each serial stage has one thread, so the longest counts.
         let in_order = stages.iter().filter(|stage| stage.is_serial).map(seconds);
         (all, in_order.fold(0.0, f64::max))
     }
 
-    /// What it takes with so many cores, from a source of so many bytes a second.
+    /// Predicts the time with this many cores, from a source of this many bytes a second.
     pub fn foretell(&self, cores: usize, source_bytes_per_second: f64) -> Foretold {
         let (all, in_order) = self.processor_seconds();
         let parts = [

@@ -1,15 +1,15 @@
-//! Time-true models of tape drives, disks and the programs between them.
+//! Timing models of tape drives, disks and the programs between them, without I/O.
 //!
-//! A model has no clock of its own. It is told when a request arrives and answers when that request
-//! completes, so that the same code runs in virtual time, for plans and tests (days of tape in
-//! milliseconds), and in real time behind a file system. All times are whole nanoseconds, bytes in
-//! motion are counted in billionths of a byte, and a rate of bytes per second is then as many
+//! A model has no clock of its own. Its caller passes the time of a request and gets the time of
+//! completion. So the same code runs in virtual time, for plans and tests (days of tape in
+//! milliseconds), and in real time behind a file system. All times are whole nanoseconds. Bytes in
+//! motion are counted in billionths of a byte, so a rate in bytes per second has the same value in
 //! billionths per nanosecond: nothing is rounded away, whatever the order of the calls.
 //!
-//! [`tape`] is the drive, with what is known of the generations of LTO; [`disk`] the disk,
-//! [`read_ahead`] the kernel's read-ahead over a disk, [`compressibility`] what a drive's
-//! compression makes of data, [`program`] and [`pipeline`] the programs that move bytes from one to
-//! the other. [`plan`] runs them over a whole backup to tape.
+//! [`tape`] is the drive, with the known data of the generations of LTO. [`disk`] is the disk,
+//! [`read_ahead`] the kernel's read-ahead over a disk, [`compressibility`] a drive's compression.
+//! [`program`] and [`pipeline`] are the programs that move the bytes. [`plan`] runs them over a
+//! whole backup to tape.
 //!
 //! ```
 //! use model::program::{Ratio, Stream, stream};
@@ -37,18 +37,18 @@
 //! ```
 //!
 //! Not here: the bytes themselves, the semantics of the kernel's tape driver, and any clock or
-//! device: drives and disks that other programs can use are `sim`'s.
+//! device. Crate `sim` has drives and disks that other programs can use.
 //!
 //! # Map
 //!
 //! - [`tape`]: a drive: generations, parameters, mechanics, choice of a speed.
 //! - [`disk`]: a disk: service times, queue, write cache.
 //! - [`read_ahead`]: the read-ahead of the kernel over a disk.
-//! - [`compressibility`]: what the compression of a drive makes of data.
+//! - [`compressibility`]: how a drive's compression shrinks data.
 //! - [`program`]: programs that move bytes.
 //! - [`pipeline`]: programs joined by pipes.
-//! - [`engine`]: what a backup costs processors.
-//! - [`plan`]: a backup to tape in virtual time, alternatives, what a window takes.
+//! - [`engine`]: processor time of a backup.
+//! - [`plan`]: a backup to tape in virtual time, alternatives, needs of a time window.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
@@ -64,14 +64,14 @@ pub mod tape;
 /// Nanoseconds in a second, and billionths of a byte in a byte.
 pub const BILLION: u64 = 1_000_000_000;
 
-/// A number without its fraction; the nearest there is where it is none of 64 bits.
+/// A number without its fraction; the nearest 64-bit number if it is out of range.
 #[expect(clippy::cast_possible_truncation, reason = "what a cast does is what is wanted")]
 pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// Time that `bytes` take at a rate, rounded up to a nanosecond; a rate of zero is taken as one
-/// byte a second.
+/// Time that `bytes` take at a rate, rounded up to a nanosecond. A rate of zero counts as one byte
+/// a second.
 pub fn transfer_ns(bytes: u64, bytes_per_second: u64) -> u64 {
     let rate = u128::from(bytes_per_second.max(1));
     let ns = (u128::from(bytes) * u128::from(BILLION)).div_ceil(rate);

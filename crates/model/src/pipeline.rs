@@ -1,37 +1,38 @@
-//! Programs joined by pipes, on few processors, with a tape at the end.
+//! A timing model of programs joined by pipes, on few processors, with a tape at the end.
 //!
-//! Each program reads what its pipe holds, at most so much at a time, works on it, collects its
-//! output until it has a block, and writes that: into the next pipe as room comes free, or to the
-//! tape. While it waits it does nothing else; that is what a buffer in a pipeline is against.
-//! Programs that compute share the processors evenly.
+//! Each program reads from its pipe, at most a given amount at a time, works on it, collects its
+//! output until it has a block, and writes the block: into the next pipe as room comes free, or to
+//! the tape. While it waits it does nothing else, which is why pipelines have buffers. Programs
+//! that compute share the processors evenly.
 //!
-//! Not here: more than one thread in a program, and the cost of a change of context.
+//! Not here: several threads in a program, and the cost of a context switch.
 
 use super::tape::{Filemark, TapeModel};
 
 /// A program of the pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// Most that one read takes.
+    /// Most bytes of one read.
     pub read_bytes: u64,
-    /// What one write hands over; it collects until it has that much.
+    /// Bytes of one write; the program collects that many first.
     pub write_bytes: u64,
     /// Processor time for each MiB that it reads.
     pub processor_ns_per_mib: u64,
-    /// Time for each MiB that it waits for something else: its disk.
+    /// Time for each MiB that it waits for something else, for example its disk.
     pub wait_ns_per_mib: u64,
-    /// What comes out of what it reads.
+    /// Its output as a function of its input.
     pub output: Output,
 }
 
-/// What a program makes of its input.
+/// How a program changes its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// As many bytes.
+    /// The same number of bytes.
     Same,
-    /// Fewer: so many for 1,000 bytes of input, in turn, as files of two kinds follow each other.
+    /// Less output: this many bytes for 1,000 bytes of input, in turn, like files of two kinds that
+    /// alternate.
     Alternating {
-        /// Input of one kind before that of the other.
+        /// Bytes of one kind before the other kind follows.
         period_bytes: u64,
         /// Bytes out for 1,000 bytes in, of each kind.
         permille: [u64; 2],
@@ -39,7 +40,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// Bytes out of the first `input_bytes` in.
+    /// Bytes of output for the first `input_bytes` of input.
     fn of(self, input_bytes: u64) -> u64 {
         let Output::Alternating { period_bytes, permille } = self else { return input_bytes };
         let period = period_bytes.max(1);
@@ -61,7 +62,7 @@ pub struct Surroundings {
     pub processors: u64,
 }
 
-/// How a pipeline ended.
+/// The result of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipelineRun {
     /// From the start to the closing filemark.
@@ -72,9 +73,9 @@ pub struct PipelineRun {
     pub output_bytes: u64,
 }
 
-/// The pipeline met a state in which nothing can go on.
+/// The pipeline is in a state in which no program can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no program of the pipeline can go on after {at_ns} ns")]
+#[error("the pipeline is stuck after {at_ns} ns: every program waits for another")]
 pub struct Stuck {
     /// When.
     pub at_ns: u64,
@@ -101,7 +102,7 @@ struct Process {
     written_bytes: u64,
 }
 
-/// Runs `programs` over `total_bytes` of input; without a tape the end of the pipeline takes
+/// Runs `programs` over `total_bytes` of input. Without a tape the end of the pipeline accepts
 /// everything at once.
 pub fn run(
     programs: &[Program],
@@ -127,7 +128,7 @@ pub fn run(
         processor_ns: 0,
     };
     while chain.processes.iter().any(|process| process.doing != Doing::Ended) {
-        // Each gets its turn, so no short cut.
+        // Every program must get its turn, so this must not stop early.
         let mut moved = false;
         for at in 0..chain.processes.len() {
             moved |= chain.step(at);
@@ -147,7 +148,7 @@ pub fn run(
 
 struct Chain<'a> {
     processes: Vec<Process>,
-    /// What is in the pipe before each process; the first one reads the source.
+    /// Bytes in the pipe before each process; the first one is the source.
     pipes: Vec<u64>,
     source_left: u64,
     surroundings: Surroundings,
@@ -157,7 +158,7 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// Whatever a process can do without time passing; whether it did anything.
+    /// Does everything a process can do without time passing. Returns whether it did anything.
     fn step(&mut self, at: usize) -> bool {
         match self.processes[at].doing {
             Doing::Reading => self.read(at),
@@ -203,7 +204,7 @@ impl Chain<'_> {
         true
     }
 
-    /// Writes if there is a block, else reads.
+    /// Writes if there is a block, otherwise reads.
     fn go_on(&mut self, at: usize) {
         let process = &mut self.processes[at];
         let pending = process.made_bytes - process.written_bytes;
@@ -235,7 +236,7 @@ impl Chain<'_> {
         true
     }
 
-    /// To the next moment at which something ends.
+    /// Moves to the next moment at which something ends.
     fn pass_time(&mut self) -> Result<(), Stuck> {
         let computing = |process: &&mut Process| matches!(process.doing, Doing::Computing { .. });
         let sharing = self.processes.iter_mut().filter(computing).count() as u64;

@@ -1,11 +1,11 @@
-//! How long a backup to tape will take, on how many volumes, with how many stops, before it is run.
+//! Predicts a backup to tape before it is run: its time, its volumes, its stops.
 //!
-//! A plan runs the model of the drive in virtual time over as much data as shows the steady state,
-//! and scales the result to the whole; fixed times (loading, rewinding, changing volumes, the last
-//! filemark) are added once for each volume. So it knows what the model knows, and no more: see the
-//! origin of each parameter.
+//! A plan runs the model of the drive in virtual time over enough data to show the steady state,
+//! and scales the result to the whole. Fixed times (loading, rewinding, changing volumes, the last
+//! filemark) are added once for each volume. So a plan is as good as the model: see the origin of
+//! each parameter.
 //!
-//! Not here: measuring a source, sampling data, and the words in which a plan is told.
+//! Not here: measuring a source, sampling data, and the words of a report.
 
 pub mod alternatives;
 pub mod window;
@@ -15,23 +15,23 @@ use crate::tape::TapeModel;
 use crate::tape::parameters::{COMMAND_OVERHEAD_NS_MAX, TapeParameters};
 use crate::{BILLION, whole};
 
-/// Who compresses.
+/// Where the data are compressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Compression {
     /// Nobody.
     None,
-    /// The drive, with this ratio.
+    /// By the drive, with this ratio.
     Drive(Ratio),
-    /// The host, before the data reach the ring.
+    /// By the host, before the data reach the ring.
     Software {
-        /// What it makes of the data.
+        /// The ratio of the data.
         ratio: Ratio,
-        /// Input that it gets through.
+        /// Rate of its input.
         bytes_per_second: u64,
     },
 }
 
-/// What is to be backed up, and how fast it comes.
+/// The data to back up, and how fast the source delivers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanSource {
     /// Content.
@@ -40,7 +40,7 @@ pub struct PlanSource {
     pub files: u64,
     /// Rate of content while a file is read.
     pub bytes_per_second: u64,
-    /// Time for each file on top of that.
+    /// Additional time for each file.
     pub file_ns: u64,
 }
 
@@ -49,24 +49,24 @@ pub struct PlanSource {
 pub struct Setup {
     /// Each of the drives.
     pub drive: TapeParameters,
-    /// Drives that write at the same time, each its share.
+    /// Drives that write at the same time, an equal share each.
     pub drives: u64,
-    /// What comes.
+    /// The source.
     pub source: PlanSource,
-    /// Who compresses.
+    /// Where the data are compressed.
     pub compression: Compression,
     /// Memory between source and drive, for each drive.
     pub ring_bytes: u64,
-    /// How full the ring has to be before a writer that waits goes on.
+    /// How full the ring has to be before a waiting writer continues.
     pub start_fill_percent: u8,
-    /// When the writer waits for that.
+    /// When the writer waits for the fill.
     pub refill: Refill,
     /// How fast the writer empties the ring.
     pub drain: Drain,
-    /// Of a write.
+    /// Size of one write.
     pub block_bytes: u64,
-    /// From the end of a volume to the start of the next, besides rewind, unload and load: a
-    /// person's or a library's.
+    /// Time from the end of a volume to the start of the next, besides rewind, unload and load: the
+    /// work of a person or a library.
     pub change_ns: u64,
 }
 
@@ -75,41 +75,41 @@ pub struct Setup {
 pub enum Refill {
     /// It writes each block as it comes.
     Never,
-    /// When the source is slower than the drive's lowest step, so that the tape has to stop anyway.
+    /// If the source is slower than the drive's lowest step, so that the tape has to stop anyway.
     WhenSlow,
-    /// Also when it is not. The drive has emptied its own buffer by the time the ring is full, so
-    /// that it stops where it could have gone on at a lower step.
+    /// Even with a faster source. The drive empties its own buffer while the ring fills, so it
+    /// stops where it could have continued at a lower step.
     Always,
 }
 
 /// How fast the writer empties the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
-    /// As fast as the drive takes it.
+    /// As fast as the drive accepts it.
     Unlimited,
     /// At the drive's lowest step, which makes the runs between stops longest.
     LowestStep,
 }
 
-/// The part that holds the rest back.
+/// The part that limits the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// It delivers no more.
     Source,
-    /// The disk on which the data are staged takes and gives no more.
+    /// The staging disk is at its limit.
     StagingDisk,
-    /// The host compresses no more.
+    /// The host's compression is at its limit.
     SoftwareCompression,
-    /// Commands of this size come no faster.
+    /// Commands of this size are at their limit.
     Commands,
-    /// The drive takes no more from the host.
+    /// The interface of the drive is at its limit.
     Interface,
-    /// No more gets onto the medium.
+    /// The medium is at its limit.
     Medium,
 }
 
 impl Limit {
-    /// As it stands in a document.
+    /// Its name in a document.
     pub fn name(self) -> &'static str {
         match self {
             Limit::Source => "source",
@@ -122,30 +122,30 @@ impl Limit {
     }
 }
 
-/// What is to be expected.
+/// The predicted result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// From the first byte to the last filemark, changes of volumes included.
     pub seconds: f64,
-    /// Part of it that is changing volumes.
+    /// The part of it that is changing volumes.
     pub change_seconds: f64,
     /// Volumes over all drives.
     pub volumes: u64,
-    /// Stops for want of data, over all drives.
+    /// Stops for lack of data, over all drives.
     pub back_hitches: u64,
-    /// Time that tapes are in motion, over all drives: what wears them.
+    /// Hours that tapes are in motion, over all drives: the measure of wear.
     pub motion_hours: f64,
     /// Content per second of the whole time.
     pub bytes_per_second: f64,
-    /// What each drive gets on its medium for each second of writing.
+    /// Rate on the medium of each drive while writing.
     pub native_bytes_per_second: f64,
     /// Share of the writing time in which tape passes the head.
     pub streaming_share: f64,
-    /// The archive as it leaves the host.
+    /// Size of the archive as it leaves the host.
     pub archive_bytes: u64,
-    /// What of it is on media.
+    /// Its size on media.
     pub medium_bytes: u64,
-    /// The part that holds the rest back.
+    /// The part that limits the rate.
     pub limit: Limit,
     /// Rate of the limit, in content.
     pub limit_bytes_per_second: f64,
@@ -153,13 +153,13 @@ pub struct Plan {
     pub lowest_bytes_per_second: f64,
 }
 
-/// Nothing can be planned with this.
+/// The setup cannot be planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// No bytes, no rate, no drive, no block.
+    /// No bytes, no rate, no drive or no block.
     #[error("{what} is zero")]
     Zero {
-        /// What.
+        /// The value that is zero.
         what: &'static str,
     },
     /// The medium holds less than one ring.
@@ -174,11 +174,11 @@ pub enum PlanError {
 pub const FILE_OVERHEAD_BYTES: u64 = 512 + 256;
 /// Rounds of filling and emptying that show the steady state.
 const ROUNDS: u64 = 40;
-/// At least that much is run, so that speeds settle and wraps turn.
+/// Least data of a run, so that speeds settle and wraps turn.
 const LEAST_BYTES: u64 = 400_000_000_000;
 /// A step of the simulation is at most this part of the smaller of ring and buffer.
 const GRAIN: u64 = 8;
-/// Steps of a simulation at most; more than that, and the grain is coarser than the ring.
+/// Most steps of a simulation; with more, the step is coarser than the ring.
 const STEPS_MAX: u64 = 500_000;
 const VOLUMES_MAX: u64 = 1_000_000;
 
@@ -188,7 +188,7 @@ impl Setup {
         self.source.size_bytes.saturating_add(self.source.files.saturating_mul(FILE_OVERHEAD_BYTES))
     }
 
-    /// The rate at which the archive comes from the source, its times for files included.
+    /// The rate at which the archive comes from the source, including its times for files.
     pub fn archive_rate(&self) -> u64 {
         let source = &self.source;
         let reading = source.size_bytes as f64 / source.bytes_per_second.max(1) as f64;
@@ -196,14 +196,14 @@ impl Setup {
         whole(self.archive_bytes() as f64 / (reading + files).max(1e-9)).max(1)
     }
 
-    /// Whether the drives have to stop for want of data.
+    /// Whether the drives have to stop for lack of data.
     pub fn is_slow(&self) -> bool {
         let native = software_limited(self) as f64 / self.drive_ratio().as_f64();
         native < (self.drive.lowest_bytes_per_second() * self.drives) as f64
     }
 
-    /// What leaves the host, in bytes per second, when one drive runs at its lowest step: the limit
-    /// on the writer's rate that makes the runs between stops longest.
+    /// The rate of the archive, in bytes per second, at which a drive runs at its lowest step. As a
+    /// limit on the writer's rate it makes the runs between stops longest.
     pub fn lowest_archive_rate(&self) -> u64 {
         self.drive_ratio().host_rate(self.drive.lowest_bytes_per_second())
     }
@@ -222,17 +222,17 @@ impl Setup {
         }
     }
 
-    /// Archive bytes per second that each part could take or give, the smallest first.
+    /// Archive bytes per second that each part can handle, the smallest first.
     fn limits(&self) -> [(Limit, f64); 5] {
         let drives = self.drives as f64;
-        // Before the host's compression bytes are worth less.
+        // Before the host's compression a byte becomes less on the medium.
         let worth = self.software_ratio().as_f64() * drives;
         let drive = &self.drive;
         let transfer_ns =
             self.block_bytes as f64 * 1e9 / drive.host_bytes_per_second.value.max(1) as f64;
         let block_ns = drive.command_overhead_ns.value as f64 + transfer_ns;
         let commands = self.block_bytes as f64 * 1e9 / block_ns.max(1.0);
-        // Where the interface alone is nearly as slow, it is the interface.
+        // If the interface alone is nearly as slow, it is the limit.
         let interface = if drive.command_overhead_ns.value as f64 > transfer_ns / 4.0 {
             (Limit::Commands, commands * worth)
         } else {
@@ -340,7 +340,7 @@ fn steady(setup: &Setup, share_bytes: u64) -> Steady {
     let grain_bytes = setup.ring_bytes.min(buffer_bytes) / GRAIN;
     let least_blocks = run_bytes.div_ceil(setup.block_bytes.saturating_mul(STEPS_MAX));
     let overhead_ns = setup.drive.command_overhead_ns.value.max(1);
-    // What the model takes for the commands of blocks together has an end.
+    // The model limits the command time of a group of blocks.
     let most_blocks = (COMMAND_OVERHEAD_NS_MAX / overhead_ns).max(1);
     let blocks = (grain_bytes / setup.block_bytes).max(least_blocks).min(most_blocks);
     let (drive, step_bytes) = coalesced(&setup.drive, setup.block_bytes, blocks);
@@ -376,7 +376,7 @@ fn steady(setup: &Setup, share_bytes: u64) -> Steady {
     }
 }
 
-/// Bytes per second that leave the host at most, for all drives.
+/// Most bytes per second that leave the host, for all drives.
 fn software_limited(setup: &Setup) -> u64 {
     let archive = setup.archive_rate();
     match setup.compression {
@@ -394,8 +394,8 @@ fn change_seconds(setup: &Setup) -> f64 {
     mechanics_ns as f64 / 1e9 + rewind_seconds(drive, drive.capacity_bytes.value)
 }
 
-/// A full volume ends where it began or at the other end, depending on the number of its wraps; one
-/// that is not full, on average in the middle.
+/// A full volume ends at its beginning or at the other end, depending on the number of its wraps. A
+/// partly filled one ends on average in the middle.
 fn rewind_seconds(drive: &TapeParameters, native_bytes: u64) -> f64 {
     let is_full = native_bytes >= usable_volume_bytes(drive);
     let share = match (is_full, drive.wraps.value.is_multiple_of(2)) {

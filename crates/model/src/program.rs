@@ -1,25 +1,25 @@
-//! Programs that write a tape, as they spend their time.
+//! Timing models of programs that write a tape.
 //!
 //! [`copy`] is one thread that reads a block and then writes it, as tar and dd do: the times of
-//! source and tape add up, but for what the drive's buffer hides. [`stream`] is a source and a
+//! source and tape add up, except for what the drive's buffer hides. [`stream`] is a source and a
 //! writer with a ring between them: both work at once, and the writer may wait until the ring is
-//! full before it goes on.
+//! full before it continues.
 //!
-//! Not here: chains of programs with pipes between them, which are [`pipeline`](super::pipeline)'s.
+//! Not here: chains of programs with pipes between them, see [`pipeline`](super::pipeline).
 
 use super::tape::parameters::{Known, TapeParameters};
 use super::tape::{Filemark, TapeModel, Zone};
 use super::{BILLION, transfer_ns, whole};
 
-/// How the data compress on the drive: host bytes for 1,000 bytes on the medium.
+/// Compression ratio of the data on the drive: host bytes for 1,000 bytes on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
-    /// 1,000 is data that do not compress.
+    /// 1,000 means data that do not compress.
     pub permille: u64,
 }
 
 impl Ratio {
-    /// Data that do not compress, or a drive that is told not to.
+    /// Data that do not compress, or a drive with its compression off.
     pub const NONE: Ratio = Ratio { permille: 1000 };
 
     /// From host bytes for each byte on the medium; at least a thousandth.
@@ -32,7 +32,7 @@ impl Ratio {
         self.permille as f64 / 1000.0
     }
 
-    /// Bytes on the medium; something always takes at least one.
+    /// Bytes on the medium; at least one for a block that is not empty.
     pub fn compressed(self, host_bytes: u64) -> u64 {
         let bytes = (u128::from(host_bytes) * 1000).div_ceil(u128::from(self.permille));
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -45,8 +45,8 @@ impl Ratio {
     }
 }
 
-/// Several blocks as one, so that days of tape take less to compute: the same drive with a command
-/// that costs as much as those of the blocks together. Times stay the same but for the grain.
+/// Several blocks as one, to compute days of tape faster: the same drive with a command that costs
+/// as much as those of the blocks together. Times stay the same, except for the coarser steps.
 pub fn coalesced(
     parameters: &TapeParameters,
     block_bytes: u64,
@@ -64,20 +64,20 @@ pub fn coalesced(
 pub struct Copy {
     /// Of a read and of a write.
     pub block_bytes: u64,
-    /// Rate at which it gets bytes while it reads.
+    /// Rate of its source while it reads.
     pub source_bytes_per_second: u64,
     /// Data.
     pub ratio: Ratio,
 }
 
-/// How a program's run ended.
+/// The result of a program's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramRun {
-    /// Until everything was on the medium and the closing filemark written.
+    /// Time until everything is on the medium and the closing filemark is written.
     pub elapsed_ns: u64,
-    /// Bytes that were written; less than asked where the medium ended.
+    /// Bytes that were written; less than requested if the medium ended.
     pub host_bytes: u64,
-    /// How often the writer waited for the ring to fill, the start counted.
+    /// How often the writer waited for the ring to fill, including the start.
     pub fills: u64,
     /// Time in which the writer waited for data.
     pub starved_ns: u64,
@@ -118,11 +118,12 @@ pub struct Stream {
     pub source_bytes_per_second: u64,
     /// Memory between the two.
     pub ring_bytes: u64,
-    /// How full the ring has to be before the writer starts and starts again; 0 for never waiting.
+    /// How full the ring has to be before the writer starts and continues; 0 means that it never
+    /// waits.
     pub start_fill_percent: u8,
-    /// The writer's own limit on its rate while it drains the ring.
+    /// Limit on the writer's rate while it drains the ring.
     pub drain_bytes_per_second: Option<u64>,
-    /// Of a write.
+    /// Size of one write.
     pub block_bytes: u64,
     /// Data.
     pub ratio: Ratio,
@@ -151,7 +152,7 @@ pub fn stream(tape: &mut TapeModel, program: Stream, total_bytes: u64) -> Progra
             burst_bytes += bytes;
             run.host_bytes += bytes;
             let held_ns = match program.drain_bytes_per_second {
-                // What is left when the source has ended is not held back.
+                // The rest after the end of the source is not held back.
                 Some(rate) if ring.source_left > 0 => burst_ns + transfer_ns(burst_bytes, rate),
                 _ => 0,
             };
@@ -166,7 +167,7 @@ pub fn stream(tape: &mut TapeModel, program: Stream, total_bytes: u64) -> Progra
     run
 }
 
-/// The ring as a level, in billionths of a byte.
+/// The fill of the ring, in billionths of a byte.
 struct Ring {
     fill: u128,
     capacity: u128,
@@ -194,7 +195,7 @@ impl Ring {
         wait_ns
     }
 
-    /// The source works for this time; how much of it it waits for room.
+    /// Lets the source work for this time, and counts the part that it waits for room.
     fn pass(&mut self, program: &Stream, ns: u64) -> u64 {
         let rate = u128::from(program.source_bytes_per_second.max(1));
         let offered = (u128::from(ns) * rate).min(self.source_left);
@@ -204,7 +205,7 @@ impl Ring {
         u64::try_from((offered - taken) / rate).unwrap_or(u64::MAX)
     }
 
-    /// A whole block, or the short last one.
+    /// A whole block, or a short last one.
     fn next_block(&self, program: &Stream) -> Option<u64> {
         let block = u128::from(program.block_bytes) * NANOBYTES;
         if self.fill >= block {

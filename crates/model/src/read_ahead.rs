@@ -1,22 +1,20 @@
-//! One thread that reads a file from start to end through the page cache: what read-ahead makes of
-//! a disk.
+//! A timing model of read-ahead: one thread reads a file from start to end through the page cache.
 //!
-//! [`Policy::Linux`] takes the steps of the kernel's `mm/readahead.c`: the first window from the
-//! size of the request, the next ones twice or four times as large, up to the limit; a mark at the
-//! start of each window, and when the reader comes to the mark, the next window is asked for. So in
-//! the steady state two windows are under way when the reader waits. [`Policy::Ahead`] keeps a
-//! fixed amount under way in requests of fixed size, as file systems do that are told both numbers
-//! (VxFS).
+//! [`Policy::Linux`] follows the kernel's `mm/readahead.c`. The first window depends on the size of
+//! the request, the next ones are twice or four times as large, up to the limit. Each window has a
+//! mark at its start; when the reader reaches it, the next window is requested. So in the steady
+//! state two windows are under way while the reader waits. [`Policy::Ahead`] keeps a fixed amount
+//! under way in requests of fixed size, like file systems where both numbers are configured (VxFS).
 //!
-//! Not here: random reading, several readers, what the cache holds already.
+//! Not here: random reading, several readers, and data already in the cache.
 
 use super::disk::{DiskModel, DiskParameters};
 use super::{BILLION, transfer_ns};
 
-/// How far ahead of the reader is read.
+/// How much is read ahead of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// The reader's own requests go to the disk, one after the other: `O_DIRECT`.
+    /// Nothing: the reader's own requests go to the disk, one after the other: `O_DIRECT`.
     Direct,
     /// The kernel's read-ahead with this limit (`read_ahead_kb`); 0 reads page by page.
     Linux {
@@ -27,7 +25,7 @@ pub enum Policy {
     Ahead {
         /// Under way at any time.
         window_bytes: u64,
-        /// Of one request.
+        /// Size of one request.
         request_bytes: u64,
     },
 }
@@ -37,13 +35,13 @@ pub enum Policy {
 pub struct Reader {
     /// Bytes of one read(2).
     pub read_bytes: u64,
-    /// Rate at which bytes that are in the cache reach the reader and are dealt with.
+    /// Rate at which the reader copies and processes cached bytes.
     pub copy_bytes_per_second: u64,
 }
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Time to read `total_bytes` from the start of a file that lies in one piece.
+/// Time to read `total_bytes` from the start of a file stored in one piece.
 pub fn sequential_read_ns(
     disk: &DiskParameters,
     policy: Policy,
@@ -67,7 +65,7 @@ pub fn sequential_read_ns(
     run.now_ns
 }
 
-/// The same as a rate, over a file that is long against every window.
+/// The same as a rate, for a file much longer than any window.
 pub fn sequential_bytes_per_second(disk: &DiskParameters, policy: Policy, reader: Reader) -> u64 {
     let window = match policy {
         Policy::Direct => reader.read_bytes,
@@ -121,7 +119,7 @@ impl Run {
         if limit_bytes == 0 {
             return self.direct(Reader { read_bytes: PAGE_BYTES, ..reader });
         }
-        // A request larger than the window is read at once as far as the disk takes it at once.
+        // A request larger than the window is read at once, up to the disk's largest request.
         let most = if reader.read_bytes > limit_bytes {
             limit_bytes.max(reader.read_bytes.min(self.request_max_bytes))
         } else {
@@ -194,7 +192,7 @@ fn first_window(request_bytes: u64, most: u64) -> Window {
     if ahead < size {
         return Window { start: 0, size, ahead, done_ns: 0 };
     }
-    // The mark is at the start, so it is met at once, and the next window joins this one.
+    // The mark is at the start, so it is reached at once, and the next window joins this one.
     let more = next_size(size, most);
     if size + more <= most {
         Window { start: 0, size: size + more, ahead: more, done_ns: 0 }

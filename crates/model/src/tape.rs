@@ -1,19 +1,19 @@
-//! A tape drive as a machine in time.
+//! A timing model of a tape drive.
 //!
-//! Writing and reading are one machine. What counts is the *slack*: the native bytes that the drive
-//! may still move before it has to stop. A write adds to it what the host hands over, a read what
-//! the host takes out; the medium under the head consumes it at the speed of the step. At zero the
-//! drive has to stop and back up: when writing, its buffer is empty, when reading, it is full. The
-//! host waits while the slack is more than the buffer: when writing, the bytes find no room, when
-//! reading, they are not there yet.
+//! Writing and reading share one model. Its main state is the *slack*: the native bytes that the
+//! drive can still move before it has to stop. A write adds the host's bytes to it, a read adds the
+//! bytes that the host takes; the medium under the head consumes it at the speed of the step. At
+//! zero the drive has to stop and back up: its buffer is empty when writing, full when reading. The
+//! host waits while the slack is more than the buffer: when writing, the buffer has no room, when
+//! reading, the bytes are not there yet.
 //!
-//! A drive that stands starts when the buffer has filled (emptied, when reading) to the restart
-//! fill, so that in the steady state below the lowest step it moves `B v / (v - r)` bytes between
-//! two stops: `B` the buffer, `v` the lowest step, `r` the native rate of the host. Which step it
-//! takes follows the rate that the host offers while it is not made to wait, see `speed`.
+//! A stopped drive starts when the buffer has filled (emptied, when reading) to the restart fill.
+//! So in the steady state below the lowest step it moves `B v / (v - r)` bytes between two stops:
+//! `B` the buffer, `v` the lowest step, `r` the native rate of the host. The step follows the rate
+//! that the host offers while it does not have to wait, see `speed`.
 //!
 //! Not here: blocks, filemarks as places, the semantics of the kernel's driver, the data. An idle
-//! drive keeps what is in its buffer until it is told to write it; filemarks take no room.
+//! drive keeps its buffer until a command flushes it; filemarks take no room.
 
 pub mod counters;
 pub mod generation;
@@ -33,53 +33,53 @@ type Nanobytes = u128;
 
 const NANOBYTES: u128 = BILLION as u128;
 
-/// How often a streaming drive looks whether another speed would fit better. Assumed.
+/// How often a streaming drive checks whether another speed would fit better. Assumed.
 const SPEED_DECISION_NS: u64 = 250_000_000;
 
-/// A filemark's way to the medium.
+/// How a filemark reaches the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filemark {
-    /// Into the buffer; the drive goes on streaming.
+    /// Through the buffer; the drive keeps streaming.
     Immediate,
     /// Everything before it is on the medium when the command completes; the drive stops.
     Synchronising,
 }
 
-/// Where on the medium a write ended.
+/// Place on the medium where a write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
     /// Far from the end.
     Normal,
     /// Behind the early warning.
     EarlyWarning,
-    /// There was no room: nothing was taken.
+    /// There was no room: nothing was written.
     End,
 }
 
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// When the host may go on.
+    /// When the host may continue.
     pub at_ns: u64,
     /// Where the data ended.
     pub zone: Zone,
 }
 
-/// Why nothing or less could be read.
+/// Why less than requested could be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TapeModelError {
-    /// Behind the place there is nothing recorded.
-    #[error("nothing is recorded behind byte {position_bytes} of the medium")]
+    /// Nothing is recorded behind the place.
+    #[error("end of data: the medium holds nothing after byte {position_bytes}")]
     EndOfData {
         /// Native bytes from the beginning.
         position_bytes: u64,
     },
 }
 
-/// What the tape does.
+/// The motion of the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Motion {
-    /// It stands before the place where it goes on.
+    /// It stands before the place where it will continue.
     Still,
     /// It stops and backs up.
     BackHitch {
@@ -102,7 +102,7 @@ pub enum Motion {
     Streaming {
         /// Index into the speeds.
         step: usize,
-        /// When the step is looked at again.
+        /// When the step is checked again.
         decide_at_ns: u64,
     },
 }
@@ -113,31 +113,31 @@ enum Direction {
     Reading,
 }
 
-/// How far time is moved on.
+/// How far to advance the time.
 #[derive(Clone, Copy)]
 enum Until {
     Time(u64),
     Slack(Nanobytes),
 }
 
-/// A drive with a medium, at a moment.
+/// The state of a drive with a medium at a moment.
 #[derive(Clone, Debug)]
 pub struct TapeModel {
     parameters: TapeParameters,
     buffer: Nanobytes,
     threshold: Nanobytes,
-    /// Slack at which a drive in motion looks at its speed at once.
+    /// Slack at which a moving drive checks its speed at once.
     low: Nanobytes,
     wrap: Nanobytes,
     now_ns: u64,
     motion: Motion,
     direction: Direction,
     slack: Nanobytes,
-    /// Of the head, from the beginning of the medium.
+    /// Position of the head, from the beginning of the medium.
     head: Nanobytes,
     /// End of what is recorded.
     recorded: Nanobytes,
-    /// Whether the drive has to empty its buffer, however little is in it.
+    /// Whether the drive has to empty its buffer, even a nearly empty one.
     flushing: bool,
     offered: OfferedRate,
     counters: TapeCounters,
@@ -146,7 +146,7 @@ pub struct TapeModel {
 impl TapeModel {
     /// A drive with a blank medium, loaded, at its beginning, at time 0.
     ///
-    /// Values that no drive has are limited, see [`TapeParameters::limited`].
+    /// Impossible values are limited, see [`TapeParameters::limited`].
     pub fn new(parameters: TapeParameters) -> TapeModel {
         let parameters = parameters.limited();
         let buffer = u128::from(parameters.buffer_bytes.value) * NANOBYTES;
@@ -193,7 +193,7 @@ impl TapeModel {
 
     /// Reads a block that takes `compressed_bytes` on the medium; the drive reads ahead.
     ///
-    /// Fails without moving the tape when fewer bytes than that are recorded.
+    /// Fails without moving the tape if fewer bytes are recorded.
     pub fn read(
         &mut self,
         now_ns: u64,
@@ -218,7 +218,7 @@ impl TapeModel {
         Ok(Completion { at_ns, zone: Zone::Normal })
     }
 
-    /// Writes a filemark; answers when the command completes.
+    /// Writes a filemark; returns when the command completes.
     pub fn filemark(&mut self, now_ns: u64, kind: Filemark) -> u64 {
         let arrives_ns = self.arrive(now_ns, 0);
         self.run(Until::Time(arrives_ns));
@@ -229,7 +229,7 @@ impl TapeModel {
         self.now_ns
     }
 
-    /// Writes out what is in the buffer, and stops; nothing happens when there is nothing.
+    /// Writes out the buffer and stops; does nothing if the buffer is empty.
     pub fn synchronise(&mut self, now_ns: u64) -> u64 {
         self.run(Until::Time(now_ns));
         if self.direction == Direction::Writing && self.slack > 0 {
@@ -238,12 +238,13 @@ impl TapeModel {
         self.now_ns
     }
 
-    /// To the beginning of the medium.
+    /// Winds to the beginning of the medium.
     pub fn rewind(&mut self, now_ns: u64) -> u64 {
         self.locate(now_ns, 0)
     }
 
-    /// To a place, in native bytes from the beginning; at most to the end of what is recorded.
+    /// Winds to a place, in native bytes from the beginning; at most to the end of the recorded
+    /// data.
     pub fn locate(&mut self, now_ns: u64, native_bytes: u64) -> u64 {
         self.synchronise(now_ns);
         let target = (u128::from(native_bytes) * NANOBYTES).min(self.recorded);
@@ -257,7 +258,7 @@ impl TapeModel {
         self.now_ns
     }
 
-    /// Puts a cartridge in, of which `recorded_bytes` native bytes are written, at its beginning.
+    /// Inserts a cartridge with `recorded_bytes` native bytes, positioned at its beginning.
     pub fn load(&mut self, now_ns: u64, recorded_bytes: u64) -> u64 {
         self.run(Until::Time(now_ns));
         self.recorded = u128::from(recorded_bytes) * NANOBYTES;
@@ -265,7 +266,7 @@ impl TapeModel {
         self.now_ns
     }
 
-    /// Rewinds and takes the cartridge out.
+    /// Rewinds and removes the cartridge.
     pub fn unload(&mut self, now_ns: u64) -> u64 {
         let rewound_ns = self.rewind(now_ns);
         self.run(Until::Time(rewound_ns + self.parameters.unload_ns.value));
@@ -282,7 +283,7 @@ impl TapeModel {
         self.now_ns
     }
 
-    /// What the tape does at that moment.
+    /// The motion of the tape at that moment.
     pub fn motion(&self) -> Motion {
         self.motion
     }
@@ -295,34 +296,34 @@ impl TapeModel {
         }
     }
 
-    /// Native bytes from the beginning to where the host stands.
+    /// Native bytes from the beginning to the host's position.
     pub fn position_bytes(&self) -> u64 {
         whole(self.position())
     }
 
-    /// Native bytes that are recorded, those in the buffer not counted.
+    /// Native bytes that are recorded, without those in the buffer.
     pub fn recorded_bytes(&self) -> u64 {
         whole(self.recorded)
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn counters(&self) -> &TapeCounters {
         &self.counters
     }
 
-    /// What the model was made of.
+    /// The parameters of the model.
     pub fn parameters(&self) -> &TapeParameters {
         &self.parameters
     }
 
-    /// When a command with this many bytes is through the interface.
+    /// When a command with this many bytes has passed the interface.
     fn arrive(&self, now_ns: u64, host_bytes: u64) -> u64 {
         let transfer = transfer_ns(host_bytes, self.parameters.host_bytes_per_second.value);
         now_ns.max(self.now_ns) + self.parameters.command_overhead_ns.value + transfer
     }
 
-    /// Writing after reading throws away what was read ahead and backs up to the host's place;
-    /// reading after writing empties the buffer first.
+    /// Writing after reading drops what was read ahead and backs up to the host's position. Reading
+    /// after writing empties the buffer first.
     fn turn_to(&mut self, direction: Direction) {
         if self.direction == direction {
             return;
@@ -348,7 +349,7 @@ impl TapeModel {
         self.offered = OfferedRate::starting(self.now_ns);
     }
 
-    /// Of the host, which is ahead of the head when it writes and behind it when it reads.
+    /// The host's position, which is ahead of the head when it writes and behind it when it reads.
     fn position(&self) -> Nanobytes {
         match self.direction {
             Direction::Writing => self.head + self.slack,
@@ -388,7 +389,7 @@ impl TapeModel {
         self.counters.buffer_bytes_most = self.counters.buffer_bytes_most.max(fill);
     }
 
-    /// Moves on to a time, or until the slack is no more than asked.
+    /// Advances to a time, or until the slack is no more than requested.
     fn run(&mut self, until: Until) {
         loop {
             let limit_ns = match until {
@@ -399,7 +400,7 @@ impl TapeModel {
             };
             match self.motion {
                 Motion::Still if self.starts() => self.start(),
-                // With a slack that is waited for a drive starts, so here a time is.
+                // While a slack is waited for, the drive moves, so this waits for a time.
                 Motion::Still => {
                     self.counters.still_ns += limit_ns - self.now_ns;
                     self.now_ns = limit_ns;
@@ -424,7 +425,7 @@ impl TapeModel {
         self.motion = Motion::RunUp { until_ns };
     }
 
-    /// Time in which nothing passes the head.
+    /// Time in which no tape passes the head.
     fn pass_motion(&mut self, to_ns: u64, until: Until) {
         let passed_ns = to_ns - self.now_ns;
         if matches!(until, Until::Slack(_)) {
@@ -460,7 +461,7 @@ impl TapeModel {
         self.motion = Motion::Streaming { step, decide_at_ns };
     }
 
-    /// Bytes pass the head until the next thing happens.
+    /// Tape passes the head until the next event.
     fn stream(&mut self, step: usize, decide_at_ns: u64, until: Until, limit_ns: u64) {
         let speed = u128::from(self.parameters.speeds_bytes_per_second[step].max(1));
         let mut room = self.slack.min(self.wrap - self.head % self.wrap);

@@ -1,17 +1,16 @@
-//! Cells in blocks: what differs between cells once the differences between repeats are taken out.
+//! Experiments in blocks: differences between cells, without the differences between repeats.
 //!
-//! Every repeat runs every cell once, and whatever makes a repeat slower makes all its cells
+//! Every repeat runs every cell once, and a cause that makes a repeat slower makes all its cells
 //! slower: another load on the machine, a warmer drive, another place on the medium. The logarithm
-//! of a rate is taken as one number of its cell, one of its block, and scatter:
+//! of a rate is modelled as a number of its cell, a number of its block, and scatter:
 //!
 //! ```text
 //! ln rate = cell + block + scatter of the cell
 //! ```
 //!
-//! (randomised complete blocks, Fisher 1935; where runs are missing, incomplete ones by least
-//! squares, Yates 1936; solved by [`TwoWay`]). The scatter of a cell is what is left, moderated
-//! over all cells ([`moderate`]). Differences between cells are sums of runs in which the blocks
-//! cancel.
+//! (randomised complete blocks, Fisher 1935; with missing runs, incomplete ones by least squares,
+//! Yates 1936; solved by [`TwoWay`]). The scatter of a cell is the residual, moderated over all
+//! cells ([`moderate`]). Differences between cells are sums of runs in which the blocks cancel.
 
 use std::collections::BTreeMap;
 
@@ -30,40 +29,41 @@ pub struct Observation {
     pub log: f64,
 }
 
-/// A sum of cells with weights that add up to nothing: a difference, in logarithms.
+/// A sum of cells with weights that add up to zero: a difference, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast {
     /// Its value.
     pub value: f64,
     /// Its standard error.
     pub error: f64,
-    /// Degrees of freedom of that; infinite where the error is assumed.
+    /// Degrees of freedom of the standard error; infinite if the error is assumed.
     pub degrees: f64,
 }
 
-/// Clocks and sizes have a grain: runs that agree to the last digit would make every difference
-/// certain.
+/// Clocks and sizes have a resolution: runs that agree to the last digit would make every
+/// difference certain.
 const ERROR_MIN: f64 = 1e-9;
 
 impl Contrast {
-    /// By what the rate is multiplied.
+    /// The ratio of the rates.
     pub fn ratio(&self) -> f64 {
         self.value.exp()
     }
 
     /// Its interval, by Student's t.
     pub fn interval(&self, confidence: f64) -> Option<Interval> {
-        // From some thousands on t is the normal distribution to every digit that is shown.
+        // From some thousands of degrees on, t equals the normal distribution in every digit shown.
         Some(self.interval_with(t_factor(confidence, self.degrees.min(1e5))?))
     }
 
-    /// Its interval, as many standard errors to each side.
+    /// Its interval, this many standard errors to each side.
     pub fn interval_with(&self, factor: f64) -> Interval {
         let reach = factor * self.error.max(ERROR_MIN);
         Interval { low: self.value - reach, high: self.value + reach }.map(f64::exp)
     }
 
-    /// From its value in each of several blocks: the block is the unit, whatever happens within it.
+    /// From its value in each of several blocks. The block is the unit, whatever the scatter within
+    /// it.
     pub fn of_blocks(values: &[f64]) -> Option<Contrast> {
         let error = super::standard_deviation(values)? / (values.len() as f64).sqrt();
         let degrees = (values.len() - 1) as f64;
@@ -74,18 +74,18 @@ impl Contrast {
 /// The runs of an experiment as cells and blocks.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// Runs of each cell, and their mean logarithm.
+    /// Number of runs of each cell, and their mean logarithm.
     cells: Vec<(f64, f64)>,
     table: TwoWay,
     smaller: Smaller,
-    /// For each element of the smaller side, the sum over its runs of what they are above the mean
-    /// of their element of the larger side.
+    /// For each element of the smaller side: the sum, over its runs, of the distance from the mean
+    /// of the run's element of the larger side.
     right: Vec<f64>,
     scatter: Moderated,
-    /// Of the cells of each group, where these are the larger side: the sum of their variances, and
-    /// of the squares of these by their degrees of freedom.
+    /// Per group, if the cells are the larger side: the sum of the cells' variances, and the sum of
+    /// the squared variances divided by their degrees of freedom.
     group_sums: Vec<(f64, f64)>,
-    /// What is left of each run.
+    /// The residual of each run.
     residuals: Vec<f64>,
 }
 
@@ -97,7 +97,7 @@ enum Smaller {
 }
 
 impl Smaller {
-    /// The elements of a run: that of the smaller side, that of the larger one.
+    /// The elements of a run: first of the smaller side, then of the larger one.
     fn sides(self, run: &Observation) -> (usize, usize) {
         match self {
             Smaller::Cells => (run.cell, run.block),
@@ -106,19 +106,19 @@ impl Smaller {
     }
 }
 
-/// What a sum of cells rests on.
+/// The factors of the runs in a sum of cells.
 struct Sum {
     value: f64,
-    /// For each cell that counts for itself, the squares of the factors of its runs.
+    /// For each cell in the sum, the squares of the factors of its runs.
     squares: Vec<(usize, f64)>,
-    /// The squares of the factors of a run of each group, where the cells are the larger side.
+    /// The squares of the factors of a run of each group, if the cells are the larger side.
     of_groups: Vec<f64>,
     /// The largest share of a block or a cell that does not cancel.
     left_over: f64,
 }
 
 impl Fit {
-    /// Fits. `None` where no cell ran in two blocks, so that nothing is known of the scatter.
+    /// Fits. `None` if no cell ran in two blocks, so that the scatter is unknown.
     pub fn new(observations: Vec<Observation>) -> Option<Fit> {
         let count = observations.iter().map(|one| one.cell + 1).max()?;
         let blocks = observations.iter().map(|one| one.block + 1).max()?;
@@ -146,7 +146,7 @@ impl Fit {
             squares[one.cell] += residual * residual;
         }
         let degrees = degrees(&table, smaller, count);
-        // What rounding leaves of a cell without a second run is no degree of freedom.
+        // The rounding residue of a cell without a second run is not a degree of freedom.
         let variance = |(squares, degrees): (&f64, &f64)| {
             if *degrees > 1e-6 { (squares / degrees, *degrees) } else { (0.0, 0.0) }
         };
@@ -156,27 +156,27 @@ impl Fit {
         Some(Fit { cells: of_cell, table, smaller, right, scatter, group_sums, residuals })
     }
 
-    /// What is left of each run, in the order in which they were given.
+    /// The residual of each run, in the order of the observations.
     pub fn residuals(&self) -> &[f64] {
         &self.residuals
     }
 
-    /// The scatter that the cells have in common, as a share, and degrees of freedom of all.
+    /// The scatter that the cells have in common, as a share, and the degrees of freedom of all.
     pub fn scatter(&self) -> (f64, f64) {
         let sum: f64 = self.scatter.variances.iter().map(|(variance, _)| variance).sum();
         ((sum / self.scatter.variances.len() as f64).sqrt(), self.scatter.degrees)
     }
 
-    /// Standard error of the level of a cell without what its repeats have in common, and the
-    /// degrees of freedom of that. `None` of a cell that did not run.
+    /// Standard error of the level of a cell, without what its repeats have in common, and its
+    /// degrees of freedom. `None` if the cell did not run.
     pub fn error(&self, cell: usize) -> Option<(f64, f64)> {
         let (runs, _) = *self.cells.get(cell)?;
         let (variance, degrees) = *self.scatter.variances.get(cell)?;
         (runs > 0.0).then(|| ((variance / runs).sqrt(), degrees.min(self.scatter.degrees)))
     }
 
-    /// A weighted sum of cells, the weights adding up to 0. `None` where a cell ran less than
-    /// twice, or where the blocks do not cancel: cells that have no block in common.
+    /// A weighted sum of cells, with weights that add up to 0. `None` if a cell ran less than
+    /// twice, or if the blocks do not cancel: cells that have no block in common.
     pub fn contrast(&self, terms: &[(f64, usize)]) -> Option<Contrast> {
         let mut weights: BTreeMap<usize, f64> = BTreeMap::new();
         for &(weight, cell) in terms {
@@ -208,14 +208,14 @@ impl Fit {
             fourth += squares * squares * own.1;
         }
         let satterthwaite = if fourth > 0.0 { variance * variance / fourth } else { f64::INFINITY };
-        // What the cells have in common counts once, however many of them there are.
+        // The common part of the cells counts once, however many cells there are.
         let own: f64 = weights.keys().map(|&cell| self.scatter.own[cell]).sum();
         let shared = self.scatter.prior.1 + own;
         let degrees = satterthwaite.min(shared).min(self.scatter.degrees);
         Some(Contrast { value: sum.value, error: variance.sqrt(), degrees })
     }
 
-    /// The sums of a group without the cells that count for themselves.
+    /// The sums of a group without the cells that are in the contrast.
     fn without(&self, group: usize, cells: &[(usize, f64)]) -> (f64, f64) {
         let (mut variance, mut fourth) = self.group_sums[group];
         for &(cell, _) in cells.iter().filter(|(cell, _)| self.table.group_index(*cell) == group) {
@@ -226,7 +226,7 @@ impl Fit {
         (variance.max(0.0), fourth.max(0.0))
     }
 
-    /// Of blocks that hold the same cells the runs enter alike.
+    /// In blocks that hold the same cells the runs have the same factors.
     fn sum_over_few_cells(&self, weights: &BTreeMap<usize, f64>) -> Sum {
         let mixed = self.table.solve_sparse(weights);
         let mut squares = vec![0.0; self.cells.len()];
@@ -250,7 +250,8 @@ impl Fit {
         }
     }
 
-    /// Of cells that ran in the same blocks the runs enter alike, but for those that are asked for.
+    /// In cells that ran in the same blocks the runs have the same factors, except for the cells in
+    /// the contrast.
     fn sum_over_few_blocks(&self, weights: &BTreeMap<usize, f64>) -> Sum {
         let mut missed: BTreeMap<usize, f64> = BTreeMap::new();
         let mut value = 0.0;
@@ -268,7 +269,7 @@ impl Fit {
             let squares = weights.iter().map(|(&cell, &weight)| (cell, alone(cell, weight)));
             return Sum { value, squares: squares.collect(), of_groups: vec![], left_over: 0.0 };
         }
-        // How the levels of the blocks enter, and with them the runs of all cells.
+        // The factors of the blocks' levels, and with them of the runs of all cells.
         let mixed = self.table.solve_sparse(&missed);
         value -= mixed.iter().zip(&self.right).map(|(mixed, right)| mixed * right).sum::<f64>();
         let mut rest = vec![0.0; mixed.len()];
@@ -284,8 +285,8 @@ impl Fit {
             }
             of_groups.push(squares);
         }
-        // The factors of a run of a cell that is asked for add up to its weight: those of the group
-        // to nothing.
+        // The factors of the runs of a cell in the contrast add up to its weight; those of the
+        // group add up to zero.
         let own = |(&cell, &weight): (&usize, &f64)| {
             (cell, alone(cell, weight) + of_groups[self.table.group_index(cell)])
         };

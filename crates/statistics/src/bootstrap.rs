@@ -1,4 +1,4 @@
-//! Intervals by resampling, for statistics whose distribution nobody has worked out.
+//! Intervals by resampling, for statistics whose distribution is unknown.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -18,7 +18,7 @@ pub fn percentile(
 }
 
 /// BCa interval (Efron 1987, "Better bootstrap confidence intervals"): the percentile interval,
-/// corrected for bias and for a spread that changes with the value; the acceleration comes from the
+/// corrected for bias and for a spread that changes with the value. The acceleration comes from the
 /// jackknife.
 pub fn bca(
     values: &[f64],
@@ -43,12 +43,12 @@ pub fn bca(
     Some(Interval { low: quantile(&draws, low)?, high: quantile(&draws, high)? })
 }
 
-/// How an interval is drawn.
+/// Parameters of the resampling.
 #[derive(Clone, Copy, Debug)]
 pub struct BootstrapOptions {
     /// Share of experiments whose interval holds the true value.
     pub confidence: f64,
-    /// Resamples; thousands, for the ends lie in the tails.
+    /// Number of resamples; thousands, because the ends are in the tails.
     pub resamples: usize,
     /// Seed, so that the same data give the same interval.
     pub seed: u64,
@@ -60,7 +60,7 @@ impl Default for BootstrapOptions {
     }
 }
 
-/// The statistic of each resample, sorted. `None` of fewer than two values.
+/// The statistic of each resample, sorted. `None` for fewer than two values.
 fn resample(
     values: &[f64],
     statistic: &impl Fn(&[f64]) -> f64,

@@ -1,10 +1,10 @@
-//! Bytes over time in fixed memory: the step doubles when there are too many.
+//! Bytes over time in fixed memory: when there are too many steps, their length doubles.
 
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-/// Steps that are kept; a longer run has coarser ones.
+/// Most steps kept; a longer run has longer steps.
 const STEPS_MAX: usize = 1024;
 const FIRST_STEP_NS: u64 = 5_000_000;
 
@@ -13,12 +13,12 @@ const FIRST_STEP_NS: u64 = 5_000_000;
 pub struct Series {
     /// Length of a step.
     pub step_seconds: f64,
-    /// Bytes in each step; the last one is cut off where the run ended.
+    /// Bytes in each step; the last one ends with the run.
     pub bytes: Vec<u64>,
 }
 
 impl Series {
-    /// The rates of whole steps.
+    /// The rates of the complete steps.
     pub fn rates(&self) -> Vec<f64> {
         let whole = self.bytes.len().saturating_sub(1);
         self.bytes[..whole].iter().map(|&bytes| bytes as f64 / self.step_seconds).collect()
@@ -39,7 +39,7 @@ impl SeriesRecorder {
         SeriesRecorder { start, step_ns: FIRST_STEP_NS, bytes: Vec::with_capacity(STEPS_MAX) }
     }
 
-    /// Counts bytes that were there at `now`.
+    /// Counts bytes that arrived at `now`.
     pub fn add(&mut self, now: Instant, bytes: u64) {
         let since_ns = now.duration_since(self.start).as_nanos() as u64;
         while since_ns / self.step_ns >= STEPS_MAX as u64 {
@@ -52,7 +52,7 @@ impl SeriesRecorder {
         self.bytes[step] += bytes;
     }
 
-    /// Adds what another one with the same start has counted.
+    /// Adds the counts of another recorder with the same start.
     pub fn merge(&mut self, other: &SeriesRecorder) {
         let mut other = other.clone();
         while self.step_ns < other.step_ns {
@@ -67,7 +67,7 @@ impl SeriesRecorder {
         self.bytes.iter_mut().zip(&other.bytes).for_each(|(mine, theirs)| *mine += theirs);
     }
 
-    /// The series of a run of this length, steps without bytes at its end included.
+    /// The series of a run of this length, including empty steps at its end.
     pub fn finish(mut self, seconds: f64) -> Series {
         let step_seconds = self.step_ns as f64 / 1e9;
         let steps = ((seconds / step_seconds).ceil() as usize).min(STEPS_MAX);

@@ -1,4 +1,4 @@
-//! A curve through a sweep: what the numbers say about the hardware.
+//! Fits a curve to a sweep, whose parameters describe the hardware.
 //!
 //! Moving `b` bytes at once costs a fixed time and one that grows with `b`, so that
 //!
@@ -7,18 +7,18 @@
 //! rate(b) = min(plateau, that)                   (and never above what something else allows)
 //! ```
 //!
-//! For block sizes the overhead is that of a command; for a read-ahead window it is the latency of
+//! For block sizes the overhead is that of a command. For a read-ahead window it is the latency of
 //! the device (window / (latency + window/path), Little 1961), and for a queue depth the service
-//! time of a request. So one family of curves serves all three; which word fits is told by
-//! `experiment::quantities`. The fit is in relative errors, since rates scatter in
-//! proportion, and robust (Huber 1964), so that one level that follows another law (a drive that
-//! stops and starts) does not bend the curve for all: it is shown as what it is, a large residual.
+//! time of a request. So one family of curves serves all three; `experiment::quantities` chooses
+//! the word. The fit uses relative errors, since rates scatter in proportion, and is robust (Huber
+//! 1964). So one level that follows another law (a drive that stops and starts) does not bend the
+//! curve for all; it shows as a large residual.
 
 pub mod known;
 
 use crate::median;
 
-/// What is known of one level.
+/// The data of one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Bytes moved at once, or under way at once.
@@ -30,22 +30,22 @@ pub struct Point {
 /// A fitted curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// Fixed time of each request or command; or the latency that a window has to bridge.
+    /// Fixed time of each request or command, or the latency that a window has to bridge.
     pub overhead_ns: f64,
-    /// The rate that the curve without a plateau comes to with endless blocks; infinite when the
-    /// fixed time alone explains it.
+    /// The limit of the rate for endless blocks, on the curve without a plateau; infinite if the
+    /// fixed time alone explains the data.
     pub bytes_per_second: f64,
-    /// Where something else holds it: the rate that larger levels do not exceed.
+    /// With a plateau: the rate that larger levels do not exceed.
     pub plateau_bytes_per_second: Option<f64>,
-    /// Levels before the plateau; all of them where there is none.
+    /// Number of levels before the plateau; all levels if there is none.
     pub rising: usize,
-    /// Measured by predicted, less one, for each point.
+    /// Measured divided by predicted, minus one, for each point.
     pub residuals: Vec<f64>,
 }
 
-/// Points that lie further from the curve than this, as a share, are named.
+/// Points further from the curve than this share are reported.
 pub const LARGE_RESIDUAL: f64 = 0.15;
-/// One level in so many may have a law of its own; of fewer levels one.
+/// One level in this many may follow another law; with fewer levels, one.
 const LEVELS_FOR_A_STRAY: usize = 4;
 
 impl Model {
@@ -56,45 +56,45 @@ impl Model {
         self.plateau_bytes_per_second.map_or(free, |plateau| plateau.min(free))
     }
 
-    /// The highest rate that the curve comes to.
+    /// The highest rate of the curve.
     pub fn highest_bytes_per_second(&self) -> f64 {
         self.plateau_bytes_per_second.unwrap_or(self.bytes_per_second)
     }
 
-    /// Places of the levels that lie far from the curve.
+    /// Indices of the levels far from the curve.
     pub fn strays(&self) -> impl Iterator<Item = usize> {
         let sizes = self.residuals.iter().enumerate();
         sizes.filter(|(_, residual)| residual.abs() > LARGE_RESIDUAL).map(|(place, _)| place)
     }
 
-    /// Whether the levels follow the curve, so that its numbers mean something. A few that follow
-    /// another law are what the robust fit is for; where there are more, there is no such curve.
+    /// Whether the levels follow the curve, so that its parameters are meaningful. The robust fit
+    /// allows a few levels that follow another law; with more of them there is no such curve.
     pub fn holds(&self) -> bool {
         self.strays().count() <= (self.residuals.len() / LEVELS_FOR_A_STRAY).max(1)
     }
 
-    /// Median of the sizes of the residuals.
+    /// Median of the absolute residuals.
     pub fn typical_residual(&self) -> f64 {
         let sizes: Vec<f64> = self.residuals.iter().map(|residual| residual.abs()).collect();
         median(&sizes).unwrap_or(0.0)
     }
 }
 
-/// No curve is drawn through more points: every place where a plateau may begin is tried, so that
-/// work grows with the square of their number, and each is drawn again for its interval.
+/// Most points of a fit. Every possible beginning of a plateau is tried, so the work grows with the
+/// square of the number, and each interval repeats the fit.
 pub const POINTS_MAX: usize = 64;
 
-/// Fits the family to at least three points in the order of their levels and takes its simplest
+/// Fits the family to at least three points in the order of their levels and returns its simplest
 /// member that explains them: with or without a plateau, by the Bayesian information criterion
-/// (Schwarz 1978). `None` of fewer points or of more than [`POINTS_MAX`], or of rates or levels
-/// that are not positive.
+/// (Schwarz 1978). `None` for fewer points or more than [`POINTS_MAX`], or if a rate or level is
+/// not positive.
 pub fn fit(points: &[Point]) -> Option<Model> {
     let positive = |point: &Point| point.level > 0.0 && point.bytes_per_second > 0.0;
     if !(3..=POINTS_MAX).contains(&points.len()) || !points.iter().all(positive) {
         return None;
     }
     let mut best: Option<(f64, Model)> = None;
-    // The plateau begins at the place of `split`; behind the last point means that there is none.
+    // The plateau begins at `split`; behind the last point means no plateau.
     for split in 1..=points.len() {
         let Some((model, parameters)) = candidate(points, split) else { continue };
         let score = score(&model, parameters);
@@ -109,12 +109,12 @@ fn candidate(points: &[Point], split: usize) -> Option<(Model, usize)> {
     let (rising, flat) = points.split_at(split);
     let rates: Vec<f64> = flat.iter().map(|point| point.bytes_per_second).collect();
     if flat.len() == 1 {
-        // A plateau of one point explains that point and nothing else.
+        // A plateau of one point explains only that point.
         return None;
     }
     let plateau = median(&rates);
     let (per_byte, overhead) = match (rising, plateau) {
-        // One rising point tells the overhead, given that nothing but the plateau limits the rate.
+        // One rising point gives the overhead, if only the plateau limits the rate.
         ([only], Some(_)) => (0.0, only.level / only.bytes_per_second),
         _ => robust_line(rising)?,
     };
@@ -133,8 +133,8 @@ fn candidate(points: &[Point], split: usize) -> Option<(Model, usize)> {
     Some((model, parameters))
 }
 
-/// Time per byte against 1/level: constant and slope, neither negative, by iteratively reweighted
-/// least squares in relative errors with Huber's weights.
+/// Fits time per byte against 1/level: constant and slope, neither negative, by iteratively
+/// reweighted least squares in relative errors with Huber's weights.
 fn robust_line(points: &[Point]) -> Option<(f64, f64)> {
     const ROUNDS: usize = 40;
     let mut weights = vec![1.0; points.len()];
@@ -186,24 +186,24 @@ fn relative_line(points: &[Point], weights: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// Schwarz's criterion with the mean absolute logarithmic residual as the scale of Laplace's
-/// distribution, which one stray point does not govern.
+/// distribution, so that one stray point does not dominate it.
 fn score(model: &Model, parameters: usize) -> f64 {
     let n = model.residuals.len() as f64;
     let mean = model.residuals.iter().map(|r| (1.0 + r).max(1e-6).ln().abs()).sum::<f64>() / n;
-    // Nobody measures better than half a per cent.
+    // No measurement is better than half a per cent.
     2.0 * n * mean.max(0.005).ln() + parameters as f64 * n.ln()
 }
 
-/// Something that cannot be exceeded.
+/// A limit that a rate cannot exceed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhysicalLimit {
-    /// What it is: `native rate of an LTO-7 drive`.
+    /// Its name: `native rate of an LTO-7 drive`.
     pub name: String,
     /// The rate.
     pub bytes_per_second: f64,
 }
 
-/// The limit that a rate comes to: the nearest one within `tolerance`, as a share.
+/// The limit that explains a rate: the nearest one within `tolerance`, as a share.
 pub fn matching_limit(
     bytes_per_second: f64,
     limits: &[PhysicalLimit],
@@ -248,8 +248,8 @@ mod tests {
         assert!(model.holds() && model.strays().eq([1]), "{model:?}");
     }
 
-    /// What a disk of 5.5 ms and 600 MB/s behind a loop device gave on a desk: the kernel's windows
-    /// step, and a curve through them finds 3.7 ms and 900 MB/s.
+    /// Measured with a disk of 5.5 ms and 600 MB/s behind a loop device: the kernel's windows
+    /// change in steps, and a curve through them finds 3.7 ms and 900 MB/s.
     #[test]
     fn what_follows_no_curve_is_told_from_what_does() {
         let (windows, rates) = (

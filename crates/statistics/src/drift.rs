@@ -1,14 +1,14 @@
-//! Whether a machine became slower or faster while an experiment ran.
+//! Detects whether a machine became slower or faster during an experiment.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 use super::blocks::{Contrast, Fit, Observation};
 
-/// Degrees of freedom between blocks with which these do not tell a line from luck.
+/// With this few degrees of freedom between blocks, a line cannot be distinguished from chance.
 const FEW_DEGREES: f64 = 3.0;
 
-/// Probability that a machine without a drift agrees within its blocks with one that is seen
-/// between them.
+/// Probability that, without a drift, the runs within the blocks agree by chance with a drift seen
+/// between the blocks.
 const AGREES_BY_LUCK: f64 = 0.2;
 
 /// One run of one cell at one time.
@@ -18,18 +18,18 @@ pub struct Moment {
     pub cell: usize,
     /// Its block.
     pub block: u64,
-    /// When it ran, from 0 to 1.
+    /// Time of the run, from 0 to 1.
     pub time: f64,
     /// Logarithm of its rate.
     pub log: f64,
 }
 
-/// By what the rate changes over all the time: the slope of a line through all runs, each cell with
-/// a level of its own (analysis of covariance, Fisher 1932). Runs of a block may share more than
-/// the line says, in which case the block is the unit: that is looked at by the F test for lack of
-/// fit. Three or four blocks lie on a line by luck often enough; there, a machine that drifts has
-/// to do so within its blocks, too, where nothing but time tells the runs of a cell apart from what
-/// their cell and their block are. `None` of fewer than three blocks.
+/// The factor by which the rate changes over the whole time: the slope of a line through all runs,
+/// each cell with a level of its own (analysis of covariance, Fisher 1932). Runs of a block may
+/// have more in common than the line; then the block is the unit. The F test for lack of fit
+/// decides that. Three or four blocks often lie on a line by chance. So with few blocks the machine
+/// must also drift within its blocks, where only time distinguishes the runs, once cell and block
+/// are removed. `None` for fewer than three blocks.
 pub fn trend(moments: &[Moment]) -> Option<Contrast> {
     let cells = moments.iter().map(|moment| moment.cell + 1).max()?;
     let mut sums = vec![(0.0, 0.0, 0.0); cells];
@@ -77,9 +77,9 @@ pub fn trend(moments: &[Moment]) -> Option<Contrast> {
     (degrees >= 1.0).then(|| of(squares, degrees))
 }
 
-/// Whether the runs of each block have a slope of that sign, once cells and blocks are taken out of
-/// rates and times alike (Frisch and Waugh 1933). A block of one run has none, and says nothing
-/// against it.
+/// Whether the runs within the blocks have a slope of that sign, once cells and blocks are removed
+/// from rates and times alike (Frisch and Waugh 1933). Blocks of one run have no slope, and do not
+/// contradict.
 fn drifts_within(moments: &[Moment], slope: f64) -> bool {
     let blocks: std::collections::BTreeSet<u64> = moments.iter().map(|one| one.block).collect();
     let places: std::collections::BTreeMap<u64, usize> = blocks.into_iter().zip(0..).collect();

@@ -1,12 +1,12 @@
-//! Latencies in fixed memory: 32 buckets for each power of two, so that a quantile is off by 3 % at
-//! most and two histograms add up exactly.
+//! Latencies in fixed memory: 32 buckets for each power of two, so that a quantile is off by at
+//! most 3 % and two histograms add up exactly.
 //!
-//! The layout is that of HdrHistogram and of fio's, small enough to be written here: a bucket is
-//! the power and the five bits behind the first one.
+//! The layout is that of HdrHistogram and of fio, and is small enough to be written here: a bucket
+//! is the power and the five bits behind the first one.
 
 use serde::{Deserialize, Serialize};
 
-/// Bits that tell buckets of one power apart.
+/// Bits that distinguish buckets of one power.
 const BITS: u32 = 5;
 const PER_POWER: u64 = 1 << BITS;
 const BUCKETS: usize = ((64 - BITS as usize) + 1) << BITS;
@@ -32,13 +32,13 @@ impl Histogram {
     }
 
     fn add_many(&mut self, latency_ns: u64, count: u64) {
-        // Saturating: a file may claim more than ever ran.
+        // Saturating: a file may claim more than was ever measured.
         let bucket = &mut self.counts[bucket(latency_ns)];
         *bucket = bucket.saturating_add(count);
         self.total = self.total.saturating_add(count);
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         self.counts
             .iter_mut()
@@ -52,8 +52,8 @@ impl Histogram {
         self.total
     }
 
-    /// The latency that a share of all did not exceed; the upper end of its bucket. `None` of
-    /// nothing.
+    /// The latency that this share did not exceed; the upper end of its bucket. `None` if it is
+    /// empty.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let wanted = ((share.clamp(0.0, 1.0) * self.total as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -66,7 +66,7 @@ impl Histogram {
         None
     }
 
-    /// Buckets that hold something: lower end, upper end (not part of it) and count.
+    /// Buckets that are not empty: lower end, upper end (exclusive) and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         filled.map(|(index, &count)| (low(index), low(index + 1), count))

@@ -14,7 +14,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the value lies in it, ends included.
+    /// Whether the value is in it, ends included.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -25,13 +25,13 @@ impl Interval {
         if middle == 0.0 { f64::INFINITY } else { ((self.high - self.low) / 2.0 / middle).abs() }
     }
 
-    /// That many times as wide, on the scale of ratios.
+    /// The interval widened by this factor, on the scale of ratios.
     pub fn widened(self, times: f64) -> Interval {
         let middle = (self.low * self.high).sqrt();
         self.map(|end| middle * (end / middle).powf(times))
     }
 
-    /// Each end through a function that keeps the order.
+    /// Applies a monotonic function to both ends.
     pub fn map(self, change: impl Fn(f64) -> f64) -> Interval {
         Interval { low: change(self.low), high: change(self.high) }
     }
@@ -44,7 +44,7 @@ pub fn t_factor(confidence: f64, degrees: f64) -> Option<f64> {
     Some(t.inverse_cdf(0.5 + confidence / 2.0))
 }
 
-/// Interval of the mean (Student 1908): for values that scatter about evenly to both sides.
+/// Interval of the mean (Student 1908), for values that scatter about evenly to both sides.
 pub fn of_mean(values: &[f64], confidence: f64) -> Option<Interval> {
     let error = standard_deviation(values)? / (values.len() as f64).sqrt();
     let reach = t_factor(confidence, (values.len() - 1) as f64)? * error;
@@ -52,16 +52,15 @@ pub fn of_mean(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval { low: centre - reach, high: centre + reach })
 }
 
-/// Interval of the geometric mean of positive values: Student's on the logarithms. Exact for
-/// log-normal values, and for rates that scatter by a few per cent the same as that of the mean.
+/// Interval of the geometric mean of positive values: Student's, on the logarithms. Exact for
+/// log-normal values. For rates that scatter by a few per cent it equals that of the mean.
 pub fn of_geometric_mean(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(of_mean(&logarithms(values)?, confidence)?.map(f64::exp))
 }
 
-/// Interval of the median from order statistics, whatever the distribution, interpolated between
-/// neighbouring ones so that its coverage is near the one asked for also in small samples
-/// (Hettmansperger and Sheather 1986). `None` when even the extremes do not reach it: below 6
-/// values at 95 %.
+/// Interval of the median from order statistics, for any distribution. It is interpolated between
+/// neighbours, so that its coverage is near the requested one also in small samples (Hettmansperger
+/// and Sheather 1986). `None` if even the extremes do not reach it: below 6 values at 95 %.
 pub fn of_median(values: &[f64], confidence: f64) -> Option<Interval> {
     let n = values.len();
     let half = Binomial::new(0.5, n as u64).ok()?;

@@ -1,11 +1,11 @@
-//! Scatter of many cells with few runs each: what one cell says, held against what all say.
+//! Scatter of many cells with few runs each: each cell's own estimate, combined with that of all.
 //!
-//! Three runs tell next to nothing about how much a cell scatters, and thirty cells with three runs
-//! each tell a lot about how much such cells scatter. Smyth (2004, "Linear models and empirical
-//! Bayes methods", the method of `limma`) puts the two together: the variances of the cells are
-//! taken as drawn from a scaled inverse chi-squared distribution, whose place and width are found
-//! from all of them, and each cell's own is drawn towards it as far as that width says. Where the
-//! cells scatter alike that is one pooled variance; where they do not, each keeps most of its own.
+//! Three runs show almost nothing about the scatter of a cell, but thirty cells with three runs
+//! each show a lot about the scatter of such cells. Smyth (2004, "Linear models and empirical Bayes
+//! methods", the method of `limma`) combines the two. The variances of the cells are assumed to
+//! come from a scaled inverse chi-squared distribution. Its location and width are estimated from
+//! all of them, and each cell's variance is moved towards it as far as the width suggests. If the
+//! cells scatter alike, the result is one pooled variance; if not, each keeps most of its own.
 
 use statrs::function::gamma::digamma;
 
@@ -14,18 +14,18 @@ use super::{mean, median};
 /// Variances, each with its degrees of freedom.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moderated {
-    /// The variance of each cell and the degrees of freedom that stand behind it.
+    /// The variance of each cell and its degrees of freedom.
     pub variances: Vec<(f64, f64)>,
     /// Those of its own.
     pub own: Vec<f64>,
-    /// What the cells have in common.
+    /// The common variance and its degrees of freedom.
     pub prior: (f64, f64),
     /// Degrees of freedom of all residuals: no sum of these variances has more.
     pub degrees: f64,
 }
 
-/// Moderates variances that are given with their degrees of freedom. A cell without any takes the
-/// common one. `None` where no cell has any.
+/// Moderates variances with their degrees of freedom. A cell without any gets the common variance.
+/// `None` if no cell has any.
 pub fn moderate(variances: &[(f64, f64)]) -> Option<Moderated> {
     let degrees: f64 = variances.iter().map(|(_, degrees)| degrees).sum();
     if degrees < 0.5 {
@@ -48,17 +48,17 @@ pub fn moderate(variances: &[(f64, f64)]) -> Option<Moderated> {
     })
 }
 
-/// Degrees of freedom below which a cell says nothing of how cells scatter.
+/// With fewer degrees of freedom, a cell is ignored in the estimate of how cells scatter.
 const DEGREES_MIN: f64 = 0.5;
 
-/// How many standard errors more the cells are taken to differ than they seem to: of few cells with
-/// few runs each, cells that scatter unlike look alike half of the time, and intervals would then
-/// hold the truth in 91 %.
+/// The cells are assumed to differ more than they seem to, by this many standard errors. With few
+/// cells of few runs each, cells with unlike scatter look alike half of the time, and without this
+/// the intervals would cover the truth in 91 %.
 const CAREFUL: f64 = 1.5;
 
-/// Variance and degrees of freedom that the cells have in common, by the first two moments of the
-/// logarithms of their variances (Smyth 2004, section 6.2). `None` where these differ by no more
-/// than chance explains: then all have the same.
+/// The common variance and its degrees of freedom, from the first two moments of the logarithms of
+/// the variances (Smyth 2004, section 6.2). `None` if these differ by no more than chance explains:
+/// then all cells have the same variance.
 fn prior(variances: &[(f64, f64)]) -> Option<(f64, f64)> {
     let known: Vec<&(f64, f64)> =
         variances.iter().filter(|(_, degrees)| *degrees >= DEGREES_MIN).collect();
@@ -66,7 +66,7 @@ fn prior(variances: &[(f64, f64)]) -> Option<(f64, f64)> {
     if known.len() < 3 || middle <= 0.0 {
         return None;
     }
-    // A cell whose runs agree by chance, or by the grain of a clock, has no logarithm.
+    // A variance of zero, by chance or by the resolution of a clock, has no logarithm.
     let logs: Vec<f64> = known
         .iter()
         .map(|(variance, degrees)| {
@@ -99,7 +99,7 @@ fn trigamma(x: f64) -> f64 {
     sum + 1.0 / x + square / 2.0 + square / x * series
 }
 
-/// Where [`trigamma`], which falls from infinity to 0, has a value.
+/// The argument for which [`trigamma`], which falls from infinity to 0, has this value.
 fn inverse_trigamma(value: f64) -> f64 {
     let (mut low, mut high) = (1e-4f64, 1e6f64);
     for _ in 0..100 {

@@ -1,31 +1,33 @@
-//! How far from nothing a value has to be for a t test to find it.
+//! How far from zero a value has to be for a t test to find it.
 //!
-//! The noncentral t distribution by the normal approximation of Johnson and Welch (1940), which is
-//! good to one in a hundred for the powers that anybody plans with.
+//! The noncentral t distribution by the normal approximation of Johnson and Welch (1940), whose
+//! error is below one in a hundred for the usual powers.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Probability that a value `away` standard errors from nothing is found by a test that wants
-/// `limit` estimated ones, with so many degrees of freedom.
+/// Probability that a value `away` standard errors from zero is found by a test that requires
+/// `limit` estimated ones, with this many degrees of freedom.
 pub fn found(limit: f64, away: f64, degrees: f64) -> Option<f64> {
     let (shift, root) = shape(limit, degrees);
     Some(1.0 - Normal::new(0.0, 1.0).ok()?.cdf((limit * shift - away) / root))
 }
 
-/// How many standard errors away that is found in `share` of all tests; the inverse of [`found`].
+/// The distance, in standard errors, that is found in `share` of all tests; the inverse of
+/// [`found`].
 pub fn away(limit: f64, share: f64, degrees: f64) -> Option<f64> {
     let (shift, root) = shape(limit, degrees);
     Some(limit * shift + root * Normal::new(0.0, 1.0).ok()?.inverse_cdf(share))
 }
 
-/// The typical estimate of a standard error, as a share of the true one: few degrees of freedom
-/// make small ones more often than large ones (the median of chi squared by Wilson and Hilferty
-/// 1931).
+/// The typical estimate of a standard error, as a share of the true one: with few degrees of
+/// freedom, estimates are more often too small than too large (the median of chi squared by Wilson
+/// and Hilferty 1931).
 pub fn typical_estimate(degrees: f64) -> f64 {
     (1.0 - 2.0 / (9.0 * degrees)).max(0.1).powf(1.5)
 }
 
-/// What estimating the error does to the limit: its mean, and how much wider everything scatters.
+/// The effect of estimating the error on the limit: its mean, and how much wider the distribution
+/// is.
 fn shape(limit: f64, degrees: f64) -> (f64, f64) {
     (1.0 - 1.0 / (4.0 * degrees), (1.0 + limit * limit / (2.0 * degrees)).sqrt())
 }

@@ -1,13 +1,14 @@
-//! Runs that do not look like the others: marked, never dropped.
+//! Outliers among runs: marked, never dropped.
 
 use super::median;
 
-/// From this modified z-score on a value of many is an outlier (Iglewicz and Hoaglin 1993).
+/// From this modified z-score on, a value among many is an outlier (Iglewicz and Hoaglin 1993).
 pub const OUTLIER_SCORE: f64 = 3.5;
 
-/// What the largest score of so many normal values exceeds in one sample of a hundred. The usual
-/// limit is one for many values: of five it flags every fifth sample.
-/// Odd numbers have larger ones, since their median is a value. (Simulated, 15,000 samples each.)
+/// By number of values: the limit that the largest score of normal values exceeds in one sample of
+/// a hundred. The usual limit is for many values: with five it flags every fifth sample. Odd
+/// numbers have larger limits, because their median is one of the values. (Simulated, 15,000
+/// samples each.)
 const LIMITS: [(usize, f64); 12] = [
     (5, 18.43),
     (6, 10.16),
@@ -23,7 +24,7 @@ const LIMITS: [(usize, f64); 12] = [
     (100, 4.30),
 ];
 
-/// The score above which one of `count` values is an outlier; of a number that is not in the list
+/// The score above which one of `count` values is an outlier. For a number that is not in the list,
 /// that of the next smaller one, which is larger.
 pub fn limit(count: usize) -> f64 {
     let known = LIMITS.iter().rev().find(|(known, _)| *known <= count);
@@ -31,8 +32,8 @@ pub fn limit(count: usize) -> f64 {
 }
 
 /// Modified z-scores (Iglewicz and Hoaglin 1993): distance from the median in units of the median
-/// absolute deviation, scaled so that normal values score as with a standard deviation. Where more
-/// than half of the values are the same the mean absolute deviation takes its place, as they say.
+/// absolute deviation, scaled so that normal values score as with a standard deviation. If more
+/// than half of the values are equal, the mean absolute deviation is used, as the authors suggest.
 pub fn modified_z_scores(values: &[f64]) -> Vec<f64> {
     let Some(centre) = median(values) else { return Vec::new() };
     let distances: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
@@ -42,14 +43,14 @@ pub fn modified_z_scores(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| if scale > 0.0 { (value - centre) / scale } else { 0.0 }).collect()
 }
 
-/// Which values are outliers. Of fewer than five none: their median says too little.
+/// Indices of the outliers. None among fewer than five values: their median is too uncertain.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < 5 {
         return Vec::new();
     }
     let scores = modified_z_scores(values);
     let typical = scores.iter().filter(|score| score.abs() > 0.0).count();
-    // Where most values are one and the same, the rest are no sample of a distribution.
+    // If most values are equal, the rest are not a sample of a distribution.
     let is_of_grain = 2 * typical < values.len();
     let limit = if is_of_grain { OUTLIER_SCORE } else { limit(values.len()) };
     (0..values.len()).filter(|&index| scores[index].abs() > limit).collect()
@@ -65,7 +66,7 @@ mod tests {
         assert_eq!(outliers(&values), [5]);
         assert_eq!(outliers(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), [0usize; 0]);
         assert_eq!(outliers(&[1.0, 1.0, 50.0]), [0usize; 0]);
-        // More than half are the same.
+        // More than half are equal.
         assert_eq!(outliers(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 9.0]), [7]);
         assert_eq!(outliers(&[5.0; 9]), [0usize; 0]);
     }

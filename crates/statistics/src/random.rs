@@ -1,8 +1,8 @@
 //! Pseudo-random numbers from a recorded seed: the order of runs, the draws of a bootstrap, data
-//! that no drive compresses.
+//! that no drive can compress.
 //!
-//! A generator of our own, a dozen lines, because the order of an experiment has to be the same
-//! with every later version for an interrupted one to go on.
+//! We have our own generator, a dozen lines, because the order of an experiment must be the same in
+//! every later version, so that an interrupted experiment can continue.
 
 /// xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021),
 /// seeded by splitmix64 as its authors advise.
@@ -39,8 +39,8 @@ impl Random {
         result
     }
 
-    /// A whole number below `limit`, which is at least 1 (Lemire 2019, without the rejection: its
-    /// bias is below limit / 2^64).
+    /// A whole number below `limit`, which must be at least 1 (Lemire 2019, without the rejection:
+    /// its bias is below limit / 2^64).
     pub fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.bits()) * limit.max(1) as u128) >> 64) as usize
     }
@@ -56,7 +56,7 @@ impl Random {
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Brings `items` into a random order (Fisher and Yates).
+    /// Puts `items` into a random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

@@ -1,8 +1,8 @@
-//! How many times faster: ratios of rates with intervals, and whether they differ at all.
+//! Ratios of rates with intervals, and tests whether rates differ at all.
 //!
 //! A ratio of rates is a difference of their logarithms. Two independent samples are compared by
-//! Welch's method, which does not ask for equal scatter; runs that were interleaved in blocks are
-//! compared block by block, so that a drift over the experiment, which both feel, falls out.
+//! Welch's method, which does not assume equal scatter. Runs interleaved in blocks are compared
+//! block by block, so that a drift common to both cancels.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
@@ -13,18 +13,18 @@ use super::{logarithms, mean, standard_deviation};
 /// A ratio of two rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// Of the geometric means.
+    /// Ratio of the geometric means.
     pub ratio: f64,
     /// Its interval.
     pub interval: Interval,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of the standard error.
     pub degrees: f64,
     /// Two-sided probability of a ratio this far from 1 between systems that do not differ.
     pub p_value: f64,
 }
 
 impl Ratio {
-    /// The same with an error so many times as large, as it is where values resemble those before
+    /// The same with the error multiplied by a factor, as needed if values resemble those before
     /// them ([`super::sample::widening`]).
     #[must_use]
     pub fn widened(self, times: f64, confidence: f64) -> Option<Ratio> {
@@ -34,8 +34,8 @@ impl Ratio {
     }
 }
 
-/// Ratio of `a` to `b`, samples that have nothing to do with each other (Welch 1947, on
-/// logarithms; degrees of freedom by Satterthwaite 1946). `None` of fewer than two values each.
+/// Ratio of `a` to `b`, two independent samples (Welch 1947, on logarithms; degrees of freedom by
+/// Satterthwaite 1946). `None` if either has fewer than two values.
 pub fn independent(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     let (a, b) = (logarithms(a)?, logarithms(b)?);
     let part = |values: &[f64]| {
@@ -52,7 +52,7 @@ pub fn independent(a: &[f64], b: &[f64], confidence: f64) -> Option<Ratio> {
     of_difference(mean(&a)? - mean(&b)?, variance.sqrt(), degrees, confidence)
 }
 
-/// Ratio of `a` to `b` of the same blocks: Student's t of the differences of their logarithms.
+/// Ratio of `a` to `b` in the same blocks: Student's t of the differences of their logarithms.
 pub fn paired(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratio> {
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let (a, b) = (logarithms(&a)?, logarithms(&b)?);
@@ -61,10 +61,9 @@ pub fn paired(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratio> {
     of_difference(mean(&differences)?, error, (differences.len() - 1) as f64, confidence)
 }
 
-/// Probability that several independent effects differ this much among each other when they are one
-/// and the same: the F test of their scatter against their mean squared error (Fisher 1925), each
-/// counting alike, for weights that are themselves estimated make it find too much. `None` of fewer
-/// than two.
+/// Probability that several independent effects differ this much if they are really equal: the F
+/// test of their scatter against their mean squared error (Fisher 1925). Each counts alike, because
+/// estimated weights would find differences too often. `None` for fewer than two.
 pub fn differ(effects: &[Contrast]) -> Option<f64> {
     let values: Vec<f64> = effects.iter().map(|effect| effect.value).collect();
     let squares = standard_deviation(&values)?.powi(2);
@@ -76,7 +75,7 @@ pub fn differ(effects: &[Contrast]) -> Option<f64> {
 }
 
 /// p-values of a family of comparisons, each raised so that the chance of any false alarm among
-/// them stays what it is for one (Holm 1979). Order is kept.
+/// them stays that of a single comparison (Holm 1979). The order is kept.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
@@ -91,7 +90,7 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 }
 
 fn of_difference(difference: f64, error: f64, degrees: f64, confidence: f64) -> Option<Ratio> {
-    // Clocks and sizes have a grain; values that do not scatter at all would make every difference
+    // Clocks and sizes have a resolution: values without any scatter would make every difference
     // certain.
     let error = error.max(1e-9);
     let reach = t_factor(confidence, degrees)? * error;
@@ -115,7 +114,7 @@ mod tests {
         let back = independent(&b, &a, 0.95).unwrap();
         assert!((both.ratio * back.ratio - 1.0).abs() < 1e-12);
         assert!((both.interval.low * back.interval.high - 1.0).abs() < 1e-12);
-        // A drift of a third that both feel: pairs do not see it.
+        // A drift of a third that both have in common: pairs cancel it.
         let drifting: Vec<(f64, f64)> = (0..6)
             .map(|block| (1.0 + 0.06 * f64::from(block)) * 100.0)
             .map(|level| (1.05 * level, level))

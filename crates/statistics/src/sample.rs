@@ -1,36 +1,38 @@
-//! Whether repeats are a sample at all: not each like the one before, and of one kind.
+//! Tests whether repeats are a sample: independent of each other, and of one kind.
 //!
-//! Every interval here takes the repeats of a cell as independent and of one distribution. Where a
-//! repeat resembles the one before, ten of them know as much as five; where a cell has two speeds,
-//! three repeats see one of them as a rule. Few repeats cannot tell, which is then said.
+//! Every interval here assumes that the repeats of a cell are independent and of one distribution.
+//! If a repeat resembles the one before, ten of them are worth as much as five. If a cell has two
+//! speeds, three repeats usually see one of them. Few repeats cannot show either, and the report
+//! says so.
 
 use super::mean;
 use crate::random::Random;
 
-/// Fewest repeats, and fewest pairs of neighbours over all cells, from which dependence is told.
+/// Fewest repeats, and fewest pairs of neighbours over all cells, for the test of dependence.
 const NEIGHBOURS_MIN: (usize, usize) = (5, 9);
 
-/// Fewest repeats from which two kinds are told from one.
+/// Fewest repeats that can show two kinds.
 pub const KINDS_MIN: usize = 6;
 
-/// Orders that are tried at most, and as many that look like the real one end it early.
+/// Most orders that are tried; the search ends earlier after enough orders that look like the real
+/// one.
 const ORDERS_MAX: u32 = 999;
 const ALIKE_MAX: u32 = 20;
 
-/// Of more cells than this one looks like two kinds by chance too often.
+/// With more cells than this, some cell looks like two kinds by chance too often.
 const ALONE_MAX: usize = 20;
 
-/// Whether so many cells with so many repeats say anything of dependence.
+/// Whether this many cells with this many repeats can show dependence.
 pub fn tells_dependence(cells: usize, repeats: usize) -> bool {
     repeats >= NEIGHBOURS_MIN.0 && cells * (repeats - 1) >= NEIGHBOURS_MIN.1
 }
 
-/// Probability that repeats that have nothing to do with each other look as much like their
-/// neighbours: the sum of products of neighbours, each cell counting alike, against the same of
-/// other orders of the repeats (a permutation test, Wald and Wolfowitz 1943; drawn until the answer
-/// is clear, Besag and Clifford 1991). All cells are put into the same order, so that it does not
-/// matter that they have repeats in common. Each cell has its values in the order of the repeats,
-/// and all have as many. `None` where that says nothing.
+/// Probability that independent repeats look as much like their neighbours: the sum of products of
+/// neighbours, each cell counting alike, against the same sum for other orders of the repeats (a
+/// permutation test, Wald and Wolfowitz 1943; drawn until the answer is clear, Besag and Clifford
+/// 1991). All cells are put into the same order, so common effects of a repeat do no harm. Each
+/// cell has its values in the order of the repeats, and all have the same number. `None` if there
+/// are too few.
 pub fn like_the_one_before(cells: &[Vec<f64>], seed: u64) -> Option<f64> {
     let repeats = cells.first()?.len();
     if !tells_dependence(cells.len(), repeats) || cells.iter().any(|own| own.len() != repeats) {
@@ -49,7 +51,7 @@ pub fn like_the_one_before(cells: &[Vec<f64>], seed: u64) -> Option<f64> {
     let mut alike = 0;
     for drawn in 1..=ORDERS_MAX {
         random.shuffle(&mut order);
-        // The same order read backwards has the same products, but for rounding.
+        // The same order read backwards has the same products, except for rounding.
         alike += u32::from(products(&order) >= seen - 1e-9);
         if alike >= ALIKE_MAX {
             return Some(f64::from(alike) / f64::from(drawn));
@@ -58,14 +60,14 @@ pub fn like_the_one_before(cells: &[Vec<f64>], seed: u64) -> Option<f64> {
     Some(f64::from(alike + 1) / f64::from(ORDERS_MAX + 1))
 }
 
-/// Correlations with the repeat before that are taken to be there at most: a few repeats cannot
-/// tell one above that from a trend.
+/// Highest correlation with the previous repeat that is assumed: a few repeats cannot distinguish a
+/// higher one from a trend.
 const LIKE_MAX: f64 = 0.8;
 
-/// How many times as wide intervals have to be where repeats are like the one before: by the mean
-/// correlation of neighbours, made up for its bias (Marriott and Pope 1954), and what an
-/// autoregression of the first order makes of the error of a mean and of the scatter that it is
-/// estimated by (Zwiers and von Storch 1995). Each cell has its values in the order of the repeats.
+/// The factor by which intervals have to be wider if repeats resemble the one before. It uses the
+/// mean correlation of neighbours, corrected for its bias (Marriott and Pope 1954), and the effect
+/// of a first-order autoregression on the error of a mean and on the scatter that it is estimated
+/// from (Zwiers and von Storch 1995). Each cell has its values in the order of the repeats.
 pub fn widening(cells: &[Vec<f64>]) -> f64 {
     let neighbours = |own: &Vec<f64>| {
         let centred = standardised(own)?;
@@ -87,8 +89,8 @@ fn standardised(values: &[f64]) -> Option<Vec<f64>> {
     (squares > 0.0).then(|| values.iter().map(|value| (value - centre) / squares.sqrt()).collect())
 }
 
-/// Shares that [`in_two`] exceeds in 2 % and in 0.1 % of samples of normal values, by their
-/// number. (Simulated, 400,000 samples each; 60,000 from 30 on.)
+/// Shares that [`in_two`] exceeds in 2 % and in 0.1 % of samples of normal values, by the number of
+/// values. (Simulated, 400,000 samples each; 60,000 from 30 on.)
 const LIMITS: [(usize, f64, f64); 11] = [
     (6, 0.9546, 0.9899),
     (7, 0.9359, 0.9805),
@@ -103,7 +105,7 @@ const LIMITS: [(usize, f64, f64); 11] = [
     (100, 0.7125, 0.7437),
 ];
 
-/// The largest share of the squares of values that is explained by cutting them in two, at least
+/// The largest share of the sum of squares that cutting the values in two explains, with at least
 /// two values on each side.
 fn in_two(values: &[f64]) -> Option<f64> {
     let sorted = super::sorted(&standardised(values)?);
@@ -120,8 +122,8 @@ fn in_two(values: &[f64]) -> Option<f64> {
     Some(most)
 }
 
-/// Which cells, given by their values, look like two kinds of run rather than one: all of them
-/// taken together, or those that do so by themselves. `None` where no cell has enough repeats.
+/// The cells, given by their values, that look like two kinds of run rather than one: all of them
+/// taken together, or those that do so by themselves. `None` if no cell has enough repeats.
 pub fn of_two_kinds(cells: &[Vec<f64>]) -> Option<Vec<usize>> {
     let limits = |count: usize| LIMITS.iter().rev().find(|(known, ..)| *known <= count);
     let mut shares = Vec::new();
@@ -132,8 +134,8 @@ pub fn of_two_kinds(cells: &[Vec<f64>]) -> Option<Vec<usize>> {
     if shares.is_empty() {
         return None;
     }
-    // Cells that have their repeats in common are one sample, however many they are: their mean is
-    // held against the limit of one.
+    // Cells with common repeats are one sample, however many they are: their mean is compared with
+    // the limit of one.
     let is_few = shares.len() <= ALONE_MAX;
     let excess: f64 = shares.iter().map(|(_, share, together, _)| share - together).sum();
     let found =

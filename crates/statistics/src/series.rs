@@ -1,26 +1,27 @@
-//! What a throughput series shows: its warm-up, and where it changes for good.
+//! Analyses a throughput series: its warm-up, and its lasting changes.
 
 use super::{mean, median};
 
-/// How a series of rates goes.
+/// The course of a series of rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
     /// As it began.
     Steady,
-    /// It begins otherwise than it goes on.
+    /// Its beginning differs from the rest.
     WarmsUp,
-    /// It goes on otherwise from somewhere in its middle.
+    /// It changes for good somewhere in its middle.
     Changes,
-    /// It is otherwise for a while, and ends as it began.
+    /// It differs for a while, and ends as it began.
     Dips,
 }
 
-/// A change of level is one from this share of the larger level on.
+/// Least change of level, as a share of the larger level.
 const CHANGE: f64 = 0.2;
 
-/// How a series goes. Regimes are looked for first: a warm-up by itself takes whatever makes the
-/// rest look even, so that it would take all that is before a change for good. What has settled
-/// within a third of the run was warm-up; what lasts for the last fifth lasts for good.
+/// The course of a series. Changes of level are found first, because the search for a warm-up would
+/// cut off everything that makes the rest look uneven, even all that is before a lasting change. A
+/// beginning that settles within a third of the run is a warm-up; a change that lasts for the last
+/// fifth is lasting.
 pub fn course(series: &[f64]) -> Course {
     let n = series.len();
     let mut edges = vec![0];
@@ -42,14 +43,14 @@ pub fn course(series: &[f64]) -> Course {
     }
 }
 
-/// Whether a fifth or more of a series is a beginning that is otherwise. MSER-5 finds where it
-/// would best be cut, and cuts every fifth even series there, too: so the two parts have to differ,
-/// by more than anybody would pass over and by more than such a choice of places makes of noise.
+/// Whether the first fifth or more of a series differs. MSER-5 finds the best place to cut, but it
+/// also cuts every fifth even series there. So the two parts have to differ by a noticeable amount,
+/// and by more than choosing the best place makes of noise.
 fn has_long_warm_up(series: &[f64]) -> bool {
     const OTHERWISE: f64 = 0.05;
     const ERRORS: f64 = 4.0;
     let n = series.len();
-    // What never settles is otherwise in its first half.
+    // A series that never settles differs in its first half.
     let cut = warm_up(series).unwrap_or(n / 2);
     let (beginning, rest) = series.split_at(cut);
     let (Some(first), Some(then), Some(noise)) = (mean(beginning), mean(rest), noise(series))
@@ -61,9 +62,9 @@ fn has_long_warm_up(series: &[f64]) -> bool {
     cut * 5 > n && difference > ERRORS * error && difference > OTHERWISE * first.max(then)
 }
 
-/// Warm-up of a series by MSER-5 (White 1997; White, Cobb and Spratt 2000): means of five, then
-/// the cut that makes the standard error of the rest smallest. Returns how many of the values
-/// belong to the warm-up; a cut in the second half means that the series never settles: `None`.
+/// Warm-up of a series by MSER-5 (White 1997; White, Cobb and Spratt 2000): means of five, then the
+/// cut that makes the standard error of the rest smallest. Returns how many values belong to the
+/// warm-up. A cut in the second half means that the series never settles: `None`.
 pub fn warm_up(series: &[f64]) -> Option<usize> {
     const BATCH: usize = 5;
     let batches: Vec<f64> =
@@ -78,7 +79,7 @@ pub fn warm_up(series: &[f64]) -> Option<usize> {
         let squares: f64 = rest.iter().map(|value| (value - centre).powi(2)).sum();
         squares / (rest.len() * rest.len()) as f64
     };
-    // The last five batches may agree by chance; White leaves them out of the search.
+    // The last five batches may agree by chance; White excludes them from the search.
     let last = n.saturating_sub(5).max(n / 2);
     let best = (0..=last).min_by(|&a, &b| error(a).total_cmp(&error(b)))?;
     (best <= n / 2).then_some(best * BATCH)
@@ -87,11 +88,11 @@ pub fn warm_up(series: &[f64]) -> Option<usize> {
 /// Places where the mean of a series changes: the partition with the least squared error and a
 /// penalty of 4 ln n for each change (Jackson et al. 2005, "optimal partitioning"; the optimum that
 /// PELT of Killick, Fearnhead and Eckley 2012 finds, without its pruning, which short series do not
-/// need). The noise is measured from differences of neighbours, which a change of level hardly
-/// touches. Each place is the first value of its regime.
+/// need). The noise is estimated from differences of neighbours, which a change of level hardly
+/// affects. Each place is the first value of its regime.
 ///
-/// No regime is shorter than `shortest` values. Work grows with the square of the length, so series
-/// longer than [`SERIES_MAX`] are cut there.
+/// No regime is shorter than `shortest` values. The work grows with the square of the length, so
+/// series longer than [`SERIES_MAX`] are cut there.
 pub fn regime_changes(series: &[f64], shortest: usize) -> Vec<usize> {
     let series = &series[..series.len().min(SERIES_MAX)];
     let (n, shortest) = (series.len(), shortest.max(2));
@@ -119,12 +120,12 @@ pub fn regime_changes(series: &[f64], shortest: usize) -> Vec<usize> {
     changes
 }
 
-/// Longest series that is looked at.
+/// Longest series that is analysed.
 pub const SERIES_MAX: usize = 4096;
 
-/// The largest excursion of the cumulative sum of deviations from the mean, in units of what
-/// independent values would show (Page 1954; the scaled range of the bridge), and where it is. More
-/// than 1.36 is seen in one series of twenty that does not change (Kolmogorov's distribution).
+/// The largest excursion of the cumulative sum of deviations from the mean, in units expected of
+/// independent values (Page 1954; the scaled range of the bridge), and its place. More than 1.36
+/// occurs in one of twenty series that do not change (Kolmogorov's distribution).
 pub fn cusum(series: &[f64]) -> Option<(f64, usize)> {
     let centre = mean(series)?;
     let scale = noise(series)?.sqrt() * (series.len() as f64).sqrt();
@@ -145,12 +146,12 @@ fn noise(series: &[f64]) -> Option<f64> {
     let middle = median(&differences)?;
     let spread = middle / 0.674_5;
     let mean = mean(&differences)?;
-    // Most neighbours the same: the rounding of a counter, not the absence of noise.
+    // Most neighbours are equal: rounding of a counter, not absence of noise.
     let spread = if spread > 0.0 { spread } else { mean * 1.253_314 };
     (spread > 0.0).then(|| spread.powi(2) / 2.0)
 }
 
-/// Cumulative sums, from which the cost of any regime is two look-ups.
+/// Cumulative sums, from which the cost of any regime takes two look-ups.
 struct Sums {
     values: Vec<f64>,
     squares: Vec<f64>,
@@ -162,7 +163,7 @@ impl Sums {
         let (mut values, mut squares) = (vec![0.0], vec![0.0]);
         let (mut sum, mut square) = (0.0, 0.0);
         for value in series {
-            // Around their mean, so that squares do not swallow what matters.
+            // Around their mean, to keep the precision of the squares.
             sum += value - centre;
             square += (value - centre).powi(2);
             values.push(sum);

@@ -1,22 +1,22 @@
-//! Many cells against one: intervals that hold the truth all together.
+//! Comparisons of many cells with one: intervals that all hold the truth at once.
 //!
-//! Who looks at eight settings and tells of the best one has looked eight times. Intervals by
-//! Student's t, each right in 95 %, are then right all together in far fewer experiments, and most
-//! of all wrong for the one that is told.
+//! If you look at eight settings and report the best one, you have looked eight times. Intervals by
+//! Student's t, each right in 95 %, are then all right at once in far fewer experiments, and the
+//! reported one is wrong most often.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::interval::t_factor;
 
-/// Nodes of the two integrals: on smooth functions that vanish at both ends the rule of trapezia
+/// Nodes of the two integrals: for smooth functions that vanish at both ends, the trapezoidal rule
 /// is exact to more digits than are used.
 const SCALES: u32 = 48;
 const CENTRES: u32 = 18;
 
-/// The factor of a standard error with which the intervals of `others` cells against one hold the
-/// truth all together (Dunnett 1955): the two-sided quantile of the largest of that many t values
-/// that share their denominator and, through the one cell, half of their numerator. Exact for
-/// equal scatter and equal numbers of runs.
+/// The factor of a standard error with which the intervals of `others` cells against one all hold
+/// the truth at once (Dunnett 1955): the two-sided quantile of the largest of that many t values
+/// that share their denominator and, through the one cell, half of their numerator. Exact for equal
+/// scatter and equal numbers of runs.
 pub fn dunnett_factor(confidence: f64, others: usize, degrees: f64) -> Option<f64> {
     let usual = t_factor(confidence, degrees.min(1e5))?;
     if others < 2 {
@@ -30,8 +30,8 @@ pub fn dunnett_factor(confidence: f64, others: usize, degrees: f64) -> Option<f6
         };
         scales.iter().map(at).sum()
     };
-    // Bonferroni's factor is never too small; between the two the probability is nearly straight,
-    // so that few steps of the Illinois method (Dowell and Jarratt 1971) are enough.
+    // Bonferroni's factor is never too small. Between the two bounds the probability is nearly
+    // straight, so a few steps of the Illinois method (Dowell and Jarratt 1971) are enough.
     let bonferroni = 1.0 - (1.0 - confidence) / others as f64;
     let (mut low, mut high) = (usual, t_factor(bonferroni, degrees.min(1e5))?);
     let missing = |factor: f64| (1.0 - confidence).ln() - (1.0 - holds(factor)).max(1e-12).ln();
@@ -51,7 +51,7 @@ pub fn dunnett_factor(confidence: f64, others: usize, degrees: f64) -> Option<f6
     Some(high)
 }
 
-/// Values of the estimated scatter by the true one, each with its probability.
+/// Values of the estimated scatter divided by the true one, each with its probability.
 fn scales(degrees: f64) -> Vec<(f64, f64)> {
     if degrees > 2000.0 {
         return vec![(1.0, 1.0)];
@@ -60,7 +60,7 @@ fn scales(degrees: f64) -> Vec<(f64, f64)> {
     let (from, to) = (-width - 12.0 / degrees, width.min(1.9));
     let node = |step: u32| {
         let log = from + (to - from) * f64::from(step) / f64::from(SCALES);
-        // The logarithm of chi by the root of its degrees, but for a constant.
+        // The density of the logarithm of chi divided by the root of its degrees, up to a constant.
         let density = degrees * log - degrees / 2.0 * ((2.0 * log).exp() - 1.0);
         (log.exp(), density.exp())
     };
@@ -69,9 +69,9 @@ fn scales(degrees: f64) -> Vec<(f64, f64)> {
     nodes.into_iter().map(|(scale, weight)| (scale, weight / sum)).collect()
 }
 
-/// Probability that none of `count` normal values lies further than `reach` from one other.
+/// Probability that each of `count` normal values is within `reach` of one other.
 fn all_within(normal: &Normal, reach: f64, count: usize) -> f64 {
-    // Even in the one value, so that half of the line is enough.
+    // The integrand is even in the one value, so half of the line is enough.
     let step = 6.0 / f64::from(CENTRES);
     let at = |node: u32| {
         let centre = step * f64::from(node);

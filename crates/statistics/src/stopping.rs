@@ -1,36 +1,35 @@
-//! When repeats are enough, from what has been measured so far.
+//! Decides when there are enough repeats, from the measurements so far.
 //!
-//! Who repeats until an interval looks narrow ends where the scatter looks smaller than it is, and
-//! the interval then holds the truth less often than it says (Chow and Robbins 1965 promise
-//! coverage in the limit only). Three things keep that small. The intervals of all cells have to
-//! be narrow twice in a row. With several cells the widest of all decides, which by luck is hardly
-//! ever too narrow. And of one or two cells the interval is one of a higher level, which holds what
-//! the plain one promises: that one has to be narrow, and that one is printed.
+//! If you repeat until an interval looks narrow, you stop when the scatter looks smaller than it
+//! is, and the interval then holds the truth less often than it claims (Chow and Robbins 1965
+//! promise coverage only in the limit). Three rules keep that effect small. The intervals of all
+//! cells have to be narrow twice in a row. With several cells the widest of all decides, which is
+//! hardly ever too narrow by chance. With one or two cells the interval has a higher level, so that
+//! it covers what the plain one promises; that interval has to be narrow, and is the one printed.
 //!
-//! The rule looks at nothing but the runs of whole repeats, so that an experiment that was
-//! interrupted ends where it would have ended, and a simulation of it is a simulation of
-//! `run`.
+//! The rule uses only the runs of complete repeats. So an interrupted experiment ends where it
+//! would have ended, and a simulation of the rule is a simulation of `run`.
 
 use super::interval::of_geometric_mean;
 
-/// Repeats in a row after which all intervals have to be narrow.
+/// Number of repeats in a row after which all intervals have to be narrow.
 const NARROW_IN_A_ROW: u64 = 2;
 
-/// When it is enough.
+/// The rule for stopping.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stopping {
-    /// Repeats that every cell gets.
+    /// Least repeats of every cell.
     pub repeats_min: u64,
-    /// Repeats that no cell exceeds.
+    /// Most repeats of a cell.
     pub repeats_max: u64,
-    /// Half the width of an interval, as a share, that is narrow.
+    /// Half the width, as a share, of a narrow interval.
     pub narrow: f64,
 }
 
 impl Stopping {
-    /// The level of an interval that holds the truth in 95 % of experiments that end by this rule,
-    /// one of so many cells. Simulated: the plain one holds it in 92.3, 94.4, 94.7 and 95 % with
-    /// 1, 2, 3 and more cells, where that is worst.
+    /// The level at which an interval holds the truth in 95 % of the experiments that end by this
+    /// rule, with this many cells. Simulated: the plain one holds it in 92.3, 94.4, 94.7 and 95 %
+    /// with 1, 2, 3 and more cells, in the worst case.
     pub fn level(&self, cells: usize) -> f64 {
         match cells {
             _ if self.repeats_min >= self.repeats_max => 0.95,
@@ -40,8 +39,8 @@ impl Stopping {
         }
     }
 
-    /// Whether it is enough after a repeat, of cells that are given by their rates and the repeats
-    /// of these; later repeats are not looked at.
+    /// Whether there are enough repeats after a given one. The cells are given by their rates with
+    /// the repeat of each; later repeats are ignored.
     pub fn is_enough(&self, cells: &[Vec<(u64, f64)>], repeat: u64) -> bool {
         let is_narrow =
             |repeat| self.widest(cells, repeat).is_some_and(|widest| widest <= self.narrow);
@@ -51,7 +50,7 @@ impl Stopping {
     }
 
     /// Half the width of the widest interval after a repeat, as a share; `None` as long as a cell
-    /// has none.
+    /// has no interval.
     pub fn widest(&self, cells: &[Vec<(u64, f64)>], repeat: u64) -> Option<f64> {
         let half = |rates: &Vec<(u64, f64)>| {
             let own = rates.iter().filter(|(own, _)| *own <= repeat);

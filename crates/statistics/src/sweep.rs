@@ -1,17 +1,16 @@
-//! Which level of a sweep to set: the simplest that is as good as the best.
+//! Which level of a sweep to set: the simplest one that is as good as the best.
 
-/// How many standard errors of its difference from the best one a level may lie below it and still
-/// be as good. One, and a tenth for the luck of the best, which is the highest of several: with one
-/// the right knee of `tests/truth` was found in 74 % of experiments of three repeats, with this in
-/// 77 %; more of it would pass over differences that are some.
+/// How many standard errors of the difference a level may be below the best one and still count as
+/// good. One, plus a tenth for the luck of the best, which is the highest of several. With 1.0 the
+/// right knee of `tests/truth` was found in 74 % of experiments of three repeats, with 1.1 in 77 %;
+/// a larger value would ignore real differences.
 const ERRORS: f64 = 1.1;
 
-/// The first of several levels, each given by its logarithm and the standard error of its
-/// difference from the best one, that lies within about one such error of it: the rule of one
-/// standard error (Breiman, Friedman, Olshen and Stone 1984, for trees), with the error of what is
-/// compared.
-/// What nobody would notice, `indifference` as a share, counts as no difference either. Of levels
-/// that all lie further below it is the highest; `None` of none.
+/// The first level within about one standard error of the best one. Each level is given by its
+/// logarithm and the standard error of its difference from the best one. This is the rule of one
+/// standard error (Breiman, Friedman, Olshen and Stone 1984, for trees), with the error of the
+/// comparison. A difference too small to notice, `indifference` as a share, does not count either.
+/// If all levels are further below the best one, the highest; `None` without levels.
 pub fn simplest_of_the_best(levels: &[(f64, f64)], best: f64, indifference: f64) -> Option<usize> {
     let is_as_good =
         |(log, error): &(f64, f64)| best - log <= (ERRORS * error).max(indifference.ln_1p());
@@ -19,14 +18,14 @@ pub fn simplest_of_the_best(levels: &[(f64, f64)], best: f64, indifference: f64)
     levels.iter().position(is_as_good).or_else(highest)
 }
 
-/// Levels that rise to one of them and fall behind it, as near to the given ones as can be: means
-/// of neighbours that come in the wrong order (isotonic regression by pooling adjacent violators,
-/// Ayer et al. 1955; with a peak, Frisen 1986). Several levels that are as good as each other lend
-/// each other their runs, where the largest of them alone would be too large.
+/// Levels that rise to one of them and fall behind it, as near as possible to the given ones:
+/// neighbours in the wrong order are replaced by their mean (isotonic regression by pooling
+/// adjacent violators, Ayer et al. 1955; with a peak, Frisen 1986). Several levels that are equally
+/// good share their runs; otherwise the largest of them would be estimated too large.
 ///
-/// Work grows with the number of levels: the distance of each beginning from its fit, and of each
-/// end, is known from those of the beginnings before it (Stout 2008, "Unimodal regression via
-/// prefix isotonic regression").
+/// The work grows with the number of levels: the distance of each beginning from its fit, and of
+/// each end, follows from those of the shorter ones (Stout 2008, "Unimodal regression via prefix
+/// isotonic regression").
 pub fn unimodal(levels: &[f64]) -> Vec<f64> {
     let beginnings = distances(levels.iter().copied());
     let mut ends = distances(levels.iter().rev().copied());
@@ -68,7 +67,7 @@ impl Shared {
     }
 }
 
-/// Puts one more level behind those that rise; what the distance of all becomes by it.
+/// Appends a level to those that rise; returns the distance of all.
 fn push(shared: &mut Vec<Shared>, level: f64) -> f64 {
     let mut last = Shared { sum: level, count: 1, squares: 0.0 };
     let mut before = 0.0;
@@ -80,7 +79,7 @@ fn push(shared: &mut Vec<Shared>, level: f64) -> f64 {
     last.squares - before
 }
 
-/// For each beginning, the squares of the distances from levels that rise.
+/// For each beginning, the sum of squared distances from rising levels.
 fn distances(levels: impl Iterator<Item = f64>) -> Vec<f64> {
     let (mut shared, mut distance) = (Vec::new(), 0.0);
     let next = |level| {
@@ -122,7 +121,7 @@ mod tests {
         assert!(unimodal(&[]).is_empty());
     }
 
-    /// Every peak for itself, by the definition.
+    /// Tries every peak by itself, by the definition.
     #[test]
     fn no_other_peak_is_nearer() {
         let mut random = crate::random::Random::new(4);

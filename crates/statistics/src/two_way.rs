@@ -1,17 +1,17 @@
-//! Runs as a table of two ways: a level for each cell, a level for each block.
+//! Runs as a two-way table: a level for each cell and a level for each block.
 //!
-//! The normal equations are solved over the side with fewer elements. An experiment has many
-//! repeats of few cells, or few repeats of many cells, so that this side has at most as many
-//! elements as the root of the number of runs; work with the cube of the repeats is never needed.
-//! Elements of the other side that have the same runs (all blocks that hold every cell once) have
-//! the same equation, and are one [`RunGroup`].
+//! The normal equations are solved for the side with fewer elements. An experiment has many repeats
+//! of few cells, or few repeats of many cells, so this side has at most as many elements as the
+//! root of the number of runs, and the work never grows with the cube of the repeats. Elements of
+//! the other side with the same runs (all blocks that hold every cell once) have the same equation,
+//! and form one [`RunGroup`].
 
 use std::collections::BTreeMap;
 
 /// Elements of the larger side with the same runs.
 #[derive(Clone, Debug)]
 pub struct RunGroup {
-    /// Elements of the smaller side, each with how many runs it has in each element of the group.
+    /// Elements of the smaller side, each with its number of runs in each element of the group.
     pub members: Vec<(usize, f64)>,
     /// Runs of an element.
     pub size: f64,
@@ -26,18 +26,18 @@ impl RunGroup {
     }
 }
 
-/// The table of two ways, solved.
+/// The two-way table, solved.
 #[derive(Clone, Debug)]
 pub struct TwoWay {
-    /// A generalised inverse of the equations of the smaller side, once those of the larger one are
-    /// put into them.
+    /// A generalised inverse of the equations of the smaller side, after substituting those of the
+    /// larger one.
     inverse: Vec<Vec<f64>>,
     groups: Vec<RunGroup>,
     group_of: Vec<usize>,
 }
 
 impl TwoWay {
-    /// Of runs, each given as its element of the smaller side and its element of the larger one.
+    /// From runs, each given as its elements of the smaller and the larger side.
     pub fn new(runs: impl Iterator<Item = (usize, usize)>) -> TwoWay {
         let mut own: Vec<Vec<usize>> = Vec::new();
         let mut small_count = 0;
@@ -87,23 +87,24 @@ impl TwoWay {
         self.inverse.len()
     }
 
-    /// What the equations of the smaller side make of their right side.
+    /// Solves the equations of the smaller side for a right-hand side.
     pub fn solve(&self, right: &[f64]) -> Vec<f64> {
         self.inverse.iter().map(|row| dot(row, right)).collect()
     }
 
-    /// The same of a right side that is zero but at a few places.
+    /// Like `solve`, for a right-hand side with few non-zero places.
     pub fn solve_sparse(&self, right: &BTreeMap<usize, f64>) -> Vec<f64> {
         let one = |row: &Vec<f64>| right.iter().map(|(&at, value)| row[at] * value).sum();
         self.inverse.iter().map(one).collect()
     }
 
-    /// For each member of a group, what its run takes of the degrees of freedom of the residuals.
+    /// For each member of a group, the share of its run in the degrees of freedom that the fit
+    /// uses.
     pub fn leverages(&self, group: &RunGroup) -> Vec<f64> {
         let share = |row: &Vec<f64>| {
             group.members.iter().map(|&(at, times)| times * row[at]).sum::<f64>() / group.size
         };
-        // Only the places of the members are asked for.
+        // Only the places of the members are needed.
         let mixed: Vec<f64> =
             group.members.iter().map(|&(at, _)| share(&self.inverse[at])).collect();
         let both: f64 = (group.members.iter().zip(&mixed))
@@ -136,8 +137,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Of a symmetric matrix without negative eigenvalues, by elimination; what depends on the rest is
-/// passed over.
+/// Generalised inverse of a symmetric matrix without negative eigenvalues, by elimination;
+/// dependent rows are skipped.
 fn generalised_inverse(mut matrix: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let n = matrix.len();
     let scale = (0..n).map(|at| matrix[at][at]).fold(0.0, f64::max);

@@ -1,5 +1,5 @@
-//! The methods against simulated experiments whose truth is known: the share of intervals that hold
-//! it, and the share of alarms where there is nothing. `cargo test -p statistics --test coverage --
+//! Tests the methods on simulated experiments whose truth is known: the share of intervals that
+//! hold it, and the share of false alarms. `cargo test -p statistics --test coverage --
 //! --nocapture` prints the table of `docs/design/statistics.md`.
 
 #![expect(clippy::print_stdout, reason = "the table of the document")]
@@ -51,12 +51,12 @@ fn intervals_of_one_cell_cover_the_truth() {
             of_geometric_mean(&draws(n, || log_normal(random, 0.5)), 0.95)
         });
     }
-    // Rates that are not log-normal: a long left tail, as of runs that are sometimes disturbed.
-    // Disturbed for an exponential share of its time: the mean logarithm is that of ln(1/(1+x/10)).
+    // Rates that are not log-normal: a long left tail, as of runs that are sometimes disturbed. The
+    // time is disturbed for an exponential share: the mean logarithm is that of ln(1/(1+x/10)).
     let mut random = Random::new(4);
     let slowed = |random: &mut Random| 100.0 / (1.0 - 0.1 * (1.0 - random.unit()).ln());
     let logs: f64 = (0..4_000_000).map(|_| slowed(&mut random).ln()).sum::<f64>() / 4e6;
-    // The limit of the method, and what to look at there.
+    // The limit of the method, and what to use there.
     let skewed = |random: &mut Random| draws(10, || slowed(random));
     let share = coverage(
         "t of logarithms, exponential disturbances (left tail), 10 runs",
@@ -82,7 +82,7 @@ fn intervals_without_a_distribution_cover_the_truth() {
     let mean = |sample: &[f64]| mean(sample).unwrap();
     let truth = 100.0 * (0.3f64 * 0.3 / 2.0).exp();
     let sample = |random: &mut Random| draws(40, || log_normal(random, 0.3));
-    // The bootstrap needs tens of runs, which is why nothing here rests on it below that.
+    // The bootstrap needs tens of runs, so nothing here relies on it below that.
     let share = coverage("BCa of the mean, log-normal (0.3), 40 runs", truth, 2000, |random| {
         bca(&sample(random), mean, options)
     });
@@ -130,7 +130,7 @@ fn ratios_cover_the_truth() {
             });
         }
     }
-    // What blocking is for: the same drift, one cell after the other.
+    // Why blocks are needed: the same drift, with one cell after the other.
     let share = coverage("ratio, the same drift, cells not interleaved", 1.1, 2000, |random| {
         let runs = drifting(random, 16, 0.0);
         let a: Vec<f64> = runs[..8].iter().map(|pair| pair.0).collect();
@@ -140,8 +140,8 @@ fn ratios_cover_the_truth() {
     assert!(share < 0.5, "{share}");
 }
 
-/// Experiments of so many cells that end by the rule of `run`: the share that ends as narrow, and
-/// how many intervals hold the truth, of all and of those that ended so.
+/// Experiments of this many cells that end by the rule of `run`: the share that ends narrow, and
+/// how many intervals hold the truth, in all experiments and in those that ended narrow.
 fn stopped(rule: Stopping, cells: usize, sigma: f64, experiments: u64) -> [f64; 4] {
     let [mut narrow, mut all, mut held_narrow, mut repeats] = [0.0; 4];
     for seed in 0..experiments {
@@ -177,9 +177,9 @@ fn stopped(rule: Stopping, cells: usize, sigma: f64, experiments: u64) -> [f64; 
     [percent(narrow, count), percent(all, count), percent(held_narrow, narrow), repeats / count]
 }
 
-/// Repeating until the intervals are narrow makes them too narrow; the rule of `run` makes up for
-/// it. Where nine of ten experiments would need more repeats than there are, those that end as
-/// narrow have been lucky: what they print holds the truth less often, whatever the rule.
+/// Repeating until the intervals are narrow makes them too narrow; the rule of `run` corrects that.
+/// If nine of ten experiments would need more repeats than allowed, those that end narrow were
+/// lucky: their intervals hold the truth less often, whatever the rule.
 #[test]
 fn stopping_when_narrow_costs_no_truth() {
     let rule = Stopping { repeats_min: 5, repeats_max: 20, narrow: 0.05 };

@@ -1,10 +1,9 @@
 //! How fast small files can be made: 100,000 files of 9 KB on average in 400 folders, by 1, 2 and 4
-//! threads, with whole folders given to one thread or every file to whoever is free:
-//! `cargo run --release -p tree --example restore_rates -- DIRECTORY [FILES] [FOLDERS] [ROUNDS]`.
-//! What is made stays until the end and is removed then: ext4 does not reuse an inode within a
-//! minute of its deletion (five, while its table is dirty; `recently_deleted` in
-//! fs/ext4/ialloc.c) but looks at each such inode again for every file it makes, so a run after a
-//! deletion measures that search.
+//! threads, with whole folders assigned to one thread, or each file to any free thread: `cargo run
+//! --release -p tree --example restore_rates -- DIRECTORY [FILES] [FOLDERS] [ROUNDS]`. The files
+//! are removed only at the end: ext4 does not reuse an inode within a minute of its deletion (five,
+//! while its table is dirty; `recently_deleted` in fs/ext4/ialloc.c) but checks each such inode
+//! again for every file it makes, so a run after a deletion would measure that search.
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 

@@ -1,10 +1,10 @@
 //! Names of users and groups, in both directions.
 //!
-//! `/etc/passwd` and `/etc/group` are read once. Where `/etc/nsswitch.conf` names further sources
-//! (LDAP, sssd, systemd), an unknown number or name is asked of `getent`, once, and the answer
-//! kept, so that no C library call with its own locking and allocation stands in the way of a
-//! worker thread. At most [`ASKED_MAX`] questions are asked a run; what is unknown after that is
-//! archived by number alone.
+//! `/etc/passwd` and `/etc/group` are read once. If `/etc/nsswitch.conf` names further sources
+//! (LDAP, sssd, systemd), an unknown number or name is looked up with `getent`, once, and the
+//! answer is kept. So no C library call with its own locking and allocation slows down a worker
+//! thread. A run makes at most [`ASKED_MAX`] such lookups; later unknown accounts are archived by
+//! number alone.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,9 +16,9 @@ use std::sync::Mutex;
 use base::failures::lock;
 use rustix::fs::{Mode, OFlags};
 
-/// Questions to `getent` per table and run.
+/// Most `getent` lookups per table and run.
 pub const ASKED_MAX: usize = 4096;
-/// Bytes read of an account file at most.
+/// Most bytes read of an account file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Users and groups of this machine. Shared by all threads.
@@ -29,7 +29,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Reads the account files of this machine. A missing file is an empty one.
+    /// Reads the account files of this machine. A missing file counts as empty.
     pub fn load() -> Accounts {
         let switch = read(Path::new("/etc/nsswitch.conf"));
         let table = |database: &'static str, file: &str| Table {
@@ -39,12 +39,12 @@ impl Accounts {
         Accounts { users: table("passwd", "/etc/passwd"), groups: table("group", "/etc/group") }
     }
 
-    /// Appends the name of a user; nothing when there is none.
+    /// Appends the name of a user, if it has one.
     pub fn append_user_name(&self, uid: u32, name: &mut Vec<u8>) {
         self.users.append_name(uid, name);
     }
 
-    /// Appends the name of a group; nothing when there is none.
+    /// Appends the name of a group, if it has one.
     pub fn append_group_name(&self, gid: u32, name: &mut Vec<u8>) {
         self.groups.append_name(gid, name);
     }
@@ -64,12 +64,12 @@ impl Accounts {
 struct Table {
     names: HashMap<u32, Box<[u8]>>,
     ids: HashMap<Box<[u8]>, u32>,
-    /// What `getent` calls the table, where there is anything to ask.
+    /// `getent`'s name of the table, if there are other sources.
     database: Option<&'static str>,
     asked: Mutex<Asked>,
 }
 
-/// Answers of `getent`, also that there is none.
+/// Answers of `getent`, including negative ones.
 #[derive(Debug, Default)]
 struct Asked {
     names: HashMap<u32, Option<Box<[u8]>>>,
@@ -77,7 +77,7 @@ struct Asked {
 }
 
 impl Table {
-    /// Takes lines of `name:password:number:...`; of two lines for one name or number the first
+    /// Takes lines of `name:password:number:...`. If a name or number has two lines, the first
     /// counts, as in getpwnam(3).
     fn parse(bytes: &[u8]) -> Table {
         let mut table = Table::default();
@@ -111,7 +111,7 @@ impl Table {
         if let Some(&id) = self.ids.get(name) {
             return Some(id);
         }
-        // getent takes digits for a number, and an archive may hold anything as a name.
+        // getent would take digits for a number, and a name from an archive may be anything.
         let database = self.database?;
         let text = std::str::from_utf8(name).ok()?;
         if text.is_empty() || text.contains('\0') || text.bytes().all(|byte| byte.is_ascii_digit())
@@ -139,7 +139,7 @@ fn parse_line(line: &[u8]) -> Option<(&[u8], u32)> {
 }
 
 /// Whether nsswitch.conf(5) names a source of `database` besides the local files. Without a line
-/// for it the C library looks into files alone.
+/// for it, the C library uses only files.
 fn has_other_sources(switch: &[u8], database: &str) -> bool {
     String::from_utf8_lossy(switch).lines().any(|line| {
         let line = line.split('#').next().unwrap_or_default();
@@ -165,7 +165,8 @@ fn read(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     if let Ok(file) = base::interruptible::open(path, flags, Mode::empty()).map(File::from) {
-        // What could be read counts: names are a convenience, the numbers are archived anyway.
+        // A partly read file is used: names are a convenience, since the numbers are archived
+        // anyway.
         let _ = file.take(FILE_BYTES_MAX).read_to_end(&mut bytes);
     }
     bytes

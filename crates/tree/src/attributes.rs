@@ -1,10 +1,10 @@
 //! Extended attributes and POSIX ACLs of one object.
 //!
-//! The kernel hands ACLs out as the attributes `system.posix_acl_*`, in a binary form that a
-//! [`Member`] keeps as it is. Everything else that is listed is kept too, in order of name.
+//! The kernel presents ACLs as the attributes `system.posix_acl_*`, in a binary form that a
+//! [`Member`] keeps unchanged. All other listed attributes are kept too, in order of name.
 //!
-//! A descriptor opened with O_PATH does not take the `f...xattr` calls (EBADF); the magic link of
-//! it in /proc does, and leads to the very object, also when that is a symbolic link.
+//! The `f...xattr` calls fail with EBADF on a descriptor opened with O_PATH. Its magic link in
+//! /proc works, and leads to exactly this object, even if it is a symbolic link.
 
 use std::ffi::CString;
 use std::io;
@@ -45,7 +45,7 @@ impl AttributeReader {
         AttributeReader { list: vec![0; LIST_BYTES], value: Vec::new() }
     }
 
-    /// Fills in the attributes and ACLs of `member`. One system call when there are none.
+    /// Sets the attributes and ACLs of `member`. One system call if there are none.
     pub(crate) fn read(&mut self, handle: Handle<'_>, member: &mut Member) -> io::Result<()> {
         let handle = Reached::new(handle);
         let length = match handle.list(&mut self.list) {
@@ -63,7 +63,7 @@ impl AttributeReader {
             let Some((0, name)) = name.split_last() else { continue };
             let value = match handle.get(name, &mut self.value) {
                 Ok(length) => self.value[..length].to_vec(),
-                // Removed since it was listed, or listed but not for us to see.
+                // Removed since it was listed, or listed but not readable for us.
                 Err(Errno::NODATA) => continue,
                 Err(error) => return Err(error.into()),
             };

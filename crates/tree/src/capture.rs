@@ -1,16 +1,16 @@
-//! From an entry of the walk to a member of the archive: open, look, describe.
+//! Turns an entry of the walk into a member of the archive: open, stat, describe.
 //!
 //! A regular file costs three system calls: openat, fstat, flistxattr. Everything is read from the
-//! descriptor, so name, metadata and content belong to one object even when names are moved about.
-//! All other kinds are opened with O_PATH, which never blocks, rewinds no tape and needs no
-//! permission on the object.
+//! descriptor, so name, metadata and content belong to one object even if names move meanwhile. All
+//! other kinds are opened with O_PATH, which never blocks, rewinds no tape and needs no permission
+//! on the object.
 //!
-//! A file may have turned into something else since it was listed. What is there now is archived;
-//! only a regular file is ever read. Opening it is safe for everything but devices with side
-//! effects on open, and those must have taken a file's name within that moment.
+//! A file may have turned into another kind of object since it was listed. Then the new object is
+//! archived; only a regular file is ever read. Opening it is safe for everything except devices
+//! with side effects on open, and such a device must have taken the file's name within that moment.
 //!
-//! The content is not read here, and the sparse map is asked for separately ([`crate::sparse_map`])
-//! since only few files need it.
+//! The content is not read here. The sparse map is read separately ([`crate::sparse_map`]), since
+//! few files need it.
 
 use std::ffi::CStr;
 use std::io;
@@ -32,21 +32,22 @@ use crate::scan::Entry;
 /// Whether extended attributes and ACLs are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Attributes {
-    /// They are: one more system call a file.
+    /// They are read: one more system call a file.
     #[default]
     Read,
     /// They are not.
     Ignore,
 }
 
-/// What a capturer is to do.
+/// Options of a capturer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CaptureOptions {
     /// Extended attributes and ACLs.
     pub attributes: Attributes,
-    /// The file that the archive is written to; it is skipped when it lies in a source.
+    /// The file that the archive is written to; it is skipped if it is in a source.
     pub output: Option<Identity>,
-    /// When the run began: a file that is older keeps its inode number to itself for as long.
+    /// Start of the run. A file born before it cannot have got a number that was freed during the
+    /// run.
     pub begun: Timestamp,
 }
 
@@ -56,14 +57,14 @@ pub struct Capturer {
     options: CaptureOptions,
     accounts: Arc<Accounts>,
     reader: AttributeReader,
-    /// Devices that answered EOPNOTSUPP when asked for attributes.
+    /// Devices that answered EOPNOTSUPP to a query for attributes.
     without_attributes: Vec<u64>,
-    /// The directory whose files belong to somebody else, so that O_NOATIME is refused.
+    /// The directory whose files belong to another user, so that O_NOATIME is refused.
     atime_refused_in: Option<u64>,
     is_superuser: bool,
 }
 
-/// What became of an entry.
+/// The result for an entry.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly every value is the large one")]
 pub enum Capture {
@@ -76,43 +77,43 @@ pub enum Capture {
 /// Why an entry is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// A socket: its owner makes it anew, and tar has no way to keep it.
+    /// A socket: its owner makes it again, and tar cannot store it.
     Socket,
     /// The archive itself.
     Output,
 }
 
-/// An object as it was at one moment.
+/// The state of an object at one moment.
 #[derive(Debug)]
 pub struct Captured {
-    /// What goes into the archive. `sparse` is `None` and a file with several links is a file.
+    /// The member for the archive. `sparse` is `None`, and a file with several links is a file.
     pub member: Member,
     /// The open file, for regular files, at position 0.
     pub file: Option<OwnedFd>,
     /// Device and inode number.
     pub identity: Identity,
-    /// Link count; only for non-directories does it say that there are other names.
+    /// Link count. Only for non-directories does a count above 1 mean other names.
     pub links: u64,
-    /// What tells it from a later file with its inode number; only where there are other names.
+    /// Distinguishes it from a later file with its inode number; only set if there are other names.
     pub generation: Option<Generation>,
     /// State to compare with after reading, see [`crate::recheck`].
     pub version: Version,
     /// Space that the file takes, in units of 512 bytes.
     pub allocated_units: u64,
-    /// What getdents said, when the object is something else now.
+    /// The kind that getdents reported, if the object has another kind now.
     pub turned_from: Option<EntryKind>,
-    /// Attributes or ACLs could not be read, or not all; the rest is complete.
+    /// Some attributes or ACLs could not be read; everything else is complete.
     pub attributes_problem: Option<io::Error>,
 }
 
 impl Captured {
-    /// Fewer blocks are allocated than the size needs, so that asking for holes may pay.
+    /// Fewer blocks are allocated than the size needs, so looking for holes may pay.
     pub fn may_be_sparse(&self) -> bool {
         self.allocated_units.saturating_mul(512) < self.version.size_bytes
     }
 }
 
-/// An entry that cannot be archived. The text names no path: the caller has the entry.
+/// An entry that cannot be archived. The text names no path, since the caller has the entry.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// Gone since it was listed.
@@ -121,8 +122,8 @@ pub enum CaptureError {
     /// Cannot be opened.
     #[error("cannot open")]
     Open(#[source] io::Error),
-    /// Another program holds a lease on it, and was asked to let it go: [`crate::LeaseWait`].
-    #[error("another program holds a lease on it and does not let go")]
+    /// Another program holds a lease on it and did not release it in time: [`crate::LeaseWait`].
+    #[error("another program holds a lease on it and did not release it")]
     Leased,
     /// Cannot be looked at.
     #[error("cannot read metadata")]
@@ -130,24 +131,24 @@ pub enum CaptureError {
     /// The target of the symbolic link cannot be read.
     #[error("cannot read symbolic link")]
     ReadLink(#[source] io::Error),
-    /// It turned from one kind into another each time it was opened.
-    #[error("keeps changing its kind")]
+    /// It had another kind each time it was opened.
+    #[error("its file type keeps changing")]
     Unsteady,
 }
 
-/// Where an object is.
+/// The place of an object.
 pub(crate) struct ObjectPlace<'a> {
     pub(crate) directory: BorrowedFd<'a>,
-    /// Only to remember something about the directory by.
+    /// Identifies the directory for what is remembered about it.
     pub(crate) directory_inode: u64,
     pub(crate) name: &'a CStr,
-    /// What it is thought to be.
+    /// The expected kind.
     pub(crate) listed: EntryKind,
 }
 
-/// How often an object is opened again after it turned into something else.
+/// How often an object is opened again after it turned into another kind.
 const TURNS_MAX: usize = 4;
-/// Devices remembered as being without attributes.
+/// Most devices remembered as having no attributes.
 const DEVICES_MAX: usize = 64;
 
 impl Capturer {
@@ -163,7 +164,7 @@ impl Capturer {
         }
     }
 
-    /// Opens and describes the object. `reuse` is a member that is done with; its allocations are
+    /// Opens and describes the object. `reuse` is a member no longer needed; its allocations are
     /// used again.
     ///
     /// # Errors
@@ -185,7 +186,7 @@ impl Capturer {
         self.capture_at(&place, member)
     }
 
-    /// Describes the object at a place. `member` has its path and nothing else.
+    /// Describes the object at a place. `member` has only its path set.
     pub(crate) fn capture_at(
         &mut self,
         place: &ObjectPlace<'_>,
@@ -244,8 +245,8 @@ impl Capturer {
         }))
     }
 
-    /// Opens the object in the way that suits its kind; the flag says that it is open for reading
-    /// rather than with O_PATH.
+    /// Opens the object in the way that suits its kind. The flag is true if it is open for reading,
+    /// false with O_PATH.
     fn open(&mut self, place: &ObjectPlace<'_>) -> Result<(OwnedFd, Stat, bool), CaptureError> {
         let mut looks_like_file = place.listed == EntryKind::File;
         for _ in 0..TURNS_MAX {
@@ -255,7 +256,7 @@ impl Capturer {
                         let stat = stat(&descriptor)?;
                         return Ok((descriptor, stat, true));
                     }
-                    // A symbolic link, or a socket or device without a driver: not a file now.
+                    // A symbolic link, or a socket or device without a driver: no longer a file.
                     Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => {}
                     Err(error) => return Err(cannot_open(error)),
                 }
@@ -270,11 +271,12 @@ impl Capturer {
         Err(CaptureError::Unsteady)
     }
 
-    /// Opens for reading, without touching the access time where that is allowed: to the owner and
-    /// to the superuser, see open(2).
+    /// Opens for reading, without changing the access time if allowed. Only the owner and the
+    /// superuser may do that, see open(2).
     fn open_file(&mut self, place: &ObjectPlace<'_>) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        // Files in one directory tend to have one owner, so a refusal is remembered that long.
+        // The files of one directory usually have one owner, so a refusal is remembered for the
+        // directory.
         let inode = place.directory_inode;
         let open = |flags| openat(place.directory, place.name, flags, Mode::empty());
         if self.is_superuser || self.atime_refused_in != Some(inode) {
@@ -330,7 +332,7 @@ fn cannot_open(error: Errno) -> CaptureError {
     }
 }
 
-/// An empty member with the allocations of one that is done with.
+/// An empty member with the allocations of one that is no longer needed.
 pub(crate) fn emptied(reuse: Option<Member>) -> Member {
     let mut member = reuse.unwrap_or_else(|| Member {
         path: Vec::with_capacity(128),

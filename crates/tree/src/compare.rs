@@ -1,8 +1,8 @@
-//! A live tree against what an archive says about it: metadata here, content at the caller's.
+//! Compares a live tree with an archive: metadata here, content in the caller.
 //!
-//! The live object is looked at the same way as for a backup ([`Capturer`]), so both sides mean the
-//! same by every field. The path is resolved as for a restore: never outside of the tree and never
-//! through a symbolic link.
+//! The live object is captured as for a backup ([`Capturer`]), so both sides mean the same by every
+//! field. The path is resolved as for a restore: never outside of the tree and never through a
+//! symbolic link.
 
 use std::ffi::CString;
 use std::io;
@@ -23,63 +23,63 @@ use crate::lease::LeaseWait;
 use crate::listing::EntryKind;
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError, ResolveMethod, checked, split};
 
-/// One thing in which the live object is not as archived.
+/// One difference between the live and the archived object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// There is nothing at the path, or no directory on the way to it.
+    /// The path does not exist, or a component of it is not a directory.
     Missing,
-    /// It is of another kind; `live` says of which.
+    /// The kind differs; `live` is the new one.
     Kind {
-        /// What is there.
+        /// The live kind.
         live: EntryKind,
     },
     /// Permissions.
     Mode {
-        /// As archived.
+        /// The archived value.
         archived: u32,
-        /// As it is.
+        /// The live value.
         live: u32,
     },
-    /// Owner: the number differs, and so does the name, or there is none.
+    /// Owner: the number differs, and the name differs or is missing.
     User {
         /// Number as archived.
         archived: u64,
-        /// Number as it is.
+        /// The live number.
         live: u64,
     },
     /// Group, likewise.
     Group {
         /// Number as archived.
         archived: u64,
-        /// Number as it is.
+        /// The live number.
         live: u64,
     },
-    /// Time of modification. Archives that keep whole seconds are compared to the second.
+    /// Time of modification. If the archive keeps whole seconds, only these are compared.
     Modified {
-        /// As archived.
+        /// The archived time.
         archived: Timestamp,
-        /// As it is.
+        /// The live time.
         live: Timestamp,
     },
     /// Size of a regular file.
     Size {
-        /// As archived, in bytes.
+        /// The archived size, in bytes.
         archived_bytes: u64,
-        /// As it is, in bytes.
+        /// The live size in bytes.
         live_bytes: u64,
     },
-    /// Where a symbolic link points to.
+    /// The target of a symbolic link.
     LinkTarget {
-        /// As it is.
+        /// The live target.
         live: Vec<u8>,
     },
-    /// It and the archived link target are not one file, or the target is missing.
+    /// It and the archived link target are different files, or the target is missing.
     NotLinked,
     /// Device number.
     Device {
-        /// Major number as it is.
+        /// Major number of the live object.
         live_major: u32,
-        /// Minor number as it is.
+        /// Minor number of the live object.
         live_minor: u32,
     },
     /// An extended attribute.
@@ -98,30 +98,30 @@ pub enum Difference {
 /// How an attribute differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttributeDifference {
-    /// The live object does not have it.
+    /// The live object lacks the attribute.
     Missing,
-    /// The archived object did not have it.
+    /// The archived object did not have the attribute.
     Added,
-    /// Its value is another one.
+    /// The value differs.
     Value,
 }
 
-/// A live object next to its archived self.
+/// A live object compared with its archived state.
 #[derive(Debug)]
 pub struct Comparison {
-    /// In what they differ; empty when in nothing.
+    /// The differences; empty if there are none.
     pub differences: Vec<Difference>,
-    /// The live file, opened for reading, when it is a regular file and the archived object is one.
+    /// The live file, open for reading, if both it and the archived object are regular files.
     pub file: Option<OwnedFd>,
-    /// State of the live object: `changed` after the time of the backup says that somebody touched
-    /// it since.
+    /// State of the live object. If `changed` is after the time of the backup, it was modified
+    /// since.
     pub version: Option<Version>,
 }
 
-/// The live object could not be looked at.
+/// The live object could not be captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// The path is not one that is followed.
+    /// The path is refused.
     #[error("refused, {0}")]
     Refused(Refusal),
     /// A directory on the way cannot be opened.
@@ -132,7 +132,7 @@ pub enum CompareError {
     Capture(#[from] CaptureError),
 }
 
-/// What is compared.
+/// Which parts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompareOptions {
     /// Whether attributes and ACLs count.
@@ -146,11 +146,11 @@ pub struct CompareOptions {
 pub enum CompareOwners {
     /// They do.
     Compare,
-    /// They do not: the tree was restored by somebody who cannot set them.
+    /// They do not: the tree was restored by a user who cannot set them.
     Ignore,
 }
 
-/// A directory with which an archive is compared. Every thread has its own.
+/// A directory that is compared with an archive. Every thread has its own.
 #[derive(Debug)]
 pub struct LiveTree {
     beneath: Beneath,
@@ -162,7 +162,7 @@ impl LiveTree {
     /// Opens the directory that the paths of the archive start in.
     ///
     /// # Errors
-    /// What open(2) says.
+    /// Errors of open(2).
     pub fn open(
         root: &Path,
         options: CompareOptions,
@@ -180,7 +180,7 @@ impl LiveTree {
     /// Compares the live object at `member.path` with `member`.
     ///
     /// # Errors
-    /// See [`CompareError`]: when it cannot be told whether they differ.
+    /// See [`CompareError`]: when it is unknown whether they differ.
     pub fn compare(&mut self, member: &Member) -> Result<Comparison, CompareError> {
         let Some((directory, name)) = self.find(&member.path)? else {
             return Ok(Comparison::of(Difference::Missing));
@@ -216,7 +216,7 @@ impl LiveTree {
         Ok(Comparison { differences, file, version: Some(captured.version) })
     }
 
-    /// Looks at the object, once nobody holds a lease on it.
+    /// Captures the object, after waiting for leases on it.
     fn capture(&mut self, place: &ObjectPlace<'_>) -> Result<Capture, CaptureError> {
         let mut wait = None;
         loop {
@@ -258,8 +258,7 @@ impl Comparison {
     }
 }
 
-/// Compares what kind they are and what only that kind has. False when there is nothing more to
-/// compare.
+/// Compares the kinds and the fields of that kind. False if nothing else can be compared.
 fn compare_kinds(archived: &Member, live: &Member, differences: &mut Vec<Difference>) -> bool {
     match (&archived.kind, &live.kind) {
         (MemberKind::SymbolicLink { target }, MemberKind::SymbolicLink { target: now }) => {
@@ -300,7 +299,7 @@ fn compare_metadata(
     options: CompareOptions,
     differences: &mut Vec<Difference>,
 ) {
-    // Permissions of symbolic links mean nothing on Linux, and other systems archive other ones.
+    // Permissions of symbolic links mean nothing on Linux, and other systems archive other values.
     if archived.mode != live.mode && !matches!(archived.kind, MemberKind::SymbolicLink { .. }) {
         differences.push(Difference::Mode { archived: archived.mode, live: live.mode });
     }

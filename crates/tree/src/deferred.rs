@@ -1,9 +1,9 @@
-//! Directories that wait for their metadata until everything in them is there.
+//! Directories that get their metadata after everything in them has been restored.
 //!
-//! There may be millions, with ACLs, so they are kept as bytes, and no more than [`KEPT_BYTES`] of
-//! them in memory: what is beyond is sorted and written to a file without a name, as a *run*. At
-//! the end the runs are merged. A directory gets its metadata only if what is found at its path is
-//! the directory that was made or found there.
+//! There may be millions of them, with ACLs, so they are kept as bytes, at most [`KEPT_BYTES`] in
+//! memory. The excess is sorted and written to a file without a name, as a *run*. At the end the
+//! runs are merged. A directory gets its metadata only if the path still leads to the directory
+//! that was made or found there.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -41,15 +41,15 @@ pub(crate) struct Deferred {
     /// Where each record in `kept` begins.
     begins: Vec<u32>,
     file: Option<File>,
-    /// Where each run ends; it begins where the one before ends.
+    /// Where each run ends. Each begins at the end of the previous one.
     runs_end: Vec<u64>,
 }
 
 impl Deferred {
-    /// Adds the directory at a checked path; the last one added for a path counts.
+    /// Adds the directory at a checked path. If a path is added twice, the last one counts.
     ///
     /// # Errors
-    /// There is no room in memory, and none in the folder for temporary files.
+    /// When there is no room in memory, and none in the folder for temporary files.
     pub(crate) fn add(&mut self, path: &[u8], metadata: &Metadata, made: Made) -> io::Result<()> {
         if self.kept.len() >= KEPT_BYTES {
             self.spill()?;
@@ -60,7 +60,7 @@ impl Deferred {
         Ok(())
     }
 
-    /// Writes what is in memory to the file, as a run.
+    /// Writes the records in memory to the file, as a run.
     fn spill(&mut self) -> io::Result<()> {
         let file = match &self.file {
             Some(file) => file,
@@ -106,8 +106,8 @@ impl Deferred {
         count
     }
 
-    /// Calls `each` with one record for each path. A path is greater than each of its beginnings,
-    /// so descending order is deepest first.
+    /// Calls `each` with one record for each path. A path sorts after all of its prefixes, so
+    /// descending order is deepest first.
     fn each(self, each: &mut dyn FnMut(Record)) -> io::Result<()> {
         let mut runs = Vec::new();
         let mut begin = 0;
@@ -134,7 +134,8 @@ impl Deferred {
     }
 }
 
-/// The next record of a run. Of one path the latest is the greatest: it is in the latest run.
+/// The next record of a run. Among records of one path the latest sorts highest: it is in the
+/// latest run.
 struct Head {
     record: Record,
     number: usize,
@@ -160,7 +161,7 @@ impl PartialEq for Head {
 
 impl Eq for Head {}
 
-/// The beginnings of records, greatest path first, of one path the latest first.
+/// The beginnings of the records: highest path first, and latest first for the same path.
 fn sorted(kept: &[u8], begins: &[u32]) -> Vec<u32> {
     let mut begins = begins.to_vec();
     begins
@@ -211,14 +212,14 @@ fn apply_one(destination: &Destination, record: &Record, problems: &mut Problems
             Err(error) => problems.note(Err(error), || MetadataPart::Directory),
         },
         Ok(None) => {
-            let other = io::Error::other("somebody put another one in its place");
+            let other = io::Error::other("another directory replaced it");
             problems.tell(MetadataPart::Directory, other);
         }
         Err(error) => problems.note(Err(error), || MetadataPart::Directory),
     }
 }
 
-/// Opens a directory so that everything can be set on it; `None` when it is not the one that was
+/// Opens a directory so that all metadata can be set on it; `None` if it is not the one that was
 /// made.
 fn open(beneath: &Beneath, record: &Record) -> Result<Option<OwnedFd>, Errno> {
     let found = beneath.directory(&record.path, Missing::Fail).map_err(|error| match error {
@@ -231,7 +232,8 @@ fn open(beneath: &Beneath, record: &Record) -> Result<Option<OwnedFd>, Errno> {
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match openat(&found, c".", flags, Mode::empty()) {
-        // One of ours that nobody may read: it was there before, or an earlier run made it so.
+        // Our own directory without read permission: it existed before, or an earlier run made it
+        // so.
         Err(Errno::ACCESS) => {
             chmodat(CWD, &*proc_path(&found), Mode::from_raw_mode(0o700), AtFlags::empty())?;
             openat(&found, c".", flags, Mode::empty())
@@ -264,8 +266,8 @@ mod tests {
         Metadata { archived_owner: owner, mode: number & 0o7777, lost_bits: false, modified, extra }
     }
 
-    /// Several runs, records longer than what is read at once, paths that come again in a later
-    /// run: each path once, deepest first, as it was added last.
+    /// Several runs, records longer than one read, paths repeated in a later run: each path comes
+    /// once, deepest first, with the last record added.
     #[test]
     fn runs_are_merged() {
         let made =
@@ -293,7 +295,7 @@ mod tests {
         }
     }
 
-    /// What stays in memory does not grow with what is added.
+    /// The memory in use does not grow with the number of records.
     #[test]
     fn memory_is_bounded() {
         let made = Made { device: 1, inode: 2, born: 3, inheritance: Inheritance::Nothing };

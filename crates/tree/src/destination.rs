@@ -1,9 +1,9 @@
-//! The directory that a restore writes into, and what its workers share.
+//! The directory that a restore writes into, and the state that its workers share.
 //!
 //! Nothing is ever made outside of it (see [`crate::resolve`]). Directories get their owner, mode
 //! and times at the end, deepest first ([`Destination::finish`]), so that a read-only one can be
-//! filled. Until then those that the archive lists belong to whoever restores, and to nobody else
-//! (mode 0700).
+//! filled. Until then the directories that the archive lists belong to the user who restores, with
+//! access for that user only (mode 0700).
 
 use std::collections::HashMap;
 use std::fs::DirBuilder;
@@ -29,26 +29,26 @@ use crate::resolve::{Beneath, Missing, Refusal, ResolveError, ResolveMethod, che
 use crate::restore_error::RestoreError;
 use crate::synchronise::WrittenFileSystems;
 
-/// What happens where something exists already.
+/// What happens if an object exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overwrite {
-    /// It is an error and stays; a directory for a directory is none.
+    /// It stays, and that is an error, except for an existing directory where a directory goes.
     #[default]
     Refuse,
-    /// It is replaced in one step; a directory by something else only when it is empty.
+    /// It is replaced in one step. A directory is replaced by another kind only if it is empty.
     Replace,
-    /// Like `Replace`, but a regular file that is newer than the archived one stays, and so does
-    /// one with its time and size.
+    /// Like `Replace`, but a regular file stays if it is newer than the archived one, or has the
+    /// same time and size.
     KeepNewer,
 }
 
-/// What is done so that a file that replaces another one is on the disk before it has its name.
+/// How to make sure that a file that replaces another one is on the disk before it gets its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replaced {
-    /// fsync(2) on the new one: after a power cut there is the old one or the new one.
+    /// fsync(2) on the new file: after a power cut the old or the new file is there.
     #[default]
     Flushed,
-    /// Nothing: after a power cut there may be neither.
+    /// Not at all: after a power cut neither may be there.
     Unflushed,
 }
 
@@ -57,13 +57,13 @@ pub enum Replaced {
 pub struct DestinationOptions {
     /// What happens to existing objects.
     pub overwrite: Overwrite,
-    /// Whose the objects are.
+    /// The owner of restored objects.
     pub owners: Owners,
     /// Which permissions they get.
     pub modes: Modes,
-    /// Whether they get what lends rights.
+    /// Whether objects get back privilege.
     pub privileges: Privileges,
-    /// Whether what replaces a file is on the disk first.
+    /// Whether a replacement is on the disk before it gets its name.
     pub replaced: Replaced,
     /// Whether extended attributes and ACLs are restored.
     pub attributes: Attributes,
@@ -72,8 +72,8 @@ pub struct DestinationOptions {
 }
 
 impl DestinationOptions {
-    /// What GNU tar does by default: everything as archived for the superuser; own files with the
-    /// umask for anybody else.
+    /// GNU tar's defaults: for root everything as archived; for other users their own files with
+    /// the umask.
     pub fn for_this_user() -> DestinationOptions {
         let (owners, modes) = if rustix::process::geteuid().is_root() {
             (Owners::Names, Modes::Exact)
@@ -92,11 +92,11 @@ impl DestinationOptions {
     }
 }
 
-/// Objects made where others can change names that are remembered, so that a hard link to one is a
-/// link to it and to nothing else, and directories that could not be made: some 50 bytes each.
+/// Most objects remembered, some 50 bytes each: objects made where others can change names, so that
+/// a hard link to one links to exactly it, and directories that could not be made.
 const REMEMBERED_MAX: usize = 1 << 18;
 
-/// What no directory is.
+/// An identity that no directory has.
 const NOTHING: Identity = Identity { device: 0, inode: 0 };
 
 /// The directory that a restore writes into. Shared by the workers.
@@ -110,7 +110,7 @@ pub struct Destination {
     deferred: Mutex<Deferred>,
     /// It and the directories above it that were made for it, itself first.
     made: Vec<PathBuf>,
-    /// Nothing was in it, so its own metadata may change.
+    /// It was empty, so its own metadata may change.
     pub(crate) was_empty: bool,
     written: WrittenFileSystems,
     /// By hash of their path.
@@ -137,7 +137,7 @@ impl Destination {
         let made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         let follow = match make(into) {
             Ok(follow) => follow,
-            // A part of the way may be a file as well, which the kernel says itself.
+            // A component may also be a file; the kernel reports that itself.
             Err(source) => {
                 take_back(&made);
                 return Err(match into.metadata() {
@@ -175,26 +175,27 @@ impl Destination {
     }
 
     /// Gives the directories their metadata, deepest first. Call it once, when all workers are
-    /// done; problems are handed to `report` one by one. Returns the number of directories.
+    /// done. Problems are passed to `report` one by one. Returns the number of directories.
     pub fn finish(&self, mut report: impl FnMut(MetadataProblem)) -> u64 {
         let deferred = std::mem::take(&mut *self.deferred());
         deferred.apply(self, &mut report)
     }
 
-    /// Objects that were restored without their set-ID bits, capabilities or other privilege: what
-    /// [`Privileges`] says, or an owner that could not be set. For directories known at the end.
+    /// Number of objects restored without their set-ID bits, capabilities or other privilege:
+    /// because of [`Privileges`], or because an owner could not be set. For directories it is known
+    /// at the end.
     pub fn without_privilege(&self) -> u64 {
         self.without_privilege.load(Ordering::Relaxed)
     }
 
-    /// Takes the directories away that were made for it, unless something came into them: a restore
-    /// that comes to nothing leaves nothing.
+    /// Removes the directories that were made for it, if they are still empty: a failed restore
+    /// leaves nothing.
     pub fn take_back(&self) {
         take_back(&self.made);
     }
 
-    /// Waits until everything on the file systems of the destination that this object has written
-    /// to is on their disks, and reports write errors that came up meanwhile.
+    /// Waits until everything that this object has written is on the disks, on all file systems of
+    /// the destination, and reports write errors that occurred meanwhile.
     ///
     /// # Errors
     /// [`RestoreError::Synchronise`].
@@ -215,7 +216,7 @@ impl Destination {
         lock(&self.deferred)
     }
 
-    /// What was found wrong with an object; that privilege was left off is counted.
+    /// The problems found with an object. Objects without their privilege are counted.
     pub(crate) fn take_problems(&self, problems: Problems<'_>) -> Vec<MetadataProblem> {
         self.without_privilege.fetch_add(problems.left_off.into(), Ordering::Relaxed);
         problems.found
@@ -229,8 +230,9 @@ impl Destination {
         Folder::new(descriptor).map_err(ResolveError::Io)
     }
 
-    /// Refuses a path through a directory that is another one than this run made there, or is gone,
-    /// or could not be made: what is restored below was to be as closed as that was.
+    /// Refuses a path through a directory that this run made and that was replaced or is gone, or
+    /// that could not be made. The objects below it must not become more accessible than that
+    /// directory was to be.
     fn check_made(&self, path: &[u8]) -> Result<(), ResolveError> {
         let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         for end in slashes.map(|(at, _)| at).chain([path.len()]) {
@@ -244,7 +246,7 @@ impl Destination {
         Ok(())
     }
 
-    /// The directory of the member at `path`, made again.
+    /// Makes the directory of the member at `path` again.
     pub(crate) fn folder_again(&self, path: &[u8]) -> Result<Arc<Folder>, RestoreError> {
         let refused = |reason| RestoreError::Refused { path: path.to_vec(), reason };
         let checked = checked(path).map_err(refused)?;
@@ -252,7 +254,7 @@ impl Destination {
         folder.map(Arc::new).map_err(|error| unreachable_parent(path, error))
     }
 
-    /// Remembers what was made at `path`, if somebody may put something else there.
+    /// Remembers the object made at `path`, if others could replace it.
     pub(crate) fn remember(&self, folder: &Folder, path: &[u8], identity: Identity) {
         let Ok(path) = checked(path) else { return };
         if folder.names == Names::Others {
@@ -263,8 +265,8 @@ impl Destination {
         }
     }
 
-    /// Remembers that a directory could not be made, so that none is made there as a mere parent,
-    /// less closed than it was to be.
+    /// Remembers that a directory could not be made. Otherwise it might be made as a mere parent
+    /// with wider permissions.
     pub(crate) fn remember_failure(&self, path: &[u8]) {
         let mut made = self.made_among_others();
         if made.len() < REMEMBERED_MAX {
@@ -281,7 +283,7 @@ impl Destination {
         }
     }
 
-    /// What this run made at a checked path, if that is known.
+    /// The object that this run made at a checked path, if known.
     pub(crate) fn remembered(&self, path: &[u8]) -> Option<Identity> {
         self.made_among_others().get(&self.hashes.hash_one(path)).copied()
     }
@@ -291,7 +293,7 @@ impl Destination {
     }
 }
 
-/// The directory of a member cannot be had.
+/// The directory of a member cannot be opened or made.
 pub(crate) fn unreachable_parent(path: &[u8], error: ResolveError) -> RestoreError {
     let path = path.to_vec();
     match error {
@@ -300,8 +302,8 @@ pub(crate) fn unreachable_parent(path: &[u8], error: ResolveError) -> RestoreErr
     }
 }
 
-/// Makes the directory when it is missing, and says whether its last name may be a symbolic link:
-/// not when it was made here, because then somebody put that in its place.
+/// Makes the directory if it is missing. Also decides whether its last name may be a symbolic link:
+/// not if it was made here, because then another program put the link there.
 fn make(into: &Path) -> io::Result<OFlags> {
     if into.metadata().is_ok_and(|status| status.is_dir()) {
         return Ok(OFlags::empty());
@@ -318,22 +320,22 @@ fn make(into: &Path) -> io::Result<OFlags> {
     }
 }
 
-/// From the deepest one up, as far as they are empty.
+/// Removes them from the deepest one up, as long as they are empty.
 fn take_back(made: &[PathBuf]) {
-    // One with something in it stays, and so do those above.
+    // A directory that is not empty stays, and so do those above it.
     let _ = made.iter().try_for_each(std::fs::remove_dir);
 }
 
-/// Whether nothing is in the root yet.
+/// Whether the root is still empty.
 fn root_is_empty(beneath: &Beneath) -> io::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(root) = openat(beneath.root(), c".", flags, Mode::empty()) else { return Ok(false) };
     Ok(is_empty(&root)?)
 }
 
-/// The umask of the process, read where that does not mean to set it: other threads may be making
-/// files. Without /proc (or before Linux 4.7) the usual one is taken; the modes come out right
-/// because a file whose permissions are not sure is looked after with fchmod.
+/// The umask of the process, read without setting it, since other threads may be making files.
+/// Without /proc (or before Linux 4.7) the usual one is assumed. The modes still come out right,
+/// because a file with uncertain permissions is corrected with fchmod.
 fn umask() -> u32 {
     let octal = machine::processes::own_status("Umask");
     octal.and_then(|octal| u32::from_str_radix(&octal, 8).ok()).unwrap_or(0o022)

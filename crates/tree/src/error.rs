@@ -1,4 +1,4 @@
-//! What keeps a scan from starting.
+//! Errors that prevent a scan from starting.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,20 +9,20 @@ pub enum ScanError {
     /// The list of sources is empty.
     #[error("no source given")]
     NoSource,
-    /// A source is not there or cannot be reached.
+    /// A source does not exist or cannot be reached.
     #[error("cannot find source: {}", path.display())]
     Source {
         /// As given.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A source is there and cannot be read.
+    /// A source exists but cannot be read.
     #[error("cannot open source: {}", path.display())]
     OpenSource {
         /// As given.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// An exclude glob is malformed.
@@ -30,13 +30,13 @@ pub enum ScanError {
     Exclude {
         /// As given.
         glob: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A thread could not be started.
     #[error("cannot start a scan thread")]
     Thread {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

@@ -1,11 +1,11 @@
-//! Which names are left out of a backup.
+//! Globs that exclude names from a backup.
 //!
 //! A glob without a slash matches the name of any object at any depth (`*.o`, `.cache`). A glob
 //! with a slash matches the path from the source (`/tmp`, `*/build`); there `*` and `?` stop at a
-//! slash and `**` does not. When the source was given as an absolute path, a glob that starts with
-//! a slash also matches the full path, so that `--exclude /srv/tmp` works for the source `/srv` as
-//! well as for `/`. A slash at the end keeps the glob to directories. What is left out is left out
-//! with everything in it. A source itself is never left out: it was asked for by name.
+//! slash and `**` does not. If the source was given as an absolute path, a glob that starts with a
+//! slash also matches the full path, so that `--exclude /srv/tmp` works for the source `/srv` as
+//! well as for `/`. A slash at the end restricts the glob to directories. An excluded directory is
+//! excluded with everything in it. A source itself is never excluded, because the user named it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ pub struct Excludes {
     typed: Arc<[Typed]>,
 }
 
-/// A glob as the user typed it, and whether anything was left out because of it.
+/// A glob as typed, and whether it has excluded anything.
 #[derive(Debug)]
 struct Typed {
     glob: String,
@@ -36,7 +36,7 @@ struct Globs {
     absolute: Numbered,
 }
 
-/// A set of globs, each with its number among those typed.
+/// A set of globs, each with its index in the list as typed.
 #[derive(Clone, Debug, Default)]
 struct Numbered {
     set: GlobSet,
@@ -47,7 +47,7 @@ impl Excludes {
     /// Compiles globs as the user typed them.
     ///
     /// # Errors
-    /// [`ScanError::Exclude`] with the first glob that is not one.
+    /// [`ScanError::Exclude`] with the first invalid glob.
     pub fn new<S: AsRef<str>>(globs: &[S]) -> Result<Excludes, ScanError> {
         let mut any = Builders::default();
         let mut directories = Builders::default();
@@ -63,13 +63,13 @@ impl Excludes {
         Ok(Excludes { any: any.build()?, directories: directories.build()?, typed })
     }
 
-    /// The globs, as typed, that have left nothing out so far, in this or any clone.
+    /// The globs, as typed, that have excluded nothing so far, in this or any clone.
     pub fn unused(&self) -> impl Iterator<Item = &str> {
         let unused = self.typed.iter().filter(|typed| !typed.used.load(Ordering::Relaxed));
         unused.map(|typed| &*typed.glob)
     }
 
-    /// The globs, as typed, that have left something out so far.
+    /// The globs, as typed, that have excluded something so far.
     pub fn used(&self) -> impl Iterator<Item = &str> {
         let used = self.typed.iter().filter(|typed| typed.used.load(Ordering::Relaxed));
         used.map(|typed| &*typed.glob)
@@ -80,13 +80,13 @@ impl Excludes {
         self.any.is_empty() && self.directories.is_empty()
     }
 
-    /// Some glob has a slash, so that paths must be made.
+    /// Whether any glob has a slash, so that paths must be built.
     pub(crate) fn needs_paths(&self) -> bool {
         self.any.needs_paths() || self.directories.needs_paths()
     }
 
-    /// Whether an object is left out. `path` is its path from the source, `absolute` its full path
-    /// when the source was absolute; both are looked at only when [`Self::needs_paths`].
+    /// Whether an object is excluded. `path` is its path from the source, `absolute` its full path
+    /// if the source was absolute. Both are used only if [`Self::needs_paths`].
     pub(crate) fn matches(&self, object: &Candidacy<'_>) -> bool {
         self.any.matches(object, &self.typed)
             || (object.is_directory && self.directories.matches(object, &self.typed))
@@ -118,7 +118,7 @@ impl Globs {
 }
 
 impl Numbered {
-    /// Whether any glob matches; all that do are marked as used.
+    /// Whether any glob matches. All that match are marked as used.
     fn hits(&self, bytes: &[u8], typed: &[Typed]) -> bool {
         if self.set.is_empty() {
             return false;

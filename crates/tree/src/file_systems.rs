@@ -3,9 +3,9 @@
 /// Whether the walk stays on the file system of each source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileSystems {
-    /// Mounted file systems are walked too.
+    /// Other mounted file systems are walked too.
     #[default]
     All,
-    /// A directory on which another file system is mounted is an entry, but is not entered.
+    /// A directory on which another file system is mounted is archived, but not entered.
     One,
 }

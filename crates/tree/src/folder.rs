@@ -1,14 +1,14 @@
-//! A directory that objects are made in, and who else can change the names in it.
+//! A directory that objects are made in, and which users can change the names in it.
 //!
-//! What is made by name (symbolic links, pipes, devices, directories) and then opened to get its
-//! metadata must be what was made. In a directory that only we can write to, it is. In one that
-//! somebody else can write to, who made a name says nothing about what is found under it a moment
-//! later. There such objects are made in a *workshop*: a directory of ours with mode 0700 in that
-//! directory, so that they inherit what is inherited there. It is opened and looked at before it is
-//! used: whatever was put in its place, nobody but us can change a name in what we opened. From
-//! there an object is renamed to where it belongs when it has all of its metadata.
+//! Symbolic links, pipes, devices and directories are made by name and then opened to get their
+//! metadata. The opened object must be the one that was made. In a directory that only we can write
+//! to, it is. If another user can write to it, that user can replace the name a moment later. In
+//! such a directory the objects are made in a *workshop*: our own directory inside it with mode
+//! 0700, so that they inherit its default ACL. The workshop is opened and checked before use: even
+//! if another one was put in its place, only we can change names in the one we opened. From there
+//! an object is renamed to its final name once it has all of its metadata.
 //!
-//! Regular files need none of this: they are made without a name and get one by their descriptor.
+//! Regular files need no workshop: they are made without a name and get one by their descriptor.
 
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,17 +31,17 @@ use crate::placing::remove;
 pub(crate) struct Folder {
     /// Opened with O_PATH.
     pub(crate) descriptor: OwnedFd,
-    /// What it was when it was opened.
+    /// Its owner when it was opened.
     pub(crate) owner: u32,
     /// Who can change names in it.
     pub(crate) names: Names,
-    /// What is made here may inherit an ACL, and the umask does not apply then (acl(5)).
+    /// Objects made here may inherit an ACL; the umask does not apply then (acl(5)).
     pub(crate) inheritance: Inheritance,
-    /// Something was in the way of an object here, so it is worth a look before the next one.
+    /// An object was in the way here before, so it is worth a check before the next one.
     pub(crate) is_populated: AtomicBool,
     /// Files without a name can be made here.
     pub(crate) takes_unnamed: AtomicBool,
-    /// Made when it is first needed.
+    /// Made when first needed.
     workshop: Mutex<Option<Workshop>>,
     keeps_owners: OnceLock<bool>,
 }
@@ -55,29 +55,30 @@ pub(crate) enum Names {
     Others,
 }
 
-/// Whether an object came into being with an ACL of the directory above.
+/// Whether a new object inherited an ACL from the directory above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inheritance {
-    /// No ACL came with it.
+    /// It inherited no ACL.
     Nothing,
-    /// The default ACL of the one above may have become its own.
+    /// It may have inherited the default ACL of the directory above.
     Acl,
 }
 
-/// A directory of ours in one that others can write to.
+/// Our own directory inside one that others can write to.
 #[derive(Debug)]
 struct Workshop {
     name: Vec<u8>,
     descriptor: OwnedFd,
 }
 
-/// How often a name is tried that turns out to be taken, or somebody else's.
+/// How often another name is tried if a name is taken, or belongs to another user.
 pub(crate) const TRIES_MAX: usize = 100;
 
 impl Folder {
     pub(crate) fn new(descriptor: OwnedFd) -> Result<Folder, Errno> {
         let stat = fstat(&descriptor)?;
-        // ENODATA for no ACL, EOPNOTSUPP where there are none; anything else is no ACL either.
+        // ENODATA means no ACL, EOPNOTSUPP no support for ACLs. Any other error counts as no ACL,
+        // too.
         let path = proc_path(&descriptor);
         let has = |name| matches!(getxattr(&*path, name, &mut [0; 8]), Ok(1..) | Err(Errno::RANGE));
         let inheritance = if has(ACL_DEFAULT) { Inheritance::Acl } else { Inheritance::Nothing };
@@ -94,8 +95,8 @@ impl Folder {
         })
     }
 
-    /// Calls `make` with the directory in which an object may be made by name and a name for it
-    /// that is not taken. Gives the name as well; the directory is that of [`Folder::with_place`].
+    /// Calls `make` with the directory in which an object may be made by name, and with a free name
+    /// for it. Also returns the name; the directory is that of [`Folder::with_place`].
     pub(crate) fn make_apart<T>(
         &self,
         mut make: impl FnMut(&OwnedFd, &[u8]) -> Result<T, Errno>,
@@ -104,8 +105,8 @@ impl Folder {
             let name = temporary_name();
             let made = self.with_place(|place| {
                 let made = make(place, &name);
-                // A file server may report an error of what it has done. The name is nobody else's:
-                // it was made up here.
+                // A file server may report an error for something it has done. The name is random,
+                // so it can only be ours.
                 if made.as_ref().is_err_and(|error| *error != Errno::EXIST) {
                     remove(place, &name);
                 }
@@ -124,7 +125,7 @@ impl Folder {
     /// its workshop.
     ///
     /// # Errors
-    /// A workshop cannot be made.
+    /// When a workshop cannot be made.
     pub(crate) fn with_place<T>(&self, act: impl FnOnce(&OwnedFd) -> T) -> Result<T, Errno> {
         if self.names == Names::Ours {
             return Ok(act(&self.descriptor));
@@ -136,7 +137,7 @@ impl Folder {
         Ok(act(workshop.as_ref().map_or(&self.descriptor, |workshop| &workshop.descriptor)))
     }
 
-    /// Whether somebody removed the workshop while nothing was in it; the next one is another.
+    /// Whether another program removed the empty workshop; then the next one is new.
     fn lost_workshop(&self) -> bool {
         let mut workshop = lock(&self.workshop);
         let is_gone = |workshop: &mut Workshop| {
@@ -145,8 +146,8 @@ impl Folder {
         workshop.take_if(is_gone).is_some()
     }
 
-    /// Whether this file system says truly who made a file: some give everything to one user.
-    /// Nobody can be told apart there, and owners cannot be set.
+    /// Whether this file system reports the true maker of a file: some give all files to one user.
+    /// There users cannot be distinguished, and owners cannot be set.
     fn keeps_owners(&self) -> Result<bool, Errno> {
         if let Some(known) = self.keeps_owners.get() {
             return Ok(*known);
@@ -182,21 +183,21 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let workshop = self.workshop.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(workshop) = workshop {
-            // Nothing but an empty directory goes by this.
+            // This removes only an empty directory.
             let _ = unlinkat(&self.descriptor, &workshop.name[..], AtFlags::REMOVEDIR);
         }
     }
 }
 
-/// Whether nobody else can make or find a name in a directory, and nothing is in it.
+/// Whether a directory is empty and only we can make or find a name in it.
 fn is_private(directory: &OwnedFd) -> Result<bool, Errno> {
     let stat = fstat(directory)?;
-    // The bits of the group are the mask of an ACL, if there is one.
+    // If there is an ACL, the group bits are its mask.
     let is_ours = stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o777 == 0o700;
     Ok(is_ours && is_empty(directory)?)
 }
 
-/// Whether nothing is in a directory, opened for reading.
+/// Whether a directory, open for reading, is empty.
 pub(crate) fn is_empty(directory: &OwnedFd) -> Result<bool, Errno> {
     let mut buffer = Vec::with_capacity(4096);
     let mut entries = RawDir::new(directory.as_fd(), buffer.spare_capacity_mut());
@@ -211,8 +212,8 @@ pub(crate) fn is_empty(directory: &OwnedFd) -> Result<bool, Errno> {
     Ok(true)
 }
 
-/// Group-writable counts as ours where the group is our own and nobody else was let in by an ACL:
-/// many give each user a group and umask 002.
+/// A group-writable directory counts as ours if the group is our own and no ACL admits others: many
+/// systems give each user a group and umask 002.
 fn names(stat: &Stat, has_acl: impl FnOnce() -> bool) -> Names {
     let by_group = stat.st_mode & 0o020 != 0 && (stat.st_gid != getegid().as_raw() || has_acl());
     let by_others = stat.st_mode & 0o002 != 0;
@@ -220,7 +221,7 @@ fn names(stat: &Stat, has_acl: impl FnOnce() -> bool) -> Names {
     if owner && !by_group && !by_others { Names::Ours } else { Names::Others }
 }
 
-/// A file of ours in a directory, gone when it is closed.
+/// A file of ours in a directory; it is gone when it is closed.
 fn unnamed_or_named(directory: &OwnedFd) -> Result<OwnedFd, Errno> {
     let mode = Mode::RUSR | Mode::WUSR;
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
@@ -236,12 +237,13 @@ fn unnamed_or_named(directory: &OwnedFd) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Whether this error of O_TMPFILE says that the file system has no files without a name.
+/// Whether this error of O_TMPFILE means that the file system does not support files without a
+/// name.
 pub(crate) fn lacks_unnamed(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS)
 }
 
-/// A name that nobody can foresee. What a killed run leaves under one can be removed.
+/// A name that nobody can predict. A name left by a killed run can be removed.
 fn temporary_name() -> Vec<u8> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     static SECRET: OnceLock<RandomState> = OnceLock::new();
@@ -250,7 +252,7 @@ fn temporary_name() -> Vec<u8> {
     format!(".takeup-{}-{random:016x}", std::process::id()).into_bytes()
 }
 
-/// The kind of what a status describes.
+/// The file type in a stat result.
 pub(crate) fn kind_of(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }

@@ -1,5 +1,5 @@
-//! What stays true about an object while names come and go: device and inode number, and the state
-//! by which a later look tells whether the content changed.
+//! The identity of an object, independent of its names: device and inode number, and the state that
+//! shows later whether the content changed.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use archive::member::Timestamp;
 use rustix::fs::{AtFlags, Stat, StatxFlags, fstat, statx};
 
-/// Device and inode number: the same pair is the same object.
+/// Device and inode number: equal pairs are the same object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// `st_dev`.
@@ -20,7 +20,7 @@ impl Identity {
     /// Identity of an open file.
     ///
     /// # Errors
-    /// What fstat(2) says.
+    /// Errors of fstat(2).
     pub fn of_descriptor(descriptor: impl AsFd) -> io::Result<Identity> {
         Ok(Identity::of(&fstat(descriptor)?))
     }
@@ -30,14 +30,14 @@ impl Identity {
     }
 }
 
-/// The state of a file at one moment, as far as it tells about changes.
+/// The state of a file at one moment, as far as it shows changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Size in bytes.
     pub size_bytes: u64,
-    /// Last change of the content. Can be set by anyone who may write the file.
+    /// Last change of the content. Every user with write access to the file can set it.
     pub modified: Timestamp,
-    /// Last change of content or metadata (`st_ctime`). The kernel alone sets it.
+    /// Last change of content or metadata (`st_ctime`). Only the kernel sets it.
     pub changed: Timestamp,
 }
 
@@ -51,20 +51,21 @@ impl Version {
     }
 }
 
-/// What tells a file from a later one that got its inode number.
+/// Distinguishes a file from a later one with its inode number.
 ///
-/// The time of birth never changes, so where it lies before the run it is all that is needed: a
-/// file that takes the number during the run is born later. Where the file system keeps none, or
-/// the file is younger than the run, size and times of change have to be the same as well; a file
-/// that is touched between two of its names is then taken for two, which costs space and no data.
+/// The time of birth never changes. If it is before the run, it is sufficient: a file that takes
+/// the number during the run is born later. If the file system keeps none, or the file is younger
+/// than the run, size and times of change have to be equal as well. A file that is touched between
+/// two of its names then counts as two files, which costs space but no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation(pub(crate) u64);
 
-/// Clocks of file systems go in ticks, and may be behind that of the processor.
+/// Clocks of file systems advance in ticks, and may be behind the processor's clock.
 const CLOCK_MARGIN_SECONDS: i64 = 2;
 
 impl Generation {
-    /// That of an open file (`O_PATH` will do) with this state, in a run that began at `begun`.
+    /// The generation of an open file (`O_PATH` is enough) with this state, in a run that began at
+    /// `begun`.
     pub(crate) fn of(descriptor: impl AsFd, version: &Version, begun: Timestamp) -> Generation {
         let born = statx(descriptor, c"", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok();
         let born = born.filter(|status| status.stx_mask & StatxFlags::BTIME.bits() != 0);
@@ -90,8 +91,8 @@ impl Generation {
     }
 }
 
-/// One number out of several: the finaliser of MurmurHash3, which loses nothing of 64 bits, after
-/// each of them.
+/// Mixes several numbers into one: after each it applies the finaliser of MurmurHash3, which keeps
+/// all 64 bits.
 fn mixed(numbers: [u64; 6]) -> u64 {
     numbers.iter().fold(0x9E37_79B9_7F4A_7C15, |mixed: u64, number| {
         let mut mixed = (mixed.rotate_left(17) ^ number).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
@@ -101,15 +102,15 @@ fn mixed(numbers: [u64; 6]) -> u64 {
     })
 }
 
-/// What a second look at a file says.
+/// The result of a second look at a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// Nothing happened to it.
+    /// No change.
     None,
-    /// Only its metadata changed (owner, mode, link count, attributes); the content did not,
-    /// unless somebody set the modification time back.
+    /// Only its metadata changed (owner, mode, link count, attributes). The content did not, unless
+    /// a program set the modification time back.
     Metadata,
-    /// The content was written to; the size stayed.
+    /// The content changed, but not the size.
     Content,
     /// The size is another one now.
     Size {
@@ -118,10 +119,10 @@ pub enum FileChange {
     },
 }
 
-/// Compares an open file with what it was before, after its content has been read.
+/// Compares an open file with its earlier state, after its content has been read.
 ///
 /// # Errors
-/// What fstat(2) says.
+/// Errors of fstat(2).
 pub fn recheck(file: impl AsFd, before: &Version) -> io::Result<FileChange> {
     let now = Version::of(&fstat(file)?);
     Ok(if now.size_bytes != before.size_bytes {
@@ -144,7 +145,7 @@ pub(crate) fn timestamp(seconds: i64, nanoseconds: i64) -> Timestamp {
 mod tests {
     use super::*;
 
-    /// What came back under the number of a file that is gone is another one by its generation.
+    /// A new file under the number of a removed one has another generation.
     #[test]
     fn a_generation_depends_on_all_that_it_is_made_of() {
         let numbers = [4096, 0x1234_5678, 1_700_000_000, 1_700_000_000, 0, 999_999_999];

@@ -1,11 +1,11 @@
-//! Everything that touches the file-system tree, on both sides: the sorted walk with metadata for a
-//! backup, and the safe way back for a restore.
+//! Everything that touches the file-system tree: the sorted walk with metadata for a backup, and
+//! the safe creation of objects for a restore.
 //!
 //! Backup: [`Scan`] finds the objects in archive order, [`Capturer`] (one per worker thread) opens
 //! and describes them as [`archive::member::Member`]s. Restore: a [`Destination`] and its
-//! [`Worker`]s make objects from members, beneath one directory and nowhere else. Verify: a
-//! [`LiveTree`] says in what an object differs from a member. There is no reading of file content
-//! here and no byte of tar.
+//! [`Worker`]s make objects from members, beneath one directory only. Verify: a [`LiveTree`]
+//! reports the differences between an object and a member. Not here: reading file content, and the
+//! bytes of tar.
 //!
 //! ```
 //! use tree::{Item, Progress, Scan, ScanOptions};
@@ -33,27 +33,27 @@
 //! - `source`: an argument as typed.
 //! - `scan`: the sorted walk of a backup.
 //! - `file_systems`: which file systems a walk enters.
-//! - `scan_problem`: what the walk could not read.
-//! - `listing`: one directory of it.
+//! - `scan_problem`: directories that the walk could not read.
+//! - `listing`: one directory of the walk.
 //! - `look_ahead`: directories that are listed before their turn.
-//! - `exclude`: patterns of what is left out.
+//! - `exclude`: globs that exclude names.
 //! - `capture`: an entry as a member.
 //! - `attributes`: extended attributes and ACLs of an object.
 //! - `sparse`: where a file has holes.
-//! - `links`: hard links that were seen before.
+//! - `links`: files already archived under another name.
 //! - `identity`: whether a name still stands for the same object.
-//! - `lease`: waiting for the lease of another program on a file.
+//! - `lease`: waiting for another program's lease on a file.
 //! - `accounts`: names of users and groups.
-//! - `destination`: the directory of a restore, and what its workers share.
+//! - `destination`: the directory of a restore, and the state that its workers share.
 //! - `worker`: objects made from members.
-//! - `folder`: who else can change the names in a directory.
+//! - `folder`: which users can change the names in a directory.
 //! - `resolve`: paths beneath the destination, without symbolic links.
 //! - `restore_file`: content written under a temporary name.
-//! - `placing`: the final name.
+//! - `placing`: renaming to the final name.
 //! - `metadata`: owner, mode, times and attributes, in the order that keeps them.
-//! - `object`: one object whose metadata are set.
+//! - `object`: one object whose metadata is set.
 //! - `deferred`: directories that get their metadata last.
-//! - `synchronise`: until all of it is on the disk.
+//! - `synchronise`: waiting until everything is on the disk.
 //! - `compare`: members against live files.
 //! - `error`: what can fail in a backup.
 //! - `restore_error`: what can fail in a restore.

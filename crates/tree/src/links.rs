@@ -1,12 +1,12 @@
-//! Which files were archived already under another name.
+//! Files already archived under another name.
 //!
-//! A file with several links is kept here from its first name to its last, so the table holds only
-//! files whose other names are still to come (or lie outside the sources). It is bounded: 32 bytes
-//! a file, about 33 MiB when full. What no longer fits is archived as a file of its own, which
-//! loses the link and nothing else; the caller is told so that it can say so.
+//! A file with several links is kept here from its first name to its last. So the table holds only
+//! files with names still to come (or outside the sources). Its size is bounded: 32 bytes a file,
+//! about 33 MiB when full. A file that no longer fits is archived as a separate file, which loses
+//! only the link. The caller gets an error for it, to report it.
 //!
-//! File systems use inode numbers again as soon as a file is gone, so the number alone does not
-//! make two names one file: the generation has to be the same as well.
+//! File systems reuse inode numbers as soon as a file is gone. So two names are one file only if
+//! the generation is the same as well.
 
 use std::collections::HashMap;
 
@@ -19,29 +19,29 @@ pub struct HardLinks {
     files: HashMap<Key, First>,
 }
 
-/// What the table says about a file.
+/// The answer of the table for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// Not seen before: archive the content.
     First,
-    /// Seen before; this is what the caller gave at the first name.
+    /// Seen before; the value that the caller gave at the first name.
     Again(u64),
-    /// Its inode number was seen before, and was another file's: archive the content. This is what
-    /// the caller gave at that one's first name.
+    /// Its inode number was seen before, for another file: archive the content. The value is what
+    /// the caller gave at that file's first name.
     Reused(u64),
 }
 
-/// The table is full: archive the content; later names of this file will not be links to it.
+/// The table is full: archive the content. Later names of this file will not be links to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many files with hard links at once, archived as separate files")]
 pub struct LinksFull;
 
-/// Files in the table at most: seven eighths of 2^20, the load at which the table would double.
+/// Most files in the table: seven eighths of 2^20, the load at which the table would double.
 pub const FILES_MAX: usize = (1 << 20) / 8 * 7;
-/// Devices at most. Each mounted file system is one.
+/// Most devices. Each mounted file system is one.
 const DEVICES_MAX: usize = 1 << 16;
 
-/// Halves of 64-bit numbers keep key and value at 32 bytes together.
+/// Halves of 64-bit numbers, so that key and value together take 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     inode: [u32; 2],
@@ -61,8 +61,8 @@ impl HardLinks {
         HardLinks::default()
     }
 
-    /// Notes one name of a file that has `links` names in all. `reference` is kept at the first
-    /// name and given back at the later ones. Call it for `links > 1` only.
+    /// Notes one name of a file with `links` names in all. `reference` is kept at the first name
+    /// and returned at the later ones. Call it only for `links > 1`.
     ///
     /// # Errors
     /// [`LinksFull`].
@@ -102,7 +102,7 @@ impl HardLinks {
         Ok(link)
     }
 
-    /// Files whose other names are still to come.
+    /// Number of files with names still to come.
     pub fn len(&self) -> usize {
         self.files.len()
     }

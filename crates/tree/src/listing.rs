@@ -1,11 +1,11 @@
 //! One directory of a scan: its open descriptor, its place in the archive and its sorted names.
 //!
-//! A million names must cost megabytes and no allocation each, so the names lie in one arena, each
-//! with its kind, its length and a NUL behind it (system calls take them as they lie), and a sorted
-//! table of 4-byte offsets points at them. Objects of the scan are an `Arc` of the directory and a
-//! number. The path of a directory is kept once for all its names; from [`TAIL_BYTES_MAX`] on it is
-//! kept as a continuation of an ancestor's, so that a tree a hundred thousand levels deep does not
-//! hold the square of its depth in path bytes.
+//! A million names must take megabytes, without an allocation for each. So the names are in one
+//! arena, each with its kind, its length and a NUL behind it (system calls use them in place), and
+//! a sorted table of 4-byte offsets points at them. Objects of the scan are an `Arc` of the
+//! directory and an index. The path of a directory is stored once for all its names. From
+//! [`TAIL_BYTES_MAX`] on it is stored as the continuation of an ancestor's path, so that a tree of
+//! a hundred thousand levels does not need path bytes in the square of its depth.
 
 use std::ffi::CStr;
 use std::io;
@@ -23,10 +23,10 @@ use crate::file_systems::FileSystems;
 use crate::identity::Identity;
 use crate::scan_problem::ScanProblem;
 
-/// What getdents(2) says an object is (or stat(2), where it says nothing).
+/// The kind of an object by getdents(2), or by stat(2) if getdents does not report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// Neither getdents nor stat told.
+    /// Neither getdents nor stat reported it.
     Unknown,
     /// Regular file.
     File,
@@ -36,7 +36,7 @@ pub enum EntryKind {
     SymbolicLink,
     /// Named pipe.
     Fifo,
-    /// Socket: tar has no way to keep one.
+    /// Socket: tar cannot store it.
     Socket,
     /// Character device.
     CharacterDevice,
@@ -75,7 +75,7 @@ const KINDS: [EntryKind; 8] = [
     EntryKind::BlockDevice,
 ];
 
-/// A directory that stays open as long as an entry of it is in flight.
+/// A directory that stays open as long as one of its entries is in flight.
 #[derive(Debug)]
 pub struct Directory {
     descriptor: OwnedFd,
@@ -108,7 +108,7 @@ pub(crate) struct Names {
     pub(crate) identity: Identity,
     pub(crate) source: u32,
     start: SourceStart,
-    /// Set on the holder of a source alone: the archive path of its one entry.
+    /// Only set for the holder of a source: the archive path of its one entry.
     entry_path: Option<Vec<u8>>,
     base: Option<Arc<Names>>,
     tail: Vec<u8>,
@@ -119,22 +119,22 @@ pub(crate) struct Names {
     offsets: Vec<u32>,
 }
 
-/// Where the path of a source started, as the user gave it.
+/// Where the path of a source starts, as the user gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceStart {
     /// At the root: a slash before the archive path makes the full path.
     Root,
-    /// In the working directory, or it had something else in front that was taken off.
+    /// In the working directory, or it had another prefix that was removed.
     Elsewhere,
 }
 
 /// A path this long is continued from its ancestor's instead of being copied.
 const TAIL_BYTES_MAX: usize = 4096;
-/// Kind and length in front of a name in the arena.
+/// Kind and length before each name in the arena.
 const RECORD_HEAD_BYTES: usize = 3;
 
 impl Names {
-    /// The holder of a source: one name, called `path` in the archive.
+    /// The holder of a source: one name, which the archive calls `path`.
     pub(crate) fn of_source(
         source: u32,
         path: Vec<u8>,
@@ -158,7 +158,7 @@ impl Names {
         names
     }
 
-    /// Names of the directory that entry `index` of `parent` is; none yet.
+    /// The names of the directory that is entry `index` of `parent`; empty at first.
     fn of_child(parent: &Arc<Names>, index: u32, identity: Identity) -> Names {
         let mut names = Names {
             identity,
@@ -240,7 +240,7 @@ impl Names {
         path.extend_from_slice(&self.tail);
     }
 
-    /// The path of entry `index` as far as it is behind the base.
+    /// The part of entry `index`'s path behind the base.
     fn append_tail_path(&self, index: u32, tail: &mut Vec<u8>) {
         match &self.entry_path {
             Some(given) if given == b"." => {}
@@ -275,8 +275,8 @@ impl Names {
         (self.arena[offset], offset + RECORD_HEAD_BYTES, usize::from(length))
     }
 
-    /// Sorts the names by their bytes. Names of a directory tend to start alike, so what all of
-    /// them share is skipped and the four bytes behind it are compared first.
+    /// Sorts the names by their bytes. Names of a directory tend to start alike, so their common
+    /// prefix is skipped and the next four bytes are compared first.
     fn sort(&mut self) {
         let bytes_at = |offset: u32| {
             let (_, start, length) = self.record(offset);
@@ -321,16 +321,16 @@ pub(crate) struct ListingJob {
     pub(crate) index: u32,
 }
 
-/// What listing a subdirectory gave.
+/// The result of listing a subdirectory.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
-    /// Absent when the directory could not be opened or is not to be entered.
+    /// `None` if the directory could not be opened or must not be entered.
     pub(crate) directory: Option<Arc<Directory>>,
     /// Positions of its subdirectories.
     pub(crate) subdirectories: Vec<u32>,
-    /// What went wrong, to be told before the names.
+    /// A problem to report before the names.
     pub(crate) problem: Option<Box<ScanProblem>>,
-    /// Too large for the look-ahead: to be listed again when its turn comes.
+    /// Too large for the look-ahead; it is listed again when its turn comes.
     pub(crate) deferred: bool,
 }
 
@@ -342,7 +342,7 @@ pub(crate) struct ListRules {
     pub(crate) stop: Arc<AtomicBool>,
 }
 
-/// Bytes of names that the look-ahead holds, against their limit.
+/// Bytes of names in the look-ahead, and their limit.
 #[derive(Debug)]
 pub(crate) struct NamesBudget {
     pub(crate) held_bytes: AtomicUsize,
@@ -355,14 +355,14 @@ impl NamesBudget {
     }
 }
 
-/// Bytes asked of the kernel per getdents(2); larger buffers bring nothing on ext4 and XFS.
+/// Bytes per getdents(2); larger buffers bring nothing on ext4 and XFS.
 pub(crate) const GETDENTS_BYTES: usize = 64 << 10;
 /// Offsets into the arena have 32 bits.
 const ARENA_BYTES_MAX: usize = u32::MAX as usize - (64 << 10);
 
 impl ListingJob {
     /// Opens and lists the directory. With a budget it is a look-ahead, which gives up when the
-    /// budget or the table of open files is full; without one it is needed now.
+    /// budget or the table of open files is full. Without a budget the directory is needed now.
     pub(crate) fn list(
         &self,
         rules: &ListRules,
@@ -492,7 +492,7 @@ impl Names {
     }
 }
 
-/// Matches the names of one directory; the paths are made only when a glob wants them.
+/// Matches the names of one directory; paths are built only if a glob needs them.
 struct Filter<'a> {
     excludes: &'a Excludes,
     /// `/`, the archive path of the directory and a slash, when needed.
@@ -547,17 +547,17 @@ pub(crate) fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, 
     quietly(|flags| openat(&parent, name, flags, Mode::empty()))
 }
 
-/// The same before its turn.
+/// The same as a look-ahead.
 fn open_directory_ahead(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     quietly(|flags| openat_ahead(&parent, name, flags, Mode::empty()))
 }
 
-/// Opens a directory without a change of its access time where that may be.
+/// Opens a directory, without changing its access time if allowed.
 fn quietly(open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let quietly = OFlags::NOATIME | OFlags::NONBLOCK;
     match open(flags | quietly) {
-        // Only the owner may read without touching the access time.
+        // Only the owner may read without changing the access time.
         Err(Errno::PERM) => open(flags),
         result => result,
     }
@@ -567,7 +567,7 @@ fn quietly(open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, E
 mod tests {
     use super::*;
 
-    /// The limit of a path is held against its length, which is added up over continued ones.
+    /// The limit of a path applies to its length, including the continued parts.
     #[test]
     fn the_length_of_a_path_is_that_of_its_bytes() {
         let nothing = Identity { device: 0, inode: 0 };

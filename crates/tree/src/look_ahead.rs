@@ -1,10 +1,10 @@
 //! The threads that list directories before their turn comes.
 //!
-//! Listing a cold directory is a few dependent reads of the disk, so the only way to make a cold
-//! walk fast is to have several under way. The threads know nothing of the order: they take jobs
-//! from a queue and put results on a board. The scan alone decides what is queued, how much, and
-//! takes what it needs next; a job that no thread has begun it takes back and does itself, so that
-//! a warm walk never waits for a thread to wake up.
+//! Listing a cold directory takes a few dependent reads of the disk, so a cold walk is fast only
+//! with several under way. The threads know nothing of the order: they take jobs from a queue and
+//! put results on a board. Only the scan decides which jobs and how many are queued, and takes the
+//! result it needs next. If no thread has begun that job, the scan takes it back and does it
+//! itself, so that a warm walk never waits for a thread to wake up.
 //!
 //! Queue and board together hold at most the look-ahead's number of directories: the scan queues
 //! no more. Threads block when the queue is empty; the scan blocks, for a limited time, when the
@@ -31,10 +31,10 @@ pub(crate) struct LookAhead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket(pub(crate) u64);
 
-/// What became of a job that is needed now.
+/// The state of a job that is needed now.
 pub(crate) enum Claim {
     Done(Listed),
-    /// No thread had begun it: the caller is to do it.
+    /// No thread has begun it: the caller has to do it.
     NotBegun(ListingJob),
     /// Still under way after the wait.
     UnderWay,
@@ -53,7 +53,7 @@ struct Board {
     queue: VecDeque<(Ticket, ListingJob)>,
     done: HashMap<Ticket, Listed>,
     closed: bool,
-    /// What a thread panicked with: its job is never done.
+    /// The panic of a thread, whose job will never finish.
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -90,17 +90,17 @@ impl LookAhead {
         }
     }
 
-    /// Moves all results that are there into `results`.
+    /// Moves all available results into `results`.
     pub(crate) fn collect(&self, results: &mut HashMap<Ticket, Listed>) {
         results.extend(self.shared.board().done.drain());
     }
 
-    /// The result of a job if it is there.
+    /// The result of a job, if available.
     pub(crate) fn take(&self, ticket: Ticket) -> Option<Listed> {
         self.shared.board().done.remove(&ticket)
     }
 
-    /// The result of a job, or the job itself. Waits for `wait` at most.
+    /// The result of a job, or the job itself. Waits at most `wait`.
     pub(crate) fn claim(&self, ticket: Ticket, wait: Duration) -> Claim {
         let mut board = self.shared.board();
         if let Some(at) = board.queue.iter().position(|(queued, _)| *queued == ticket)
@@ -114,7 +114,7 @@ impl LookAhead {
         board = waited.unwrap_or_else(PoisonError::into_inner).0;
         if let Some(panic) = board.panic.take() {
             drop(board);
-            // As a join would: the scan is what its threads are.
+            // As a join would: a panic of a thread is a panic of the scan.
             resume_unwind(panic);
         }
         board.done.remove(&ticket).map_or(Claim::UnderWay, Claim::Done)
@@ -150,7 +150,7 @@ impl Shared {
             let mut board = waited.unwrap_or_else(PoisonError::into_inner);
             let Some((ticket, job)) = board.queue.pop_front() else { return };
             drop(board);
-            // What a panic leaves half done is this job alone, which nobody sees.
+            // A panic leaves only this job half done, and no other code uses it.
             let list = || job.list(&self.rules, &mut buffer, Some(&self.budget));
             let listed = catch_unwind(AssertUnwindSafe(list));
             drop(job);
@@ -183,7 +183,7 @@ mod tests {
         let root = std::fs::File::open("/").unwrap();
         let names =
             Names::of_source(0, b"tmp".to_vec(), SourceStart::Root, c"tmp", EntryKind::Directory);
-        // There is no second name: a defect, as far as a listing is concerned.
+        // Index 1 does not exist: to a listing this is a defect.
         let job = ListingJob { parent: Directory::new(root.into(), names), index: 1 };
         look_ahead.queue(vec![(Ticket(0), job)]);
         while !look_ahead.shared.board().queue.is_empty() {

@@ -1,15 +1,15 @@
 //! Owner, mode, attributes, ACLs and times of a restored object, in the order that keeps them.
 //!
-//! The order is what matters. chown(2) takes set-user-ID bits and `security.capability` away, so
-//! owner comes first; attributes come before the mode, because `user.*` needs a writable object;
-//! the access ACL comes after the mode, whose group bits are the ACL's mask; times come last,
-//! because everything else is a change.
+//! The order matters. chown(2) clears set-user-ID bits and `security.capability`, so the owner
+//! comes first. Attributes come before the mode, because `user.*` needs a writable object. The
+//! access ACL comes after the mode, because the group bits are the ACL's mask. Times come last,
+//! because every other step is a change.
 //!
-//! Everything goes to a descriptor of the very object, and what follows from its owner is decided
-//! by a look at that descriptor: nothing here knows a name.
+//! All calls use a descriptor of the object, and decisions that depend on its owner use a stat of
+//! that descriptor. This module uses no names.
 //!
-//! Set-user-ID, set-group-ID, `security.*` (capabilities among them) and `trusted.*` are
-//! *privilege* and follow one rule, see [`Privileges`].
+//! Set-user-ID, set-group-ID, `security.*` (including capabilities) and `trusted.*` are *privilege*
+//! and follow one rule, see [`Privileges`].
 
 use std::io;
 
@@ -23,27 +23,27 @@ use crate::capture::Attributes;
 use crate::folder::{Inheritance, kind_of};
 use crate::object::Object;
 
-/// Whose the restored objects are.
+/// The owner of restored objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
     /// Whoever runs the restore.
     Ignore,
-    /// The users and groups of this machine with the archived names; without a name, or where this
+    /// The users and groups of this machine with the archived names. Without a name, or if this
     /// machine does not know it, the archived numbers.
     Names,
     /// The archived numbers.
     Numbers,
 }
 
-/// What is done with privilege: set-user-ID and set-group-ID bits, and attributes `security.*`
-/// (capabilities among them) and `trusted.*`.
+/// When privilege is restored: set-user-ID and set-group-ID bits, and attributes `security.*`
+/// (including capabilities) and `trusted.*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Privileges {
-    /// It comes back where owners and permissions are restored as archived and the object has, by
-    /// a look at it, the archived owner (for set-group-ID the archived group, for attributes both).
+    /// It is restored if owners and permissions are restored as archived and the object really has
+    /// the archived owner (for set-group-ID the archived group, for attributes both).
     #[default]
     WithOwner,
-    /// It comes back, whoever the owner is. Set-ID bits need [`Modes::Exact`] all the same.
+    /// It is restored, whoever the owner is. Set-ID bits still need [`Modes::Exact`].
     Keep,
     /// It never comes back.
     Drop,
@@ -52,21 +52,21 @@ pub enum Privileges {
 /// Which permissions the restored objects get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modes {
-    /// The archived ones. Set-user-ID and set-group-ID are [`Privileges`].
+    /// The archived ones. For set-user-ID and set-group-ID see [`Privileges`].
     Exact,
-    /// What the umask leaves of the archived ones, without set-user-ID, set-group-ID and sticky.
+    /// The archived ones minus the umask, without set-user-ID, set-group-ID and sticky.
     Umask,
 }
 
-/// One thing about a restored object that is not as archived.
+/// A part of a restored object's metadata that differs from the archive.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot restore {what}: {}", String::from_utf8_lossy(path))]
 pub struct MetadataProblem {
     /// Path in the archive.
     pub path: Vec<u8>,
-    /// What it is.
+    /// The part that could not be restored.
     pub what: MetadataPart,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
@@ -85,10 +85,10 @@ pub enum MetadataPart {
     DefaultAcl,
     /// Time of modification.
     Times,
-    /// The directory could not be opened again at the end, or is another one than was made; it
-    /// lacks all of its metadata.
+    /// The directory could not be opened again at the end, or was replaced; it lacks all of its
+    /// metadata.
     Directory,
-    /// The directory was there before, in a folder that others can change: it keeps its owner, and
+    /// The directory existed before, in a folder that others can change: it keeps its owner, and
     /// its permissions were not widened.
     FoundDirectory,
 }
@@ -105,9 +105,7 @@ impl std::fmt::Display for MetadataPart {
             MetadataPart::DefaultAcl => formatter.write_str("default ACL"),
             MetadataPart::Times => formatter.write_str("times"),
             MetadataPart::Directory => formatter.write_str("metadata of directory"),
-            MetadataPart::FoundDirectory => {
-                formatter.write_str("metadata of directory that was there before")
-            }
+            MetadataPart::FoundDirectory => formatter.write_str("metadata of existing directory"),
         }
     }
 }
@@ -119,14 +117,14 @@ pub(crate) struct Owner {
     pub(crate) gid: u32,
 }
 
-/// The archived owner and group, each absent where its number is none that a file can have.
+/// The archived owner and group; `None` if the number is not valid for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArchivedOwner {
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
 }
 
-/// What is done with metadata in one restore.
+/// How one restore treats metadata.
 #[derive(Debug)]
 pub(crate) struct MetadataPolicy {
     pub(crate) owners: Owners,
@@ -136,23 +134,23 @@ pub(crate) struct MetadataPolicy {
     pub(crate) umask: u32,
 }
 
-/// What an object is to get.
+/// The metadata for an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Metadata {
-    /// As archived, whether or not it is restored.
+    /// As archived, even if the owner is not restored.
     pub(crate) archived_owner: ArchivedOwner,
     pub(crate) mode: u32,
-    /// Set-ID bits that the mode lacks already.
+    /// Whether the mode has already lost set-ID bits.
     pub(crate) lost_bits: bool,
     pub(crate) modified: Timestamp,
     /// Present when there is any.
     pub(crate) extra: Option<Box<Extra>>,
 }
 
-/// What few objects have.
+/// Metadata that few objects have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Extra {
-    /// Without those that are privilege.
+    /// Without the attributes that are privilege.
     pub(crate) xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// `security.*` and `trusted.*`.
     pub(crate) privileged: Vec<(Vec<u8>, Vec<u8>)>,
@@ -203,14 +201,14 @@ impl MetadataPolicy {
         }))
     }
 
-    /// Permissions to create a file with, so that most files need no chmod afterwards.
+    /// Permissions to create a file with, chosen so that most files need no chmod afterwards.
     pub(crate) fn creation_mode(&self, metadata: &Metadata) -> u32 {
         let mode = metadata.mode & 0o777;
-        // `user.*` attributes can be set on a writable file only, whatever the descriptor.
+        // `user.*` attributes can be set only on a writable file, whatever the descriptor.
         if metadata.extra.is_some() { mode | 0o200 } else { mode }
     }
 
-    /// Gives an object its metadata. `stat` is what its descriptor says.
+    /// Sets an object's metadata. `stat` is the stat of its descriptor.
     pub(crate) fn apply(
         &self,
         handle: Handle<'_>,
@@ -233,7 +231,7 @@ impl MetadataPolicy {
         }
         let kind = kind_of(stat);
         let mode = self.apply_privileges(&object, metadata, owner, kind, problems);
-        // chown(2) takes the special bits away.
+        // chown(2) clears the special bits.
         let lost_bits = owner != given && mode & SET_ID != 0;
         if !is_link && (inherits_acl || stat.st_mode & 0o7777 != mode || lost_bits) {
             problems.note(object.set_mode(mode), || MetadataPart::Mode);
@@ -251,8 +249,8 @@ impl MetadataPolicy {
         apply_times(&object, metadata.modified, problems);
     }
 
-    /// Sets what is no privilege and may be there early: all attributes but ACLs, which what is
-    /// made in a directory would inherit.
+    /// Sets what is not privilege and may be set early: all attributes except ACLs, which new
+    /// objects in a directory would inherit.
     pub(crate) fn apply_early(
         &self,
         handle: Handle<'_>,
@@ -265,7 +263,7 @@ impl MetadataPolicy {
         }
     }
 
-    /// The owner after it was set, or after that failed.
+    /// The owner after setting it, or after that failed.
     fn apply_owner(
         &self,
         object: &Object<'_>,
@@ -278,7 +276,7 @@ impl MetadataPolicy {
         }
         let archived = metadata.archived_owner;
         if archived.uid.is_none() || archived.gid.is_none() {
-            let text = "a number of 4294967295 or more is no user or group";
+            let text = "user and group IDs end at 4294967294; the archived one is larger";
             problems.tell(MetadataPart::Owner, io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let uid = archived.uid.unwrap_or(given.uid);
@@ -292,8 +290,8 @@ impl MetadataPolicy {
         owner
     }
 
-    /// Sets the attributes that are privilege, if they may be, and gives the mode with those of its
-    /// bits that may be.
+    /// Sets the privileged attributes, if allowed, and returns the mode with its allowed privileged
+    /// bits.
     fn apply_privileges(
         &self,
         object: &Object<'_>,
@@ -316,7 +314,7 @@ impl MetadataPolicy {
             problems.left_off |= !attributes.is_empty();
         }
         if kind == FileType::Directory {
-            // A set-ID bit of a directory says whose new files in it are; it lends no rights.
+            // A set-ID bit of a directory decides the owner of new files in it; it gives no rights.
             let (uid, gid) = (Some(owner.uid), Some(owner.gid));
             return without(metadata.mode, [uid == archived.uid, gid == archived.gid]);
         }
@@ -325,12 +323,12 @@ impl MetadataPolicy {
         mode
     }
 
-    /// Whether the privilege of the archived user, and that of the archived group, may come back.
+    /// Whether the privilege of the archived user, and that of the archived group, may be restored.
     fn may_have_privilege(&self, object: &Object<'_>, archived: ArchivedOwner) -> [bool; 2] {
         match self.privileges {
             Privileges::Keep => [true, true],
             Privileges::WithOwner if self.owners != Owners::Ignore => {
-                // Not every file system that takes chown(2) does it.
+                // Some file systems accept chown(2) without effect.
                 let stat = object.stat();
                 let has = |of: fn(&Stat) -> u32, archived: Option<u32>| {
                     archived.is_some() && stat.ok().map(|stat| of(&stat)) == archived
@@ -342,17 +340,17 @@ impl MetadataPolicy {
     }
 }
 
-/// A mode without the set-ID bits of the user and the group that may not have theirs.
+/// A mode without the set-ID bit of the user or the group that is not allowed.
 fn without(mode: u32, [user, group]: [bool; 2]) -> u32 {
     mode & !(if user { 0 } else { 0o4000 }) & !(if group { 0 } else { 0o2000 })
 }
 
-/// Whether an attribute lends rights or steers the kernel.
+/// Whether an attribute gives rights or controls the kernel.
 fn is_privilege(name: &[u8]) -> bool {
     name.starts_with(b"security.") || name.starts_with(b"trusted.")
 }
 
-/// A number that a file can have: on Linux they have 32 bits, and the last one means "leave it" to
+/// A valid user or group number: Linux uses 32 bits, and the last value means "leave it" to
 /// chown(2).
 fn number(archived: u64) -> Option<u32> {
     u32::try_from(archived).ok().filter(|number| *number != u32::MAX)
@@ -369,10 +367,10 @@ fn set_attributes(
     }
 }
 
-/// Beyond these (1980 and 2038, in seconds) there are file systems that cannot hold a time, and
-/// the kernel takes the nearest one that they can without a word.
+/// Beyond these (1980 and 2038, in seconds) some file systems cannot store a time, and the kernel
+/// silently uses the nearest one that they can.
 const HELD_BY_ALL: std::ops::Range<i64> = 315_619_200..(1 << 31) - 1;
-/// What FAT keeps of a time.
+/// Resolution of times on FAT.
 const COARSEST_SECONDS: u64 = 2;
 
 fn apply_times(object: &Object<'_>, modified: Timestamp, problems: &mut Problems<'_>) {
@@ -387,14 +385,14 @@ fn apply_times(object: &Object<'_>, modified: Timestamp, problems: &mut Problems
     let held = i64::try_from(stat.st_mtime).unwrap_or(i64::MAX);
     if held.abs_diff(modified.seconds) > COARSEST_SECONDS {
         let text = format!(
-            "the file system cannot hold second {} from 1970, it took {held}",
+            "the file system cannot store {} s since 1970, it stored {held} s",
             modified.seconds
         );
         problems.tell(MetadataPart::Times, io::Error::other(text));
     }
 }
 
-/// Collects what did not work on one object. Nothing is allocated as long as all works.
+/// Collects the problems of one object. Allocates nothing as long as there are none.
 pub(crate) struct Problems<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) found: Vec<MetadataProblem>,
@@ -422,7 +420,7 @@ impl<'a> Problems<'a> {
 mod tests {
     use super::*;
 
-    /// While its content is written nobody else can do more with a file than in the end.
+    /// While its content is written, other users have no more rights to a file than in the end.
     #[test]
     fn a_file_is_made_with_no_more_than_its_permissions() {
         let policy = MetadataPolicy {

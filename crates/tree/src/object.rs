@@ -1,4 +1,4 @@
-//! An object reached by a descriptor of either sort, and what can be set on it.
+//! An object reached by a descriptor of either kind, and the calls that set its metadata.
 
 use std::ffi::CString;
 
@@ -12,11 +12,11 @@ use rustix::io::Errno;
 
 use crate::attributes::{Handle, proc_path};
 
-/// An object whose metadata are set.
+/// An object whose metadata is set.
 pub(crate) struct Object<'a> {
     handle: Handle<'a>,
-    /// Path in /proc for a descriptor that only O_PATH gave. It leads to the very object, also when
-    /// that is a symbolic link.
+    /// Path in /proc for a descriptor opened with O_PATH. It leads to exactly this object, even if
+    /// it is a symbolic link.
     path: CString,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Takes away what is most often not there.
+    /// Removes an attribute that is usually absent.
     pub(crate) fn remove_attribute(&self, name: &[u8]) {
         let _ = match self.handle {
             Handle::Open(descriptor) => fremovexattr(descriptor, name),
@@ -74,7 +74,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The time of access stays what it is: no archive format of ours keeps it.
+/// The access time is left alone, because our archive formats do not store it.
 fn timestamps(modified: Timestamp) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },

@@ -1,4 +1,4 @@
-//! An object that was made but may still have to be renamed to where it belongs.
+//! A new object that may still have to be renamed to its final name.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::attributes::proc_path;
 use crate::folder::{Folder, kind_of};
 use crate::restore_error::RestoreError;
 
-/// Where an object was made, and where it is to be. Dropped without [`Placed::put`], an object
-/// under a temporary name is taken away.
+/// Where an object was made, and its final place. If it is dropped without [`Placed::put`], an
+/// object under a temporary name is removed.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) folder: Arc<Folder>,
@@ -28,17 +28,17 @@ struct Temporary {
     over: Over,
 }
 
-/// What may be under a name that an object is to get.
+/// What may exist under an object's final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// Nothing: whatever else is there stays.
+    /// Nothing: an existing object stays.
     Nothing,
-    /// What is there goes.
+    /// An existing object is replaced.
     Anything,
 }
 
 impl Placed {
-    /// Made where it is to be.
+    /// Made under its final name.
     pub(crate) fn at(folder: Arc<Folder>, name: &[u8]) -> Placed {
         Placed { folder, name: name.to_vec(), temporary: None }
     }
@@ -54,12 +54,12 @@ impl Placed {
         Placed { folder, name: name.to_vec(), temporary }
     }
 
-    /// Its name to be.
+    /// Its final name.
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// It is to have another name, if that is free.
+    /// Gives it another name, if that is free.
     pub(crate) fn rename_to(mut self, name: &[u8]) -> Placed {
         self.name = name.to_vec();
         if let Some(temporary) = &mut self.temporary {
@@ -68,7 +68,7 @@ impl Placed {
         self
     }
 
-    /// Calls `act` with where it can be found now.
+    /// Calls `act` with the place where it is now.
     pub(crate) fn with_made<T>(
         &self,
         act: impl FnOnce(&OwnedFd, &[u8]) -> Result<T, Errno>,
@@ -79,7 +79,7 @@ impl Placed {
         }
     }
 
-    /// Renames it to where it belongs.
+    /// Renames it to its final name.
     pub(crate) fn put(mut self, path: &[u8]) -> Result<(), RestoreError> {
         let Some(Temporary { name: temporary, over }) = self.temporary.take() else {
             return Ok(());
@@ -87,8 +87,8 @@ impl Placed {
         let folder = &self.folder;
         let renamed = folder.with_place(|place| {
             let renamed = rename(place, &temporary, &folder.descriptor, &self.name, over);
-            // Two names of one file are left as they are by rename(2), and after an error the old
-            // object stays: in both cases the temporary name goes.
+            // rename(2) leaves two names of one file as they are, and after an error the old object
+            // stays. In both cases the temporary name is removed.
             remove(place, &temporary);
             renamed
         });
@@ -104,7 +104,7 @@ impl Drop for Placed {
     }
 }
 
-/// Says why an object did not get its name.
+/// Explains why an object did not get its name.
 fn named(result: Result<(), Errno>, path: &[u8]) -> Result<(), RestoreError> {
     result.map_err(|error| match error {
         Errno::EXIST => RestoreError::Exists { path: path.to_vec() },
@@ -113,7 +113,7 @@ fn named(result: Result<(), Errno>, path: &[u8]) -> Result<(), RestoreError> {
     })
 }
 
-/// Takes a name away, as far as that is possible.
+/// Removes a name, if possible.
 pub(crate) fn remove(place: &OwnedFd, name: &[u8]) {
     if unlinkat(place, name, AtFlags::empty()) == Err(Errno::ISDIR) {
         let _ = unlinkat(place, name, AtFlags::REMOVEDIR);
@@ -131,7 +131,7 @@ fn rename(
         return renameat(from, temporary, to, name);
     }
     match renameat_with(from, temporary, to, name, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do that in one step.
+        // Some file systems cannot do this in one step.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             match statat(to, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(_) => Err(Errno::EXIST),
@@ -143,10 +143,10 @@ fn rename(
     }
 }
 
-/// Gives a file that has no name this one, if it is free.
+/// Gives a file without a name this one, if it is free.
 pub(crate) fn link_file(file: &OwnedFd, to: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     match linkat(file, c"", to, name, AtFlags::EMPTY_PATH) {
-        // Without CAP_DAC_READ_SEARCH older kernels refuse that.
+        // Older kernels refuse this without CAP_DAC_READ_SEARCH.
         Err(Errno::NOENT | Errno::PERM | Errno::ACCESS | Errno::INVAL) => {
             let path = proc_path(file.as_fd());
             linkat(CWD, &*path, to, name, AtFlags::SYMLINK_FOLLOW)
@@ -155,7 +155,7 @@ pub(crate) fn link_file(file: &OwnedFd, to: &OwnedFd, name: &[u8]) -> Result<(),
     }
 }
 
-/// Gives a file that has no name this one, over what is there.
+/// Gives a file without a name this one, replacing an existing object.
 pub(crate) fn link_file_over(
     file: &OwnedFd,
     folder: &Arc<Folder>,
@@ -171,7 +171,7 @@ pub(crate) fn link_file_over(
     }
 }
 
-/// Gives a file that has no name its name.
+/// Gives a file without a name its name.
 pub(crate) fn link_file_as(
     file: &OwnedFd,
     folder: &Folder,
@@ -181,7 +181,8 @@ pub(crate) fn link_file_as(
     named(link_file(file, &folder.descriptor, name), path)
 }
 
-/// Removes an empty directory where another object is to be: nothing can be renamed over one.
+/// Removes an empty directory in the place of another object, because nothing else can be renamed
+/// over a directory.
 pub(crate) fn clear_directory(
     folder: &Folder,
     name: &[u8],

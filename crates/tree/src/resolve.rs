@@ -1,10 +1,10 @@
-//! Finding a directory beneath a root, whatever the path says and whatever lies on the way.
+//! Finds a directory beneath a root, safe against any path and any object on the way.
 //!
-//! A path from an archive is refused when it is absolute, has `..` or a NUL. What is left is
-//! resolved without following any symbolic link: by openat2(2) with RESOLVE_BENEATH,
-//! RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS in one call, or, where the kernel or a sandbox
-//! refuses that call, component by component with O_NOFOLLOW, which comes to the same since there
-//! is no `..` to walk back on. A link planted earlier in the same archive is met like any other.
+//! A path from an archive is refused if it is absolute, has `..` or a NUL. Other paths are resolved
+//! without following any symbolic link: by openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and
+//! RESOLVE_NO_MAGICLINKS in one call. If the kernel or a sandbox refuses that call, the path is
+//! resolved component by component with O_NOFOLLOW, which is equivalent since there is no `..`. A
+//! link planted earlier by the same archive is treated like any other.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -20,7 +20,7 @@ use rustix::io::Errno;
 /// Which system calls find a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResolveMethod {
-    /// openat2(2), or component by component once it was refused with ENOSYS or EPERM.
+    /// openat2(2), or component by component after it was refused with ENOSYS or EPERM.
     #[default]
     Auto,
     /// openat2(2) alone (Linux 5.6).
@@ -29,7 +29,7 @@ pub enum ResolveMethod {
     Componentwise,
 }
 
-/// Why a path is not followed.
+/// Why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It is empty.
@@ -44,17 +44,17 @@ pub enum Refusal {
     /// It holds a NUL byte.
     #[error("path holds a NUL byte")]
     Nul,
-    /// It leads through a symbolic link.
+    /// A component is a symbolic link.
     #[error("path leads through a symbolic link")]
     SymbolicLink,
-    /// It leads through something that is neither a directory nor a symbolic link.
-    #[error("path leads through something that is not a directory")]
+    /// A component is neither a directory nor a symbolic link.
+    #[error("a component of the path is not a directory")]
     NotADirectory,
-    /// The kernel found that it would leave the root.
-    #[error("path leads outside")]
+    /// The kernel reported that it would leave the root.
+    #[error("path leads out of the folder")]
     Outside,
-    /// A directory on the way is not the one that this run made there, or could not be made.
-    #[error("path leads through a directory that could not be restored, or that somebody changed")]
+    /// A directory of the path is not the one that this run made there, or could not be made.
+    #[error("a directory of the path was not restored, or another program changed it")]
     Changed,
     /// It is longer than [`crate::PATH_BYTES_MAX`].
     #[error("path is too long")]
@@ -106,7 +106,7 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// A directory, and everything beneath it but nothing else.
+/// A directory, and access to everything beneath it but nothing else.
 #[derive(Debug)]
 pub(crate) struct Beneath {
     root: OwnedFd,
@@ -114,21 +114,21 @@ pub(crate) struct Beneath {
     openat2_refused: AtomicBool,
 }
 
-/// What is done about a directory that is missing on the way.
+/// What to do if a directory of the path is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// It is an error.
     Fail,
-    /// It is made, with the permissions that the umask leaves.
+    /// It is made, with the permissions that the umask allows.
     Create,
 }
 
-/// Longer paths are not taken by the kernel in one piece (PATH_MAX counts the NUL).
+/// The kernel refuses longer paths (PATH_MAX counts the NUL).
 const PATH_MAX: usize = 4096;
 
 impl Beneath {
-    /// Opens the root itself, by a path that the user gave: links in it are followed, but for the
-    /// last name where `follow` is `NOFOLLOW`.
+    /// Opens the root itself, by a path that the user gave. Symbolic links in it are followed,
+    /// except for the last name if `follow` is `NOFOLLOW`.
     pub(crate) fn open(root: &Path, follow: OFlags, method: ResolveMethod) -> io::Result<Beneath> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | follow;
         let root = match openat(CWD, root, flags | OFlags::RDONLY, Mode::empty()) {
@@ -176,7 +176,7 @@ impl Beneath {
         }
     }
 
-    /// Goes down component by component.
+    /// Descends component by component.
     fn walk(&self, path: &[u8], missing: Missing) -> Result<OwnedFd, ResolveError> {
         let mut here = openat(&self.root, c".", DIRECTORY, Mode::empty())?;
         for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
@@ -199,7 +199,7 @@ impl Beneath {
         Ok(here)
     }
 
-    /// What stands in the way on a path where a directory was expected.
+    /// The object in the way on a path where a directory was expected.
     fn not_a_directory(&self, path: &[u8]) -> Refusal {
         match self.walk(path, Missing::Fail) {
             Err(ResolveError::Refused(refusal)) => refusal,
@@ -211,7 +211,7 @@ impl Beneath {
 const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// EAGAIN of openat2(2) says that something was renamed meanwhile; with luck it stops.
+/// EAGAIN of openat2(2) means that something was renamed meanwhile, so it is worth another attempt.
 fn retried(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     for _ in 0..16 {
         match open() {
@@ -222,7 +222,7 @@ fn retried(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> 
     open()
 }
 
-/// O_DIRECTORY with O_NOFOLLOW answers ENOTDIR for a symbolic link as for a file.
+/// O_DIRECTORY with O_NOFOLLOW returns ENOTDIR for a symbolic link as for a file.
 fn what_is(directory: &OwnedFd, name: &[u8]) -> Refusal {
     use rustix::fs::{AtFlags, FileType, statat};
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -249,7 +249,7 @@ impl From<Errno> for ResolveError {
     }
 }
 
-/// Opens an object for a look, never through a symbolic link.
+/// Opens an object with O_PATH, never through a symbolic link.
 pub(crate) fn open_path(directory: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(&directory, name, flags, Mode::empty())

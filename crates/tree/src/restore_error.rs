@@ -13,10 +13,10 @@ pub enum RestoreError {
     Destination {
         /// As given.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Something else is where the directory to restore into should be.
+    /// The place of the directory to restore into has another kind of object.
     #[error("{} is not a folder", path.display())]
     NotAFolder {
         /// As given.
@@ -27,7 +27,7 @@ pub enum RestoreError {
     Refused {
         /// Path of the member.
         path: Vec<u8>,
-        /// What is wrong with it.
+        /// The reason.
         reason: Refusal,
     },
     /// The target of a hard link might lie outside of the destination.
@@ -35,29 +35,29 @@ pub enum RestoreError {
     LinkRefused {
         /// Path of the member.
         path: Vec<u8>,
-        /// What it links to.
+        /// The link target.
         target: Vec<u8>,
-        /// What is wrong with the target.
+        /// The reason.
         reason: Refusal,
     },
-    /// Something is there already and may not be replaced.
+    /// An object exists already and may not be replaced.
     #[error("already exists: {}", lossy(path))]
     Exists {
         /// Path of the member.
         path: Vec<u8>,
     },
-    /// A directory that is not empty is where another kind of object is to go.
+    /// A directory that is not empty is in the place of another kind of object.
     #[error("a directory that is not empty is in the way: {}", lossy(path))]
     DirectoryInTheWay {
         /// Path of the member.
         path: Vec<u8>,
     },
-    /// The directory that the object goes into cannot be opened or made.
+    /// The directory for the object cannot be opened or made.
     #[error("cannot reach the directory of: {}", lossy(path))]
     Parent {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The object cannot be made.
@@ -65,7 +65,7 @@ pub enum RestoreError {
     Create {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The target of a hard link is missing or cannot be linked to.
@@ -73,36 +73,36 @@ pub enum RestoreError {
     Link {
         /// Path of the member.
         path: Vec<u8>,
-        /// What it links to.
+        /// The link target.
         target: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// What is found at the target of a hard link is not what was put there: somebody else changed
-    /// it meanwhile.
-    #[error("link target was changed by somebody: {} -> {}", lossy(path), lossy(target))]
+    /// The target of a hard link is not the object that was restored there: another program changed
+    /// it.
+    #[error("another program changed the link target: {} -> {}", lossy(path), lossy(target))]
     LinkChanged {
         /// Path of the member.
         path: Vec<u8>,
-        /// What it links to.
+        /// The link target.
         target: Vec<u8>,
     },
-    /// What is found under the name that was just made is not what was made.
-    #[error("was changed by somebody while it was made: {}", lossy(path))]
+    /// The object under the new name is not the one that was made.
+    #[error("another program changed it during the restore: {}", lossy(path))]
     Changed {
         /// Path of the member.
         path: Vec<u8>,
     },
-    /// The metadata of a directory cannot be kept until the end.
-    #[error("cannot keep its metadata for the end: {}", lossy(path))]
+    /// The metadata of a directory cannot be stored until the end.
+    #[error("cannot store its metadata until the end: {}", lossy(path))]
     Remember {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said of the temporary file.
+        /// The kernel's error for the temporary file.
         source: io::Error,
     },
-    /// Only the superuser may make devices.
-    #[error("devices can be restored by root only: {}", lossy(path))]
+    /// Only root may make devices.
+    #[error("only root can restore device files: {}", lossy(path))]
     DeviceNeedsRoot {
         /// Path of the member.
         path: Vec<u8>,
@@ -112,21 +112,21 @@ pub enum RestoreError {
     Write {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The finished file cannot be given its name.
-    #[error("cannot put in place: {}", lossy(path))]
+    /// The complete file cannot be renamed to its name.
+    #[error("cannot rename into place: {}", lossy(path))]
     Rename {
         /// Path of the member.
         path: Vec<u8>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// What was restored cannot be brought to the disk.
+    /// The restored data cannot be written to the disk.
     #[error("cannot synchronise the destination")]
     Synchronise {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

@@ -1,7 +1,7 @@
-//! A regular file while it is restored: written at any offsets, then finished or taken away.
+//! A regular file during its restore: written at any offset, then completed or removed.
 //!
-//! It has no name until it is whole (O_TMPFILE), so whatever ends the process leaves nothing of it.
-//! Where a file system has no such files it has a temporary name meanwhile.
+//! It has no name until it is complete (O_TMPFILE), so nothing is left of it if the process ends
+//! early. If the file system does not support that, it has a temporary name meanwhile.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::metadata::{Metadata, MetadataProblem, Problems};
 use crate::placing::{Placed, clear_directory, link_file_as, link_file_over};
 use crate::restore_error::RestoreError;
 
-/// A file that is being restored. Dropped without [`RestoreFile::finish`], it is gone and what it
-/// was to replace stays.
+/// A file that is being restored. If it is dropped without [`RestoreFile::finish`], it is removed
+/// and the file it would have replaced stays.
 #[derive(Debug)]
 pub struct RestoreFile {
     pub(crate) destination: Arc<Destination>,
     pub(crate) descriptor: OwnedFd,
     pub(crate) home: Home,
     pub(crate) overwrite: Overwrite,
-    /// Something is under its name.
+    /// Whether an object with its name exists.
     pub(crate) replaces: bool,
     pub(crate) metadata: Metadata,
     pub(crate) size_bytes: u64,
@@ -39,7 +39,7 @@ pub struct RestoreFile {
 pub(crate) enum Home {
     /// It has no name yet.
     Unnamed {
-        /// Where it is to be.
+        /// Its final directory.
         folder: Arc<Folder>,
         /// Its name there.
         name: Vec<u8>,
@@ -49,10 +49,10 @@ pub(crate) enum Home {
 }
 
 impl RestoreFile {
-    /// Writes all of `bytes` at `offset_bytes`. What is never written is a hole.
+    /// Writes all of `bytes` at `offset_bytes`. Unwritten ranges become holes.
     ///
     /// # Errors
-    /// What pwrite(2) says. The path is the caller's to add.
+    /// What pwrite(2) says. The caller adds the path.
     pub fn write_at(&mut self, offset_bytes: u64, bytes: &[u8]) -> Result<(), std::io::Error> {
         let mut done = 0;
         while done < bytes.len() {
@@ -67,17 +67,17 @@ impl RestoreFile {
         Ok(())
     }
 
-    /// Says that somebody else wrote up to `end_bytes` through the descriptor.
+    /// Records that the caller wrote up to `end_bytes` through the descriptor.
     pub fn written_to(&mut self, end_bytes: u64) {
         self.end_bytes = self.end_bytes.max(end_bytes);
     }
 
-    /// Gives the file its size, its metadata and then its name. `path` is the member's. What could
-    /// not be restored of the metadata is returned.
+    /// Gives the file its size, its metadata and then its name. `path` is the member's. Returns the
+    /// metadata that could not be restored.
     ///
     /// # Errors
     /// [`RestoreError::Exists`], [`RestoreError::DirectoryInTheWay`], [`RestoreError::Write`],
-    /// [`RestoreError::Rename`]; the file is gone then, and what was there stays.
+    /// [`RestoreError::Rename`]; then the file is removed, and an existing object stays.
     pub fn finish(self, path: &[u8]) -> Result<Vec<MetadataProblem>, RestoreError> {
         let write = |error: Errno| RestoreError::Write { path: path.into(), source: error.into() };
         if self.end_bytes != self.size_bytes {
@@ -97,11 +97,10 @@ impl RestoreFile {
         Ok(found)
     }
 
-    /// Gives what there is of the file another name in the same directory, if that is free, and no
-    /// metadata.
+    /// Gives the partial file another name in the same directory, if that is free, and no metadata.
     ///
     /// # Errors
-    /// [`RestoreError::Exists`], [`RestoreError::Rename`]; the file is gone then.
+    /// [`RestoreError::Exists`], [`RestoreError::Rename`]; then the file is removed.
     pub fn keep_as(self, name: &[u8]) -> Result<(), RestoreError> {
         match self.home {
             Home::Unnamed { folder, .. } => link_file_as(&self.descriptor, &folder, name, name),
@@ -133,7 +132,7 @@ impl RestoreFile {
                 break;
             }
             match link_file_as(&self.descriptor, &folder, &name, path) {
-                // The directory was removed meanwhile, by this archive or by somebody.
+                // The directory was removed meanwhile, by this archive or by another program.
                 Err(RestoreError::Rename { source, .. }) if attempt == 0 && is_missing(&source) => {
                     folder = self.destination.folder_again(path)?;
                 }
@@ -154,8 +153,8 @@ fn is_missing(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound
 }
 
-/// Brings a file to the disk before its name takes that of another one from it: not every file
-/// system does that itself, and after a power cut there would be neither.
+/// Writes a file to the disk before it replaces another one. Not every file system does that
+/// itself, and after a power cut neither file would be there.
 fn flush(destination: &Destination, file: &OwnedFd, path: &[u8]) -> Result<(), RestoreError> {
     if destination.replaced() == Replaced::Unflushed {
         return Ok(());

@@ -1,20 +1,20 @@
 //! The walk over the sources of a backup: every object once, in archive order.
 //!
-//! Archive order is: the sources as given; a source itself, then what is in it, depth first, a
-//! directory before its contents, the names of a directory sorted by their bytes. The walk is
-//! relative to descriptors throughout and never follows a symbolic link, so nobody who renames a
-//! directory or swaps it for a link meanwhile can lead it elsewhere.
+//! Archive order is: the sources as given; a source itself, then its contents, depth first, a
+//! directory before its contents, the names of a directory sorted by their bytes. The walk uses
+//! descriptors throughout and never follows a symbolic link. So a user who renames a directory or
+//! replaces it by a link meanwhile cannot lead the walk elsewhere.
 //!
-//! The walk lists directories and looks at nothing else: opening and stating the objects is the
-//! work of many threads at once ([`crate::Capturer`]). Subdirectories are listed ahead of their
-//! turn by a few threads ([`crate::look_ahead`]); results are put in order here.
+//! The walk only lists directories: opening and stating the objects is the work of many threads at
+//! once ([`crate::Capturer`]). A few threads list subdirectories ahead of their turn
+//! ([`crate::look_ahead`]); the walk puts the results in order.
 //!
-//! What is alive at any time: the listings from the source down to where the walk is, the
-//! look-ahead's (bounded by number and by bytes of names), and the directories of entries that the
-//! caller still holds. Of the first kind only the innermost keep their descriptors, as many as
-//! `open_levels` says; on the way back up a directory is opened again as `..` of its child and its
+//! These are alive at any time: the listings from the source down to the current directory, those
+//! of the look-ahead (bounded by number and by bytes of names), and the directories of entries that
+//! the caller still holds. Of the first kind only the innermost keep their descriptors, as many as
+//! `open_levels`. On the way back up a directory is opened again as `..` of its child and its
 //! identity compared. So at most `directories + open_levels + 2` descriptors ([`LookAheadLimits`])
-//! are open on top of those that entries in flight hold.
+//! are open, plus those that entries in flight hold.
 //!
 //! A directory of a million names is listed as a whole (sorting needs that), about 25 bytes a name
 //! plus the names.
@@ -42,16 +42,16 @@ use crate::look_ahead::{Claim, LookAhead, Ticket};
 use crate::scan_problem::{ScanProblem, ScanProblemKind};
 use crate::source::{Source, Stripped};
 
-/// How far directories are listed before their turn.
+/// How far ahead of their turn directories are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookAheadLimits {
-    /// Threads that list. 0: the thread that calls [`Scan::next_batch`] does it all.
+    /// Threads that list. With 0 the thread that calls [`Scan::next_batch`] lists everything.
     pub threads: usize,
     /// Directories listed or being listed ahead; each holds one descriptor.
     pub directories: usize,
-    /// Bytes of their names. A directory that does not fit waits for its turn.
+    /// Bytes of their names. A directory that does not fit is listed when its turn comes.
     pub names_bytes: usize,
-    /// Innermost directories on the way from the source that keep their descriptors.
+    /// Number of innermost directories below the source that keep their descriptors.
     pub open_levels: usize,
     /// Most items that one batch adds; each may hold a directory of its own open.
     pub batch_items: usize,
@@ -78,12 +78,12 @@ pub struct ScanOptions {
     pub file_systems: FileSystems,
     /// Limits of the look-ahead.
     pub look_ahead: LookAheadLimits,
-    /// Set from any thread, this ends the scan within one read of a directory.
+    /// Set it from any thread to end the scan within one read of a directory.
     pub stop: Arc<AtomicBool>,
 }
 
-/// One object, found but not yet looked at. Cheap to clone and to send to another thread; it keeps
-/// the directory that it is in open.
+/// One object, found but not yet opened. Cheap to clone and to send to another thread. It keeps its
+/// directory open.
 #[derive(Clone)]
 pub struct Entry {
     directory: Arc<Directory>,
@@ -101,12 +101,12 @@ impl Entry {
         self.directory.names().name(self.index)
     }
 
-    /// What getdents(2) said. It may have changed since.
+    /// The kind that getdents(2) reported. It may have changed since.
     pub fn kind(&self) -> EntryKind {
         self.directory.names().kind(self.index)
     }
 
-    /// Which of the sources it belongs to, counted from 0.
+    /// Index of its source, from 0.
     pub fn source(&self) -> usize {
         self.directory.names().source as usize
     }
@@ -131,19 +131,19 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// What the walk gives.
+/// One item of the walk.
 #[derive(Debug)]
 pub enum Item {
     /// An object to archive.
     Entry(Entry),
-    /// Something could not be walked. The entry of the directory itself came before.
+    /// A directory could not be walked. The entry of the directory itself came before.
     Problem(Box<ScanProblem>),
 }
 
 /// Whether more is to come after a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Ask again. The batch may be empty, when a slow directory kept the walk waiting for
+    /// Call again. The batch may be empty if a slow directory kept the walk waiting for
     /// [`WAIT_MAX`].
     More,
     /// Everything has been given.
@@ -152,11 +152,11 @@ pub enum Progress {
     Stopped,
 }
 
-/// Most items that one batch adds, where descriptors are plenty.
+/// Most items that one batch adds, if there are enough descriptors.
 pub const BATCH_ITEMS_MAX: usize = 64;
-/// Longest that [`Scan::next_batch`] waits for a listing that is under way.
+/// Longest wait of [`Scan::next_batch`] for a listing that is under way.
 pub const WAIT_MAX: Duration = Duration::from_millis(50);
-/// The same of directories on the way from the source that keep their descriptors.
+/// Most directories below the source that keep their descriptors, if there are enough descriptors.
 pub const OPEN_LEVELS_MAX: usize = 32;
 /// Longest archive path of a directory that is entered: 256 KiB.
 pub const PATH_BYTES_MAX: usize = 256 << 10;
@@ -169,14 +169,14 @@ pub struct Scan {
     levels: Vec<Level>,
     /// Directories among `levels`.
     ancestors: HashSet<Identity>,
-    /// The last entry given was a directory that is still to be entered.
+    /// The last entry returned was a directory that is still to be entered.
     entering: bool,
     look_ahead: LookAhead,
     results: HashMap<Ticket, Listed>,
     next_ticket: u64,
-    /// Queued below a directory that was not walked after all.
+    /// Jobs queued below a directory that was not walked after all.
     abandoned: Vec<Ticket>,
-    /// Slots that are neither entered nor dropped yet, of all levels.
+    /// Slots of all levels that are neither entered nor dropped yet.
     slots_ahead: usize,
     limits: LookAheadLimits,
     budget: Arc<NamesBudget>,
@@ -184,16 +184,16 @@ pub struct Scan {
     buffer: Vec<u8>,
 }
 
-/// A directory on the way from the source to where the walk is, or one that is ready ahead.
+/// A directory between the source and the current one, or one that is listed ahead.
 struct Level {
     names: Arc<Names>,
-    /// Absent when so many levels are open further down.
+    /// `None` if many levels are open further down.
     directory: Option<Arc<Directory>>,
     next_index: u32,
-    /// Positions of the subdirectories, and how many of them the walk has been to.
+    /// Positions of the subdirectories, and how many of them the walk has visited.
     subdirectories: Vec<u32>,
     entered: usize,
-    /// The subdirectories that follow, as far as they were queued.
+    /// The next subdirectories, as far as they were queued.
     ahead: VecDeque<Slot>,
 }
 
@@ -212,7 +212,7 @@ impl Scan {
     /// Checks all sources and starts the walk.
     ///
     /// # Errors
-    /// [`ScanError::NoSource`], [`ScanError::Source`] for the first source that is not there,
+    /// [`ScanError::NoSource`], [`ScanError::Source`] for the first missing source,
     /// [`ScanError::Thread`].
     pub fn start(sources: &[PathBuf], options: ScanOptions) -> Result<Scan, ScanError> {
         if sources.is_empty() {
@@ -252,14 +252,13 @@ impl Scan {
         })
     }
 
-    /// What was taken off the sources' paths, for those where something was.
+    /// The prefixes removed from the sources' paths, for sources that had one.
     pub fn stripped(&self) -> &[Stripped] {
         &self.stripped
     }
 
-    /// Appends the next items, [`LookAheadLimits::batch_items`] at most. Waits only when there is
-    /// none to give, and then for [`WAIT_MAX`] at most unless this thread lists the directory
-    /// itself.
+    /// Appends the next items, at most [`LookAheadLimits::batch_items`]. Waits only if there is
+    /// none, and then at most [`WAIT_MAX`] unless this thread lists the directory itself.
     pub fn next_batch(&mut self, items: &mut Vec<Item>) -> Progress {
         let full = items.len() + self.limits.batch_items.max(1);
         let had = items.len();
@@ -292,7 +291,7 @@ impl Scan {
         Progress::More
     }
 
-    /// Enters the directory that was given last. False when that would mean to wait.
+    /// Enters the directory returned last. False if that would mean waiting.
     fn enter(&mut self, items: &mut Vec<Item>, wait: Wait) -> bool {
         let Some(arrived) = self.arrive(wait) else { return false };
         self.entering = false;
@@ -306,7 +305,7 @@ impl Scan {
         true
     }
 
-    /// The listing of the directory that was given last, from the look-ahead or made now.
+    /// The listing of the directory returned last, from the look-ahead or made now.
     fn arrive(&mut self, wait: Wait) -> Option<Arrived> {
         let level = self.levels.last_mut().expect("the entry's own directory");
         let may_be_there = match level.ahead.front() {
@@ -376,14 +375,14 @@ impl Scan {
             return;
         }
         self.levels.push(level);
-        // The holder of the source stays open: from there everything can be found again.
+        // The holder of the source stays open: everything can be found again from there.
         let outer = self.levels.len().saturating_sub(1 + self.limits.open_levels.max(1));
         if outer > 0 {
             self.levels[outer].directory = None;
         }
     }
 
-    /// Goes back to the directory above, which may have to be opened again.
+    /// Returns to the directory above, which may have to be opened again.
     fn leave(&mut self, items: &mut Vec<Item>) {
         let Some(level) = self.levels.pop() else { return };
         if !level.names.is_source_holder() {
@@ -411,7 +410,7 @@ impl Scan {
         }
     }
 
-    /// Opens the innermost level again: as `..` of what was left, or from further up by its name.
+    /// Opens the innermost level again: as `..` of the level just left, or by name from further up.
     fn reopen(&self, below: Option<Arc<Directory>>) -> io::Result<Arc<Directory>> {
         let names = &self.levels.last().expect("there is a level to reopen").names;
         if let Some(below) = below
@@ -445,7 +444,7 @@ impl Scan {
         })
     }
 
-    /// Forgets what was listed ahead below a directory that will not be walked.
+    /// Drops what was listed ahead below a directory that will not be walked.
     fn drop_ahead(&mut self, level: Level) {
         self.slots_ahead -= level.ahead.len();
         for slot in level.ahead {
@@ -460,8 +459,8 @@ impl Scan {
         }
     }
 
-    /// Queues what comes next, in the order of the walk, as far as the limits allow. Not at every
-    /// step: looking through what is ahead has its price.
+    /// Queues the next directories, in the order of the walk, as far as the limits allow. Not at
+    /// every step, because the search costs time.
     fn plan(&mut self) {
         let limit = self.limits.directories;
         if self.limits.threads == 0 || self.slots_ahead > limit - limit / 4 {
@@ -498,7 +497,7 @@ impl Scan {
     }
 }
 
-/// The choice of what to list ahead.
+/// Chooses the directories to list ahead.
 struct Plan<'a> {
     results: &'a mut HashMap<Ticket, Listed>,
     next_ticket: &'a mut u64,
@@ -507,8 +506,8 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Queues what follows below `level`: first below its subdirectories that are ready, then
-    /// further ones. The depth of the recursion is bounded by the number of slots.
+    /// Queues directories below `level`: first below its subdirectories that are listed, then
+    /// further ones. The number of slots bounds the depth of the recursion.
     fn extend(&mut self, level: &mut Level) {
         for slot in &mut level.ahead {
             if self.jobs.len() == self.room {

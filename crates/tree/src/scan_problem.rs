@@ -1,28 +1,28 @@
-//! What the walk could not walk, delivered in its place among the entries.
+//! Directories that the walk could not read, reported in their place among the entries.
 
 use std::fmt;
 use std::io;
 
-/// Why a directory's contents are missing from the walk, or some of them.
+/// Why some or all contents of a directory are missing from the walk.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {}", String::from_utf8_lossy(path))]
 pub struct ScanProblem {
     /// Path in the archive.
     pub path: Vec<u8>,
-    /// What went wrong.
+    /// The kind of problem.
     pub what: ScanProblemKind,
-    /// What the kernel said, when it was asked.
+    /// The kernel's error, if a call failed.
     pub source: Option<io::Error>,
 }
 
-/// What went wrong with a directory.
+/// The problem of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanProblemKind {
-    /// It cannot be opened; nothing of its contents follows.
+    /// It cannot be opened; none of its contents follow.
     OpenDirectory,
-    /// It cannot be read to its end; what was read follows.
+    /// It cannot be read to its end; the names read so far follow.
     ReadDirectory,
-    /// It was moved or replaced while something in it was walked; the rest of it does not follow.
+    /// It was moved or replaced during the walk below it; its remaining contents are missing.
     Moved,
     /// It is one of its own ancestors (by a bind mount); it is not entered again.
     Loop,

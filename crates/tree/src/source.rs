@@ -1,10 +1,10 @@
 //! From a source as the user typed it to the directory that holds it and its path in the archive.
 //!
-//! The rule is GNU tar's, so that nobody has to learn another one: a leading `/` goes, and so does
-//! everything up to the last `..`. On top of that `.` and doubled slashes vanish, and a source that
-//! leaves nothing (`.`, `/`, `..`) is called `.` itself while what lies in it has no prefix at all.
-//! The rule is textual; only the name in the archive follows from it. The object itself is found
-//! by the kernel from the path exactly as typed.
+//! The rule is GNU tar's, which users know: a leading `/` is removed, and so is everything up to
+//! the last `..`. In addition `.` and doubled slashes are removed. If nothing is left (`.`, `/`,
+//! `..`), the source is called `.` and its contents have no prefix. The rule is textual and only
+//! decides the name in the archive. The kernel finds the object itself by the path exactly as
+//! typed.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -20,17 +20,17 @@ use crate::ScanError;
 use crate::identity::Identity;
 use crate::listing::{Directory, Names, SourceStart, kind_of, open_directory};
 
-/// What was taken off a source's path to make its path in the archive, to be told once.
+/// The prefix removed from a source's path to make its path in the archive, reported once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stripped {
     /// The source as given.
     pub source: PathBuf,
-    /// The part that is not in the archive: `/`, `../`, `a/../` and the like.
+    /// The removed part: `/`, `../`, `a/../` and the like.
     pub prefix: Vec<u8>,
 }
 
-/// Path in the archive of a source, and what was taken off in front. Never absolute, never with
-/// `..`, never empty.
+/// Archive path of a source, and the removed prefix. The path is never absolute, never empty, and
+/// has no `..`.
 pub fn archive_path(source: &Path) -> (Vec<u8>, Vec<u8>) {
     let bytes = source.as_os_str().as_bytes();
     let mut rest_from = 0;
@@ -59,7 +59,7 @@ pub fn archive_path(source: &Path) -> (Vec<u8>, Vec<u8>) {
     (path, bytes[..rest_from].to_vec())
 }
 
-/// Bytes for the first names of a folder.
+/// Bytes to read the first names of a folder.
 const FIRST_NAMES_BYTES: usize = 4096;
 
 /// One checked source: a directory of one name, whose only entry is the source itself.
@@ -69,8 +69,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens the directory that holds `source` and checks that the source is there. A symbolic
-    /// link is a source by itself; with a slash behind it, what it points to is.
+    /// Opens the directory that holds `source` and checks that the source exists. A symbolic link
+    /// is itself the source; with a slash behind it, its target is.
     pub(crate) fn open(source: &Path, number: u32) -> Result<Source, ScanError> {
         let missing =
             |error: Errno| ScanError::Source { path: source.into(), source: error.into() };
@@ -95,8 +95,8 @@ impl Source {
     }
 }
 
-/// Whether the source can be read at all: a folder gives its first names, a file can be opened. A
-/// source of other kind is never opened. What lies deeper is a matter of warnings.
+/// Checks that the source can be read: a folder returns its first names, a file can be opened.
+/// Sources of other kinds are not opened. Deeper problems give warnings later.
 fn check_readable(parent: &OwnedFd, name: &CStr, stat: &Stat) -> Result<(), Errno> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => {
@@ -107,7 +107,7 @@ fn check_readable(parent: &OwnedFd, name: &CStr, stat: &Stat) -> Result<(), Errn
         FileType::RegularFile => {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             match openat(parent, name, flags, Mode::empty()) {
-                // Somebody holds a lease on it: it is waited for when its turn comes.
+                // Another program holds a lease on it: the backup waits for it when its turn comes.
                 Ok(_) | Err(Errno::WOULDBLOCK) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -119,13 +119,13 @@ fn check_readable(parent: &OwnedFd, name: &CStr, stat: &Stat) -> Result<(), Errn
 /// Identity of what a path names, symbolic links followed: for the output file and the like.
 ///
 /// # Errors
-/// What stat(2) says.
+/// Errors of stat(2).
 pub fn identity_of_path(path: &Path) -> std::io::Result<Identity> {
     Ok(Identity::of(&rustix::fs::stat(path)?))
 }
 
-/// Splits into the directory to open and the name in it. A path that ends in `/`, `.` or `..` is
-/// a directory to open as a whole, with `.` as the name in it.
+/// Splits a path into the directory to open and the name in it. A path that ends in `/`, `.` or
+/// `..` is a directory to open as a whole, with `.` as the name in it.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let (parent, name) = match path.iter().rposition(|&byte| byte == b'/') {
         Some(slash) => (&path[..=slash], &path[slash + 1..]),

@@ -1,8 +1,7 @@
-//! Where a sparse file has data.
+//! Maps of the data in sparse files.
 //!
-//! A map is bounded, and a file may be torn into any number of runs: then the smallest holes are
-//! archived as the zeros that they read as, and the largest are kept. Which ones these are depends
-//! on the file alone.
+//! A map is bounded, but a file may have any number of runs. If there are too many, the smallest
+//! holes are archived as zeros, and the largest are kept. The choice depends on the file alone.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,9 +10,9 @@ use archive::member::Extent;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-/// Runs of data that a map may have; 16 bytes each, twice as many while a map is made.
+/// Most runs of data in a map; 16 bytes each, twice as many while a map is made.
 pub const EXTENTS_MAX: usize = 1 << 16;
-/// How often a run may vanish between the two questions about it.
+/// How often a run may vanish between the two queries for it.
 const VANISHED_MAX: usize = 1000;
 
 /// Where a file has data.
@@ -21,21 +20,21 @@ const VANISHED_MAX: usize = 1000;
 pub struct SparseMap {
     /// Runs of data in ascending order, [`EXTENTS_MAX`] at most. Between two of them is a hole.
     pub extents: Vec<Extent>,
-    /// Holes that are part of a run, since there were too many.
+    /// Holes that were filled with zeros because there were too many.
     pub filled_holes: u64,
     /// Their bytes.
     pub filled_bytes: u64,
 }
 
-/// Asks the file system for the runs of data of an open file. `None` when there is no hole, or when
-/// the file system does not say. Ask only when fewer blocks are allocated than the size needs
-/// ([`crate::Captured::may_be_sparse`]).
+/// Queries the file system for the runs of data of an open file. `None` if there is no hole, or if
+/// the file system does not report holes. Call it only if fewer blocks are allocated than the size
+/// needs ([`crate::Captured::may_be_sparse`]).
 ///
-/// Moves the file position (`SEEK_DATA` and `SEEK_HOLE` of lseek(2) cannot do without). The map is
-/// what the file was at this moment: read what it lists, and compare with [`crate::recheck`] after.
+/// Moves the file position, which `SEEK_DATA` and `SEEK_HOLE` of lseek(2) need. The map is the
+/// state of the file at this moment: read what it lists, and call [`crate::recheck`] afterwards.
 ///
 /// # Errors
-/// What lseek(2) says.
+/// Errors of lseek(2).
 pub fn sparse_map(file: impl AsFd, size_bytes: u64) -> io::Result<Option<SparseMap>> {
     let file = file.as_fd();
     let mut map = SparseMap::default();
@@ -53,7 +52,7 @@ pub fn sparse_map(file: impl AsFd, size_bytes: u64) -> io::Result<Option<SparseM
         }
         at = seek(file, SeekFrom::Hole(start))?.min(size_bytes);
         if at <= start {
-            // The file is being changed under our hands: what was data is a hole now.
+            // Another program is changing the file: data have become a hole.
             at = start;
             vanished += 1;
             if vanished > VANISHED_MAX {
@@ -72,16 +71,16 @@ pub fn sparse_map(file: impl AsFd, size_bytes: u64) -> io::Result<Option<SparseM
 }
 
 impl SparseMap {
-    /// Joins runs over the smallest holes between them until there are `runs_max`; of equal ones
-    /// the first stay. Filling some early, before all are known, ends with the same holes: one that
-    /// is not among the largest so far is not among the largest of all.
+    /// Fills the smallest holes until `runs_max` runs are left; among equal holes the first are
+    /// kept. Filling some before all are known gives the same result: a hole that is not among the
+    /// largest so far is not among the largest of all.
     fn fill_smallest_holes(&mut self, runs_max: usize) {
         let Some(excess) = self.extents.len().checked_sub(runs_max).filter(|it| *it > 0) else {
             return;
         };
         let hole =
             |pair: &[Extent]| pair[1].offset_bytes - pair[0].offset_bytes - pair[0].length_bytes;
-        // The larger of two equal ones is the first.
+        // Of two equal holes the first counts as larger.
         let mut holes: Vec<(u64, std::cmp::Reverse<u32>)> = (0u32..)
             .zip(self.extents.windows(2))
             .map(|(number, pair)| (hole(pair), std::cmp::Reverse(number)))

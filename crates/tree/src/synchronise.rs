@@ -1,10 +1,10 @@
-//! Bringing what was restored to the disk.
+//! Writes the restored data to the disk.
 //!
-//! syncfs(2) is one call for any number of files, but for one file system only, and a destination
-//! may have others mounted below it. So each directory that something is made in is looked at when
-//! it is opened, and the first one of each file system keeps a descriptor. It is opened before
-//! anything is written there, because the kernel reports only the write errors that came up after
-//! that (Linux 5.8 and newer report them at all).
+//! syncfs(2) is one call for any number of files, but only for one file system, and other file
+//! systems may be mounted below the destination. So each directory that objects are made in is
+//! checked when it is opened, and the first one of each file system keeps a descriptor. It is
+//! opened before anything is written there, because the kernel reports only write errors that
+//! occurred after the open (and reports them at all only since Linux 5.8).
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Mutex;
@@ -14,17 +14,17 @@ use base::interruptible::openat;
 use rustix::fs::{Mode, OFlags, fstat, syncfs};
 use rustix::io::Errno;
 
-/// The file systems that a restore writes to: as many as are mounted below the destination.
+/// The file systems that a restore writes to: the destination's and those mounted below it.
 #[derive(Debug, Default)]
 pub(crate) struct WrittenFileSystems {
-    /// By device number. An error stays until somebody wants to synchronise.
+    /// By device number. An error is kept until `synchronise` reports it.
     handles: Mutex<Vec<(u64, Result<OwnedFd, Errno>)>>,
 }
 
 impl WrittenFileSystems {
-    /// Something will be made in `directory`, which may have been opened with O_PATH.
+    /// Notes that objects will be made in `directory`, which may have been opened with O_PATH.
     pub(crate) fn note(&self, directory: impl AsFd) {
-        // The last number stands for a directory that cannot be looked at.
+        // The last number stands for a directory without a stat result.
         let device = fstat(&directory).map_or(u64::MAX, |stat| stat.st_dev);
         let mut handles = lock(&self.handles);
         if handles.iter().all(|(known, _)| *known != device) {
@@ -35,7 +35,7 @@ impl WrittenFileSystems {
     /// Waits until all of them have everything on their disks.
     ///
     /// # Errors
-    /// The first one; the others are synchronised all the same.
+    /// The first error; the other file systems are synchronised all the same.
     pub(crate) fn synchronise(&self) -> Result<(), Errno> {
         let handles = lock(&self.handles);
         let each = |(_, handle): &(u64, Result<OwnedFd, Errno>)| match handle {
@@ -46,23 +46,22 @@ impl WrittenFileSystems {
     }
 }
 
-/// A journal that was given up before syncfs(2) has nothing left to commit, and ext4 then says
-/// that all is well. What is changed afterwards it refuses, for good; so something is changed,
-/// which nobody sees.
+/// If ext4 aborted its journal before syncfs(2), nothing is left to commit, and syncfs reports
+/// success. But ext4 then refuses every later change. So we make an invisible change as a test.
 fn check_alive(directory: &OwnedFd) -> Result<(), Errno> {
     let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
     match openat(directory, c".", flags, Mode::from_raw_mode(0o600)) {
         Err(error @ (Errno::IO | Errno::ROFS)) => Err(error),
-        // Without files without a name, or without room for one, nothing more can be known.
+        // Without support for unnamed files, or without room for one, no more can be found out.
         _ => Ok(()),
     }
 }
 
-/// A descriptor that syncfs(2) takes: none with O_PATH.
+/// A descriptor for syncfs(2), which refuses O_PATH.
 fn open(directory: impl AsFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match openat(&directory, c".", flags, Mode::empty()) {
-        // Nobody may list it; a nameless file in it does as well.
+        // The directory has no read permission; an unnamed file in it works as well.
         Err(Errno::ACCESS) => {
             let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
             openat(&directory, c".", flags, Mode::from_raw_mode(0o600))
@@ -95,7 +94,7 @@ mod tests {
         let directory = openat(CWD, c"/proc", flags, Mode::empty()).unwrap();
         written.note(&directory);
         assert_eq!(written.synchronise(), Ok(()));
-        // O_PATH as it is: the kernel refuses it.
+        // An O_PATH descriptor, which the kernel refuses.
         written.handles.lock().unwrap().push((0, Ok(directory)));
         assert_eq!(written.synchronise(), Err(Errno::BADF));
         written.handles.lock().unwrap()[1].1 = Err(Errno::ACCESS);

@@ -1,16 +1,16 @@
-//! Making objects: one [`Worker`] for each thread.
+//! Makes objects, with one [`Worker`] per thread.
 //!
-//! What is there already is replaced only if the policy says so, and then in one step: the new
-//! object is made apart and renamed over it when it is complete. A regular file has no name at all
-//! until it is complete. So an interrupted restore leaves under a name the old object, the whole
-//! new one, or nothing.
+//! An existing object is replaced only if the policy allows it, and then in one step: the new
+//! object is made under a temporary name and renamed over the old one when it is complete. A
+//! regular file has no name at all until it is complete. So an interrupted restore leaves under
+//! each name the old object, the complete new one, or nothing.
 //!
-//! Who may change the names of the directory decides where objects are made that have a name from
-//! the start; see [`crate::folder`].
+//! Objects that have a name from the start are made in a place that depends on who can change names
+//! in the directory; see [`crate::folder`].
 //!
-//! Several workers write at once. Each keeps the directories it used last open. The kernel takes a
-//! lock per directory for every name made in it, so workers are fastest when no two of them work
-//! in one directory; nothing depends on it.
+//! Several workers write at once. Each keeps its last directories open. The kernel locks a
+//! directory for every name made in it, so workers are fastest if no two of them work in one
+//! directory. Correctness does not depend on it.
 
 use std::borrow::Cow;
 use std::os::fd::AsFd;
@@ -46,24 +46,24 @@ pub struct Worker {
     folders: Vec<(Vec<u8>, Arc<Folder>)>,
 }
 
-/// What came of a regular file.
+/// The result for a regular file.
 #[derive(Debug)]
 pub enum Created {
     /// To be written and finished.
     File(RestoreFile),
-    /// What is there is as new, or newer, and stays.
+    /// The existing file is as new, or newer, and stays.
     Kept,
-    /// The same, but what is there is shorter: it may be what an interrupted program left.
+    /// Like `Kept`, but the existing file is shorter: an interrupted program may have left it.
     KeptShorter,
 }
 
-/// Directories that one worker keeps open.
+/// Most directories that one worker keeps open.
 pub const PARENTS_MAX: usize = 32;
 
-/// Files of more bytes than this are not written before it is known that their name is free.
+/// Files larger than this are not written before their name is known to be free.
 const BLIND_BYTES_MAX: u64 = 256 << 10;
 
-/// What is under a name where an object is to be made.
+/// What exists under the name of a new object.
 enum There {
     Nothing,
     /// It may be replaced.
@@ -71,7 +71,7 @@ enum There {
     Stays(Created),
 }
 
-/// Makes an object under a name in a directory, where that name is free.
+/// Makes an object under a name in a directory, if that name is free.
 type Make<'a> = dyn Fn(&OwnedFd, &[u8]) -> Result<(), Errno> + 'a;
 
 /// Makes something in a directory that a worker has open.
@@ -83,7 +83,7 @@ impl Destination {
         Worker::new(Arc::clone(self), self.overwrite)
     }
 
-    /// A worker that replaces what it finds: for objects that this run made itself.
+    /// A worker that replaces existing objects, for objects that this run made itself.
     pub fn replacing_worker(self: &Arc<Destination>) -> Worker {
         Worker::new(Arc::clone(self), Overwrite::Replace)
     }
@@ -94,11 +94,10 @@ impl Worker {
         Worker { destination, overwrite, folders: Vec::with_capacity(PARENTS_MAX) }
     }
 
-    /// Makes a regular file, still without content and name. `member.size_bytes` is what it will
-    /// have.
+    /// Makes a regular file, still without content and name. `member.size_bytes` is its final size.
     ///
     /// # Errors
-    /// See [`RestoreError`]; nothing is left behind then. That something exists may come up here
+    /// See [`RestoreError`]; then nothing is left behind. An existing object may be reported here
     /// or when the file is finished.
     pub fn create_file(&mut self, member: &Member) -> Result<Created, RestoreError> {
         let destination = Arc::clone(&self.destination);
@@ -133,11 +132,12 @@ impl Worker {
         })?
     }
 
-    /// Makes a directory, or takes one that is there. Most of its metadata follow in
-    /// [`Destination::finish`]; those of the destination itself only if it was empty at first.
+    /// Makes a directory, or takes over an existing one. [`Destination::finish`] sets most of its
+    /// metadata, and sets those of the destination itself only if it was empty at first.
     ///
     /// # Errors
-    /// See [`RestoreError`]. Metadata that could not be restored are no error but the list.
+    /// See [`RestoreError`]. Metadata that could not be restored are returned in the list, not as
+    /// an error.
     pub fn create_directory(
         &mut self,
         member: &Member,
@@ -176,7 +176,7 @@ impl Worker {
             self.with_folder(member, path, &failed, &mut |worker, folder| {
                 match make_directory(folder, name) {
                     Err(Errno::EXIST) if worker.overwrite != Overwrite::Refuse => {
-                        // Neither can be renamed over the other, so this is not one step.
+                        // Neither can be renamed over the other, so this takes two steps.
                         unlinkat(&folder.descriptor, name, AtFlags::empty())?;
                         make_directory(folder, name)
                     }
@@ -202,7 +202,7 @@ impl Worker {
         self.defer(member, path, directory.as_fd(), metadata, made)
     }
 
-    /// Sets what may be there early and keeps the rest until the end.
+    /// Sets the early metadata and stores the rest until the end.
     fn defer(
         &self,
         member: &Member,
@@ -219,9 +219,9 @@ impl Worker {
         Ok(self.destination.take_problems(problems))
     }
 
-    /// Whether a directory that was there before, in one that others can change, gets the archived
-    /// metadata: only if it is what the owner of the folder could have given them himself. Anybody
-    /// else's, and ours, may have been put there to be given away.
+    /// Whether an existing directory, in a parent that others can change, gets the archived
+    /// metadata: only if the parent's owner could have set them himself. Any other directory, even
+    /// one of ours, may have been put there so that it is given away.
     fn may_take_over(&self, metadata: &Metadata, folder: &Folder, stat: &Stat) -> bool {
         let policy = self.destination.policy();
         let keeps_owner =
@@ -234,10 +234,11 @@ impl Worker {
     /// Makes any object but a regular file and gives it its metadata.
     ///
     /// # Errors
-    /// See [`RestoreError`]. Metadata that could not be restored are no error but the list.
+    /// See [`RestoreError`]. Metadata that could not be restored are returned in the list, not as
+    /// an error.
     ///
     /// # Panics
-    /// For a regular file: that is [`Worker::create_file`].
+    /// For a regular file: use [`Worker::create_file`].
     pub fn create(&mut self, member: &Member) -> Result<Vec<MetadataProblem>, RestoreError> {
         match &member.kind {
             MemberKind::File => panic!("regular files are made by create_file()"),
@@ -333,7 +334,8 @@ impl Worker {
         };
         if target_folder.names == Names::Ours {
             let make = |place: &OwnedFd, name: &[u8]| {
-                // Without AT_SYMLINK_FOLLOW a link to a symbolic link is one to the link itself.
+                // Without AT_SYMLINK_FOLLOW a link to a symbolic link is a link to the symbolic
+                // link itself.
                 linkat(&target_folder.descriptor, target_name, place, name, AtFlags::empty())
             };
             let placed = self.place(member, &make, Apart::ToReplace, &failed)?;
@@ -357,8 +359,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether what is found at the target of a hard link, where others can change names, is what
-    /// this run made there; where it made nothing, whether it has the archived owner.
+    /// Whether the object at the target of a hard link, where others can change names, is the one
+    /// that this run made there. If this run made none, whether it has the archived owner.
     fn is_link_target(&self, member: &Member, target_path: &[u8], stat: &Stat) -> bool {
         if let Some(made) = self.destination.remembered(target_path) {
             return made == Identity::of(stat);
@@ -371,8 +373,8 @@ impl Worker {
         wanted == Some(stat.st_uid)
     }
 
-    /// Makes an object at its place, or apart when something is there that may be replaced, or
-    /// when `apart` says so. `None` when what is there stays.
+    /// Makes an object at its place, or apart if an existing one may be replaced, or if `apart`
+    /// requires it. `None` if the existing one stays.
     fn place(
         &mut self,
         member: &Member,
@@ -407,7 +409,7 @@ impl Worker {
         })?
     }
 
-    /// What is under a name, and whether it may be replaced.
+    /// What exists under a name, and whether it may be replaced.
     fn look(
         &self,
         member: &Member,
@@ -438,8 +440,7 @@ impl Worker {
         Ok(Ok(There::Replaceable))
     }
 
-    /// Calls `act` with the directory that a member goes into, once more if that was removed since
-    /// it was opened, by this archive or by somebody.
+    /// Calls `act` with the directory of a member, again if that was removed since it was opened.
     fn with_folder<T>(
         &mut self,
         member: &Member,
@@ -453,7 +454,7 @@ impl Worker {
                 .folder(directory, Missing::Create)
                 .map_err(|error| unreachable_parent(&member.path, error))?;
             match act(self, &folder) {
-                // EPERM is what ext4 says of a file without a name there.
+                // ext4 returns EPERM for a file without a name there.
                 Err(Errno::NOENT | Errno::PERM) if attempt == 0 && !is_there(&folder) => {
                     self.folders.retain(|(path, _)| path != directory);
                 }
@@ -463,7 +464,7 @@ impl Worker {
         unreachable!("the second attempt returns")
     }
 
-    /// The open directory at a checked path, most likely the one used last.
+    /// The open directory at a checked path, usually the one used last.
     fn folder(&mut self, path: &[u8], missing: Missing) -> Result<Arc<Folder>, ResolveError> {
         if let Some(at) = self.folders.iter().position(|(known, _)| known == path) {
             if at > 0 {
@@ -478,16 +479,16 @@ impl Worker {
     }
 }
 
-/// When an object is made elsewhere than under its name.
+/// When an object is made apart, under a temporary name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Apart {
-    /// Only when it replaces something.
+    /// Only if it replaces an existing object.
     ToReplace,
-    /// Also where others could put something in its place before it has its metadata.
+    /// Also if others could replace it before it has its metadata.
     AmongOthers,
 }
 
-/// Whether a directory was there before.
+/// Whether a directory existed before.
 enum Found {
     Nothing,
     Ours,
@@ -516,14 +517,14 @@ fn make_file(
         }
     }
     let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-    // While it has a name it is nobody else's to read.
+    // While it has a temporary name, only we may read it.
     let mode = Mode::RUSR | Mode::WUSR;
     let (file, temporary) =
         folder.make_apart(|place, temporary| openat(place, temporary, flags, mode))?;
     Ok((file, Home::Named(Placed::apart(Arc::clone(folder), name, temporary, over))))
 }
 
-/// A directory under a name, made or found. EEXIST when something else is there.
+/// A directory under a name, made or found. EEXIST if another kind of object is there.
 fn make_directory(folder: &Arc<Folder>, name: &[u8]) -> Result<(OwnedFd, Placed, Found), Errno> {
     let open = |place: &OwnedFd, name: &[u8]| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -557,7 +558,7 @@ fn make_directory(folder: &Arc<Folder>, name: &[u8]) -> Result<(OwnedFd, Placed,
     }
 }
 
-/// Says so when a directory that stays as it is has another owner or mode than the archived one.
+/// Reports if an unchanged directory has another owner or mode than the archived one.
 fn left_as_it_is(
     member: &Member,
     metadata: &Metadata,
@@ -568,8 +569,8 @@ fn left_as_it_is(
     if same_owner && stat.st_mode & 0o7777 == metadata.mode {
         return None;
     }
-    let text = "it is in a folder that others can change and not that folder's owner's; \
-                it stays as it is (--privileges=keep sets it)";
+    let text = "others can write to its parent folder, which has another owner; takeup left \
+                owner and mode alone (--privileges=keep sets them)";
     Some(MetadataProblem {
         path: member.path.clone(),
         what: MetadataPart::FoundDirectory,
@@ -577,7 +578,7 @@ fn left_as_it_is(
     })
 }
 
-/// A directory that has no links any more was removed.
+/// A directory without links was removed.
 fn is_there(folder: &Folder) -> bool {
     fstat(&folder.descriptor).is_ok_and(|stat| stat.st_nlink > 0)
 }

@@ -1,10 +1,10 @@
-//! Where the next chunk ends, found without decompressing it.
+//! Finds the end of the next chunk without decompressing it.
 //!
-//! The finder looks at the start of what is still compressed, a prefix that the caller lengthens as
-//! asked, and answers with the exact length of the next frame or member, or that the length cannot
-//! be known this way, or not within the limit. Zstd frames tell their length by their block
-//! headers, whoever wrote them; of gzip members only ours do. A caller so needs to hold no more
-//! than the limit, and the finder holds nothing.
+//! The finder examines the start of the remaining compressed stream, a prefix that the caller
+//! lengthens on request. It returns the exact length of the next frame or member, or that the
+//! length cannot be found this way, or not within the limit. Zstd frames show their length by their
+//! block headers, whatever wrote them. Of gzip members only ours show it. So the caller needs to
+//! hold no more than the limit, and the finder holds nothing.
 
 use super::error::{ChunkError, Coding};
 use super::gzip_member::{self, FOOTER_BYTES};
@@ -20,31 +20,31 @@ pub enum Input {
     Ended,
 }
 
-/// What the finder says about the prefix.
+/// The finder's answer for the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {
-    /// A chunk of `compressed_bytes`, all of it in the prefix, ready for a `ChunkDecompressor`.
+    /// A chunk of `compressed_bytes`, completely in the prefix, ready for a `ChunkDecompressor`.
     Chunk {
         /// Length of the frame or member.
         compressed_bytes: usize,
-        /// Most content it can hold, within the limit; the exact length where the frame says it.
+        /// Most content it can hold, within the limit; the exact length if the frame has it.
         content_bytes_max: usize,
     },
-    /// A skippable zstd frame (a seek table, for example), to be dropped by the caller. It may
-    /// reach beyond the prefix.
+    /// A skippable zstd frame (a seek table, for example), which the caller drops. It may reach
+    /// beyond the prefix.
     Skippable {
         /// Its length.
         compressed_bytes: u64,
     },
-    /// The prefix must be this long before there is an answer.
+    /// The prefix must be longer before there is an answer.
     NeedMore {
-        /// Least length of the prefix, in bytes; larger than the prefix is now.
+        /// Least length of the prefix, in bytes; larger than the present one.
         prefix_bytes: usize,
     },
     /// The end is unknown or beyond the limits: a `StreamDecoder` takes over, from the first byte
     /// of the prefix to the end of this frame or member.
     Stream,
-    /// No frame or member starts here, and what does start here is behind at least one.
+    /// No frame or member starts here, but at least one came before.
     Trailing,
     /// The input ended with the last frame or member.
     End,
@@ -61,8 +61,8 @@ pub struct BoundaryFinder {
 }
 
 impl BoundaryFinder {
-    /// A finder for a stream whose first frame or member is at the start of the first prefix. A
-    /// chunk with more than `limit_bytes`, compressed or not, is one for the stream decoder.
+    /// A finder for a stream whose first frame or member is at the start of the first prefix. The
+    /// stream decoder has to take a chunk of more than `limit_bytes`, compressed or not.
     pub fn new(coding: Coding, limit_bytes: usize) -> BoundaryFinder {
         BoundaryFinder {
             coding,
@@ -78,19 +78,19 @@ impl BoundaryFinder {
         self.offset_bytes
     }
 
-    /// The caller has taken `compressed_bytes`, a whole frame or member, off the prefix.
+    /// The caller has removed `compressed_bytes`, a whole frame or member, from the prefix.
     pub fn advance(&mut self, compressed_bytes: u64) {
         self.offset_bytes += compressed_bytes;
         self.walk = None;
         self.any_before = true;
     }
 
-    /// Says what starts at the start of `prefix`. Between two calls to `advance` the prefix may
-    /// grow but must not change.
+    /// Examines the start of `prefix`. Between two calls to `advance` the prefix may grow but must
+    /// not change.
     ///
     /// # Errors
-    /// `Truncated` when the input ended inside a frame or member; `NotAFrame` when the very first
-    /// bytes are none; `Damaged` when the outside of a frame makes no sense; `DictionaryNeeded`.
+    /// `Truncated` if the input ended inside a frame or member; `NotAFrame` if the very first bytes
+    /// are not one; `Damaged` if the framing is invalid; `DictionaryNeeded`.
     pub fn examine(&mut self, prefix: &[u8], input: Input) -> Result<Boundary, ChunkError> {
         if prefix.is_empty() && input == Input::Ended && self.any_before {
             return Ok(Boundary::End);
@@ -101,7 +101,7 @@ impl BoundaryFinder {
         };
         match boundary {
             Err(ChunkError::NotAFrame { .. }) if self.any_before => Ok(Boundary::Trailing),
-            // Less than a magic number, behind a frame: nothing that was ever a frame.
+            // Less than a magic number behind a frame: not the remains of a frame.
             Ok(Boundary::NeedMore { .. })
                 if input == Input::Ended
                     && self.any_before

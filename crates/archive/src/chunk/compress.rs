@@ -1,8 +1,9 @@
-//! Compression of one chunk, and what each level means.
+//! Compression of one chunk, and the meaning of each level.
 //!
-//! A level names a size: what the `zstd` or `gzip` command of that level makes of the same data,
-//! within a per cent. How it is reached is ours: `docs/design/compression.md` has the measurements
-//! behind the numbers here. Changing one changes the output of a level, so it needs a release note.
+//! A level stands for a size: that of the `zstd` or `gzip` command with the same level on the same
+//! data, within a per cent. The parameters that reach it are our own: `docs/design/compression.md`
+//! has the measurements behind the numbers here. Changing one changes the output of a level, so it
+//! needs a release note.
 
 use libdeflater::{CompressionLvl, Compressor};
 use zstd::zstd_safe::{CCtx, CParameter, Strategy, compress_bound, get_error_name};
@@ -12,7 +13,7 @@ use super::gzip_member::{self, FOOTER_BYTES, HEADER_BYTES, MemberLengths};
 use super::{CHUNK_BYTES_MAX, Compression, CompressionError, ZSTD_LEVEL_DEFAULT};
 
 /// Compresses chunks, one after the other, with one context that is reused. Every worker thread has
-/// its own. The output depends on the input and the compression only.
+/// its own. The output depends only on the input and the compression.
 pub struct ChunkCompressor {
     compression: Compression,
     engine: Engine,
@@ -25,9 +26,9 @@ enum Engine {
 }
 
 struct ZstdEngine {
-    /// The level as the library has it, but for the window.
+    /// The library's level with our own window.
     regular: CCtx<'static>,
-    /// Something faster, for chunks on which it is nearly as good.
+    /// A faster context, for chunks on which it is nearly as good.
     fast: Option<CCtx<'static>>,
     sample: Vec<u8>,
 }
@@ -37,7 +38,7 @@ impl ChunkCompressor {
     /// gzip, 40 MiB for zstd 12, 80 MiB for zstd 19, 640 MiB for zstd 22.
     ///
     /// # Errors
-    /// `LevelOutOfRange` for a level that was not checked before.
+    /// `LevelOutOfRange` for an unchecked level.
     pub fn new(compression: Compression) -> Result<ChunkCompressor, CompressionError> {
         compression.check()?;
         let engine = match compression {
@@ -74,13 +75,13 @@ impl ChunkCompressor {
         }
     }
 
-    /// As `compress`, but in a form whose length depends on the length of the input only where the
-    /// format has such a form: for a last chunk that is to be found from the end of a file. That is
-    /// a stored gzip member ([`gzip_member::find_stored_member`] finds it); a zstd stream has its
-    /// seek table for the purpose and gets an ordinary frame.
+    /// Like `compress`, but in a form whose length depends only on the length of the input, if the
+    /// format has such a form. It is for a last chunk that must be found from the end of a file.
+    /// For gzip that is a stored member ([`gzip_member::find_stored_member`] finds it). A zstd
+    /// stream has its seek table for that purpose and gets an ordinary frame.
     ///
     /// # Errors
-    /// As for `compress`.
+    /// As [`ChunkCompressor::compress`].
     pub fn compress_last(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), ChunkError> {
         if let Engine::Gzip(_) = self.engine {
             out.clear();
@@ -114,8 +115,8 @@ impl ZstdEngine {
 }
 
 /// Pieces of a sample, bytes of each, the smallest chunk that is worth a sample, and how much
-/// larger (in thousandths) the sample may come out when it is compressed fast. From measurements:
-/// `docs/design/compression.md`. They decide about the output, like a level does.
+/// larger (in thousandths) the fast compression of the sample may be. From measurements:
+/// `docs/design/compression.md`. They determine the output, like a level does.
 const SAMPLE_PIECES: usize = 3;
 const SAMPLE_PIECE_BYTES: usize = 32 << 10;
 const CHOICE_BYTES_MIN: usize = 1 << 20;
@@ -169,7 +170,7 @@ fn compress_gzip(
     Ok(())
 }
 
-/// What a zstd level is made of, where it is not the library's level.
+/// The parameters of a zstd level, if they differ from the library's level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ZstdSettings {
     pub chunk_bytes: usize,
@@ -178,9 +179,9 @@ pub(super) struct ZstdSettings {
     try_fast: bool,
 }
 
-/// Chunks are 8 MiB with a window as large as the chunk: what a match cannot reach beyond the edge
-/// of the chunk, it gains by reaching further inside. The slow levels get longer chunks, so that
-/// their longer windows are worth having.
+/// Chunks are 8 MiB with a window as large as the chunk: what a match loses at the edge of the
+/// chunk, it gains by reaching further inside. The slow levels get longer chunks, so that their
+/// longer windows are worth having.
 pub(super) fn zstd_settings(level: i32) -> ZstdSettings {
     let (chunk_bytes, window_log) = match level {
         ..=12 => (8 << 20, 23),
@@ -215,8 +216,8 @@ fn fast_context(settings: &ZstdSettings) -> CCtx<'static> {
     context
 }
 
-/// gzip's levels in libdeflate's, whose level N - 1 is smaller than zlib's N and several times as
-/// fast. Above 9 they are libdeflate's own.
+/// Maps gzip's levels to libdeflate's, whose level N - 1 is smaller than zlib's N and several times
+/// as fast. Levels above 9 are libdeflate's own.
 fn gzip_compressor(level: i32) -> Compressor {
     let level = match level {
         2..=9 => level - 1,

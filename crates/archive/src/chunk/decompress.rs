@@ -1,14 +1,13 @@
 //! Decompression of one chunk whose ends are known.
 //!
-//! The output is bounded by the caller before a byte is decompressed, so that a small chunk cannot
-//! fill the memory. A chunk must be exactly one frame or member: what is left over behind it is
-//! damage, because a wrong length would otherwise swallow the next one.
+//! The caller limits the output before a byte is decompressed, so that a small chunk cannot fill
+//! the memory. A chunk must be exactly one frame or member: further bytes behind it are damage,
+//! because a wrong length would otherwise swallow the next one.
 //!
-//! A gzip chunk is refused for what its content is, not for how it is coded: libdeflate takes the
-//! reserved length and distance symbols (286, 287, 30, 31; RFC 1951, 3.2.6: they "will never
-//! actually occur") for real ones and completes codes of one word, where zlib and a
-//! `StreamDecoder` stop. No encoder writes either, and length and checksum of the content have to
-//! hold all the same.
+//! A gzip chunk is refused for its content, not for its coding: libdeflate accepts the reserved
+//! length and distance symbols (286, 287, 30, 31; RFC 1951, 3.2.6: they "will never actually
+//! occur") and completes codes of one word, where zlib and a `StreamDecoder` stop. No encoder
+//! writes either, and length and checksum of the content must match all the same.
 
 use libdeflater::{DecompressionError, Decompressor};
 use zstd::zstd_safe::{DCtx, get_error_name};
@@ -38,12 +37,12 @@ impl ChunkDecompressor {
     }
 
     /// Replaces the content of `out` with the content of `chunk`, which is one frame or member that
-    /// starts at `offset_bytes` of the compressed stream (for messages). No more than `limit_bytes`
-    /// are allocated or written: use `content_bytes_max` of the boundary.
+    /// starts at `offset_bytes` of the compressed stream (for messages). At most `limit_bytes` are
+    /// allocated or written: use `content_bytes_max` of the boundary.
     ///
     /// # Errors
-    /// `Damaged`, `Truncated`, `ContentTooLarge`, `NotAFrame`, `DictionaryNeeded`. What `out` holds
-    /// is then of no use.
+    /// `Damaged`, `Truncated`, `ContentTooLarge`, `NotAFrame`, `DictionaryNeeded`. The content of
+    /// `out` is then undefined.
     pub fn decompress(
         &mut self,
         coding: Coding,
@@ -70,10 +69,11 @@ impl ChunkDecompressor {
         }
     }
 
-    /// As `decompress`, into a slice: the length of the content, which is at most that of `out`.
+    /// Like `decompress`, into a slice. Returns the length of the content, which is at most that of
+    /// `out`.
     ///
     /// # Errors
-    /// As for `decompress`.
+    /// As [`ChunkDecompressor::decompress`].
     pub fn decompress_into(
         &mut self,
         coding: Coding,
@@ -154,7 +154,7 @@ impl Place {
         })
     }
 
-    /// The most content the frame can hold, after its outside was checked.
+    /// The most content the frame can hold, after checking its framing.
     fn measure_zstd(&self, chunk: &[u8]) -> Result<usize, ChunkError> {
         let offset_bytes = self.offset_bytes;
         let header: FrameHeader = match zstd_frame::decode_opening(chunk, offset_bytes)? {
@@ -174,7 +174,7 @@ impl Place {
         };
         match frame_bytes.cmp(&(chunk.len() as u64)) {
             std::cmp::Ordering::Greater => return Err(self.truncated(chunk)),
-            std::cmp::Ordering::Less => return Err(self.damaged("bytes are left behind the frame")),
+            std::cmp::Ordering::Less => return Err(self.damaged("more bytes follow the frame")),
             std::cmp::Ordering::Equal => {}
         }
         if header.content_bytes.is_some() {

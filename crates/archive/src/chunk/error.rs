@@ -1,4 +1,4 @@
-//! What can go wrong with compressed bytes, and with naming a compression.
+//! Errors of compressed bytes, and of names of compressions.
 
 use crate::stream::StoredOffset;
 use std::fmt;
@@ -21,16 +21,16 @@ impl fmt::Display for Coding {
     }
 }
 
-/// A compression was asked for that does not exist.
+/// The requested compression does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressionError {
-    /// The name is none of ours.
+    /// The name is unknown.
     #[error("unknown compression (zstd, gzip and none are known): {name}")]
     UnknownName {
         /// The name as given.
         name: String,
     },
-    /// What follows the colon is no number.
+    /// The text behind the colon is not a number.
     #[error("compression level is not a whole number: {text}")]
     LevelNotANumber {
         /// The level as given.
@@ -56,18 +56,18 @@ pub enum CompressionError {
 /// Compressing or decompressing failed. Offsets are in the compressed stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// The bytes are not what the coding allows, or a checksum does not hold.
+    /// The coding does not allow the bytes, or a checksum does not match.
     #[error("damaged {coding} data at byte {offset_bytes}: {reason}")]
     Damaged {
         /// The coding.
         coding: Coding,
         /// Where the frame or member starts.
         offset_bytes: StoredOffset,
-        /// What was found.
+        /// The cause.
         reason: String,
     },
     /// The input ends inside a frame or member.
-    #[error("{coding} data ends at byte {end_bytes}, inside the piece at byte {offset_bytes}")]
+    #[error("{coding} data is cut off at byte {end_bytes}, inside the piece at {offset_bytes}")]
     Truncated {
         /// The coding.
         coding: Coding,
@@ -115,15 +115,15 @@ pub enum ChunkError {
         /// Where it was expected.
         offset_bytes: StoredOffset,
     },
-    /// The compressor refused, which only a lack of memory explains.
+    /// The compressor failed, which happens only without memory.
     #[error("{coding} compressor failed: {reason}")]
     Compress {
         /// The coding.
         coding: Coding,
-        /// Its own words.
+        /// The compressor's message.
         reason: String,
     },
-    /// The chunk to compress is larger than a chunk can be.
+    /// The chunk to compress exceeds the largest chunk.
     #[error("chunk of {length_bytes} bytes is larger than {limit_bytes} bytes")]
     ChunkTooLarge {
         /// Its length.

@@ -1,4 +1,4 @@
-//! Which coding a stream is in, told by its first bytes.
+//! Recognises the coding of a stream by its first bytes.
 
 use super::error::Coding;
 use super::zstd_frame;
@@ -6,9 +6,9 @@ use super::zstd_frame;
 /// How a stream is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamFormat {
-    /// Nothing known: a tar archive as it is, or no archive at all (the tar decoder will say).
+    /// Nothing known: a plain tar archive, or not an archive at all (the tar decoder finds out).
     Plain,
-    /// One of the codings that are read here.
+    /// A coding that Takeup reads.
     Compressed(Coding),
     /// A format that another program opens.
     Other(OtherFormat),
@@ -55,11 +55,11 @@ const OTHERS: &[(&[u8], OtherFormat)] = &[
 ];
 
 impl StreamFormat {
-    /// Bytes of a stream that are enough for `detect`; fewer are fine when the stream is shorter.
+    /// Bytes of a stream that are enough for `detect`; fewer are fine if the stream is shorter.
     pub const PREFIX_BYTES: usize = 512;
 
-    /// Names the format of the stream that starts with `prefix`. A header with tar's checksum comes
-    /// before any magic number: a member may be named `BZh`.
+    /// Recognises the format of the stream that starts with `prefix`. A header with tar's checksum
+    /// takes precedence over magic numbers: a member may be named `BZh`.
     pub fn detect(prefix: &[u8]) -> StreamFormat {
         if has_tar_checksum(prefix) {
             return StreamFormat::Plain;
@@ -76,8 +76,8 @@ impl StreamFormat {
     }
 }
 
-/// Whether the prefix opens with a tar header: the sum of its bytes, with the field of the sum
-/// itself taken as blanks, stands in that field in octal.
+/// Whether the prefix starts with a tar header: the checksum field holds, in octal, the sum of the
+/// header's bytes, with the field itself counted as blanks.
 fn has_tar_checksum(prefix: &[u8]) -> bool {
     let Some(header) = prefix.first_chunk::<512>() else { return false };
     let field = &header[148..156];

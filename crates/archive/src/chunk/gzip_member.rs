@@ -1,17 +1,19 @@
-//! The frame of a gzip member (RFC 1952): our own header with its length, and reading anyone's.
+//! The framing of a gzip member (RFC 1952): our own header with its length, and a reader for all
+//! headers.
 //!
-//! A gzip member does not say how long it is; its end is found by decompressing it. Ours carry the
-//! length in the header's extra field, where other readers skip it, so that a reader can hop from
+//! A gzip member does not state its length; its end is found by decompressing it. Our members have
+//! the length in the header's extra field, which other readers skip. So a reader can hop from
 //! member to member and let several threads decompress them. The field has a checksum: a damaged
-//! length must not make a reader hop over a member unseen.
+//! length must not make a reader hop over a member unnoticed.
 //!
-//! The last member of a stream can be *stored* (not compressed), which makes its length a function
-//! of the length of its content: whoever knows the latter finds it from the end of the file.
+//! The last member of a stream can be *stored* (not compressed). Then its length follows from the
+//! length of its content, and a reader that knows the latter finds the member from the end of the
+//! file.
 
 use super::error::{ChunkError, Coding};
 use crate::stream::StoredOffset;
 
-/// Bytes in front of the deflate data of our members.
+/// Bytes before the deflate data of our members.
 pub const HEADER_BYTES: usize = 28;
 /// Bytes behind the deflate data: CRC-32 and length of the content, both 32 bits.
 pub const FOOTER_BYTES: usize = 8;
@@ -31,25 +33,25 @@ const FLAG_NAME: u8 = 8;
 const FLAG_COMMENT: u8 = 16;
 const FLAGS_RESERVED: u8 = 0xe0;
 
-/// What the header of a gzip member says.
+/// The data of a gzip member's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberHeader {
     /// Bytes of the header: where the deflate data starts.
     pub header_bytes: usize,
-    /// Whole length of the member and of its content, when it is one of ours.
+    /// Length of the whole member and of its content, if Takeup wrote it.
     pub lengths: Option<MemberLengths>,
 }
 
-/// The lengths that our members carry.
+/// The lengths in our members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberLengths {
-    /// Bytes of the member, header and footer included.
+    /// Bytes of the member, including header and footer.
     pub member_bytes: u32,
     /// Bytes of the content.
     pub content_bytes: u32,
 }
 
-/// The header of a member of ours, [`HEADER_BYTES`] long: no time, no name, unknown system.
+/// The header of our members, [`HEADER_BYTES`] long: no time, no name, unknown system.
 pub fn encode_header(lengths: MemberLengths) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     let extra_bytes = (4 + SUBFIELD_BYTES) as u16;
@@ -64,7 +66,7 @@ pub fn encode_header(lengths: MemberLengths) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// Whether `prefix` starts with a header as [`encode_header`] and padding make it.
+/// Whether `prefix` starts with a header as [`encode_header`] and the padding write it.
 pub(super) fn is_as_written(prefix: &[u8]) -> bool {
     prefix.starts_with(&FIXED) && prefix.get(12..).and_then(our_lengths).is_some()
 }
@@ -78,7 +80,7 @@ pub fn stored_member_bytes(content_bytes: usize) -> usize {
 /// Appends `content` as a member of stored deflate blocks (RFC 1951, 3.2.4).
 ///
 /// # Errors
-/// `ChunkError::ChunkTooLarge` when the content is larger than [`super::CHUNK_BYTES_MAX`].
+/// `ChunkError::ChunkTooLarge` if the content is larger than [`super::CHUNK_BYTES_MAX`].
 pub fn encode_stored_member(content: &[u8], out: &mut Vec<u8>) -> Result<(), ChunkError> {
     let limit_bytes = super::CHUNK_BYTES_MAX;
     if content.len() > limit_bytes {
@@ -105,14 +107,14 @@ pub fn encode_stored_member(content: &[u8], out: &mut Vec<u8>) -> Result<(), Chu
     Ok(())
 }
 
-/// The content of the stored member of `content_bytes` that ends where `tail` ends, or `None` when
-/// the tail does not end in such a member of ours, whole and undamaged.
+/// The content of the stored member of `content_bytes` that ends where `tail` ends. `None` if the
+/// tail does not end in such a member of ours, complete and undamaged.
 pub fn find_stored_member(tail: &[u8], content_bytes: usize) -> Option<Vec<u8>> {
     let member_bytes = stored_member_bytes(content_bytes);
     let member = &tail[tail.len().checked_sub(member_bytes)?..];
     let mut content = vec![0; content_bytes];
     libdeflater::Decompressor::new().gzip_decompress(member, &mut content).ok()?;
-    // There is one way to store the content, so any other bytes are damage.
+    // There is only one way to store the content, so any other bytes are damage.
     let mut expected = Vec::with_capacity(member_bytes);
     encode_stored_member(&content, &mut expected).ok()?;
     (member == expected).then_some(content)
@@ -121,7 +123,7 @@ pub fn find_stored_member(tail: &[u8], content_bytes: usize) -> Option<Vec<u8>> 
 /// Reads the header at the start of `prefix`. `None` means that more bytes are needed.
 ///
 /// # Errors
-/// `NotAFrame` when no gzip member starts here; `Damaged` for a method other than deflate, unknown
+/// `NotAFrame` if no gzip member starts here; `Damaged` for a method other than deflate, unknown
 /// flags, or a header longer than [`FOREIGN_HEADER_BYTES_MAX`].
 pub fn decode_header(
     prefix: &[u8],
@@ -153,7 +155,7 @@ pub fn decode_header(
     Ok(Some(MemberHeader { header_bytes, lengths }))
 }
 
-/// Length of a header with these flags, or `None` when its end is not in the prefix.
+/// Length of a header with these flags; `None` if its end is not in the prefix.
 fn header_length(prefix: &[u8], flags: u8) -> Option<usize> {
     let mut length = 10;
     if flags & FLAG_EXTRA != 0 {
@@ -171,7 +173,7 @@ fn header_length(prefix: &[u8], flags: u8) -> Option<usize> {
     Some(length)
 }
 
-/// Our subfield, when the extra field opens with it and its checksum holds.
+/// Our subfield, if it is the first in the extra field and its checksum matches.
 fn our_lengths(extra: &[u8]) -> Option<MemberLengths> {
     let field = extra.first_chunk::<16>()?;
     let word =

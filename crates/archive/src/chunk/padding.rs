@@ -1,7 +1,7 @@
-//! Bytes that every decompressor passes over, in any number from [`PADDING_BYTES_MIN`] on.
+//! Padding that every decompressor skips, in any length from [`PADDING_BYTES_MIN`] on.
 //!
-//! On tape a compressed stream has to fill whole blocks wherever it is interrupted. Zeros would do
-//! behind its very end only: in the middle `gzip -d` takes them for the end, and `zstd -d` for
+//! On tape a compressed stream has to fill whole blocks wherever it is interrupted. Zeros would
+//! work only at its very end: in the middle `gzip -d` treats them as the end, and `zstd -d` as
 //! damage. So zstd gets a skippable frame (RFC 8878, 3.1.2) and gzip empty members (RFC 1952, 2.2)
 //! with an extra field of the wanted length.
 
@@ -9,14 +9,14 @@ use super::error::Coding;
 use super::gzip_member::{self, MemberLengths};
 use crate::stream::StoredOffset;
 
-/// Least number of bytes that [`encode_padding`] can make (besides none) for any coding.
+/// Shortest padding (besides none) that [`encode_padding`] can make for any coding.
 pub const PADDING_BYTES_MIN: usize = EMPTY_MEMBER_BYTES;
 
-/// Skippable frames are told apart by the low four bits; this one is nobody's.
+/// The low four bits distinguish skippable frames; no other program uses this value.
 const SKIPPABLE_MAGIC: [u8; 4] = [0x5f, 0x2a, 0x4d, 0x18];
 /// Name of the subfield that holds zeros ("Takeup, Padding").
 const SUBFIELD_NAME: [u8; 2] = *b"TP";
-/// Deflate of nothing: one final block of fixed codes that holds the end-of-block code only.
+/// Deflate of an empty content: one final block of fixed codes with only the end-of-block code.
 const EMPTY_DEFLATE: [u8; 2] = [3, 0];
 const SUBFIELD_HEADER_BYTES: usize = 4;
 /// A member of ours without content and with an empty padding subfield.
@@ -27,8 +27,8 @@ const EMPTY_MEMBER_BYTES: usize = gzip_member::HEADER_BYTES
 /// Most zeros that leave the extra field below 64 KiB.
 const SUBFIELD_BYTES_MAX: usize = 65_535 - 16 - SUBFIELD_HEADER_BYTES;
 
-/// The bytes to add behind a stream that ends at `end_bytes` so that it ends with a whole block and
-/// can be padded: none, or at least [`PADDING_BYTES_MIN`].
+/// The bytes to add behind a stream that ends at `end_bytes`, so that it ends with a whole block:
+/// none, or at least [`PADDING_BYTES_MIN`].
 pub fn padding_to_block(end_bytes: StoredOffset, block_bytes: usize) -> usize {
     let block = block_bytes as u64;
     let missing = (end_bytes.round_up(block) - end_bytes) as usize;
@@ -45,7 +45,7 @@ pub fn padding_to_block(end_bytes: StoredOffset, block_bytes: usize) -> usize {
 /// Appends exactly `bytes` that decompress to nothing.
 ///
 /// # Panics
-/// When `bytes` is neither 0 nor at least [`PADDING_BYTES_MIN`], or above 4 GiB.
+/// If `bytes` is neither 0 nor at least [`PADDING_BYTES_MIN`], or above 4 GiB.
 pub fn encode_padding(coding: Coding, bytes: usize, out: &mut Vec<u8>) {
     if bytes == 0 {
         return;
@@ -64,7 +64,7 @@ pub fn encode_padding(coding: Coding, bytes: usize, out: &mut Vec<u8>) {
                 let largest = EMPTY_MEMBER_BYTES + SUBFIELD_BYTES_MAX;
                 let now = match rest {
                     last if last <= largest => last,
-                    // What is left must be long enough for a member of its own.
+                    // The rest must be long enough for another member.
                     more => largest.min(more - EMPTY_MEMBER_BYTES),
                 };
                 encode_empty_member(now, out);
@@ -86,7 +86,7 @@ fn encode_empty_member(bytes: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&(zeros as u16).to_le_bytes());
     out.resize(out.len() + zeros, 0);
     out.extend_from_slice(&EMPTY_DEFLATE);
-    // CRC-32 and length of nothing.
+    // CRC-32 and length of an empty content.
     out.extend_from_slice(&[0; gzip_member::FOOTER_BYTES]);
 }
 

@@ -1,5 +1,5 @@
 //! The directory of frames at the end of a zstd stream, in zstd's seekable format (version 0.1.0,
-//! `contrib/seekable_format` of zstd): a skippable frame, so `zstd -d` passes over it.
+//! `contrib/seekable_format` of zstd): a skippable frame, so `zstd -d` skips it.
 //!
 //! ```text
 //! 0x184D2A5E  size of the rest                 4 + 4 bytes, little endian like all that follows
@@ -16,29 +16,29 @@ const SEEKABLE_MAGIC: u32 = 0x8f92_eab1;
 const HEADER_BYTES: usize = 8;
 /// Length of the footer, the last bytes of a seekable stream.
 pub const FOOTER_BYTES: usize = 9;
-/// Most frames that a table is written or read with: 128 TiB of 8 MiB chunks. The format itself
-/// ends at 2^27.
+/// Most frames of a table that is written or read: 128 TiB of 8 MiB chunks. The format itself
+/// allows 2^27.
 pub const FRAMES_MAX: usize = 1 << 24;
 
-/// A seek table cannot be written or makes no sense.
+/// A seek table cannot be written or is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SeekTableError {
     /// More frames than [`FRAMES_MAX`].
     #[error("seek table with more than {FRAMES_MAX} frames")]
     TooManyFrames,
-    /// A frame that the 32-bit fields cannot hold.
+    /// A frame too large for the 32-bit fields.
     #[error("frame of {length_bytes} bytes does not fit a seek table")]
     FrameTooLarge {
         /// Its length.
         length_bytes: u64,
     },
-    /// Only some frames were given a checksum.
+    /// Only some frames have a checksum.
     #[error("seek table with a checksum for some frames only")]
     MixedChecksums,
-    /// The footer is there, and what is in front of it does not fit.
+    /// The footer is there, but the data before it do not match it.
     #[error("damaged seek table: {reason}")]
     Damaged {
-        /// What was found.
+        /// The cause.
         reason: &'static str,
     },
 }
@@ -71,8 +71,8 @@ impl SeekTableBuilder {
         SeekTableBuilder::default()
     }
 
-    /// Adds the next frame. The checksum is optional, for all frames or for none; where a frame has
-    /// one of its own at its end, it is the same number.
+    /// Adds the next frame. Either all frames have a checksum or none. If a frame has its own
+    /// checksum at its end, it is the same number.
     ///
     /// # Errors
     /// `TooManyFrames`, `FrameTooLarge`, `MixedChecksums`.
@@ -153,19 +153,19 @@ impl SeekTable {
     pub fn frame_at(&self, content_offset_bytes: ArchiveOffset) -> Option<&SeekFrame> {
         let after =
             self.frames.partition_point(|frame| frame.content_offset_bytes <= content_offset_bytes);
-        // Frames without content share the offset of the one behind them, which is the later one.
+        // Frames without content have the same offset as the next one; the later one is meant.
         let frame = self.frames.get(after.checked_sub(1)?)?;
         let end = frame.content_offset_bytes + u64::from(frame.content_bytes);
         (content_offset_bytes < end).then_some(frame)
     }
 }
 
-/// What the end of a file holds.
+/// The result of reading the end of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeekTableLookup {
     /// No seek table.
     Absent,
-    /// A table that starts before the tail: call again with this many bytes from the end.
+    /// The table starts before the tail: call again with this many bytes from the end.
     NeedTail {
         /// Length of the table.
         tail_bytes: usize,
@@ -177,7 +177,7 @@ pub enum SeekTableLookup {
 /// Reads the seek table that ends where `tail`, the last bytes of a file, ends.
 ///
 /// # Errors
-/// `TooManyFrames` or `Damaged` when the footer is there but the table is no table.
+/// `TooManyFrames` or `Damaged` if the footer is there but the table is invalid.
 pub fn parse_seek_table(tail: &[u8]) -> Result<SeekTableLookup, SeekTableError> {
     let damaged = |reason| Err(SeekTableError::Damaged { reason });
     let Some(&[a, b, c, d, descriptor, ref magic @ ..]) = tail.last_chunk::<FOOTER_BYTES>() else {

@@ -1,8 +1,9 @@
 //! Decompression of a stream whose frames or members have no known end.
 //!
-//! The caller pushes compressed slices in and gets output slices filled; nothing is read or
-//! written here. The decoder stops after every frame or member, so that a `BoundaryFinder` may look
-//! at what follows. Memory is one window (bounded by the caller) and, for gzip, a member header.
+//! The caller passes in slices of compressed data and gets slices of output; nothing is read or
+//! written here. The decoder stops after every frame or member, so that a `BoundaryFinder` can
+//! examine the next bytes. It needs the memory of one window (which the caller limits) and, for
+//! gzip, of a member header.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, get_error_name};
@@ -15,25 +16,25 @@ use crate::stream::StoredOffset;
 /// The window of `zstd --long=31`, the longest there is.
 const WINDOW_LOG_MAX: u32 = 31;
 
-/// What a step did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamStep {
-    /// Bytes of the input that are done with.
+    /// Bytes of the input that were consumed.
     pub consumed_bytes: usize,
     /// Bytes of the output that are filled.
     pub produced_bytes: usize,
-    /// How to go on.
+    /// How to continue.
     pub state: StreamState,
 }
 
-/// How to go on after a step.
+/// How to continue after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamState {
-    /// Call again: with room as long as the output was filled to its end, even when there is no
-    /// more input; else with more input.
+    /// Call again. If the output was filled to its end, with room, even if there is no more input;
+    /// otherwise with more input.
     Inside,
-    /// A frame or member ended and its checksum holds. What follows is another one, or the end, or
-    /// something else: ask a `BoundaryFinder`, or push on when it is known to be another one.
+    /// A frame or member ended and its checksum matches. Another one, or the end, or other data may
+    /// follow: use a `BoundaryFinder`, or continue if it is known to be another one.
     FrameEnded,
 }
 
@@ -41,7 +42,7 @@ pub enum StreamState {
 pub struct StreamDecoder {
     /// Where the frame or member starts.
     frame_offset_bytes: StoredOffset,
-    /// Where the next byte of input belongs.
+    /// Offset of the next byte of input.
     offset_bytes: StoredOffset,
     engine: Engine,
 }
@@ -52,11 +53,11 @@ enum Engine {
 }
 
 impl StreamDecoder {
-    /// Window that a plain `zstd -d` accepts too: 128 MiB.
+    /// A plain `zstd -d` accepts this window too: 128 MiB.
     pub const WINDOW_BYTES_DEFAULT: u64 = 128 << 20;
 
-    /// A decoder for a stream whose first frame or member starts at `offset_bytes`. A zstd frame
-    /// that needs a window of more than `window_bytes_max` is refused; windows end at 2 GiB.
+    /// A decoder for a stream whose first frame or member starts at `offset_bytes`. It refuses a
+    /// zstd frame that needs a window of more than `window_bytes_max`; windows have at most 2 GiB.
     pub fn new(coding: Coding, offset_bytes: StoredOffset, window_bytes_max: u64) -> StreamDecoder {
         let engine = match coding {
             Coding::Gzip => Engine::Gzip(Box::new(GzipStream::new())),
@@ -70,11 +71,12 @@ impl StreamDecoder {
         self.offset_bytes
     }
 
-    /// Decodes from `input` into `out`, which has room, until one of them is used up or a frame or
-    /// member ends.
+    /// Decodes from `input` into `out`, which must have room, until one of them is used up or a
+    /// frame or member ends.
     ///
     /// # Errors
-    /// `NotAFrame`, `Damaged`, `WindowTooLarge`, `DictionaryNeeded`. The decoder is then of no use.
+    /// `NotAFrame`, `Damaged`, `WindowTooLarge`, `DictionaryNeeded`. The decoder cannot be used
+    /// afterwards.
     pub fn push(&mut self, input: &[u8], out: &mut [u8]) -> Result<StreamStep, ChunkError> {
         let step = match &mut self.engine {
             Engine::Gzip(stream) => stream.push(input, out, self.frame_offset_bytes)?,
@@ -87,10 +89,10 @@ impl StreamDecoder {
         Ok(step)
     }
 
-    /// To be called when the input has ended and everything was pushed.
+    /// Call this when the input has ended and everything was pushed.
     ///
     /// # Errors
-    /// `Truncated` when that is inside a frame or member.
+    /// `Truncated` if the end is inside a frame or member.
     pub fn finish(&self) -> Result<(), ChunkError> {
         let (coding, between) = match &self.engine {
             Engine::Gzip(stream) => (Coding::Gzip, stream.is_between_members()),
@@ -104,7 +106,7 @@ impl StreamDecoder {
     }
 }
 
-/// Moves bytes from `input` to `held` until `held` has `length_bytes`; the number moved.
+/// Moves bytes from `input` to `held` until `held` has `length_bytes`. Returns the number moved.
 fn hold(held: &mut Vec<u8>, input: &[u8], length_bytes: usize) -> usize {
     let moved = length_bytes.saturating_sub(held.len()).min(input.len());
     held.extend_from_slice(&input[..moved]);
@@ -119,7 +121,7 @@ enum GzipState {
 
 struct GzipStream {
     state: GzipState,
-    /// The header or footer as far as it has come.
+    /// The part of the header or footer received so far.
     held: Vec<u8>,
     inflate: Decompress,
     crc: libdeflater::Crc,
@@ -181,7 +183,7 @@ impl GzipStream {
         Ok(StreamStep { consumed_bytes, produced_bytes, state: StreamState::Inside })
     }
 
-    /// Consumes input up to the end of the header; whether it is complete.
+    /// Consumes input up to the end of the header. Returns whether it is complete.
     fn take_header(
         &mut self,
         input: &[u8],
@@ -190,8 +192,8 @@ impl GzipStream {
         let held_before = self.held.len();
         let mut moved = 0;
         loop {
-            // Grown in steps, because the length is known only once the header is complete.
-            // From ten bytes on, a quarter is at least one byte more.
+            // Grown in steps, because the length is known only once the header is complete. From
+            // ten bytes on, a quarter is at least one byte more.
             let length_bytes = (self.held.len() + self.held.len() / 4).max(10);
             moved += hold(&mut self.held, &input[moved..], length_bytes);
             if let Some(header) = gzip_member::decode_header(&self.held, offset_bytes)? {
@@ -252,7 +254,7 @@ fn gzip_damaged(offset_bytes: StoredOffset, reason: &str) -> ChunkError {
 
 enum ZstdState {
     Header,
-    /// The header was checked; this much of it has been given to the library.
+    /// The header was checked; this much of it has been passed to the library.
     Replay {
         given_bytes: usize,
     },
@@ -264,11 +266,11 @@ enum ZstdState {
 
 struct ZstdStream {
     state: ZstdState,
-    /// The frame header as far as it has come.
+    /// The part of the frame header received so far.
     held: Vec<u8>,
     context: DCtx<'static>,
     window_bytes_max: u64,
-    /// The last output was filled to its end, so there may be more without more input.
+    /// The last output was filled to its end, so there may be more output without more input.
     more_to_flush: bool,
 }
 
@@ -318,7 +320,7 @@ impl ZstdStream {
                         self.state = ZstdState::Replay { given_bytes };
                     }
                 }
-                // The library counts calls that cannot get on, and fails at the sixteenth.
+                // The library counts calls without progress, and fails at the sixteenth.
                 ZstdState::Blocks if rest.is_empty() && !self.more_to_flush => {
                     return step(consumed_bytes, 0, StreamState::Inside);
                 }

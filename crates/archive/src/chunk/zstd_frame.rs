@@ -1,18 +1,18 @@
-//! The outside of a zstd frame (RFC 8878, 3.1): its header, and the walk over its blocks.
+//! The framing of a zstd frame (RFC 8878, 3.1): its header, and the walk over its blocks.
 //!
-//! The walk finds where a frame ends by hopping over the block headers, three bytes each, without
+//! The walk finds the end of a frame by hopping over the block headers, three bytes each, without
 //! decompressing. It keeps its place between calls, so that input that arrives piece by piece is
-//! not walked twice. What the blocks hold is the library's business.
+//! not walked twice. The library checks the contents of the blocks.
 
 use super::error::{ChunkError, Coding};
 use crate::stream::StoredOffset;
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
-/// A longer frame header does not exist: magic, descriptor, window, dictionary, content size.
+/// Longest frame header: magic, descriptor, window, dictionary, content size.
 pub(crate) const HEADER_BYTES_MAX: usize = 18;
 
-/// What the header of a zstd frame says.
+/// The data of a zstd frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub header_bytes: usize,
@@ -30,7 +30,7 @@ pub(crate) enum Opening {
     Skippable {
         content_bytes: u32,
     },
-    /// The prefix is too short to tell.
+    /// The prefix is too short to decide.
     NeedMore,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn is_magic(magic: [u8; 4]) -> bool {
     magic == MAGIC
 }
 
-/// Reads what starts at the start of `prefix`.
+/// Reads the start of `prefix`.
 pub(crate) fn decode_opening(
     prefix: &[u8],
     offset_bytes: StoredOffset,
@@ -92,8 +92,8 @@ pub(crate) fn decode_opening(
     }))
 }
 
-/// Whether the frame at the start of `prefix` leaves the bit unset that nobody uses (RFC 8878,
-/// 3.1.1.1.1.3: an encoder must write 0, a decoder must not look at it).
+/// Whether the frame at the start of `prefix` leaves the unused bit unset (RFC 8878, 3.1.1.1.1.3:
+/// an encoder must write 0, a decoder must ignore it).
 pub(super) fn is_as_written(prefix: &[u8]) -> bool {
     prefix.get(4).is_some_and(|descriptor| descriptor & 0x10 == 0)
 }
@@ -112,14 +112,14 @@ fn little_endian(bytes: &[u8]) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockWalk {
     header: FrameHeader,
-    /// Where the next block header, or after the last block the checksum, starts.
+    /// Offset of the next block header, or of the checksum after the last block.
     position_bytes: u64,
-    /// The most content that the blocks walked over can hold.
+    /// The most content that the blocks so far can hold.
     content_bytes_max: u64,
     after_last_block: bool,
 }
 
-/// How far a walk got.
+/// The progress of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walked {
     /// The frame's length is known; the prefix may end before it.
@@ -134,7 +134,7 @@ impl BlockWalk {
         BlockWalk { header, position_bytes, content_bytes_max: 0, after_last_block: false }
     }
 
-    /// Walks on as far as the prefix reaches. `prefix` starts with the frame.
+    /// Continues the walk as far as the prefix reaches. `prefix` starts with the frame.
     pub(crate) fn walk(
         &mut self,
         prefix: &[u8],
@@ -154,8 +154,8 @@ impl BlockWalk {
                 2 => (size_bytes, block_bytes_max),
                 _ => return Err(damaged(offset_bytes, "reserved block type")),
             };
-            // The library lets some such blocks pass in one call and refuses them in a stream: the
-            // byte of a run that is repeated no times is one too many for an empty window.
+            // The library accepts some such blocks in one call and refuses them in a stream: the
+            // byte of a run that is repeated no times is too much for an empty window.
             if size_bytes.max(stored_bytes) > block_bytes_max {
                 return Err(damaged(offset_bytes, "block is larger than the window or 128 KiB"));
             }
@@ -165,7 +165,7 @@ impl BlockWalk {
         }
         let content_bytes_max = match self.header.content_bytes {
             Some(exact) if exact > self.content_bytes_max => {
-                return Err(damaged(offset_bytes, "blocks cannot hold the content named"));
+                return Err(damaged(offset_bytes, "blocks are too small for the content size"));
             }
             Some(exact) => exact,
             None => self.content_bytes_max,

@@ -1,4 +1,4 @@
-//! What a decoder says: events, notes and errors; and the limits it is given.
+//! The results of a decoder: events, notes and errors; and its limits.
 
 use crate::acl::AclError;
 use crate::encode::EXTENDED_BYTES_MAX;
@@ -6,17 +6,18 @@ use crate::member::Member;
 use crate::pax::RecordError;
 use crate::sparse::{EXTENTS_MAX, MapError};
 
-/// What a global record counts beside its keyword and value: each is applied to every member.
+/// Cost of a global record in addition to its keyword and value, because each is applied to every
+/// member.
 pub const GLOBAL_RECORD_BYTES: u64 = 256;
 
-/// What a decoder accepts before it answers with an error.
+/// Limits beyond which a decoder returns an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
     /// Most bytes of extended headers for one member, and of one global header.
     pub extended_bytes_max: u64,
     /// Most bytes of the records of global headers that change members, each counted with
-    /// [`GLOBAL_RECORD_BYTES`] on top: they are applied to every member behind them, so what they
-    /// cost is multiplied by the number of members.
+    /// [`GLOBAL_RECORD_BYTES`] on top. They are applied to every later member, so their cost is
+    /// multiplied by the number of members.
     pub global_bytes_max: u64,
     /// Longest GNU long name or long link.
     pub long_name_bytes_max: u64,
@@ -35,59 +36,59 @@ impl Default for DecodeLimits {
     }
 }
 
-/// What a unit meant.
+/// The meaning of a unit.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// Nothing yet: the next unit belongs to the same header.
     More,
     /// An object. `stored_bytes` of content and then [`crate::header::padding_bytes`] of padding
-    /// follow; for kinds other than `File` the content means nothing and is passed over.
+    /// follow. For kinds other than `File` the content is meaningless and is skipped.
     Member {
         /// The object. Its `path` is as stored: it may be absolute or hold `..`.
         member: Box<Member>,
-        /// Bytes of content in the archive: the data runs only when it is sparse.
+        /// Bytes of content in the archive: only the data runs if it is sparse.
         stored_bytes: u64,
-        /// What could not be understood or is not kept.
+        /// Values that could not be read or are not kept.
         notes: Vec<Note>,
     },
-    /// A pax global header, which also changes the members behind it.
+    /// A pax global header, which also changes the later members.
     GlobalHeader {
         /// Keywords and values in the order of the header.
         records: Vec<(Vec<u8>, Vec<u8>)>,
     },
-    /// Something that is no object; the caller passes over its content and padding.
+    /// An entry that is not an object. The caller skips its content and padding.
     Skip {
         /// Bytes of content in the archive.
         stored_bytes: u64,
-        /// What it is.
+        /// Its kind.
         why: Skipped,
     },
     /// A unit of zeros. A second one in a row is [`Event::EndOfArchive`].
     ZeroUnit,
-    /// The second unit of zeros in a row. Another archive may follow: the decoder starts afresh.
+    /// The second unit of zeros in a row. Another archive may follow: the decoder starts again.
     EndOfArchive,
-    /// No header. The caller counts the unit as garbage and tries the next.
+    /// Not a header. The caller counts the unit as garbage and tries the next.
     NotAHeader {
-        /// What gave it away.
+        /// How it was recognised.
         why: HeaderFault,
     },
 }
 
-/// What [`Event::Skip`] passes over.
+/// The reason of an [`Event::Skip`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Skipped {
     /// GNU volume label (`V`).
     VolumeLabel(Vec<u8>),
     /// The rest of a file that began on an earlier volume (`M`, or pax `GNU.volume.*` records).
     Continuation {
-        /// What the header says of the file; `size_bytes` is that of the part stored here.
+        /// The file as in the header; `size_bytes` is that of the part stored here.
         member: Box<Member>,
         /// Offset in the stored content of the whole member at which this part begins.
         offset_bytes: u64,
         /// Stored bytes of the whole member, all parts together.
         total_bytes: u64,
     },
-    /// Access rules in Solaris' form (`A`) for the member behind.
+    /// An ACL in Solaris' form (`A`) for the next member.
     SolarisAcl,
     /// GNU's obsolete list of renames (`N`).
     OldNames,
@@ -95,22 +96,22 @@ pub enum Skipped {
     EmptyPath,
 }
 
-/// Why a unit is no header.
+/// Why a unit is not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderFault {
-    /// The checksum does not hold.
+    /// The checksum does not match.
     #[error("the checksum does not match")]
     Checksum,
-    /// The size is no number, negative, or out of range.
-    #[error("the size is impossible")]
+    /// The size is not a number, negative, or out of range.
+    #[error("the size is invalid")]
     Size,
 }
 
-/// Something about a member that the caller should tell the user.
+/// A note about a member that the caller should report to the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Note {
-    /// A type that no known format has; POSIX wants it read as a regular file.
-    #[error("unknown type {:?}, read as a regular file", char::from(*.0))]
+    /// A type that no known format has; POSIX requires reading it as a regular file.
+    #[error("unknown type {:?}: read as a regular file", char::from(*.0))]
     UnknownTypeflag(u8),
     /// A header field that cannot be read: the owner becomes 65534 (nobody), the rest 0.
     #[error("the header's {field} cannot be read")]
@@ -118,45 +119,45 @@ pub enum Note {
         /// Name of the field as in POSIX.
         field: &'static str,
     },
-    /// A record whose value cannot be read; the header's own field stays in force.
+    /// A record whose value cannot be read; the header's own field stays valid.
     #[error("the value of {} cannot be read", String::from_utf8_lossy(.keyword))]
     BadValue {
         /// Keyword of the record.
         keyword: Vec<u8>,
     },
-    /// The headers in front of the member that extend it could not be read: path, size and
-    /// attributes may be wrong. The error came before.
-    #[error("what extended its header is lost: path and attributes may be wrong")]
+    /// The extended headers of the member could not be read: path, size and attributes may be
+    /// wrong. The error came before.
+    #[error("its extended header is lost: path and attributes may be wrong")]
     ExtensionLost,
     /// An ACL that cannot be read and is left out.
     #[error("the ACL is left out: {0}")]
     BadAcl(AclError),
-    /// More extended attributes than any member can have here; the rest is left out.
-    #[error("of its extended attributes only {limit} are read")]
+    /// More extended attributes than any member can have here; the rest are left out.
+    #[error("too many extended attributes: only the first {limit} are read")]
     TooManyAttributes {
-        /// How many.
+        /// The limit.
         limit: usize,
     },
-    /// More notes of the same member are not told.
-    #[error("more of what its extended header says cannot be read")]
+    /// Further notes of the same member are dropped.
+    #[error("its extended header has more values that cannot be read")]
     More,
-    /// An ACL entry for a user or group whom nobody knows here; the entry is left out.
-    #[error("the ACL entry of {} is left out: unknown here", String::from_utf8_lossy(.name))]
+    /// An ACL entry for a user or group that this machine does not know; the entry is left out.
+    #[error("the ACL entry of {} is left out: no such account", String::from_utf8_lossy(.name))]
     UnknownAclName {
         /// Name in the entry.
         name: Vec<u8>,
     },
 }
 
-/// Why a header cannot be decoded. The member it belongs to is lost or incomplete; the decoder
-/// passes over what belongs to the failed header (answering [`Event::More`]) and goes on.
+/// Why a header cannot be decoded. Its member is lost or incomplete. The decoder skips the rest of
+/// the failed header (returning [`Event::More`]) and continues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// An extended or global header holds a broken record; none of its records count.
     #[error("extended header: {0}")]
     Record(#[from] RecordError),
-    /// A record without which the member cannot be read has an impossible value.
-    #[error("extended header: {} has an impossible value", String::from_utf8_lossy(.keyword))]
+    /// A record that is needed to read the member has an invalid value.
+    #[error("extended header: the value of {} is invalid", String::from_utf8_lossy(.keyword))]
     Value {
         /// Keyword of the record.
         keyword: Vec<u8>,
@@ -177,16 +178,16 @@ pub enum DecodeError {
         /// The limit.
         limit_bytes: u64,
     },
-    /// A sparse file whose map cannot be trusted; the member's content is passed over.
+    /// A sparse file with an invalid map; the member's content is skipped.
     #[error("{}: {source}", String::from_utf8_lossy(.path))]
     Sparse {
         /// Path of the member.
         path: Vec<u8>,
-        /// What is wrong with the map.
+        /// The error in the map.
         source: MapError,
     },
     /// An extended header or a long name without a member behind it.
-    #[error("a header that extends the next member has no member behind it")]
+    #[error("no member follows the extended header")]
     Dangling,
     /// The input ended inside a header.
     #[error("the archive ends inside a header")]

@@ -1,13 +1,13 @@
-//! One header unit to a [`Member`], before any extended header has its say.
+//! Reads one header unit into a [`Member`], before extended headers are applied.
 //!
 //! Sources: POSIX.1-2017 `pax`; GNU tar manual, "Basic Tar Format"; star's header of the same
-//! place. Numbers that cannot be read become notes here; the size is the caller's.
+//! place. Numbers that cannot be read become notes here; the caller checks the size.
 
 use super::Note;
 use crate::header::{self, Layout, Unit};
 use crate::member::{Extent, Member, MemberKind, Timestamp};
 
-/// Owner of what has an owner that cannot be read: nobody, rather than root.
+/// Used if an owner cannot be read: the user nobody, rather than root.
 const NOBODY: u64 = 65534;
 
 /// Entries of a sparse map as old GNU and star keep them: offset and length, 12 bytes each.
@@ -62,7 +62,7 @@ fn path(unit: &Unit, layout: Layout) -> Vec<u8> {
         Layout::Star => header::text(&unit[header::STAR_PREFIX]),
         Layout::V7 | Layout::Gnu => b"",
     };
-    // In star's sparse header the prefix is one byte and the rest of its place another field's.
+    // In star's sparse header the prefix is one byte, and another field has the rest of its place.
     if prefix.is_empty() || unit[header::TYPEFLAG] == b'S' {
         return name.to_vec();
     }
@@ -103,8 +103,8 @@ fn kind(unit: &Unit, notes: &mut Vec<Note>) -> MemberKind {
     }
 }
 
-/// Turns "files" whose name ends in a slash into directories, as v7 marked them, and takes the
-/// slashes off.
+/// Turns "files" whose name ends in a slash into directories, as v7 marked them, and removes the
+/// slashes.
 pub(super) fn settle_path(member: &mut Member, typeflag: u8) {
     let slash = member.path.last() == Some(&b'/');
     if member.kind == MemberKind::File && slash && matches!(typeflag, b'0' | b'\0' | b'7') {
@@ -123,8 +123,8 @@ pub(super) fn read_sparse_header(unit: &Unit, extents: &mut Vec<Extent>) -> Opti
         return Some((size_bytes, unit[482] != 0));
     }
     let size_bytes = header::unsigned(&unit[452..464])?;
-    // The first entry's offset tells star's older headers, which hold four entries, from the newer
-    // ones, which keep all entries in extensions (GNU tar, sparse.c).
+    // The first entry's offset distinguishes star's older headers, which hold four entries, from
+    // the newer ones, which keep all entries in extensions (GNU tar, sparse.c).
     if unit[345] != 0 || unit[356 + 10] == 0 {
         return Some((size_bytes, true));
     }
@@ -138,7 +138,7 @@ pub(super) fn read_sparse_extension(unit: &Unit, extents: &mut Vec<Extent>) -> O
     Some(unit[EXTENSION_FLAG] != 0)
 }
 
-/// Entries end at the first without a length field.
+/// The entries end at the first one without a length field.
 fn read_entries(bytes: &[u8], extents: &mut Vec<Extent>) -> Option<()> {
     for entry in bytes.chunks_exact(ENTRY_BYTES) {
         let (offset, length) = entry.split_at(ENTRY_BYTES / 2);

@@ -1,8 +1,8 @@
-//! What pax records say about a member: keyword by keyword, and then all of it onto the member.
+//! Collects the pax records of a member by keyword, and applies them to the member.
 //!
-//! A record with an empty value takes back what an earlier one said, so that the header's own field
-//! counts again (POSIX.1-2017, pax, "pax Extended Header"). Records of GNU tar, star, libarchive
-//! and Solaris are read; unknown keywords and access times mean nothing here.
+//! A record with an empty value cancels an earlier one, so that the header's own field counts again
+//! (POSIX.1-2017, pax, "pax Extended Header"). Records of GNU tar, star, libarchive and Solaris are
+//! read; unknown keywords and access times are ignored.
 
 use super::{DecodeError, DecodeLimits, Note, size_is_sane};
 use crate::acl::{self, NameLookup};
@@ -14,13 +14,13 @@ use crate::xattr;
 /// Most attributes of a member, more than Linux can list: their names have 64 KiB together
 /// (XATTR_LIST_MAX, linux/limits.h), and none is shorter than 7 bytes with its NUL.
 const XATTRS_MAX: usize = 16 << 10;
-/// Notes on the records of one member that are told one by one.
+/// Most notes about the records of one member.
 const NOTES_MAX: usize = 64;
 
 /// Attributes of a member: names and values.
 type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Values that take the place of the header's fields.
+/// Values that replace the header's fields.
 #[derive(Clone, Default)]
 pub(super) struct Overrides {
     path: Option<Vec<u8>>,
@@ -51,7 +51,7 @@ pub(super) struct Overrides {
     acl_default: Option<Vec<u8>>,
 }
 
-/// How GNU sparse records describe the map.
+/// Where GNU sparse records have the map.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SparseFormat {
     /// Not at all.
@@ -65,7 +65,8 @@ pub(super) enum SparseFormat {
 }
 
 impl Overrides {
-    /// Whether a global record of this keyword changes members. Sparse maps belong to one file.
+    /// Whether a global record of this keyword changes members. Sparse maps belong to a single
+    /// file.
     pub(super) fn is_global(keyword: &[u8]) -> bool {
         matches!(
             keyword,
@@ -79,8 +80,7 @@ impl Overrides {
     /// Takes in one record.
     ///
     /// # Errors
-    /// A size, path or sparse map that is impossible; values that a member can do without become
-    /// notes.
+    /// An invalid size, path or sparse map. Values that a member can do without become notes.
     pub(super) fn apply(
         &mut self,
         keyword: &[u8],
@@ -95,7 +95,7 @@ impl Overrides {
             b"linkpath" => self.link = name(value).ok_or_else(vital)?,
             b"uname" => self.user = name(value).unwrap_or_else(|| none(&mut minor)),
             b"gname" => self.group = name(value).unwrap_or_else(|| none(&mut minor)),
-            // Of an owner that cannot be told, the header's would be another one's rights.
+            // If the owner is invalid, the header's owner could give the rights to another user.
             b"uid" => self.uid = number(value).unwrap_or_else(|| nobody_at_all(&mut minor)),
             b"gid" => self.gid = number(value).unwrap_or_else(|| nobody_at_all(&mut minor)),
             b"mtime" => {
@@ -121,8 +121,8 @@ impl Overrides {
             _ => match split_at_prefix(keyword) {
                 Some((Family::Sparse, name)) => self.apply_sparse(name, value, limits, vital)?,
                 Some((Family::SchilyXattr, name)) => {
-                    // libarchive writes each attribute twice, in this order. It encodes the name
-                    // in both, which star and GNU tar do not.
+                    // libarchive writes each attribute twice, in this order. It encodes the name in
+                    // both, which star and GNU tar do not.
                     let last = self.libarchive_xattr.take();
                     let is_repeated = last.is_some_and(|(n, v)| n == name && v == value);
                     if !is_repeated {
@@ -202,7 +202,7 @@ impl Overrides {
         self.xattrs.push((name, value));
     }
 
-    /// Which map the records announce.
+    /// Which kind of map the records announce.
     pub(super) fn sparse_format(&self) -> SparseFormat {
         match (self.sparse_major, self.sparse_minor) {
             (None | Some(0), _) if self.sparse_records => SparseFormat::Records,
@@ -215,7 +215,7 @@ impl Overrides {
         }
     }
 
-    /// Puts everything but sizes and sparse map onto the member.
+    /// Applies everything except sizes and sparse map to the member.
     pub(super) fn apply_to(
         &mut self,
         member: &mut Member,
@@ -252,13 +252,13 @@ impl Overrides {
     fn take_xattrs(&mut self) -> Xattrs {
         let mut xattrs = std::mem::take(&mut self.xattrs);
         if let Some(mut label) = self.selinux.take().filter(|label| !label.is_empty()) {
-            // The kernel keeps the label with its final NUL, the record without.
+            // The kernel keeps the label with its final NUL, the record without it.
             if label.last() != Some(&0) {
                 label.push(0);
             }
             xattrs.insert(0, (b"security.selinux".to_vec(), label));
         }
-        // Stable, and reversed around it: of equal names the last one comes to stand first.
+        // Stable, and reversed around it: of equal names the last one comes first.
         xattrs.reverse();
         xattrs.sort_by(|left, right| left.0.cmp(&right.0));
         xattrs.dedup_by(|right, left| right.0 == left.0);
@@ -267,8 +267,8 @@ impl Overrides {
 }
 
 /// An ACL from its text, or from the attribute in the kernel's form that GNU tar's `--xattrs`
-/// stores beside it. The text has names, which are right on another system too; the attribute
-/// steps in where the text is missing or has names that nobody knows.
+/// stores beside it. The text has names, which are right on another system too. The attribute is
+/// used if the text is missing or has unknown names.
 fn settle_acl(
     text: Option<Vec<u8>>,
     attribute: Option<Vec<u8>>,
@@ -298,7 +298,7 @@ fn settle_acl(
     }
 }
 
-/// Adds a note, up to [`NOTES_MAX`] and one that says that there were more.
+/// Adds a note, up to [`NOTES_MAX`] and a final one for all further notes.
 fn note(notes: &mut Vec<Note>, more: Note) {
     match notes.len() {
         0..NOTES_MAX => notes.push(more),

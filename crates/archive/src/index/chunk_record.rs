@@ -1,4 +1,4 @@
-//! The two sections of plain numbers: where the chunks are, and the checksums of the blocks.
+//! The two sections of plain numbers: the places of the chunks, and the checksums of the blocks.
 
 use super::IndexSection;
 use super::section::{Record, private::Codec};
@@ -22,8 +22,8 @@ impl Record for ChunkRecord {
     const SECTION: IndexSection = IndexSection::Chunks;
 }
 
-/// Where the chunk before ended, in the compressed and in the uncompressed stream. Chunks follow
-/// each other without gaps, so that only the first of a group says where it starts.
+/// End of the previous chunk, in the compressed and in the uncompressed stream. Chunks follow each
+/// other without gaps, so only the first of a group stores its start.
 #[derive(Default)]
 pub struct ChunkState {
     end: Option<(StoredOffset, ArchiveOffset)>,
@@ -74,8 +74,8 @@ impl Codec for ChunkRecord {
     }
 }
 
-/// Checksum of one block of the uncompressed archive: `block_checksum`. The blocks are as long as
-/// the trailer says, the last one ends with the archive.
+/// Checksum of one block of the uncompressed archive: `block_checksum`. The trailer has the length
+/// of the blocks; the last one ends with the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockChecksum(pub u64);
 

@@ -1,4 +1,4 @@
-//! The hashes that the index holds, defined once for writers and readers.
+//! The hashes in the index, defined once for writers and readers.
 
 use std::hash::Hasher as _;
 use std::ops::Range;
@@ -16,12 +16,11 @@ const INDEX_CONTEXT: &str = "takeup 2026-11-22 index";
 
 /// Hashes the content of a regular file into the 32 bytes that the index keeps.
 ///
-/// A file that is stored whole has the plain blake3 of its content: what `b3sum` prints. Of a
-/// sparse file the archive holds runs and a map; hashing the zeros of its holes could take hours
-/// for nothing, so its hash is blake3 in key-derivation mode over: size of the file (8 bytes,
-/// little endian, like all), number of runs (8), offset and length of every run (8 + 8), and then
-/// the bytes of the runs. It can be computed from the archive alone, and from a live file with the
-/// archive's map.
+/// A file that is stored whole has the plain blake3 of its content, as `b3sum` prints it. Of a
+/// sparse file the archive holds runs and a map. Hashing the zeros of its holes could take hours,
+/// so its hash is blake3 in key-derivation mode over: size of the file (8 bytes, little endian,
+/// like all), number of runs (8), offset and length of every run (8 + 8), and then the bytes of the
+/// runs. It can be computed from the archive alone, and from a live file with the archive's map.
 #[derive(Clone, Debug)]
 pub struct ContentHasher {
     hasher: blake3::Hasher,
@@ -40,7 +39,7 @@ impl ContentHasher {
         ContentHasher { hasher }
     }
 
-    /// Adds the next bytes as the archive stores them.
+    /// Adds the next bytes, in the order in which the archive stores them.
     pub fn update(&mut self, stored: &[u8]) {
         self.hasher.update(stored);
     }
@@ -50,28 +49,28 @@ impl ContentHasher {
         *self.hasher.finalize().as_bytes()
     }
 
-    /// The hash of a file that is stored whole and at hand in one piece.
+    /// The hash of a whole file whose content is in memory in one piece.
     pub fn hash_whole(content: &[u8]) -> [u8; 32] {
         *blake3::hash(content).as_bytes()
     }
 }
 
-/// What the hash of a sparse file takes before the bytes of its runs.
+/// The input to the hash of a sparse file before the bytes of its runs.
 pub(super) fn encode_runs(size_bytes: u64, runs: &[Extent]) -> Vec<u8> {
     let numbers = runs.iter().flat_map(|run| [run.offset_bytes, run.length_bytes]);
     let all = [size_bytes, runs.len() as u64].into_iter().chain(numbers);
     all.flat_map(u64::to_le_bytes).collect()
 }
 
-/// Derives the id of a set from what is in it: from the bytes of its files section, then those of
-/// its blocks section. The same tree and the same options give the same id.
+/// Derives the id of a set from its content: from the bytes of its files section, then those of its
+/// blocks section. The same tree and the same options give the same id.
 #[derive(Clone, Debug)]
 pub struct SetIdHasher {
     hasher: blake3::Hasher,
 }
 
-/// Hashes an index archive from its first byte up to the header of its trailer: what makes damage
-/// of sections noticed whose own checksums hold, because they belong to another index.
+/// Hashes an index archive from its first byte up to the header of its trailer. It detects sections
+/// whose own checksums match but which belong to another index.
 #[derive(Clone, Debug)]
 pub struct IndexHasher {
     hasher: blake3::Hasher,
@@ -102,7 +101,7 @@ impl Default for SetIdHasher {
 }
 
 impl SetIdHasher {
-    /// A hasher that has seen nothing.
+    /// A hasher without input.
     pub fn new() -> SetIdHasher {
         SetIdHasher { hasher: blake3::Hasher::new_derive_key(SET_CONTEXT) }
     }
@@ -127,7 +126,7 @@ pub fn block_checksum(block: &[u8]) -> u64 {
 #[derive(Clone)]
 pub struct BlockHasher {
     block_bytes: usize,
-    /// Of the block that has begun and is not whole.
+    /// Hasher of the block that is not complete yet.
     begun: Option<XxHash3_64>,
     filled_bytes: usize,
 }
@@ -139,7 +138,7 @@ impl BlockHasher {
         BlockHasher { block_bytes, begun: None, filled_bytes: 0 }
     }
 
-    /// Adds the next bytes and hands on the checksum of every block that they complete.
+    /// Adds the next bytes and returns the checksum of every block that they complete.
     pub fn update(&mut self, mut bytes: &[u8], mut completed: impl FnMut(u64)) {
         while !bytes.is_empty() {
             let wanted = self.block_bytes - self.filled_bytes;
@@ -161,8 +160,8 @@ impl BlockHasher {
         }
     }
 
-    /// The part of a piece at `start` that is whole blocks. Their checksums
-    /// may be computed anywhere ([`block_checksum`]) and given to [`BlockHasher::update_around`].
+    /// The part of a piece at `start` that consists of whole blocks. Their checksums may be
+    /// computed anywhere ([`block_checksum`]) and passed to [`BlockHasher::update_around`].
     pub fn whole_blocks(block_bytes: usize, start: ArchiveOffset, length: usize) -> Range<usize> {
         let over = (start % block_bytes as u64) as usize;
         let first = if over == 0 { 0 } else { block_bytes - over };
@@ -170,7 +169,7 @@ impl BlockHasher {
         first..first + (length - first) / block_bytes * block_bytes
     }
 
-    /// [`BlockHasher::update`] for a piece whose whole blocks have their checksums already.
+    /// [`BlockHasher::update`] for a piece whose whole blocks already have their checksums.
     pub fn update_around(
         &mut self,
         bytes: &[u8],
@@ -183,7 +182,7 @@ impl BlockHasher {
         self.update(&bytes[whole.end..], completed);
     }
 
-    /// The checksum of the last, short block; `None` when the archive ended with a full one.
+    /// The checksum of the last, short block; `None` if the archive ended with a full one.
     pub fn finish(self) -> Option<u64> {
         self.begun.map(|hasher| hasher.finish())
     }

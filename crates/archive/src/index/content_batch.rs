@@ -1,16 +1,15 @@
-//! The content hashes of many small files at once.
+//! Computes the content hashes of many small files at once.
 //!
-//! blake3 is fast because it hashes 16 chunks of 1 KiB side by side. A file of 5 KiB has five, and
-//! its last one is rarely whole, so one file at a time gets half the speed that a large file gets.
-//! Here the chunks of all files of a batch that stand at the same place in their file go side by
-//! side, and so do the inner nodes of their trees, level by level. On 100,000 files averaging 9 KB
-//! that saves a quarter of the time for hashing (`cargo run --release -p archive --example
-//! hash_rates`).
+//! blake3 is fast because it hashes 16 chunks of 1 KiB side by side. A file of 5 KiB has five
+//! chunks, and its last one is rarely full, so one file at a time reaches half the speed of a large
+//! file. Here the chunks at the same place in all files of a batch are hashed side by side, and so
+//! are the inner nodes of their trees, level by level. On 100,000 files averaging 9 KB that saves a
+//! quarter of the time for hashing (`cargo run --release -p archive --example hash_rates`).
 //!
-//! The parallel kernel is reached through `blake3::platform`, which the crate keeps out of its
-//! documentation and its promise of stability: its version is pinned, and a property test compares
-//! every hash with the documented function. The tree is that of the BLAKE3 paper, sections 2.1
-//! and 2.4.
+//! The parallel kernel is reached through `blake3::platform`, which the crate excludes from its
+//! documentation and its promise of stability. So its version is pinned, and a property test
+//! compares every hash with the documented function. The tree is that of the BLAKE3 paper, sections
+//! 2.1 and 2.4.
 
 use blake3::platform::Platform;
 use blake3::{CHUNK_LEN, IncrementCounter, hazmat::HasherExt};
@@ -41,9 +40,9 @@ const CHUNKS_BY_THEMSELVES: usize = 16;
 /// Hashes batches; keeps its memory between them.
 #[derive(Debug, Default)]
 pub struct ContentBatch {
-    /// The tree nodes of all files of the batch, those of a file next to each other.
+    /// The tree nodes of all files of the batch; those of a file are adjacent.
     nodes: Vec<u8>,
-    /// Of each file that has several chunks: number in the batch, first node, nodes left.
+    /// For each file with several chunks: index in the batch, first node, nodes left.
     trees: Vec<Tree>,
     results: Vec<u8>,
 }
@@ -58,7 +57,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// Whether its chunks go through the kernel beside those of others.
+    /// Whether its chunks are hashed beside those of other files.
     fn shares_lanes(&self) -> bool {
         self.whole_chunks < CHUNKS_BY_THEMSELVES
     }
@@ -70,8 +69,8 @@ impl ContentBatch {
         ContentBatch::default()
     }
 
-    /// Replaces `hashes` by the plain blake3 of each of `contents`, in order: what
-    /// `ContentHasher::hash_whole` gives.
+    /// Replaces `hashes` by the plain blake3 of each of `contents`, in order, like
+    /// `ContentHasher::hash_whole`.
     pub fn hash_whole(&mut self, contents: &[&[u8]], hashes: &mut Vec<[u8; 32]>) {
         hashes.clear();
         hashes.resize(contents.len(), [0; 32]);
@@ -82,7 +81,7 @@ impl ContentBatch {
         }
     }
 
-    /// Makes room for the trees, and hashes what has none.
+    /// Makes room for the trees, and hashes contents that need no tree.
     fn plant(&mut self, contents: &[&[u8]], hashes: &mut [[u8; 32]]) {
         self.trees.clear();
         let mut first_node = 0;
@@ -131,7 +130,8 @@ impl ContentBatch {
             let mut nodes = here().map(|tree| tree.first_node + place);
             in_lanes(chunks, |lanes, values| {
                 hash_chunks_at(lanes, place as u64, IncrementCounter::No, values);
-                // The shorter one first, which takes nothing of the other that it does not use.
+                // The shorter one first, so that it takes nothing of the other that it does not
+                // use.
                 for (value, node) in values.as_chunks::<32>().0.iter().zip(nodes.by_ref()) {
                     self.nodes_mut(node, 1).copy_from_slice(value);
                 }
@@ -140,10 +140,10 @@ impl ContentBatch {
         self.trees = trees;
     }
 
-    /// Joins the nodes of every tree in pairs; an odd one goes up as it is. Trees that are down to
-    /// two nodes end here, with their root.
+    /// Joins the nodes of every tree in pairs; an odd one moves up unchanged. Trees with only two
+    /// nodes end here, with their root.
     fn join_nodes(&mut self, hashes: &mut [[u8; 32]]) {
-        // Roots first: a tree that comes down to two nodes below has its root in the next round.
+        // Roots first: a tree that is reduced to two nodes below gets its root in the next round.
         for flags in [PARENT | ROOT, PARENT] {
             let is_root = flags & ROOT != 0;
             let takes_part = |tree: &Tree| if is_root { tree.nodes == 2 } else { tree.nodes > 2 };
@@ -186,8 +186,8 @@ impl ContentBatch {
     }
 }
 
-/// Gives inputs to the kernel, as many at a time as it takes. Nothing is allocated: for files of a
-/// few kilobytes that costs as much as hashing does.
+/// Passes inputs to the kernel, as many at a time as it accepts. Nothing is allocated: for files of
+/// a few kilobytes that would cost as much as the hashing.
 fn in_lanes<'a, const N: usize>(
     mut inputs: impl Iterator<Item = &'a [u8; N]>,
     mut hash: impl FnMut(&[&[u8; N]], &mut [u8]),
@@ -200,8 +200,8 @@ fn in_lanes<'a, const N: usize>(
             filled += 1;
         }
         if filled > 0 {
-            // The kernel takes 16, 8, 4, 2 and 1 at a time, each as long as the other: 15 would be
-            // four passes. Empty lanes that are hashed for nothing make it one.
+            // The kernel accepts 16, 8, 4, 2 and 1 at a time, each in about the same time: 15 would
+            // need four passes. Empty lanes, whose hash is not used, make it one pass.
             let passed = filled.next_power_of_two();
             let mut values = [0; CHUNKS_BY_THEMSELVES * size_of::<ChainingValue>()];
             hash(&lanes[..passed], &mut values[..passed * size_of::<ChainingValue>()]);
@@ -212,7 +212,7 @@ fn in_lanes<'a, const N: usize>(
     }
 }
 
-/// Hashes whole chunks of which the first, or with the same counter each, is the one at a place.
+/// Hashes whole chunks at one place of their files; all have the same counter.
 fn hash_chunks_at(
     chunks: &[&[u8; CHUNK_LEN]],
     place: u64,

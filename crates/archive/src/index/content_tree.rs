@@ -1,10 +1,10 @@
 //! The content hash of a large file, computed by many threads.
 //!
-//! blake3 is a tree over chunks of 1 KiB, so a stretch of a file can be hashed by itself, in any
-//! order and on any thread: into the chaining values of the largest subtrees that lie in it, and
-//! the bytes at its two ends that are less than a chunk. What has to be done in the order of the
-//! file is joining these, about twenty values of 32 bytes for a stretch of 1 MiB. The hash is the
-//! one that [`ContentHasher`](super::ContentHasher) gives.
+//! blake3 is a tree over chunks of 1 KiB. So a stretch of a file can be hashed by itself, in any
+//! order and on any thread: into the chaining values of the largest subtrees inside it, and the
+//! incomplete chunks at its two ends. Only joining these needs the order of the file, about twenty
+//! values of 32 bytes for a stretch of 1 MiB. The result equals that of
+//! [`ContentHasher`](super::ContentHasher).
 //!
 //! The rules of the tree are those of the BLAKE3 paper, sections 2.1 and 2.4, reached through the
 //! interface that the crate documents for this (`blake3::hazmat`).
@@ -22,30 +22,30 @@ const CHUNK_BYTES: u64 = CHUNK_LEN as u64;
 /// Binary logarithm of the chunks of a step: 256 KiB, which fit the second-level cache.
 const STEP_HEIGHT: u32 = 8;
 
-/// How the content of one file is hashed in stretches; shared by whoever hashes one.
+/// Parameters for hashing one file in stretches, shared by the threads that do it.
 #[derive(Clone, Debug)]
 pub struct ContentTree {
-    /// Of the derived mode; the plain one has none.
+    /// Context of the derived mode; `None` in plain mode.
     context: Option<ContextKey>,
-    /// What goes in front of the content: the map of a sparse file.
+    /// Bytes before the content: the map of a sparse file.
     front: Vec<u8>,
-    /// Bytes that are hashed in all.
+    /// Total input of the hash in bytes.
     input_bytes: u64,
 }
 
-/// What has become of one stretch.
+/// The result for one stretch.
 #[derive(Clone, Debug)]
 pub struct Stretch {
     start_bytes: u64,
-    /// Bytes of a chunk that began before, or that the stretch does not fill.
+    /// Bytes of a chunk that began before the stretch, or that the stretch does not fill.
     head: Vec<u8>,
     /// Complete subtrees behind it, each with the binary logarithm of its chunks.
     subtrees: Vec<(u32, ChainingValue)>,
-    /// Bytes of a chunk that goes on behind the stretch, or that is the last one.
+    /// Bytes of a chunk that continues behind the stretch, or that is the last one.
     tail: Vec<u8>,
 }
 
-/// The stretches of a file put together, in order.
+/// The joined stretches of a file, in order.
 #[derive(Debug)]
 pub struct JoinedContent {
     context: Option<ContextKey>,
@@ -53,17 +53,17 @@ pub struct JoinedContent {
     /// Subtrees from the left, each at least as high as the next; at most one for each bit of the
     /// length and one more.
     subtrees: Vec<(u32, ChainingValue)>,
-    /// Where the open chunk begins, and its bytes.
+    /// Where the incomplete chunk begins, and its bytes.
     chunk: Vec<u8>,
 }
 
 impl ContentTree {
-    /// For a file that is stored whole, with so many bytes.
+    /// For a file of this many bytes that is stored whole.
     pub fn whole(content_bytes: u64) -> ContentTree {
         ContentTree { context: None, front: Vec::new(), input_bytes: content_bytes }
     }
 
-    /// For a sparse file of `size_bytes` of which these runs are stored.
+    /// For a sparse file of `size_bytes` with these stored runs.
     pub fn sparse(size_bytes: u64, runs: &[Extent]) -> ContentTree {
         let front = encode_runs(size_bytes, runs);
         let stored_bytes: u64 = runs.iter().map(|run| run.length_bytes).sum();
@@ -71,22 +71,22 @@ impl ContentTree {
         ContentTree { context: Some(hash_derive_key_context(SPARSE_CONTEXT)), front, input_bytes }
     }
 
-    /// Bytes that are stored of the content.
+    /// Stored bytes of the content.
     pub fn stored_bytes(&self) -> u64 {
         self.input_bytes - self.front.len() as u64
     }
 
-    /// Hashes the bytes that are stored from `at_bytes` of the content on.
+    /// Hashes the stored bytes from `at_bytes` of the content on.
     ///
-    /// It goes through them in steps of up to 256 KiB, and calls `hashed` with the place in
-    /// `stored` up to which it has come: who has something else to do with the same bytes does it
-    /// there, while they are in the processor's cache. Hashing is the slower of the two where that
-    /// is a checksum, so memory is waited for while it computes.
+    /// It works in steps of up to 256 KiB, and calls `hashed` with its position in `stored` after
+    /// each. A caller with other work on the same bytes does it there, while they are in the
+    /// processor's cache. If that work is a checksum, hashing is the slower of the two, so memory
+    /// accesses overlap with its computation.
     pub fn hash(&self, at_bytes: u64, stored: &[u8], hashed: impl FnMut(usize)) -> Stretch {
         self.hash_input(self.front.len() as u64 + at_bytes, stored, hashed)
     }
 
-    /// The join of all stretches, of which it has seen none.
+    /// An empty join of stretches.
     pub fn begin(&self) -> JoinedContent {
         let mut joined = JoinedContent {
             context: self.context,
@@ -100,7 +100,7 @@ impl ContentTree {
 
     fn hash_input(&self, start_bytes: u64, input: &[u8], mut hashed: impl FnMut(usize)) -> Stretch {
         let to_chunk = start_bytes.next_multiple_of(CHUNK_BYTES) - start_bytes;
-        // A single chunk is the root, which has rules of its own.
+        // A single chunk is the root, for which other rules hold.
         let is_one_chunk = self.input_bytes <= CHUNK_BYTES;
         let head_bytes =
             if is_one_chunk { input.len() } else { input.len().min(to_chunk as usize) };
@@ -121,8 +121,8 @@ impl ContentTree {
         Stretch { start_bytes, head: head.to_vec(), subtrees, tail: rest.to_vec() }
     }
 
-    /// Height of the largest subtree that begins at a place, lies in the next `bytes`, is no more
-    /// than a step, and is not all there is.
+    /// Height of the largest subtree that begins at a place and lies in the next `bytes`. It is at
+    /// most a step, and not the whole tree.
     fn height(&self, at: u64, bytes: u64) -> u32 {
         let by_place = (at / CHUNK_BYTES).trailing_zeros();
         let height = by_place.min((bytes / CHUNK_BYTES).ilog2()).min(STEP_HEIGHT);
@@ -134,7 +134,7 @@ impl JoinedContent {
     /// Adds the next stretch.
     ///
     /// # Panics
-    /// When it does not follow the one before.
+    /// If the stretch does not follow the previous one.
     pub fn add(&mut self, stretch: Stretch) {
         assert_eq!(stretch.start_bytes, self.position_bytes, "stretches are joined in order");
         self.fill(&stretch.head);
@@ -164,7 +164,7 @@ impl JoinedContent {
         *merge_subtrees_root(&left, &right, mode).as_bytes()
     }
 
-    /// Adds bytes to the open chunk, and begins the next one where it is full.
+    /// Adds bytes to the incomplete chunk, and begins the next one when it is full.
     fn fill(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -177,7 +177,7 @@ impl JoinedContent {
         debug_assert!(self.chunk.len() <= CHUNK_LEN, "a stretch ends its head at a chunk's end");
     }
 
-    /// Makes the open chunk a subtree. More follows, or it is the last one of several.
+    /// Makes the incomplete chunk a subtree. More data follow, or it is the last one of several.
     fn close_chunk(&mut self) {
         if self.chunk.is_empty() {
             return;
@@ -190,8 +190,8 @@ impl JoinedContent {
         self.push(0, value);
     }
 
-    /// Adds a subtree. Those in front of it of one height are joined only now: the last join of
-    /// all is that of the root, and that it is the last one is known by nothing following it.
+    /// Adds a subtree. Earlier ones of the same height are joined only now: the very last join is
+    /// that of the root, and it is known to be the last only when nothing follows.
     fn push(&mut self, height: u32, value: ChainingValue) {
         while let [.., (left_height, left), (right_height, right)] = self.subtrees[..]
             && left_height == right_height

@@ -1,4 +1,4 @@
-//! The tar archive around the sections: its headers, and where everything comes to lie.
+//! The tar archive around the sections: its headers, and the places of its members.
 //!
 //! ```text
 //! pax global header  1024    type g, one record: comment=takeup index 1
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Names are short and sizes below 8 GiB, so that a member has one header unit and no pax records:
-//! the lengths above hold for every index.
+//! the lengths above are valid for every index.
 
 use super::error::IndexError;
 use super::trailer::TRAILER_MEMBER_BYTES;
@@ -17,7 +17,7 @@ pub use crate::header::UNIT_BYTES;
 use crate::header::{self, Unit};
 use crate::member::{Member, MemberKind, Timestamp};
 
-/// What the pax global header of an index says of itself.
+/// The comment in the pax global header of an index.
 pub const INDEX_COMMENT: &str = "takeup index 1";
 /// Length of the pax global header in front of the sections.
 pub const INDEX_HEADER_BYTES: usize = 2 * UNIT_BYTES;
@@ -26,7 +26,7 @@ const COMMENT_START: &[u8] = b"takeup index ";
 /// Eleven octal digits.
 const SIZE_MAX: u64 = (1 << 33) - 1;
 
-/// Length of a section and what it holds.
+/// Length of a section and its number of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SectionSummary {
     /// Length in bytes.
@@ -44,7 +44,7 @@ pub struct SectionPlace {
     pub summary: SectionSummary,
 }
 
-/// Where everything is in an index archive whose sections are known.
+/// The places of everything in an index archive whose sections are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexLayout {
     /// The sections in the order of [`IndexSection::ALL`].
@@ -99,15 +99,15 @@ pub fn begins_index(unit: &Unit) -> bool {
     encode_index_header().starts_with(unit)
 }
 
-/// Whether the name of a section of an index stands somewhere in the bytes.
+/// Whether the bytes contain the name of a section of an index.
 pub fn names_index(bytes: &[u8]) -> bool {
     const NAME: &[u8] = b"takeup-index/";
     bytes.windows(NAME.len()).any(|window| window == NAME)
 }
 
-/// The version in the `comment` record of a pax global header, when it is that of an index: for
-/// readers that have decoded the header already. Versions other than [`INDEX_VERSION`] are not
-/// read here.
+/// The version in the `comment` record of a pax global header, if it is that of an index, for
+/// readers that have decoded the header already. Other versions than [`INDEX_VERSION`] are not read
+/// here.
 pub fn index_version(comment: &[u8]) -> Option<u32> {
     std::str::from_utf8(comment.strip_prefix(COMMENT_START)?).ok()?.parse().ok()
 }
@@ -123,8 +123,8 @@ pub fn encode_section_header(section: IndexSection, length_bytes: u64) -> Result
     Ok(encode_header(section.member_name(), length_bytes))
 }
 
-/// Bytes of the content behind a unit that is, to the last byte, the header of a section or of the
-/// trailer. A file of that name has a time and an owner, and so another header.
+/// Bytes of the content behind a unit, if the unit is exactly the header of a section or of the
+/// trailer. An ordinary file of that name has a time and an owner, so its header differs.
 pub fn index_member_bytes(unit: &Unit) -> Option<u64> {
     let names = IndexSection::ALL.map(IndexSection::member_name);
     let name = header::text(&unit[header::NAME]);
@@ -133,7 +133,7 @@ pub fn index_member_bytes(unit: &Unit) -> Option<u64> {
     name.zip(size).filter(|(name, size)| encode_header(name, *size) == *unit).map(|(_, size)| size)
 }
 
-/// The header of a regular file with no owner and no time. `size_bytes` is below 8 GiB.
+/// The header of a regular file without owner and time. `size_bytes` must be below 8 GiB.
 pub(super) fn encode_header(name: &str, size_bytes: u64) -> Unit {
     let member = Member {
         path: name.as_bytes().to_vec(),
@@ -156,5 +156,5 @@ pub(super) fn encode_header(name: &str, size_bytes: u64) -> Unit {
     *out.first_chunk().expect("a member has a header")
 }
 
-// The comment and the version are two spellings of one number.
+// The comment and the version must contain the same number.
 const _: () = assert!(INDEX_VERSION == 1 && INDEX_COMMENT.as_bytes()[13] == b'1');

@@ -1,4 +1,4 @@
-//! What can go wrong with an index.
+//! Errors of the index.
 
 use super::IndexSection;
 
@@ -19,10 +19,10 @@ pub enum IndexError {
     Truncated {
         /// The section.
         section: IndexSection,
-        /// Bytes of the section that were there.
+        /// Bytes of the section that were read.
         offset_bytes: u64,
     },
-    /// The section holds what was never written so.
+    /// The section contains invalid data.
     #[error(
         "index section {} is damaged in the group at byte {offset_bytes}: {reason}",
         section.member_name()
@@ -32,24 +32,24 @@ pub enum IndexError {
         section: IndexSection,
         /// Where the group starts in the section.
         offset_bytes: u64,
-        /// What was found.
+        /// The cause.
         reason: &'static str,
     },
-    /// A newer version of the format, or no section at all.
-    #[error("index section {} does not open as version 1", section.member_name())]
+    /// A newer version of the format, or not a section.
+    #[error("index section {} has an unknown version, not 1", section.member_name())]
     UnknownVersion {
         /// The section.
         section: IndexSection,
     },
-    /// A record that the format cannot hold. It is not written.
-    #[error("record for the index section {} cannot be written: {reason}", section.member_name())]
+    /// A record that the format cannot store. It is not written.
+    #[error("cannot write a record of index section {}: {reason}", section.member_name())]
     Unwritable {
         /// The section.
         section: IndexSection,
         /// Why.
         reason: &'static str,
     },
-    /// A section too large for the tar header that names its length.
+    /// A section too large for the size field of its tar header.
     #[error("index section {} of {length_bytes} bytes is too large", section.member_name())]
     SectionTooLarge {
         /// The section.
@@ -57,10 +57,10 @@ pub enum IndexError {
         /// Its length.
         length_bytes: u64,
     },
-    /// There is a trailer, and it makes no sense.
+    /// The trailer exists but is invalid.
     #[error("damaged index trailer: {reason}")]
     Trailer {
-        /// What was found.
+        /// The cause.
         reason: &'static str,
     },
 }

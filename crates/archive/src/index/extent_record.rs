@@ -1,11 +1,11 @@
-//! Where the parts of a set's segments lie on their media: the section of a set on tape.
+//! The section of a set on tape: the places of its segments' parts on the media.
 
 use super::IndexSection;
 use super::section::{Record, private::Codec};
 use super::varint::{self, Body, Reason};
 use crate::stream::StoredOffset;
 
-/// One part of one data segment. A segment has one part, and one more for every change of volume
+/// One part of one data segment. A segment has one part, and another for every change of volume
 /// inside it. Parts follow each other in the order in which they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtentRecord {
@@ -21,14 +21,15 @@ pub struct ExtentRecord {
     pub medium: [u8; 16],
     /// Where the part begins in the stored stream of the data segments.
     pub stream_offset_bytes: StoredOffset,
-    /// Bytes of the stored stream that the part holds, its label not counted. In a compressed set
-    /// the first of them may be the last of the part before, which holds them too.
+    /// Bytes of the stored stream in the part, without its label. In a compressed set its first
+    /// bytes may repeat the last bytes of the previous part.
     pub stream_bytes: u64,
-    /// Block number of the part's label on the medium, as `MTIOCPOS` counts. Not every drive knows.
+    /// Block number of the part's label on the medium, as `MTIOCPOS` counts. Not every drive knows
+    /// it.
     pub label_block: Option<u64>,
     /// Bytes from the start of the label to the first byte of the stored stream.
     pub label_bytes: u32,
-    /// Filemarks on the medium before the part, which begins behind the last of them.
+    /// Filemarks on the medium before the part, which begins right behind the last of them.
     pub file_number: u32,
 }
 
@@ -81,7 +82,7 @@ impl ExtentRecord {
         end.map(|_| ()).ok_or("offset is larger than 64 bits")
     }
 
-    /// Where the part ends in the stored stream.
+    /// End of the part in the stored stream.
     pub fn stream_end_bytes(&self) -> StoredOffset {
         self.stream_offset_bytes + self.stream_bytes
     }

@@ -1,4 +1,4 @@
-//! What the index says about one member of the archive.
+//! The index record of one member of the archive.
 
 use super::IndexSection;
 use super::section::{Record, private::Codec};
@@ -11,19 +11,19 @@ const PATH_BYTES_MAX: usize = 1 << 20;
 const HASHED: u8 = 8;
 const SPARSE: u8 = 16;
 
-/// Kind of a member, with what the index keeps of only that kind.
+/// Kind of a member, with the data of only that kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// A regular file.
     File {
-        /// Size as a reader of the file sees it, holes included.
+        /// Size of the file for its readers, including holes.
         size_bytes: u64,
-        /// Bytes of content that the archive holds: the size, or for a sparse file the sum of its
-        /// runs. The sparse map itself is not counted.
+        /// Bytes of content in the archive: the size, or for a sparse file the sum of its runs. The
+        /// sparse map itself is not counted.
         stored_bytes: u64,
-        /// Whether the archive holds it as runs and holes.
+        /// Whether the archive stores it as runs and holes.
         layout: FileLayout,
-        /// What `ContentHasher` makes of the content; `None` when it was not computed.
+        /// The hash of `ContentHasher`; `None` if it was not computed.
         content_hash: Option<[u8; 32]>,
     },
     /// A directory.
@@ -43,26 +43,26 @@ pub enum RecordKind {
     BlockDevice,
 }
 
-/// How the archive holds the content of a file.
+/// How the archive stores the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileLayout {
     /// Every byte.
     Whole,
-    /// The data runs, with a map of them in front.
+    /// The data runs, after a map of them.
     Sparse,
 }
 
 /// One member of the archive. Offsets are in the uncompressed archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRecord {
-    /// Path as stored, without the slash that ends a directory's.
+    /// Path as stored, without a directory's trailing slash.
     pub path: Vec<u8>,
     /// Kind.
     pub kind: RecordKind,
-    /// Where the member's first header unit is: that of its pax header, when it has one.
+    /// Offset of the member's first header unit, which is that of its pax header, if it has one.
     pub header_offset_bytes: ArchiveOffset,
-    /// Where its stored content starts, behind all headers and the sparse map; where the next
-    /// member starts, when it has none.
+    /// Offset of its stored content, behind all headers and the sparse map. Without content, the
+    /// offset of the next member.
     pub content_offset_bytes: ArchiveOffset,
     /// The low 12 bits of the mode.
     pub mode: u32,
@@ -72,8 +72,8 @@ pub struct FileRecord {
     pub gid: u64,
     /// Time of the last change of the content.
     pub modified: Timestamp,
-    /// Time of the last change of the live file's inode, when it was read: a file with the same
-    /// one has not been touched since.
+    /// Time of the last change of the live file's inode, when it was read. If a live file still has
+    /// the same one, it was not changed since.
     pub changed: Timestamp,
 }
 
@@ -81,7 +81,7 @@ impl Record for FileRecord {
     const SECTION: IndexSection = IndexSection::Files;
 }
 
-/// What a record leaves for the next one in its group.
+/// The data of a record that the next one in its group needs.
 #[derive(Default)]
 pub struct RecordState {
     path: Vec<u8>,
@@ -195,7 +195,7 @@ impl FileRecord {
         }
     }
 
-    /// What holds for every record, written or read: the distance to the header before.
+    /// Checks a record, written or read. Returns the distance to the previous header.
     fn check(&self, state: &RecordState) -> Result<u64, Reason> {
         let path_is_good =
             |path: &[u8]| !path.is_empty() && path.len() <= PATH_BYTES_MAX && !path.contains(&0);

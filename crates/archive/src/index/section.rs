@@ -6,8 +6,8 @@
 //! end      0 4, 0 4, records in all 8, xxh3-64 of the eight bytes before 8
 //! ```
 //!
-//! The checksum is seeded with the number of the group, so that groups that are exchanged or
-//! missing are noticed like damaged ones. Writer and reader hold one group.
+//! The number of the group is the seed of its checksum, so that exchanged or missing groups are
+//! detected like damaged ones. Writer and reader hold one group.
 
 use std::io::{ErrorKind, Read};
 use std::marker::PhantomData;
@@ -23,11 +23,11 @@ use super::{INDEX_VERSION, IndexSection};
 const GROUP_RECORDS: u32 = 512;
 /// or this many bytes.
 const GROUP_BYTES: usize = 64 << 10;
-/// Longest body that is read: a started group and one record of the longest kind.
+/// Longest body that is read: a partly filled group and one record of the longest kind.
 pub const GROUP_BYTES_MAX: usize = 4 << 20;
 const GROUP_HEADER_BYTES: usize = 16;
 
-/// What a section is made of. Implemented by the four records of this module only.
+/// A record of a section. Only the records of this module implement it.
 pub trait Record: Sized + private::Codec {
     /// The section that these records form.
     const SECTION: IndexSection;
@@ -36,11 +36,10 @@ pub trait Record: Sized + private::Codec {
 pub(crate) mod private {
     use super::{Body, Reason};
 
-    /// How a record becomes bytes. `State` is what one record knows of those before it in its
-    /// group.
+    /// Encodes a record as bytes. `State` is what a record needs of the earlier ones in its group.
     pub trait Codec: Sized {
         type State: Default;
-        /// Appends the record to the body of a group, or leaves the body as it is and says why.
+        /// Appends the record to the body of a group. On an error the body is unchanged.
         fn encode(&self, state: &mut Self::State, body: &mut Vec<u8>) -> Result<(), Reason>;
         fn decode(state: &mut Self::State, body: &mut Body<'_>) -> Result<Self, Reason>;
     }
@@ -73,11 +72,11 @@ impl<T: Record> IndexWriter<T> {
         }
     }
 
-    /// Adds a record. Bytes are appended to `out` when a group is full; the caller takes them from
-    /// there at any time.
+    /// Adds a record. Full groups are appended to `out`; the caller may take them from there at any
+    /// time.
     ///
     /// # Errors
-    /// `Unwritable`; the section stays as it was.
+    /// `Unwritable`; the section is unchanged.
     pub fn push(&mut self, record: &T, out: &mut Vec<u8>) -> Result<(), IndexError> {
         record
             .encode(&mut self.state, &mut self.body)
@@ -90,7 +89,7 @@ impl<T: Record> IndexWriter<T> {
         Ok(())
     }
 
-    /// Ends the section; the lengths are those of everything appended since `new`.
+    /// Ends the section. The lengths count everything appended since `new`.
     pub fn finish(mut self, out: &mut Vec<u8>) -> SectionSummary {
         if self.body_records > 0 {
             self.close_group(out);
@@ -127,15 +126,16 @@ impl<T: Record> IndexWriter<T> {
     }
 }
 
-/// Checksum of a body; the seed holds what the body does not: its place and its number of records.
+/// Checksum of a body. The seed contains what the body does not: its place and its number of
+/// records.
 fn group_checksum(body: &[u8], records: u32, group: u64) -> [u8; 8] {
     XxHash3_64::oneshot_with_seed(group << 32 ^ u64::from(records), body).to_le_bytes()
 }
 
 /// Reads the records of a section lazily, one group at a time.
 ///
-/// As an iterator it ends after the last record or the first error. All records have been given
-/// only if it ended without one.
+/// As an iterator it ends after the last record or the first error. The section is complete only if
+/// it ended without one.
 pub struct IndexReader<T: Record, R: Read> {
     source: R,
     body: Vec<u8>,
@@ -160,8 +160,9 @@ enum Stage {
 }
 
 impl<T: Record, R: Read> IndexReader<T, R> {
-    /// A reader for the section that starts where `source` is. Nothing is read yet, and later never
-    /// beyond the end of the section. Reads are as small as a group header: buffer them.
+    /// A reader for the section that starts at the position of `source`. Nothing is read yet, and
+    /// later never beyond the end of the section. Reads are as small as a group header: use a
+    /// buffered source.
     pub fn new(source: R) -> IndexReader<T, R> {
         IndexReader {
             source,
@@ -181,7 +182,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
     /// The next record; `None` behind the last one.
     ///
     /// # Errors
-    /// `Read`, `Truncated`, `Damaged`, `UnknownVersion`. After an error there is nothing more.
+    /// `Read`, `Truncated`, `Damaged`, `UnknownVersion`. After an error there are no more records.
     pub fn next_record(&mut self) -> Result<Option<T>, IndexError> {
         let result = self.advance();
         if !matches!(result, Ok(Some(_))) {
@@ -190,7 +191,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
         result
     }
 
-    /// Length and number of records of what was read so far: of the whole section at its end.
+    /// Length and number of records read so far: those of the whole section at its end.
     pub fn summary(&self) -> SectionSummary {
         SectionSummary { length_bytes: self.offset_bytes, records: self.records }
     }
@@ -209,7 +210,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
         self.body_records -= 1;
         self.records += 1;
         if self.body_records == 0 && self.body_position != self.body.len() {
-            return Err(self.damaged("bytes are left behind the last record"));
+            return Err(self.damaged("more bytes follow the last record"));
         }
         Ok(Some(record))
     }
@@ -225,7 +226,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
         Ok(())
     }
 
-    /// Reads the next group; false when it was the end.
+    /// Reads the next group; false at the end.
     fn read_group(&mut self) -> Result<bool, IndexError> {
         self.group_offset_bytes = self.offset_bytes;
         let mut header = [0; GROUP_HEADER_BYTES];
@@ -238,7 +239,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
             return Ok(false);
         }
         if length > GROUP_BYTES_MAX || records == 0 || records > GROUP_RECORDS {
-            return Err(self.damaged("group of an impossible size"));
+            return Err(self.damaged("group size is invalid"));
         }
         let mut body = std::mem::take(&mut self.body);
         body.resize(length, 0);
@@ -246,7 +247,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
         self.body = body;
         filled?;
         if group_checksum(&self.body, records, self.groups) != rest {
-            return Err(self.damaged("checksum of the group differs"));
+            return Err(self.damaged("group checksum does not match"));
         }
         self.body_position = 0;
         self.body_records = records;
@@ -261,10 +262,10 @@ impl<T: Record, R: Read> IndexReader<T, R> {
         if records_field != 0
             || checksum != XxHash3_64::oneshot_with_seed(self.groups, &total).to_le_bytes()
         {
-            return Err(self.damaged("checksum of the end differs"));
+            return Err(self.damaged("checksum of the end record does not match"));
         }
         if total != self.records.to_le_bytes() {
-            return Err(self.damaged("number of records differs"));
+            return Err(self.damaged("number of records does not match"));
         }
         Ok(())
     }

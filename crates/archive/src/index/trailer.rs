@@ -1,4 +1,5 @@
-//! The trailer: the last member of an index archive, of fixed length, that says where the rest is.
+//! The trailer: the last member of an index archive, of fixed length, with the places of all
+//! others.
 //!
 //! Its content is one unit; all numbers are little endian:
 //!
@@ -24,7 +25,7 @@
 //! 504   8  "takeup.\n"
 //! ```
 //!
-//! The last byte is not zero, so the end of the trailer is the last byte of a stream that is not
+//! The last byte is not zero. So the end of the trailer is the last byte of a stream that is not
 //! zero, whatever padding a target added.
 
 use twox_hash::XxHash3_64;
@@ -37,10 +38,10 @@ use crate::stream::{ArchiveOffset, StoredOffset};
 
 /// Length of the trailer's content.
 pub const TRAILER_CONTENT_BYTES: usize = UNIT_BYTES;
-/// Length of the trailer as it ends an archive: header, content, two zero units.
+/// Length of the trailer at the end of an archive: header, content, two zero units.
 pub const TRAILER_MEMBER_BYTES: usize = 4 * UNIT_BYTES;
-/// As much of the end of a stream as is ever needed to find the trailer: behind it lie at most
-/// 16 MiB of zeros, the padding of a last full block.
+/// Most bytes at the end of a stream that are needed to find the trailer: at most 16 MiB of zeros
+/// follow it, the padding of a last full block.
 pub const TRAILER_TAIL_BYTES_MAX: usize = TRAILER_MEMBER_BYTES + (16 << 20);
 
 const MAGIC: &[u8; 16] = b"takeup trailer\0\0";
@@ -53,7 +54,7 @@ const HASH_END: usize = HASH_AT + 32;
 const VERSION_BARE: u32 = 1;
 const VERSION_HASHED: u32 = 2;
 
-/// What the trailer says.
+/// The data of a trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
     /// Id of the set: `SetIdHasher`.
@@ -64,15 +65,16 @@ pub struct Trailer {
     pub chunk_bytes: u32,
     /// Bytes of the blocks that have checksums.
     pub block_bytes: u32,
-    /// Length of the uncompressed archive, end-of-archive mark included: where the index starts.
+    /// Length of the uncompressed archive, including the end-of-archive mark: the start of the
+    /// index.
     pub archive_bytes: u64,
-    /// Where the chunk with the start of the index starts in the compressed stream. Without
+    /// Offset in the compressed stream of the chunk with the start of the index. Without
     /// compression it is `archive_bytes`.
     pub index_compressed_offset_bytes: StoredOffset,
-    /// The sections in the order of [`IndexSection::ALL`], as `IndexLayout` places them.
+    /// The sections in the order of [`IndexSection::ALL`], at the places of `IndexLayout`.
     pub sections: [SectionPlace; SECTIONS],
     /// Hash of the index up to the trailer's header: `IndexHasher`. `None` in a trailer of version
-    /// 1, which has none.
+    /// 1.
     pub index_hash: Option<[u8; 32]>,
 }
 
@@ -82,7 +84,7 @@ impl Trailer {
         self.sections[section as usize]
     }
 
-    /// Where the archive ends and its index starts.
+    /// End of the archive and start of its index.
     pub fn archive_end_bytes(&self) -> ArchiveOffset {
         ArchiveOffset::new(self.archive_bytes)
     }
@@ -93,10 +95,10 @@ impl Trailer {
             return Err("block size is 0");
         }
         if !self.archive_bytes.is_multiple_of(UNIT_BYTES as u64) {
-            return Err("archive is not whole units");
+            return Err("archive length is not a multiple of 512 bytes");
         }
         if (self.compression == Compression::None) != (self.chunk_bytes == 0) {
-            return Err("chunk size and compression do not agree");
+            return Err("chunk size and compression contradict each other");
         }
         let mut end_bytes = 0;
         for place in &self.sections {
@@ -117,7 +119,7 @@ impl Trailer {
 /// The trailer as the last [`TRAILER_MEMBER_BYTES`] of an index archive.
 ///
 /// # Errors
-/// `IndexError::Trailer` when a reader would refuse it.
+/// `IndexError::Trailer` if a reader would refuse it.
 pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], IndexError> {
     trailer.check().map_err(|reason| IndexError::Trailer { reason })?;
     let mut content = [0; TRAILER_CONTENT_BYTES];
@@ -154,22 +156,22 @@ pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], I
     Ok(member)
 }
 
-/// A trailer and where it was.
+/// A trailer and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundTrailer {
-    /// What it says.
+    /// The trailer.
     pub trailer: Trailer,
-    /// Bytes of the tail from the start of the trailer member to the end: the index archive ends
+    /// Bytes of the tail from the start of the trailer member to the end. The index archive ends
     /// [`TRAILER_MEMBER_BYTES`] behind that start.
     pub member_to_end_bytes: usize,
 }
 
 /// Finds the trailer in the last bytes of an uncompressed stream ([`TRAILER_TAIL_BYTES_MAX`] are
-/// enough, and in the last chunk of a compressed one). `None` when the stream does not end in one:
-/// a plain archive.
+/// enough), or in the last chunk of a compressed one. `None` if the stream does not end with one: a
+/// plain archive.
 ///
 /// # Errors
-/// `IndexError::Trailer` when there is one that is damaged or of another version.
+/// `IndexError::Trailer` if the trailer is damaged or of another version.
 pub fn find_trailer(tail: &[u8]) -> Result<Option<FoundTrailer>, IndexError> {
     let Some(last) = tail.iter().rposition(|&byte| byte != 0) else { return Ok(None) };
     let (written, _padding) = tail.split_at(last + 1);
@@ -249,7 +251,7 @@ mod tests {
         index_hash: None,
     };
 
-    /// What a later version puts there is not to be passed over, wherever it is.
+    /// Data that a later version puts there must not be skipped, wherever they are.
     #[test]
     fn each_reserved_byte_has_to_be_zero() {
         let member = encode_trailer(&LEAST).unwrap();

@@ -31,7 +31,7 @@ pub(crate) fn put_suffix(out: &mut Vec<u8>, previous: &[u8], bytes: &[u8]) {
     put_bytes(out, &bytes[shared..]);
 }
 
-/// Takes values off the front of a body.
+/// Takes values from the front of a body.
 pub struct Body<'a> {
     rest: &'a [u8],
 }
@@ -86,7 +86,7 @@ impl<'a> Body<'a> {
         Ok(taken)
     }
 
-    /// What `put_suffix` wrote against the same `previous`.
+    /// The bytes that `put_suffix` wrote with the same `previous`.
     pub(crate) fn suffix(
         &mut self,
         previous: &[u8],

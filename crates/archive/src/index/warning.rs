@@ -10,9 +10,9 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 /// One warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarningRecord {
-    /// What it is about; may be empty.
+    /// The path concerned; may be empty.
     pub path: Vec<u8>,
-    /// What happened, as it was printed.
+    /// The text as it was printed.
     pub text: String,
 }
 

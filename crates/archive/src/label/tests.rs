@@ -1,4 +1,4 @@
-//! Labels come back, whatever the numbers, and other readers pass over them.
+//! Labels can be read back, whatever the numbers, and other readers skip them.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -82,7 +82,7 @@ fn member(path: &str, size_bytes: u64) -> Member {
     }
 }
 
-/// Reads as a reader of blocks does: no more than is asked for.
+/// Reads like a reader of blocks: no more than requested.
 fn find(bytes: &[u8]) -> Result<Found, LabelError> {
     let mut have = 512.min(bytes.len());
     loop {
@@ -142,7 +142,7 @@ fn a_host_has_a_name_of_printable_letters() {
     }
     let shown = format!("{:?}", HostName::new(b"db1"));
     assert_eq!(shown, "Some(HostName(\"db1\"))");
-    // A set of before has none.
+    // Older sets have none.
     let bytes = plain(1024).encode(Continuation::None).expect("encodable");
     assert!(matches!(find(&bytes), Ok(Found::Label(Label { host: None, .. }))));
 }
@@ -167,7 +167,7 @@ proptest! {
         let at = at.index(bytes.len().min(1500));
         bytes[at] ^= 1 << bit;
         if let Ok(Found::Label(found)) = find(&bytes) {
-            // What fills up, and names of the header, are not covered; the fields are.
+            // Padding, and names in the header, are not covered by the checksum; the fields are.
             prop_assert_eq!(found, label);
         }
     }

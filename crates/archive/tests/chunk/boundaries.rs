@@ -1,4 +1,4 @@
-//! The boundary finder against the library's own answer, and against what a frame may claim.
+//! Compares the boundary finder with the library's own answer, and tests false claims of frames.
 
 use archive::chunk::{Boundary, BoundaryFinder, ChunkError, Coding, Compression, Input};
 use archive::stream::StoredOffset;
@@ -93,7 +93,7 @@ fn the_end_the_start_and_the_rest_are_told_apart() {
     }
 }
 
-/// A frame whose blocks could not hold the content it claims must not make a reader allocate it.
+/// A frame claims more content than its blocks could hold. A reader must not allocate that.
 #[test]
 fn a_claim_beyond_the_blocks_is_damage() {
     // Single segment, content size in eight bytes, one raw block of one byte.

@@ -5,8 +5,8 @@ use archive::stream::StoredOffset;
 
 use crate::samples::{coding_of, compress, decode, mixed, pipe_through, stream_one};
 
-/// What may differ between an undamaged and a damaged stream that is accepted: nothing but where
-/// the format has bytes that no reader checks.
+/// The difference allowed between an undamaged and an accepted damaged stream: only bytes that no
+/// reader checks.
 #[track_caller]
 fn check_flips(coding: Coding, stream: &[u8], expected: &[u8]) {
     for at in 0..stream.len() {
@@ -15,7 +15,7 @@ fn check_flips(coding: Coding, stream: &[u8], expected: &[u8]) {
             damaged[at] ^= 1 << bit;
             match decode(coding, &damaged, 1 << 16) {
                 Err(_) => {}
-                // A frame that is no longer one is reported as something behind the last.
+                // A damaged start of a frame is reported as data behind the last one.
                 Ok(decoded) if decoded.trailing_offset_bytes.is_some() => {
                     assert!(expected.starts_with(&decoded.content), "byte {at} bit {bit}");
                 }
@@ -120,10 +120,10 @@ fn a_reserved_symbol_is_refused_by_streams_alone() {
     let crc: u32 = 0x34c2fa56;
     let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
     let member = [&header[..], &deflate, &crc.to_le_bytes(), &259u32.to_le_bytes()].concat();
-    // As gzip, pigz and zlib do.
+    // gzip, pigz and zlib do so too.
     let result = stream_one(Coding::Gzip, &member, 0, 100, &mut Vec::new());
     assert!(matches!(result, Err(ChunkError::Damaged { .. })), "{result:?}");
-    // Without a checksum that holds, neither takes it.
+    // Without a matching checksum, neither accepts it.
     let mut content = Vec::new();
     let mut decompressor = ChunkDecompressor::new();
     decompressor

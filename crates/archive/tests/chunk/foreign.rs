@@ -23,7 +23,7 @@ fn one_frame_of_zstd_is_a_chunk_or_streamed() {
     let large = mixed(20 << 20, 11);
     let stream = pipe_through("zstd", &["-qc", "-1"], &large);
     check(Coding::Zstd, &stream, &large, 0, 1);
-    // Content size in the header: the walk is not even started.
+    // Content size in the header: the walk does not even start.
     let size = format!("--stream-size={}", large.len());
     let stream = pipe_through("zstd", &["-qc", "-1", &size], &large);
     check(Coding::Zstd, &stream, &large, 0, 1);

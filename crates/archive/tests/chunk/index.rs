@@ -1,4 +1,4 @@
-//! Sections of the index: round trips and what is refused.
+//! Sections of the index: round trips and refused data.
 
 use archive::index::{
     BlockChecksum, BlockHasher, ChunkRecord, ContentHasher, ExtentRecord, FileLayout, FileRecord,
@@ -289,7 +289,7 @@ fn impossible_records_are_not_written() {
     refuse(&record, "is not its size");
     record.kind = whole(5, 6, FileLayout::Sparse);
     refuse(&record, "larger than the file");
-    // What was refused left no trace.
+    // The refused record left no trace.
     writer.push(&plain_record(2), &mut out).expect("writable");
     writer.finish(&mut out);
     assert_eq!(read::<FileRecord>(&out).0, [plain_record(1), plain_record(2)]);
@@ -320,8 +320,8 @@ fn the_hash_of_content_is_defined() {
     assert_ne!(sparse(8192, &runs), sparse(8193, &runs));
 }
 
-/// Parts of sets count from 1, in each of their numbers; and where one ends is where the next one
-/// begins.
+/// All numbers of the parts of a set count from 1, and each part begins where the previous one
+/// ends.
 #[test]
 fn an_extent_counts_from_one() {
     let good = ExtentRecord {

@@ -1,5 +1,5 @@
-//! Chunks and the index against models of themselves, against `zstd`, `gzip`, `pigz` and `bsdtar`,
-//! and against damage at every byte.
+//! Tests chunks and the index against models of themselves, against `zstd`, `gzip`, `pigz` and
+//! `bsdtar`, and against damage at every byte.
 
 mod boundaries;
 mod chunk_sizes;

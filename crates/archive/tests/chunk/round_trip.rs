@@ -1,4 +1,4 @@
-//! What was compressed comes back, whoever decompresses it, and is the same however it was made.
+//! Compressed data can be decompressed by every program, and are the same however they were made.
 
 use archive::chunk::{
     CHUNK_BYTES_MAX, ChunkCompressor, ChunkDecompressor, ChunkError, Coding, Compression,
@@ -38,7 +38,8 @@ fn a_chunk_has_the_size_of_its_level_and_fits_the_limit() {
     assert!(matches!(result, Err(ChunkError::ChunkTooLarge { .. })));
 }
 
-/// The library's contexts carry tables from one chunk to the next; the output must not show it.
+/// The library's contexts keep tables from one chunk to the next; the output must not depend on
+/// them.
 #[test]
 fn output_depends_on_the_input_only() {
     for text in ["zstd:-7", "zstd:1", "zstd:3", "zstd:5", "zstd:9", "zstd:16", "gzip:1", "gzip:6"] {
@@ -82,7 +83,7 @@ fn gzip_pigz_and_bsdtar_read_our_members() {
     assert!(pipe_through("zcat", &[], &stream) == expected);
     assert!(pipe_through("pigz", &["-dc"], &stream) == expected);
     assert!(pipe_through("bsdcat", &[], &stream) == expected);
-    // A block device or a tape may add zeros, which gzip passes over.
+    // A block device or a tape may add zeros, which gzip skips.
     stream.resize(stream.len() + 4096, 0);
     assert!(pipe_through("gzip", &["-dcq"], &stream) == expected);
     let decoded = decode(Coding::Gzip, &stream, 1 << 20).expect("decodes");

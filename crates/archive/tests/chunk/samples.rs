@@ -59,15 +59,15 @@ pub fn compress(compression: Compression, data: &[u8], chunk_bytes: usize) -> Ve
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Decoded {
     pub content: Vec<u8>,
-    /// Chunks whose end was known beforehand, and those that were streamed.
+    /// Number of chunks whose end was found in advance, and of those that were streamed.
     pub chunks: usize,
     pub streamed: usize,
-    /// Where something that is no frame started.
+    /// Offset of the first bytes that are not a frame.
     pub trailing_offset_bytes: Option<u64>,
 }
 
-/// Reads a whole stream the way a reader is meant to: by chunks where their ends are known, else
-/// through the stream decoder.
+/// Reads a whole stream as a reader should: by chunks if their ends are known, otherwise through
+/// the stream decoder.
 pub fn decode(coding: Coding, stream: &[u8], limit_bytes: usize) -> Result<Decoded, ChunkError> {
     let mut finder = BoundaryFinder::new(coding, limit_bytes);
     let mut decompressor = ChunkDecompressor::new();
@@ -76,7 +76,7 @@ pub fn decode(coding: Coding, stream: &[u8], limit_bytes: usize) -> Result<Decod
     let mut at = 0;
     let mut visible_bytes = 0;
     loop {
-        // The prefix grows only as far as it was asked to.
+        // The prefix grows only as far as requested.
         let prefix = &stream[at..stream.len().min(at + visible_bytes)];
         let all_visible = at + prefix.len() == stream.len();
         let input = if all_visible { Input::Ended } else { Input::MoreMayFollow };
@@ -129,7 +129,7 @@ pub fn decode(coding: Coding, stream: &[u8], limit_bytes: usize) -> Result<Decod
     }
 }
 
-/// Streams one frame or member in slices of `slice_bytes`; the compressed bytes it took.
+/// Streams one frame or member in slices of `slice_bytes`. Returns the number of compressed bytes.
 pub fn stream_one(
     coding: Coding,
     stream: &[u8],
@@ -161,8 +161,8 @@ pub fn stream_one(
     }
 }
 
-/// Runs a program with `input` on standard input; its standard output. It has to succeed and to
-/// print nothing on standard error.
+/// Runs a program with `input` on standard input and returns its standard output. It has to succeed
+/// and to print nothing on standard error.
 pub fn pipe_through(program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let mut child = Command::new(program)
         .args(arguments)

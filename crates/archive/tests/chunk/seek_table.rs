@@ -45,7 +45,7 @@ proptest! {
         prop_assert_eq!(table.frames.len(), frames.len());
         prop_assert_eq!(table.compressed_end_bytes(), compressed);
         prop_assert_eq!(table.content_end_bytes(), content);
-        // Lookup against a search through all frames.
+        // Compares the lookup with a search through all frames.
         let length = content.bytes();
         let somewhere = probe.checked_rem(length).unwrap_or(0);
         for place in [0, somewhere, length.saturating_sub(1), length] {
@@ -56,7 +56,7 @@ proptest! {
             });
             prop_assert_eq!(table.frame_at(place), naive);
         }
-        // A tail that is too short names the length that is enough.
+        // A tail that is too short gives the required length.
         for cut in [1, encoded.len() / 2, encoded.len() - FOOTER_BYTES] {
             let short = &encoded[cut..];
             let expected = SeekTableLookup::NeedTail { tail_bytes: encoded.len() };

@@ -1,4 +1,4 @@
-//! The index archive as a whole: what other programs see, and finding it from the end.
+//! The index archive as a whole: how other programs read it, and finding it from the end.
 
 use archive::chunk::{
     ChunkCompressor, ChunkDecompressor, Coding, Compression, gzip_member,
@@ -104,7 +104,7 @@ fn the_trailer_leads_to_every_section() {
         let (records, error) = read::<FileRecord>(section);
         assert!(error.is_none());
         assert_eq!(records, [0, 1, 2].map(plain_record));
-        // A tail that starts in the middle of a unit is as good.
+        // A tail may start in the middle of a unit.
         let tail = &both[both.len() - padding_bytes - TRAILER_MEMBER_BYTES + 100..];
         let short = find_trailer(tail).expect("undamaged");
         assert_eq!(short, None, "its header is cut off");

@@ -1,4 +1,4 @@
-//! Archives that are cut, flipped, mixed up or made to hurt: the decoder answers, stays within its
+//! Archives that are cut, flipped, mixed up or malicious: the decoder returns, stays within its
 //! limits and finds the next sound member.
 
 use crate::header_fixtures::{Header, record};
@@ -15,7 +15,7 @@ fn with_records(records: &[u8]) -> Vec<u8> {
     [extended, Header::ustar("file", 3, b'0').with(b"abc")].concat()
 }
 
-/// The first item is `expected`, and the file behind is still found.
+/// The first item is `expected`, and the next file is still found.
 fn check(archive: &[u8], expected: DecodeError) {
     let items = read(archive);
     assert_eq!(items[0], Item::Error(expected));
@@ -55,8 +55,8 @@ fn values_that_a_member_can_do_without_become_notes() {
     .concat();
     let items = read(&with_records(&records));
     let [Item::Member { member, notes, .. }] = items.as_slice() else { panic!("{items:?}") };
-    // An owner that cannot be read is nobody, and not whom the header names: what belongs to nobody
-    // gets no privilege.
+    // If the owner cannot be read it is the user nobody, not the header's owner, so the file gets
+    // no privilege.
     assert_eq!((member.uid, member.modified.seconds), (u64::MAX, 1_000_000));
     assert_eq!((member.user.as_slice(), &member.acl_access), (&b"joerg"[..], &None));
     assert_eq!(notes.len(), 5);
@@ -99,7 +99,7 @@ fn extended_headers_beyond_the_limit_are_refused_and_passed_over() {
     let name = [header(b'L', &[b'n'; 601]), file.clone()].concat();
     let error = DecodeError::NameTooLong { bytes: 601, limit_bytes: 600 };
     assert_eq!(first_error(&name), Some(error));
-    // Setting one keyword again and again takes no more room.
+    // Setting one keyword again and again needs no more memory.
     let again = [vec![header(b'g', &comment(900)); 20].concat(), file].concat();
     assert_eq!(first_error(&again), None);
 }
@@ -221,8 +221,8 @@ proptest! {
         read(&units.concat());
     }
 
-    /// Flips, cuts and doubles at random places: nothing panics, nothing is handed out that the
-    /// contract forbids.
+    /// Flips, cuts and doubles at random places: no panic, and no member that violates the
+    /// contract.
     #[test]
     fn damaged_archives_are_answered(
         members in vec(member(), 1..4),
@@ -255,7 +255,7 @@ proptest! {
     }
 }
 
-/// Gives a damaged header a checksum that holds, so that the damage gets past it.
+/// Gives a damaged header a matching checksum, so that the damage is not detected by it.
 fn repair_checksum(archive: &mut [u8], at: usize) {
     let unit = &mut archive[at..at + 512];
     if &unit[257..262] == b"ustar" {

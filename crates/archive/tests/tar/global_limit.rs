@@ -1,4 +1,4 @@
-//! The limit on global records: what it counts, and that setting one again is no new cost.
+//! The limit on global records: what it counts, and that setting one again costs nothing more.
 //!
 //! Global records are applied to every member behind them, so an archive could make each member as
 //! expensive as it likes. The limit must stop that, and must not refuse an archive that sets the
@@ -28,7 +28,7 @@ fn read_file(archive: &[Vec<u8>], limit: u64) -> (Vec<DecodeError>, Vec<u8>, Vec
     (errors, member.user, member.xattrs.into_iter().map(|(_, value)| value).collect())
 }
 
-/// What a record of that keyword and length counts.
+/// The cost of a record with that keyword and length.
 fn cost(keyword: &str, value_bytes: usize) -> u64 {
     (keyword.len() + value_bytes) as u64 + GLOBAL_RECORD_BYTES
 }
@@ -52,7 +52,7 @@ fn records_up_to_the_limit_are_taken_and_none_beyond() {
 
     let (errors, user, _) = read_file(&two, limit - 1);
     let refused = DecodeError::ExtendedTooLarge { bytes: limit, limit_bytes: limit - 1 };
-    // What was taken before still holds.
+    // Earlier records stay valid.
     assert_eq!((errors, user), (vec![refused], vec![b'u'; 300]));
 }
 

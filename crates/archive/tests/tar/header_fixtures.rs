@@ -1,7 +1,7 @@
-//! Headers that no program in Debian writes: v7, star and Solaris, and the corners of GNU's.
+//! Headers that no program in Debian writes: v7, star and Solaris, and rare cases of GNU's.
 //!
-//! [`Header`] builds them field by field from the published layouts, so that what the decoder
-//! reads is not what our own encoder believes.
+//! [`Header`] builds them field by field from the published layouts, independently of our own
+//! encoder.
 
 use crate::read_all::{Item, read};
 use archive::decode::{DecodeError, HeaderFault, Note, Skipped};
@@ -14,7 +14,7 @@ use archive::sparse::MapError;
 pub struct Header([u8; 512]);
 
 impl Header {
-    /// What v7 tar writes for a file: octal numbers that end in a space and a NUL, no magic.
+    /// A file header of v7 tar: octal numbers that end in a space and a NUL, no magic.
     pub fn v7(name: &str, size: u64) -> Self {
         let header = Self([0; 512]).put(0, name.as_bytes()).put(100, b"   644 \0");
         header.put(108, b"   764 \0").put(116, b"   144 \0").octal(124, size).octal(136, 1_000_000)

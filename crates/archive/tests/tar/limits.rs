@@ -1,5 +1,4 @@
-//! What is refused for its size, when it is written and when it is read, and the memory that a
-//! member is said to take.
+//! Sizes that are refused, when written and when read, and the reported memory of a member.
 
 use archive::decode::{DecodeError, DecodeLimits, Decoder};
 use archive::encode::{EncodeError, encode_member};
@@ -48,7 +47,7 @@ fn maps_that_readers_would_refuse_are_not_written() {
     assert!(error.to_string().contains("1048576"), "{error}");
 }
 
-/// An old sparse file goes on from extension to extension: it is refused at the first one behind
+/// An old sparse file continues from extension to extension: it is refused at the first one beyond
 /// the limit, and not kept until the last.
 #[test]
 fn extensions_of_old_sparse_files_have_an_end() {

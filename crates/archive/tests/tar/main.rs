@@ -1,4 +1,4 @@
-//! Tar archives against themselves, against GNU tar, bsdtar and Python, and against hostile bytes.
+//! Tests tar archives against themselves, GNU tar, bsdtar and Python, and with hostile bytes.
 
 mod damage;
 mod global_limit;

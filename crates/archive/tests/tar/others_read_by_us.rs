@@ -1,4 +1,5 @@
-//! What GNU tar and bsdtar write, in every format they know, read by us and compared with the tree.
+//! Reads archives of GNU tar and bsdtar, in every format they know, and compares them with the
+//! tree.
 
 use crate::read_all::{Item, expand, members, read, read_with};
 use crate::tools::{Tool, disk_path, has_holes, modified, set_xattr, xattr};
@@ -11,7 +12,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What a format can hold.
+/// What a format can store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Names {
     /// Up to 99 bytes, no fifos.
@@ -65,14 +66,14 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at % 249) as u8).collect()
 }
 
-/// How exactly a format keeps modification times.
+/// The accuracy of modification times in a format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
     Seconds,
     Nanoseconds,
 }
 
-/// Checks every member against the file it came from, and that every file has its member.
+/// Checks every member against its file, and that every file has its member.
 fn compare(root: &Path, members: &[(Member, Vec<u8>)], times: Times) {
     let mut links = 0;
     for (member, content) in members {
@@ -385,8 +386,8 @@ fn concatenated_archives_are_read_through() {
     assert_eq!(members, 2 * count(tree.path()));
 }
 
-/// bsdtar writes each attribute twice, both times with a percent-encoded name. Only the attributes
-/// that the file has come back, also beside the most that a file may have.
+/// bsdtar writes each attribute twice, both times with a percent-encoded name. Only the file's own
+/// attributes must be read, even if it has the most that a file may have.
 #[test]
 fn attributes_of_bsdtar_come_back_under_their_own_names() {
     testkit::require!(Bsdtar, Attributes);
@@ -409,8 +410,8 @@ fn attributes_of_bsdtar_come_back_under_their_own_names() {
     }
 }
 
-/// libarchive writes a negative time with a fraction as if the sign were that of the seconds alone.
-/// Nothing in the archive says who wrote it, so it is read as POSIX has it, as GNU tar reads it.
+/// libarchive writes a negative time with a fraction as if the sign were only that of the seconds.
+/// The archive does not show its writer, so it is read as in POSIX, like GNU tar does.
 #[test]
 fn a_negative_time_with_a_fraction_counts_away_from_zero() {
     testkit::require!(Bsdtar, GnuTar);

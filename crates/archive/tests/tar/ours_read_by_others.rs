@@ -1,4 +1,4 @@
-//! What we write, restored by GNU tar and bsdtar and listed by Python's tarfile.
+//! Our archives, restored by GNU tar and bsdtar and listed by Python's tarfile.
 
 use crate::round_trip::{archive_of, content_byte, plain};
 use crate::tools::{Tool, disk_path, has_holes, modified, xattr};
@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
 
-/// Restores `members` with each program in each locale and hands the folder to `check`.
+/// Restores `members` with each program in each locale and passes the folder to `check`.
 fn restored(members: &[Member], quiet: &[Tool], check: impl Fn(Tool, &Path)) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let archive = folder.path().join("archive.tar");
@@ -61,7 +61,7 @@ fn names_of_any_bytes_and_length_come_back() {
             member
         })
         .collect();
-    // GNU tar mentions that it ignores `hdrcharset`, which libarchive needs for such names.
+    // GNU tar prints that it ignores `hdrcharset`, which libarchive needs for such names.
     restored(&members, &[Tool::Bsdtar], |tool, into| {
         for member in &members {
             let file = disk_path(into, &member.path);
@@ -72,8 +72,8 @@ fn names_of_any_bytes_and_length_come_back() {
     });
 }
 
-/// Without `hdrcharset` both stay silent; libarchive complains under a locale that is not UTF-8,
-/// as it does about its own archives, and restores the name all the same.
+/// Without `hdrcharset` both print nothing. libarchive complains under a locale that is not UTF-8,
+/// as it does about its own archives, and still restores the name.
 #[test]
 fn long_utf8_names_need_no_character_set() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -95,7 +95,7 @@ fn long_utf8_names_need_no_character_set() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Random members of the kinds that anybody may create, under names of any bytes.
+    /// Random members of the kinds that every user may create, under names of any bytes.
     #[test]
     fn random_members_come_back(parts in vec(restorable(), 1..12)) {
         let mut members: Vec<Member> = Vec::new();
@@ -116,7 +116,7 @@ proptest! {
     }
 }
 
-/// Random members that every program can restore: times and owners that file systems hold.
+/// Random members that every program can restore: times and owners that file systems can store.
 fn restorable() -> impl Strategy<Value = Member> {
     let seconds = 0i64..4_000_000_000;
     (crate::round_trip::member(), seconds, 0u32..1 << 31, 0u32..1 << 31).prop_map(
@@ -131,7 +131,8 @@ fn restorable() -> impl Strategy<Value = Member> {
             }
             (member.uid, member.gid) = (u64::from(uid), u64::from(gid));
             member.modified.seconds = seconds;
-            // Set-ID bits go when a file gets a new owner, before or after the mode is set.
+            // Set-ID bits are cleared when a file gets a new owner, before or after the mode is
+            // set.
             member.mode &= 0o777;
             member.mode |= 0o400;
             (member.acl_access, member.acl_default) = (None, None);
@@ -167,7 +168,7 @@ fn compare(tool: Tool, member: &Member, file: &Path) {
 
 #[test]
 fn kinds_modes_and_links_come_back() {
-    // bsdtar gives set-user-ID only to files whose owner it could restore.
+    // bsdtar sets set-user-ID only on files whose owner it could restore.
     let set_user_id = if testkit::fully!(Root) { 0o4751 } else { 0o751 };
     let kinds = [
         ("dir", MemberKind::Directory, 0o1755),
@@ -216,7 +217,7 @@ fn times_come_back() {
             member
         })
         .collect();
-    // GNU tar mentions times before 1970 and in the future.
+    // GNU tar prints a note about times before 1970 and in the future.
     restored(&members, &[Tool::Bsdtar], |tool, into| {
         for member in &members {
             let found = modified(&disk_path(into, &member.path));
@@ -317,7 +318,7 @@ fn gnu_tar_gets_equals_signs_in_attribute_names() {
     file.xattrs = vec![(b"user.a=b%c".to_vec(), b"value".to_vec())];
     let xattrs = file.xattrs.clone();
     restored(&[file], &[], |tool, into| {
-        // libarchive does not undo GNU tar's escapes and restores `user.a%3Db%25c`.
+        // libarchive does not decode GNU tar's escapes and restores `user.a%3Db%25c`.
         if tool == Tool::GnuTar {
             let (name, value) = &xattrs[0];
             assert_eq!(xattr(&into.join("file"), name).as_ref(), Some(value));
@@ -365,7 +366,7 @@ fn owners_sizes_and_devices_are_listed() {
     }
 }
 
-/// Prints what Python's tarfile makes of an archive, one member a line.
+/// Prints the members that Python's tarfile finds in an archive, one a line.
 const PYTHON: &str = "
 import sys, tarfile
 with tarfile.open(sys.argv[1], errors='surrogateescape', encoding='utf-8') as archive:

@@ -1,10 +1,10 @@
-//! Reads a whole archive in memory the way a caller of the decoder does.
+//! Reads a whole archive in memory like a caller of the decoder.
 
 use archive::decode::{DecodeError, DecodeLimits, Decoder, Event, HeaderFault, Note, Skipped};
 use archive::header::{UNIT_BYTES, padding_bytes};
 use archive::member::{Extent, Member};
 
-/// What an archive in memory held, in order.
+/// The contents of an archive in memory, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
     Member { member: Box<Member>, content: Vec<u8>, notes: Vec<Note> },
@@ -15,7 +15,7 @@ pub enum Item {
     End,
 }
 
-/// Everything that `decoder` makes of `archive`, with a final error when it ends early.
+/// Everything that `decoder` returns for `archive`, with a final error if it ends early.
 pub fn read_with(mut decoder: Decoder, archive: &[u8]) -> Vec<Item> {
     let mut items = Vec::new();
     let mut at = 0;
@@ -49,12 +49,12 @@ pub fn read_with(mut decoder: Decoder, archive: &[u8]) -> Vec<Item> {
     items
 }
 
-/// As [`read_with`], with the default limits.
+/// Like [`read_with`], with the default limits.
 pub fn read(archive: &[u8]) -> Vec<Item> {
     read_with(Decoder::new(DecodeLimits::default()), archive)
 }
 
-/// The members of an archive that holds nothing else, without notes, with their content.
+/// The members of an archive with nothing else and without notes, with their content.
 pub fn members(archive: &[u8]) -> Vec<(Member, Vec<u8>)> {
     let mut members = Vec::new();
     for item in read(archive) {
@@ -70,7 +70,7 @@ pub fn members(archive: &[u8]) -> Vec<(Member, Vec<u8>)> {
     members
 }
 
-/// The file that a member stands for, holes filled with zeros.
+/// The file of a member, with holes filled with zeros.
 pub fn expand(member: &Member, content: &[u8]) -> Vec<u8> {
     let Some(extents) = &member.sparse else {
         return content.to_vec();

@@ -1,5 +1,5 @@
-//! Archives that released versions wrote: they must still be read, and today's encoder must still
-//! write them byte for byte. A new version adds a fixture, it never replaces one.
+//! Archives of released versions: they must still be readable, and today's encoder must still write
+//! them byte for byte. A new version adds a fixture, it never replaces one.
 
 use crate::read_all::members;
 use crate::round_trip::{archive_of, plain};

@@ -1,4 +1,4 @@
-//! Random members through our encoder and back through our decoder.
+//! Encodes and decodes random members.
 
 use crate::read_all::{Item, members, read};
 use archive::encode::{
@@ -28,7 +28,7 @@ pub fn plain(path: &[u8]) -> Member {
     }
 }
 
-/// The archive of `members`, each with as much of `content` as it wants, repeated.
+/// The archive of `members`, each with the content it needs.
 pub fn archive_of(members: &[Member]) -> Vec<u8> {
     let mut out = Vec::new();
     for member in members {
@@ -95,7 +95,7 @@ fn kind() -> impl Strategy<Value = (MemberKind, u64, Option<Vec<Extent>>)> {
     ]
 }
 
-/// ACLs as the kernel hands them out: ordered, with a mask when there are named entries.
+/// ACLs in the kernel's form: ordered, with a mask if there are named entries.
 pub fn acl() -> impl Strategy<Value = Vec<u8>> {
     let named = || btree_map(any::<u32>(), 0u16..8, 0..4);
     (named(), named(), 0u16..8, 0u16..8).prop_map(|(users, groups, owner, other)| {

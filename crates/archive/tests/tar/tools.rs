@@ -1,4 +1,4 @@
-//! Runs the other tar programs, and looks at trees on disk.
+//! Runs the other tar programs, and reads trees on disk.
 
 use archive::member::Timestamp;
 use std::ffi::OsStr;
@@ -65,8 +65,8 @@ impl Tool {
     }
 }
 
-/// Whether bsdtar says only that its locale lacks a name of the archive: it has restored it all the
-/// same, byte by byte, as it does with such names in archives of its own.
+/// Whether bsdtar's only message is that its locale lacks a name of the archive. It has still
+/// restored the name, byte by byte, as it does with such names in its own archives.
 fn speaks_of_the_locale(errors: &str) -> bool {
     let mut lines = errors.lines().filter(|line| !line.is_empty()).peekable();
     lines.peek().is_some()
@@ -76,7 +76,7 @@ fn speaks_of_the_locale(errors: &str) -> bool {
         })
 }
 
-/// A path from bytes as an archive holds them.
+/// A path on disk from bytes in an archive.
 pub fn disk_path(directory: &Path, path: &[u8]) -> PathBuf {
     directory.join(OsStr::from_bytes(path))
 }
@@ -86,7 +86,7 @@ pub fn modified(path: &Path) -> Timestamp {
     Timestamp { seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() as u32 }
 }
 
-/// Value of an extended attribute, `None` when the file has none of that name.
+/// Value of an extended attribute; `None` if the file does not have it.
 pub fn xattr(path: &Path, name: &[u8]) -> Option<Vec<u8>> {
     let mut value = vec![0; 1 << 16];
     let length = rustix::fs::lgetxattr(path, name, &mut value).ok()?;

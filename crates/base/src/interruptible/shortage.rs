@@ -1,10 +1,11 @@
-//! Whether this process itself has run out of descriptors or memory, or a file system said so.
+//! Finds out whether this process has run out of descriptors or memory, or only a file system said
+//! so.
 //!
-//! `EMFILE` from open(2) has two senders. The kernel says it where this process has no descriptor
-//! left; then no file is opened any more, and what is missing from a run is our failure. A file
-//! system may say it too (a FUSE file system answers with any number that it likes); then it
-//! concerns that one file. To tell them apart, something that no file system is asked about is
-//! opened in the same moment.
+//! `EMFILE` from open(2) has two origins. The kernel returns it when this process has no descriptor
+//! left: then no file can be opened any more, and files missing from a run are our failure. A file
+//! system may return it too (a FUSE file system answers with any number it likes): then it concerns
+//! that one file. To distinguish them, we open something at the same moment that involves no file
+//! system.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -13,13 +14,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-/// The first shortage of this process; 0 where there was none.
+/// The first shortage of this process; 0 without one.
 static SHORTAGE: AtomicI32 = AtomicI32::new(0);
-/// Another thread may close a file between an open that failed and the question why. So an open is
-/// made again that often before the answer is taken for that of the file system.
+/// Another thread may close a file between the failed open and the probe. So the open is repeated
+/// this often before the answer is attributed to the file system.
 const TRIES: usize = 4;
 
-/// This process had no descriptor or no memory left for something that it needed.
+/// This process had no descriptor or no memory left for something it needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage(Errno);
 
@@ -33,17 +34,17 @@ impl Shortage {
 impl fmt::Display for Shortage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.0 {
-            Errno::MFILE => "takeup may open no more files: its limit of open files is reached",
-            Errno::NFILE => "the system may open no more files: its limit of open files is reached",
-            _ => "the system has no memory left for takeup to open files",
+            Errno::MFILE => "takeup cannot open more files: its limit of open files is reached",
+            Errno::NFILE => "takeup cannot open more files: the system's limit is reached",
+            _ => "takeup cannot open more files: the system is out of memory",
         })
     }
 }
 
 impl std::error::Error for Shortage {}
 
-/// Fails where a call of this process failed since its start because it had nothing left. A run
-/// that goes by what it could open asks before it says that it is complete.
+/// Fails if any call of this process since its start failed for lack of descriptors or memory. A
+/// run calls this before it reports that it is complete.
 ///
 /// # Errors
 /// The first shortage.
@@ -54,7 +55,7 @@ pub fn check_shortage() -> Result<(), Shortage> {
     }
 }
 
-/// Remembers a shortage where a call of the standard library failed for one.
+/// Records a shortage that a call of the standard library met.
 pub fn remember_shortage(error: &std::io::Error) {
     let error = Errno::from_io_error(error);
     if matches!(error, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
@@ -66,11 +67,11 @@ pub fn remember_shortage(error: &std::io::Error) {
 
 fn remember(shortage: Errno) {
     let number = shortage.raw_os_error();
-    // The first one counts; where another thread was faster, its is as good.
+    // The first shortage counts; if another thread recorded one first, that one is as good.
     let _ = SHORTAGE.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire);
 }
 
-/// Opens, and remembers a shortage.
+/// Opens, and records a shortage.
 pub(crate) fn opened(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     let mut result = retry_on_intr(&open);
     for _ in 0..TRIES {
@@ -87,7 +88,7 @@ pub(crate) fn opened(open: impl Fn() -> Result<OwnedFd, Errno>) -> Result<OwnedF
     result
 }
 
-/// Opens the root without asking its file system anything (`O_PATH`, no component to look up).
+/// Opens the root without involving its file system (`O_PATH`, no component to look up).
 fn probe() -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     match retry_on_intr(|| rustix::fs::openat(CWD, c"/", flags, Mode::empty())) {

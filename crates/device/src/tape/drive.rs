@@ -1,8 +1,8 @@
-//! A tape drive before it is opened: what a path leads to, and why a drive cannot be used.
+//! A tape drive before it is opened: which drive a path leads to, and why it cannot be used.
 //!
-//! [`TapeDrive`] is what runs hold on to, since around a change of medium a tape is closed and
-//! opened again (st reads the new medium's limits and position when it is opened). The real drive
-//! is [`super::st::StDrive`]; crate `sim` has one that lives in this process.
+//! Runs hold a [`TapeDrive`], because a change of medium closes and reopens the tape (st reads the
+//! new medium's limits and position when it is opened). The real drive is [`super::st::StDrive`];
+//! crate `sim` has one inside the process.
 
 use std::fmt;
 use std::io;
@@ -17,18 +17,18 @@ use super::st::StDrive;
 /// Major number of SCSI tapes, `Documentation/admin-guide/devices.txt`.
 pub const TAPE_MAJOR: u32 = 9;
 
-/// What a tape is opened for.
+/// Purpose of opening a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// To read it: there must be a medium.
     Read,
     /// To read and write it: there must be a medium that can be written to.
     Write,
-    /// To ask for its state; works without a medium and waits for nothing.
+    /// To query its state: works without a medium and waits for nothing.
     Look,
 }
 
-/// A drive that can be opened. One opener at a time.
+/// A drive that can be opened by one opener at a time.
 pub trait TapeDrive: Send + Sync {
     /// Name for messages.
     fn name(&self) -> &str;
@@ -36,7 +36,7 @@ pub trait TapeDrive: Send + Sync {
     /// Opens it. Waits up to two minutes for a medium that is being loaded.
     ///
     /// # Errors
-    /// When there is no medium, somebody else has the drive, or the medium is write-protected.
+    /// When there is no medium, another program has the drive, or the medium is write-protected.
     fn open(&self, access: Access) -> Result<Tape, OpenError>;
 }
 
@@ -64,20 +64,20 @@ pub enum OpenError {
         /// The drive.
         device: String,
     },
-    /// There is a medium, or something is being loaded, but it does not get ready.
+    /// A medium is there, or is being loaded, but the drive does not get ready.
     #[error("cannot open {device}: the drive is not ready after {waited_seconds} s")]
     NotReady {
         /// The drive.
         device: String,
-        /// How long it was waited for.
+        /// How long Takeup waited.
         waited_seconds: u64,
     },
-    /// Somebody has it open.
+    /// Another program has it open.
     #[error("cannot open {device}: in use{}", by(.holder.as_ref()))]
     Busy {
         /// The drive.
         device: String,
-        /// Who, where that can be found out.
+        /// The process that has it, if known.
         holder: Option<Holder>,
     },
     /// The medium cannot be written to.
@@ -86,19 +86,19 @@ pub enum OpenError {
         /// The drive.
         device: String,
     },
-    /// The driver never waits for the medium, so that no success could be told.
-    #[error("cannot write to {device}: its driver is set not to wait for filemarks")]
+    /// The driver never waits for the medium, so Takeup could never report success.
+    #[error("cannot write to {device}: its driver does not wait for filemarks")]
     NeverWaits {
         /// The drive.
         device: String,
     },
-    /// The path leads to something else.
-    #[error("{device} is no tape drive")]
+    /// The path does not lead to a tape drive.
+    #[error("{device} is not a tape drive")]
     NotATape {
         /// The path.
         device: String,
     },
-    /// Nothing is behind the path.
+    /// The path leads to nothing.
     #[error("cannot open {device}: no such tape drive")]
     NoSuchDevice {
         /// The path.
@@ -109,7 +109,7 @@ pub enum OpenError {
     Other {
         /// The drive.
         device: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -118,10 +118,9 @@ fn by(holder: Option<&Holder>) -> String {
     holder.map(|holder| format!(" by {holder}")).unwrap_or_default()
 }
 
-/// The tape drive that `path` leads to, if it is one: a character device of the kernel's tape
-/// driver, or a file of a file system in user space that answers like one. A name below `/dev` that
-/// only a tape can have counts too, so that a drive that is not there is told as such and no file
-/// of its name is made.
+/// The tape drive that `path` leads to, if any: a character device of the kernel's tape driver, or
+/// a FUSE file that answers like one. A tape name below `/dev` counts too, so that Takeup reports a
+/// missing drive instead of making a file of its name.
 pub fn find(path: &Path) -> Option<StDrive> {
     let is_tape = match rustix::fs::stat(path) {
         Ok(status) => match FileType::from_raw_mode(status.st_mode) {
@@ -135,8 +134,8 @@ pub fn find(path: &Path) -> Option<StDrive> {
     is_tape.then(|| StDrive::new(path))
 }
 
-/// Whether this file in user space answers `MTIOCGET`. Other files are not opened: to open some
-/// devices does something to them.
+/// Whether this FUSE file answers `MTIOCGET`. Other files are not opened, since opening some
+/// devices has an effect on them.
 fn plays_a_tape(path: &Path) -> bool {
     /// `FUSE_SUPER_MAGIC` of <linux/magic.h>.
     const FUSE: u64 = 0x6573_5546;

@@ -1,11 +1,10 @@
-//! How large a block may be that really goes through: the smallest of what the drive, the driver
-//! and the host adapter take.
+//! The largest block that gets through: the smallest limit of drive, driver and host adapter.
 //!
 //! The driver passes a block to the drive straight from the program's memory, in at most 256 pieces
-//! (`ST_MAX_SG`); a piece is a page, so 1 MiB with pages of 4 KiB. A larger block goes through a
-//! bounce buffer that the driver has to find memory for, and 2^24 - 1 bytes are the end, since the
-//! commands have 24 bits for the length. Which is why 1 MiB is the block size of choice, where
-//! drive and adapter let it through.
+//! (`ST_MAX_SG`). A piece is a page, which gives 1 MiB with pages of 4 KiB. A larger block goes
+//! through a bounce buffer that the driver has to find memory for. The maximum is 2^24 - 1 bytes,
+//! since the commands have 24 bits for the length. So 1 MiB is the preferred block size, if drive
+//! and adapter let it through.
 
 use super::raw::MtOperation;
 use super::scsi::BlockLimits;
@@ -17,10 +16,10 @@ pub const COMMAND_BYTES_MAX: u64 = (1 << 24) - 1;
 pub const DRIVER_PIECES_MAX: u64 = 256;
 /// Largest piece of the driver's bounce buffer, in pages: `ST_MAX_ORDER` is 6.
 const BOUNCE_PAGES: u64 = 1 << 6;
-/// The block size of choice.
+/// The preferred block size.
 pub const PREFERRED_BLOCK_BYTES: u64 = 1 << 20;
 
-/// Who sets the limit for the size of a block.
+/// What limits the size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedBy {
     /// The drive.
@@ -29,7 +28,7 @@ pub enum LimitedBy {
     Driver,
     /// The host adapter.
     HostAdapter,
-    /// FUSE, which passes so much in one piece to a file system that plays a drive.
+    /// FUSE, which passes at most this much in one piece to a file system that plays a drive.
     Fuse,
 }
 
@@ -45,7 +44,7 @@ impl LimitedBy {
     }
 }
 
-/// What lies between the driver and the drive.
+/// What is between the driver and the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// A host adapter.
@@ -68,23 +67,23 @@ pub enum Found {
 /// The limits for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveLimits {
-    /// What the drive takes.
+    /// The drive's own limits.
     pub drive: BlockLimits,
-    /// How that was found.
+    /// How they were found.
     pub found: Found,
     /// Most bytes of one transfer, where it is known.
     pub transfer_bytes_max: Option<u64>,
-    /// A transfer of so many bytes goes through; more was not told.
+    /// A transfer of this size gets through; the limit itself is unknown.
     pub transfer_bytes_sure: Option<u64>,
     /// Smallest block.
     pub block_bytes_min: u64,
     /// Largest block.
     pub block_bytes_max: u64,
-    /// Who limits that.
+    /// What sets that limit.
     pub limited_by: LimitedBy,
     /// Largest block that needs no bounce buffer.
     pub direct_bytes_max: u64,
-    /// What is on the way to the drive.
+    /// What is between the driver and the drive.
     pub way: Way,
 }
 
@@ -101,7 +100,7 @@ pub enum BlockSizeError {
         bytes: u64,
         /// Largest block.
         bytes_max: u64,
-        /// Whose limit that is.
+        /// What sets that limit.
         limited_by: LimitedBy,
     },
     /// Too small.
@@ -112,18 +111,18 @@ pub enum BlockSizeError {
         /// Smallest block.
         bytes_min: u64,
     },
-    /// Not of the grain that the drive wants.
+    /// Not a multiple of the drive's granularity.
     #[error("blocks of {bytes} bytes do not suit the drive: it takes multiples of {grain}")]
     Odd {
         /// The block.
         bytes: u64,
-        /// What it has to be a multiple of.
+        /// The granularity.
         grain: u64,
     },
 }
 
 impl DriveLimits {
-    /// From what the three say.
+    /// Combines the limits of drive, driver and adapter.
     pub fn new(
         drive: BlockLimits,
         found: Found,
@@ -159,10 +158,10 @@ impl DriveLimits {
         }
     }
 
-    /// Whether blocks of this size go through.
+    /// Whether blocks of this size get through.
     ///
     /// # Errors
-    /// When they do not; nothing has to be tried for that.
+    /// When they do not. This is computed, not tried.
     pub fn check(&self, bytes: u64) -> Result<(), BlockSizeError> {
         let grain = self.grain();
         let (bytes_max, limited_by) = (self.block_bytes_max, self.limited_by);
@@ -177,7 +176,7 @@ impl DriveLimits {
         }
     }
 
-    /// The block size of choice: 1 MiB, or the largest power of two that goes through without a
+    /// The recommended block size: 1 MiB, or the largest power of two that gets through without a
     /// bounce buffer, in whole units of tar.
     pub fn recommended_block_bytes(&self) -> u64 {
         let at_most = PREFERRED_BLOCK_BYTES.min(self.direct_bytes_max);
@@ -186,15 +185,16 @@ impl DriveLimits {
         fitting.next().unwrap_or(512)
     }
 
-    /// Block sizes are multiples of so many bytes.
+    /// Block sizes are multiples of this many bytes.
     fn grain(&self) -> u64 {
         1u64 << self.drive.granularity.min(23)
     }
 }
 
 impl Tape {
-    /// The limits for a block. Asks the drive, or tries block sizes where it cannot be asked; then
-    /// the block size that was set is set again. Moves no tape, and is not for while it streams.
+    /// The limits for a block. Queries the drive, or tries block sizes if the drive does not
+    /// answer, and then restores the block size. Moves no tape. Not to be called while the drive
+    /// streams.
     pub fn limits(&mut self) -> DriveLimits {
         let (drive, found) = match self.block_limits() {
             Ok(limits) => (limits, Found::Asked),
@@ -203,8 +203,8 @@ impl Tape {
         let way = self.raw().way();
         let mut transfer = self.raw().transfer_bytes_max();
         if way == Way::Fuse && found != Found::Unknown {
-            // The setting that counts is that of the moment of the mount, and only the program that
-            // plays the drive knows it: it refuses larger blocks.
+            // The setting that counts is the one at the time of the mount. Only the program that
+            // plays the drive knows it, and refuses larger blocks.
             transfer = transfer.max(Some(u64::from(drive.bytes_max)));
         }
         let pieces = self.raw().pieces_max();
@@ -218,7 +218,7 @@ impl Tape {
         limits
     }
 
-    /// Finds the limits by setting block sizes: outside of them, the driver answers EINVAL.
+    /// Finds the limits by setting block sizes: the driver answers EINVAL outside of them.
     fn search_limits(&mut self) -> (BlockLimits, Found) {
         let unknown = BlockLimits { granularity: 0, bytes_max: 0, bytes_min: 1 };
         let Ok(before) = self.status() else { return (unknown, Found::Unknown) };
@@ -226,7 +226,7 @@ impl Tape {
             let count = i32::try_from(bytes).unwrap_or(i32::MAX);
             self.raw().operate(MtOperation::SetBlockSize, count).is_ok()
         };
-        // A size that every drive takes; without one there is nothing to search from.
+        // A size that every drive supports. The search needs one to start from.
         let Some(known) = [512, 1024, 4096, 32_768, 1 << 20].into_iter().find(|size| takes(*size))
         else {
             return (unknown, Found::Unknown);
@@ -243,8 +243,8 @@ impl Tape {
     }
 }
 
-/// The last number for which `holds` is true, when it is true up to there and false from there on;
-/// it is true for `first` and at most `last`.
+/// The last number for which `holds` is true, between `first` and `last`. `holds` is true for
+/// `first`, and false from some number on.
 fn last_that_holds(first: u32, last: u32, mut holds: impl FnMut(u32) -> bool) -> u32 {
     let (mut yes, mut no) = (first, last + 1);
     if holds(last) {
@@ -288,7 +288,7 @@ mod tests {
         check(limits(0, None, None), COMMAND_BYTES_MAX, LimitedBy::Driver, 1 << 20);
         check(limits(0xff_ffff, Some(512 << 10), None), 512 << 10, LimitedBy::HostAdapter, 1 << 19);
         check(limits(0xff_ffff, Some(3 << 20), None), 3 << 20, LimitedBy::HostAdapter, 1 << 20);
-        // Few pieces: larger blocks bounce, so a smaller one is better.
+        // With few pieces, larger blocks bounce, so a smaller one is better.
         check(limits(0, None, Some(64)), COMMAND_BYTES_MAX, LimitedBy::Driver, 256 << 10);
         check(limits(65_535, None, None), 65_535, LimitedBy::Drive, 32 << 10);
     }

@@ -1,13 +1,13 @@
 //! A command to a drive that is played in user space, as bytes.
 //!
 //! Such a drive has no generic device, and `SG_IO` is full of pointers, which FUSE does not follow.
-//! So the same command goes to the tape file itself, in an ioctl of one fixed length, whose answer
-//! comes back in its place. Who plays the drive answers it (`sim::mount::drive`); the kernel's own
-//! tape driver never gets it.
+//! So the command goes to the tape file itself, in an ioctl of one fixed length, and the answer
+//! comes back in the same bytes. The program that plays the drive answers it (`sim::mount::drive`);
+//! the kernel's own tape driver never gets it.
 //!
-//! Layout, in the byte order of the machine: 16 bytes of command, 4 of the length of the data that
-//! are wanted. In the answer: outcome, sense key, code, qualifier, whether it is deferred, 11
-//! bytes of nothing, 4 of the length of the data, the data.
+//! Layout, in the byte order of the machine: 16 bytes of command, 4 bytes of wanted data length. In
+//! the answer: outcome, sense key, code, qualifier, deferred flag, 11 unused bytes, 4 bytes of data
+//! length, the data.
 
 use super::raw::CommandError;
 use super::sense::Sense;
@@ -17,9 +17,9 @@ pub const PLAYED_BYTES: usize = HEAD_BYTES + DATA_BYTES_MAX;
 /// The ioctl: `_IOWR('m', 0x54, char[PLAYED_BYTES])`.
 pub const PLAYED_REQUEST: u32 = 0xc000_6d54 | ((PLAYED_BYTES as u32) << 16);
 
-/// In front of the data.
+/// Bytes before the data.
 const HEAD_BYTES: usize = 20;
-/// The longest answer that is asked for is a log page.
+/// The longest answer is a log page.
 const DATA_BYTES_MAX: usize = super::scsi::log::LOG_BYTES_MAX;
 const COMMAND_BYTES: usize = 16;
 
@@ -27,7 +27,7 @@ const DONE: u8 = 0;
 const REFUSED: u8 = 1;
 const UNREACHABLE: u8 = 2;
 
-/// A command as bytes, none longer than 16 of which the rest is zeros.
+/// A command as bytes. It has at most 16, and is padded with zeros.
 pub fn encode_request(command: &[u8], data_bytes_max: usize) -> [u8; PLAYED_BYTES] {
     let mut bytes = [0; PLAYED_BYTES];
     let length = command.len().min(COMMAND_BYTES);
@@ -37,14 +37,14 @@ pub fn encode_request(command: &[u8], data_bytes_max: usize) -> [u8; PLAYED_BYTE
     bytes
 }
 
-/// The command and how many bytes of data are wanted; `None` of what is too short.
+/// The command and the number of data bytes wanted; `None` if the request is too short.
 pub fn decode_request(bytes: &[u8]) -> Option<([u8; COMMAND_BYTES], usize)> {
     let command = bytes.get(..COMMAND_BYTES)?.try_into().ok()?;
     let wanted = u32::from_ne_bytes(bytes.get(COMMAND_BYTES..HEAD_BYTES)?.try_into().ok()?);
     Some((command, (wanted as usize).min(DATA_BYTES_MAX)))
 }
 
-/// What became of it.
+/// Encodes the outcome of a command.
 pub fn encode_answer(answer: &Result<usize, CommandError>, data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; PLAYED_BYTES];
     match answer {
@@ -63,10 +63,10 @@ pub fn encode_answer(answer: &Result<usize, CommandError>, data: &[u8]) -> Vec<u
     bytes
 }
 
-/// The same on the other side: the data go to the front of `data`; how many there are.
+/// Decodes the answer: the data go to the front of `data`; returns their length.
 ///
 /// # Errors
-/// When the drive refused the command, or cannot be sent any.
+/// When the drive refused the command, or cannot be sent one.
 pub fn decode_answer(bytes: &[u8; PLAYED_BYTES], data: &mut [u8]) -> Result<usize, CommandError> {
     let [outcome, key, code, qualifier, deferred, ..] = *bytes;
     match outcome {

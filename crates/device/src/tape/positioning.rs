@@ -1,9 +1,9 @@
-//! Finding places on a medium, with whatever the drive at hand can do.
+//! Finds places on a medium with the commands that the drive supports.
 //!
-//! A place is known by the number of its file and of the block in the file, and perhaps by the
-//! number that counts blocks and filemarks alike. Drives find the latter by themselves (`MTSEEK`),
-//! but not every drive can, and the driver forgets in which file it is when it does. Spacing over
-//! filemarks and blocks always works.
+//! A place is the number of its file and of the block in the file, and perhaps an absolute number
+//! that counts blocks and filemarks alike. A drive can move to an absolute number by itself
+//! (`MTSEEK`), but not every drive supports that, and the driver then loses the number of the file.
+//! Spacing over filemarks and blocks always works.
 
 use rustix::io::Errno;
 
@@ -13,7 +13,7 @@ use super::{BlockMode, Tape, TapeError, TapePlace, TapeStatus};
 
 /// More filemarks than a medium has; the driver spaces with 24 bits (`drivers/scsi/st.c`).
 const ALL_FILEMARKS: i32 = 0x7f_ffff;
-/// Files that are counted one by one.
+/// Most files that are counted one by one.
 const FILES_MAX: u32 = 1 << 20;
 /// SPACE(6), one block forward (SSC-3, 6.10).
 const SPACE_OVER_A_BLOCK: [u8; 6] = [0x11, 0, 0, 0, 1, 0];
@@ -21,9 +21,9 @@ const SPACE_OVER_A_BLOCK: [u8; 6] = [0x11, 0, 0, 0, 1, 0];
 const BLOCKS_AT_ONCE: u32 = 0x7f_ffff;
 
 impl Tape {
-    /// To a place: by its absolute number (see [`Tape::position`]) where that is known and the
-    /// drive can, or else over filemarks and blocks from where the tape stands. Parts of the place
-    /// that are `None` count as 0.
+    /// Moves to a place: by its absolute number (see [`Tape::position`]) if that is known and the
+    /// drive supports it, otherwise over filemarks and blocks from the current position. Parts of
+    /// the place that are `None` count as 0.
     ///
     /// # Errors
     /// When the drive cannot, or there is no such place. The position is then unknown.
@@ -41,8 +41,8 @@ impl Tape {
                 return self.forward(block - before);
             }
             (Some(at), _) if at < file => self.space_filemarks(to_count(file - at))?,
-            // A drive that tells where it is counts filemarks right on its way back, too; of those
-            // that do not, tgt's goes too far.
+            // A drive that reports its position also counts filemarks correctly on its way back. Of
+            // the other drives, tgt's goes too far.
             (Some(at), _) if file > 0 && self.position().is_ok() => {
                 self.space_filemarks(-to_count(at - file + 1))?;
                 self.space_filemarks(1)?;
@@ -57,11 +57,11 @@ impl Tape {
         self.forward(block)
     }
 
-    /// Behind all that was recorded, and tells the number of the file that would begin there.
+    /// Moves behind all recorded data, and returns the number of the file that would begin there.
     ///
-    /// A driver that was told to go there fast (`MT_ST_FAST_EOM`) loses count, and one that did not
-    /// know where it was counts nonsense, so both are led there over filemarks from the beginning.
-    /// The number is what counts then: the driver's own may still be unknown.
+    /// A driver set to `MT_ST_FAST_EOM` loses count, and one that does not know its position counts
+    /// wrongly. In both cases we move over filemarks from the beginning. The returned number counts
+    /// then; the driver's own may still be unknown.
     ///
     /// # Errors
     /// When the drive cannot.
@@ -70,14 +70,14 @@ impl Tape {
             self.rewind()?;
         }
         let found = self.operate(MtOperation::EndOfData, 1, "find the end of the data on");
-        // The driver goes on when its way over filemarks fails, whatever the drive said of it.
+        // The driver continues when spacing over filemarks fails, whatever the drive reported.
         let is_failure = |said: Sense| !said.is_harmless() && !said.is_end_of_data();
         if found.is_ok() && self.raw.last_sense().is_some_and(is_failure) {
             return Err(self.failed("find the end of the data on", Errno::IO.into()));
         }
         let there = self.status()?;
         match (found, there.file_number) {
-            // On a blank medium there is nothing that the drive could space over.
+            // A blank medium has nothing to space over.
             (Err(error), _) if !there.at_end_of_data => return Err(error),
             (_, Some(files)) => return Ok(files),
             _ => {}
@@ -91,8 +91,8 @@ impl Tape {
         }
     }
 
-    /// To the end of the data one filemark after the other: the last resort, since tgt's drive does
-    /// not tell how many it passed.
+    /// Moves to the end of the data one filemark after the other: the last resort, since tgt's
+    /// drive does not report how many it passed.
     fn count_files(&mut self) -> Result<u32, TapeError> {
         self.rewind()?;
         let mut files = 0;
@@ -103,18 +103,18 @@ impl Tape {
         Ok(files)
     }
 
-    /// Whether nothing is recorded on the medium. Leaves the tape at the beginning.
+    /// Whether the medium is blank. Leaves the tape at the beginning.
     ///
-    /// A read of a blank medium and one of a bad first block give the same error number, so the
-    /// drive is asked whether it can space over anything.
+    /// Reading a blank medium and reading a bad first block give the same error number. So this
+    /// tries whether the drive can space over anything.
     ///
     /// # Errors
-    /// When the drive cannot say.
+    /// When the drive gives no clear answer.
     pub fn is_blank(&mut self) -> Result<bool, TapeError> {
         self.rewind()?;
         let first = self.first_object();
-        // A driver whose drive was reset forgets the position at the first thing that the drive has
-        // to report, even after a rewind; the next rewind mends it (seen with Linux 6.1).
+        // After a reset of the drive, the driver forgets the position at the first notice of the
+        // drive, even after a rewind. The next rewind repairs that (seen with Linux 6.1).
         let lost = first.is_err() && self.status().is_err();
         if lost {
             self.rewind()?;
@@ -122,7 +122,7 @@ impl Tape {
         let blank = match if lost { self.first_object() } else { first } {
             Ok(first) => first.is_none(),
             Err(error) => {
-                // By number then: the end of the data is the beginning.
+                // Then compare by number: on a blank medium the end of the data is the beginning.
                 self.rewind()?;
                 let _ = self.operate(MtOperation::EndOfData, 1, "find the end of the data on");
                 self.position().map_err(|_| error)? == 0
@@ -132,7 +132,7 @@ impl Tape {
         Ok(blank)
     }
 
-    /// Over the first block or filemark, if there is one.
+    /// Moves over the first block or filemark, if there is one.
     fn first_object(&mut self) -> Result<Option<()>, TapeError> {
         let error = match self.operate(MtOperation::ForwardBlocks, 1, "space forward on") {
             Ok(()) => return Ok(Some(())),
@@ -142,22 +142,22 @@ impl Tape {
             return Ok(None);
         }
         match self.status() {
-            // A filemark stops the spacing, with the tape behind it.
+            // A filemark stops the spacing; the tape is behind it.
             Ok(TapeStatus { file_number: Some(1), .. }) => Ok(Some(())),
             _ => Err(error),
         }
     }
 
-    /// Whether a read has failed since there is nothing more to read. The driver says so in its
-    /// status where the last thing before was a filemark, and not otherwise; then spacing over
-    /// a block tells. The tape moves if there is a block after all: the position after a read
-    /// that failed is not known anyway. (In fixed mode it is: a block of another size is such an
-    /// error, and the driver has gone back before it.)
+    /// Whether a read failed because there is no more data. The driver's status shows it only if
+    /// the previous object was a filemark; otherwise spacing over a block shows it. The tape moves
+    /// if there is a block after all, but the position after a failed read is unknown anyway. (Not
+    /// in fixed mode: there a block of another size is such an error, and the driver has already
+    /// gone back before it.)
     ///
-    /// `said` is what the drive said of the read, if that is known.
+    /// `said` is the drive's sense data of the read, if known.
     ///
     /// # Errors
-    /// When the drive says something else of that block.
+    /// When the drive reports something else about that block.
     pub(super) fn failed_at_end_of_data(&mut self, said: Option<Sense>) -> Result<bool, TapeError> {
         match self.status() {
             Ok(TapeStatus { at_end_of_data: true, .. }) => Ok(true),
@@ -170,11 +170,11 @@ impl Tape {
         }
     }
 
-    /// Whether there is no block before the head, by spacing over it. If there is one, or a
-    /// filemark, it is behind the head then.
+    /// Whether no block follows, tested by spacing over it. If a block or a filemark follows, the
+    /// tape is behind it afterwards.
     ///
     /// # Errors
-    /// When the drive fails for another reason, and says so.
+    /// When the drive fails for another reason.
     pub fn nothing_follows(&mut self) -> Result<bool, TapeError> {
         match self.operate(MtOperation::ForwardBlocks, 1, "space forward on") {
             Ok(()) => Ok(false),
@@ -188,14 +188,15 @@ impl Tape {
         }
     }
 
-    /// Whether what stopped the tape is the end of the data by the codes of the blank check, which
-    /// the driver logs for nobody (`st_chk_result`). So the drive is asked past it, to space over
-    /// a block once more, which moves no tape at the end. Who may not ask has to believe the key.
+    /// Whether the tape stopped at the end of the data, by the codes of the blank check, which the
+    /// driver does not log (`st_chk_result`). So we send the drive another space command, past the
+    /// driver; it moves no tape at the end of the data. Without the right to send commands we have
+    /// to rely on the sense key.
     fn is_end_in_words(&mut self, error: TapeError) -> Result<bool, TapeError> {
         match self.raw.command(&SPACE_OVER_A_BLOCK, &mut []) {
             Err(CommandError::Refused(said)) if said.is_end_of_data() => Ok(true),
             Err(CommandError::Refused(said)) if said.is_illegal_request() => Ok(true),
-            // A filemark, or a block: the tape is behind it.
+            // A filemark or a block: the tape is now behind it.
             Err(CommandError::Refused(said)) if said.is_harmless() => Ok(false),
             Ok(_) => Ok(false),
             Err(CommandError::Refused(said)) => Err(TapeError { said: Some(said), ..error }),
@@ -203,9 +204,9 @@ impl Tape {
         }
     }
 
-    /// Whether the block that was read last stands on no medium: a drive that tells the end of the
-    /// data by the EOM bit (tgt 1.0.85) makes the driver hand out old bytes, in the middle of a
-    /// file without any other sign. If there is a block, the tape may be behind it.
+    /// Whether the last block read is not on the medium. If a drive reports the end of the data by
+    /// the EOM bit (tgt 1.0.85), the driver returns old bytes, in the middle of a file without any
+    /// other sign. If there is a block, the tape may be behind it afterwards.
     ///
     /// # Errors
     /// When the drive fails for another reason, or contradicts itself.
@@ -215,15 +216,15 @@ impl Tape {
         Ok(past)
     }
 
-    /// The same of a read that met the end of the medium: there is no block to space over, and the
-    /// next read is another one of that kind.
+    /// Like `was_past_the_end`, for a read that met the end of the medium: there is no block to
+    /// space over, and the next read gives the same result.
     pub(super) fn is_past_the_end(&mut self, buffer: &mut [u8]) -> Result<bool, TapeError> {
         let error = match self.operate(MtOperation::ForwardBlocks, 1, "space forward on") {
             Ok(()) => return Ok(false),
             Err(error) if error.said.is_none_or(|said| said.key == 0) => error,
             Err(error) => return Err(error),
         };
-        // What that was may not be known. So the last word is that of a read.
+        // The position may be unknown now, so a read decides.
         match self.raw.read(buffer) {
             Ok(_) => {}
             Err(error) => return Err(self.failed("read", error)),
@@ -232,8 +233,8 @@ impl Tape {
         if there.met_end_of_medium || there.at_end_of_data { Ok(true) } else { Err(error) }
     }
 
-    /// Over the blocks of a file that no filemark closes, to the end of the data. Whatever else
-    /// stops the tape is an error.
+    /// Moves over the blocks of a file that no filemark closes, to the end of the data. Anything
+    /// else that stops the tape is an error.
     ///
     /// # Errors
     /// When a filemark comes, or the drive fails.
@@ -247,7 +248,7 @@ impl Tape {
         }
     }
 
-    /// Whether the end of the data is what stopped the tape.
+    /// Whether the tape stopped at the end of the data.
     fn met_end_of_data(&mut self, error: &TapeError) -> bool {
         error.said.is_none_or(|said| said.is_end_of_data())
             && self.status().is_ok_and(|status| status.at_end_of_data)
@@ -265,7 +266,7 @@ impl Tape {
     }
 }
 
-/// A count of filemarks as the driver takes it.
+/// A count of filemarks in the driver's type.
 fn to_count(files: u32) -> i32 {
     i32::try_from(files).unwrap_or(ALL_FILEMARKS)
 }

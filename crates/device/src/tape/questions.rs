@@ -1,10 +1,10 @@
-//! What a drive answers when it is asked about itself and its medium.
+//! Queries to a drive about itself and its medium.
 //!
-//! These commands go past the tape driver. None of them moves the tape, but each keeps the drive
-//! from streaming, so nobody asks between the first and the last block of a run. They may follow
-//! the opening of the tape at once, which has let the driver see what the drive had to tell it; a
-//! command that meets such a notice itself (a reset, another medium) has taken it away from the
-//! driver, and the tape has to be closed and opened again: [`QuestionError::is_attention`].
+//! These commands bypass the tape driver. None of them moves the tape, but each stops the drive
+//! from streaming, so Takeup sends none between the first and the last block of a run. They may be
+//! sent right after opening the tape, because the open has passed the drive's notices (a reset,
+//! another medium) to the driver. If a command meets such a notice itself, the driver misses it,
+//! and the tape has to be closed and opened again: [`QuestionError::is_attention`].
 
 use super::Tape;
 use super::raw::{CommandError, MtOperation};
@@ -15,20 +15,20 @@ use super::scsi::mode::{self, Compression, ModeHeader};
 use super::scsi::position::{POSITION_BYTES, Position, READ_POSITION_LONG};
 use super::scsi::{AnswerError, BLOCK_LIMITS_BYTES, BlockLimits, READ_BLOCK_LIMITS};
 
-/// Why a question has no answer.
+/// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QuestionError {
     /// The drive did not answer.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// It answered something that cannot be understood.
+    /// The answer cannot be parsed.
     #[error(transparent)]
     Answer(#[from] AnswerError),
 }
 
 impl QuestionError {
-    /// The drive had something to tell instead: it was reset, or has another medium. What is known
-    /// of the tape holds no more, and it has to be opened again.
+    /// The drive gave a notice instead: it was reset, or has another medium. What was known of the
+    /// tape is invalid, and the tape has to be opened again.
     pub fn is_attention(&self) -> bool {
         match self {
             QuestionError::Command(CommandError::Refused(sense)) => {
@@ -38,7 +38,7 @@ impl QuestionError {
         }
     }
 
-    /// The drive, or the way to it, does not know the question.
+    /// The drive, or the path to it, does not support the query.
     pub fn is_unknown(&self) -> bool {
         match self {
             QuestionError::Command(CommandError::Refused(sense)) => sense.is_illegal_request(),
@@ -57,7 +57,7 @@ pub enum DriveCompression {
     Off,
 }
 
-/// Why the drive's compression is not as it was asked for.
+/// Why the drive's compression could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum CompressionError {
     /// The drive cannot compress.
@@ -66,20 +66,20 @@ pub enum CompressionError {
         /// The drive.
         device: String,
     },
-    /// It was set, and the drive still says otherwise.
-    #[error("{device} was asked to switch its compression {wanted}, and still has it {found}")]
+    /// It was set, and the drive still reports the old value.
+    #[error("cannot switch the compression of {device} {wanted}: the drive still has it {found}")]
     NotApplied {
         /// The drive.
         device: String,
-        /// What was asked for: on, off.
+        /// What was requested: on, off.
         wanted: &'static str,
-        /// What the drive says.
+        /// The drive's own setting.
         found: &'static str,
     },
     /// The driver could not set it.
     #[error(transparent)]
     Set(#[from] super::TapeError),
-    /// What was set could not be read back.
+    /// The new setting could not be read back.
     #[error("cannot read back the compression of {device}")]
     ReadBack {
         /// The drive.
@@ -122,7 +122,7 @@ impl Tape {
         Ok(ModeHeader::parse(&self.ask(&mode::sense(mode::CONFIGURATION_PAGE), 252)?)?)
     }
 
-    /// Whether the drive compresses, as it says itself. One that does not know the page cannot.
+    /// Whether the drive compresses, by its own answer. A drive without the page cannot.
     ///
     /// # Errors
     /// When it does not answer.
@@ -136,11 +136,12 @@ impl Tape {
         }
     }
 
-    /// Switches the drive's compression, then asks the drive what it does now: some take the
-    /// command and do not apply it. Only where writing may begin: a dirty buffer is flushed first.
+    /// Switches the drive's compression, then reads the setting back, since some drives accept the
+    /// command and do not apply it. Call this only where writing may begin: the driver first
+    /// flushes a dirty buffer.
     ///
     /// # Errors
-    /// When the drive cannot compress, does not apply it, or cannot be asked.
+    /// When the drive cannot compress, does not apply the setting, or cannot be queried.
     pub fn set_drive_compression(
         &mut self,
         wanted: DriveCompression,
@@ -166,7 +167,7 @@ impl Tape {
         Err(CompressionError::NotApplied { device, wanted: name, found })
     }
 
-    /// TapeAlert flags that are set. The drive clears them for this host by telling them.
+    /// The TapeAlert flags that are set. Reading them clears them for this host.
     ///
     /// # Errors
     /// When the drive does not answer.
@@ -192,7 +193,7 @@ impl Tape {
         Ok(VolumeStatistics::parse(&answer)?)
     }
 
-    /// Where the tape stands, and whether its end is near, as the drive says itself.
+    /// Position of the tape, and whether its end is near, as the drive reports it.
     ///
     /// # Errors
     /// When it does not answer.

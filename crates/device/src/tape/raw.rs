@@ -1,9 +1,9 @@
 //! What the kernel's tape driver does for a program: read, write, and three ioctls.
 //!
-//! [`RawTape`] is the one door to a tape. Behind it stands the real `st` driver
-//! ([`super::st::StTape`]), or a tape that lives in this process and behaves like it (crate `sim`),
-//! so that one table of scenarios holds for both. Results are those of the system calls, error
-//! numbers included; what they mean is said one floor up, in [`super::Tape`].
+//! All access to a tape goes through [`RawTape`]. Its implementations are the real `st` driver
+//! ([`super::st::StTape`]) and a simulated tape in this process (crate `sim`), so that one table of
+//! scenarios tests both. Results are those of the system calls, including error numbers;
+//! [`super::Tape`] interprets them.
 
 use std::io;
 
@@ -16,16 +16,16 @@ use super::sense::Sense;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
 pub enum MtOperation {
-    /// Forward over `count` filemarks; stands behind the last.
+    /// Forward over `count` filemarks; stops behind the last.
     ForwardFilemarks = 1,
-    /// Backward over `count` filemarks; stands before the last.
+    /// Backward over `count` filemarks; stops before the last.
     BackwardFilemarks = 2,
     /// Forward over `count` blocks.
     ForwardBlocks = 3,
     /// Backward over `count` blocks.
     BackwardBlocks = 4,
-    /// Write `count` filemarks and wait until they, and all before them, are on the medium. With
-    /// count 0 only wait.
+    /// Write `count` filemarks and wait until they, and everything before them, are on the medium.
+    /// With count 0 only wait.
     WriteFilemarks = 5,
     /// To the beginning.
     Rewind = 6,
@@ -37,7 +37,7 @@ pub enum MtOperation {
     EndOfData = 12,
     /// Set the block size; 0 is variable.
     SetBlockSize = 20,
-    /// To a block number as [`RawTape::position`] gives it.
+    /// To a block number as [`RawTape::position`] returns it.
     Seek = 22,
     /// Set driver options (`MT_ST_BOOLEANS` and the like).
     SetDriverOptions = 24,
@@ -89,17 +89,17 @@ pub const GMT_IM_REP_EN: i64 = 0x0001_0000;
 /// `GMT_CLN`: the drive asks to be cleaned.
 pub const GMT_CLN: i64 = 0x0000_8000;
 
-/// Why a command that reads data from the drive (`SG_IO`) gave none.
+/// Why a command that reads data from the drive (`SG_IO`) failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// There is no way to send commands to this drive.
+    /// Commands cannot be sent to this drive.
     #[error("the drive has no generic device")]
     NoGenericDevice,
     /// The system call failed.
     #[error("cannot send a command")]
     System(#[source] io::Error),
     /// The drive refused.
-    #[error("the drive says: {0}")]
+    #[error("the drive reports: {0}")]
     Refused(Sense),
     /// The host adapter or transport failed.
     #[error("the host adapter reports status {host:#x}, driver {driver:#x}")]
@@ -111,8 +111,8 @@ pub enum CommandError {
     },
 }
 
-/// A tape as the driver gives it. Every call may block for as long as the drive likes, and cannot
-/// be interrupted: use it from a thread of its own.
+/// A tape as the driver presents it. Every call may block for as long as the drive likes, and
+/// cannot be interrupted: use it in a thread of its own.
 pub trait RawTape: Send {
     /// read(2): one block at most in variable mode; 0 is a filemark or the end of the data.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
@@ -125,26 +125,26 @@ pub trait RawTape: Send {
     /// `MTIOCPOS`: the number of the next object; blocks and filemarks count alike. Sends a
     /// command: not while the drive streams.
     fn position(&mut self) -> io::Result<u64>;
-    /// A command that moves no tape and reads data into `data`, or none; returns the bytes read.
-    /// Not while the drive streams.
+    /// Sends a command that moves no tape and reads data into `data`, or none; returns the bytes
+    /// read. Not while the drive streams.
     fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError>;
-    /// The kernel's counters, where there are any.
+    /// The kernel's counters, if it has any.
     fn statistics(&mut self) -> Option<Statistics>;
-    /// What the drive said about the error that the last call returned, if that can be known.
+    /// The drive's sense data of the error that the last call returned, if known.
     fn last_sense(&mut self) -> Option<Sense>;
-    /// Most bytes that one transfer can have on its way to the drive (host adapter, kernel), if
+    /// Most bytes that one transfer may have on its way to the drive (host adapter, kernel), if
     /// known.
     fn transfer_bytes_max(&mut self) -> Option<u64>;
-    /// What is on that way.
+    /// What is on the way to the drive.
     fn way(&mut self) -> Way {
         Way::HostAdapter
     }
-    /// A transfer of so many bytes goes through, while the limit itself is not known.
+    /// A transfer of this size gets through, if the limit itself is unknown.
     fn transfer_bytes_sure(&mut self) -> Option<u64> {
         None
     }
-    /// Most scattered pieces of memory that one transfer can have, if known. The driver itself
-    /// takes 256 (`ST_MAX_SG`).
+    /// Most scattered pieces of memory in one transfer, if known. The driver itself allows 256
+    /// (`ST_MAX_SG`).
     fn pieces_max(&mut self) -> Option<u64> {
         None
     }

@@ -1,8 +1,8 @@
-//! SCSI commands that a tape drive answers without moving its tape, and their answers.
+//! SCSI commands that a drive answers without moving its tape, and the parsers of the answers.
 //!
-//! The tape driver has no ioctl for most of what a drive knows of itself, so some commands go past
-//! it. Commands are built here and answers parsed; both are bytes, and nothing here sends anything
-//! ([`super::Tape`] does). Every answer is taken for hostile: lengths in it are claims.
+//! The tape driver has no ioctl for most of a drive's own data, so some commands bypass it. This
+//! module builds commands and parses answers; both are bytes, and nothing here sends them
+//! ([`super::Tape`] does). Every answer is treated as hostile: its lengths are only claims.
 //!
 //! Sources: SPC-4 (INQUIRY, MODE SENSE, LOG SENSE) and SSC-4 (READ BLOCK LIMITS, READ POSITION, the
 //! log pages of sequential-access devices), T10.
@@ -17,7 +17,7 @@ pub mod position;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// It ends too early.
-    #[error("the answer to {command} has {bytes} bytes, {needed} are needed")]
+    #[error("the answer to {command} is too short: {bytes} bytes, {needed} needed")]
     Short {
         /// Name of the command.
         command: &'static str,
@@ -26,22 +26,22 @@ pub enum AnswerError {
         /// Bytes that are needed.
         needed: usize,
     },
-    /// It is about something else.
-    #[error("the answer to {command} holds page {found:#04x}, asked was {expected:#04x}")]
+    /// It is a different page.
+    #[error("the answer to {command} holds page {found:#04x} instead of {expected:#04x}")]
     OtherPage {
         /// Name of the command.
         command: &'static str,
-        /// Page that was asked for.
+        /// The page that was requested.
         expected: u8,
         /// Page that came.
         found: u8,
     },
-    /// It contradicts itself or the standard.
-    #[error("the answer to {command} makes no sense at byte {offset}")]
+    /// The answer contradicts itself or the standard.
+    #[error("the answer to {command} is inconsistent at byte {offset}")]
     Inconsistent {
         /// Name of the command.
         command: &'static str,
-        /// Where.
+        /// Offset in the answer.
         offset: usize,
     },
 }
@@ -66,7 +66,7 @@ impl BlockLimits {
     /// From the drive's answer.
     ///
     /// # Errors
-    /// When it is too short, or its ends are the wrong way round.
+    /// When it is too short, or its minimum is above its maximum.
     pub fn parse(bytes: &[u8]) -> Result<BlockLimits, AnswerError> {
         const COMMAND: &str = "READ BLOCK LIMITS";
         let answer = prefix::<BLOCK_LIMITS_BYTES>(COMMAND, bytes)?;
@@ -82,7 +82,7 @@ impl BlockLimits {
     }
 }
 
-/// The first bytes of an answer, or that they are missing.
+/// The first bytes of an answer, or an error if they are missing.
 fn prefix<'a, const BYTES: usize>(
     command: &'static str,
     bytes: &'a [u8],
@@ -91,7 +91,7 @@ fn prefix<'a, const BYTES: usize>(
     bytes.first_chunk::<BYTES>().ok_or(short)
 }
 
-/// Letters of a field that is filled up with spaces or zeros; what is not ASCII is left out.
+/// The text of a field padded with spaces or zeros; bytes that are not ASCII are dropped.
 fn text(bytes: &[u8]) -> String {
     let letters = bytes.iter().filter(|byte| (0x20..0x7f).contains(*byte));
     let text: String = letters.map(|byte| char::from(*byte)).collect();
@@ -112,7 +112,7 @@ mod tests {
         let limits = |bytes| BlockLimits::parse(bytes);
         let expected = BlockLimits { granularity: 0, bytes_max: 8 << 20, bytes_min: 1 };
         assert_eq!(limits(&[0, 0x80, 0, 0, 0, 1]), Ok(expected));
-        // More bytes than the standard has are no harm.
+        // More bytes than the standard has do no harm.
         assert_eq!(limits(&[0, 0x80, 0, 0, 0, 1, 9, 9]), Ok(expected));
         assert!(matches!(limits(&[0, 1]), Err(AnswerError::Short { bytes: 2, needed: 6, .. })));
         assert!(matches!(limits(&[0, 0, 0, 1, 0, 4]), Err(AnswerError::Inconsistent { .. })));

@@ -1,8 +1,8 @@
-//! Sense data: what a drive says about an error, in words.
+//! Sense data: what a drive reports about an error, in words.
 //!
-//! Codes are those of SPC-4 and SSC-3 (T10), as far as a tape drive uses them; the words are in
-//! [`codes`]. Sense data come as bytes, from a command that was sent past the tape driver, or as
-//! the lines that the driver wrote to the kernel's log (`drivers/scsi/scsi_logging.c`).
+//! Codes are those of SPC-4 and SSC-3 (T10), as far as tape drives use them; the words are in
+//! [`codes`]. Sense data come as bytes, from a command that bypassed the tape driver, or as lines
+//! that the driver wrote to the kernel's log (`drivers/scsi/scsi_logging.c`).
 
 mod codes;
 
@@ -17,7 +17,7 @@ pub struct Sense {
     pub code: u8,
     /// Its qualifier.
     pub qualifier: u8,
-    /// The command that reported it was not the one that met it.
+    /// The error belongs to an earlier command than the one that reported it.
     pub deferred: bool,
 }
 
@@ -45,7 +45,7 @@ impl Sense {
     pub fn parse(bytes: &[u8]) -> Option<Sense> {
         let byte = |index: usize| bytes.get(index).copied();
         let (key, code, qualifier, deferred) = match byte(0)? & 0x7f {
-            // Codes may be left out of short sense data: they are zero then (SPC-4, 4.5.3).
+            // Short sense data may leave out the codes; they are zero then (SPC-4, 4.5.3).
             kind @ (0x70 | 0x71) => {
                 (byte(2)?, byte(12).unwrap_or(0), byte(13).unwrap_or(0), kind == 0x71)
             }
@@ -57,12 +57,12 @@ impl Sense {
         Some(Sense { key: key & 0xf, code, qualifier, deferred })
     }
 
-    /// The drive has done what was asked, with some effort.
+    /// The drive did what was requested, after some effort.
     pub fn is_recovered(&self) -> bool {
         self.key == RECOVERED
     }
 
-    /// The medium was changed, or may have been: what is known of it holds no more.
+    /// The medium was changed, or may have been: what was known of it is invalid.
     pub fn is_medium_change(&self) -> bool {
         self.key == ATTENTION && self.code == MEDIUM_CHANGED
     }
@@ -72,30 +72,30 @@ impl Sense {
         self.key == ATTENTION && self.code == RESET
     }
 
-    /// The drive has done what was asked, or met a filemark or an end of the medium doing it.
+    /// The drive did what was requested, or met a filemark or an end of the medium.
     pub fn is_harmless(&self) -> bool {
         self.key == NO_SENSE || self.is_recovered()
     }
 
-    /// Something has happened to the drive or its medium, and this is the notice of it: the command
-    /// was not done, and will not fail for that reason again.
+    /// A notice that something has happened to the drive or its medium. The command was not
+    /// executed; when repeated, it will not fail for this reason.
     pub fn is_attention(&self) -> bool {
         self.key == ATTENTION
     }
 
-    /// The drive does not know the command, or something in it.
+    /// The drive does not support the command, or a field of it.
     pub fn is_illegal_request(&self) -> bool {
         self.key == ILLEGAL_REQUEST
     }
 
-    /// There is nothing recorded from here on. The key alone does not say so: a drive that does not
-    /// find the end of the data, or does not know the format of a medium, may have the same one
+    /// Nothing is recorded from here on. The key alone does not show it: a drive that does not find
+    /// the end of the data, or does not know the format of a medium, may report the same key
     /// (SSC-3, 4.2.10; table of sense codes).
     pub fn is_end_of_data(&self) -> bool {
         self.key == BLANK_CHECK && matches!((self.code, self.qualifier), (0, 0) | END_OF_DATA)
     }
 
-    /// The drive cannot read what is recorded, or does not know how.
+    /// The drive cannot read the recorded data, or does not know the format.
     pub fn is_unreadable(&self) -> bool {
         matches!(self.key, MEDIUM_ERROR | BLANK_CHECK) && !self.is_end_of_data()
     }
@@ -105,12 +105,12 @@ impl Sense {
         codes::KEYS[usize::from(self.key & 0xf)]
     }
 
-    /// What the additional code means, if the standards say.
+    /// Meaning of the additional code, if the standards define it.
     pub fn meaning(&self) -> Option<&'static str> {
         codes::meaning(self.code, self.qualifier)
     }
 
-    /// From what the kernel's log has behind `Sense Key : `.
+    /// From the text behind `Sense Key : ` in the kernel's log.
     pub(super) fn from_log_key(text: &str) -> Option<Sense> {
         let name = text.split('[').next()?.trim().to_ascii_lowercase();
         // `Vendor Specific(9)`.
@@ -122,8 +122,8 @@ impl Sense {
         Some(Sense { key: key & 0xf, code: 0, qualifier: 0, deferred })
     }
 
-    /// Fills the codes in from what the log has behind `Add. Sense: `, which is words, or from a
-    /// line with `ASC=0x.. ASCQ=0x..`, which stands for codes that the kernel has no words for.
+    /// Sets the codes from the text behind `Add. Sense: ` in the log, or from a line with `ASC=0x..
+    /// ASCQ=0x..`, which stands for codes that the kernel has no words for.
     pub(super) fn take_log_code(&mut self, text: &str) {
         let number_behind = |mark: &str| {
             let digits = text.split(mark).nth(1)?;
@@ -168,7 +168,7 @@ mod tests {
         let descriptor = [0x73, 0x04, 0x15, 0x01, 0, 0, 0, 0];
         let expected = Sense { key: 4, code: 0x15, qualifier: 1, deferred: true };
         assert_eq!(Sense::parse(&descriptor), Some(expected));
-        // Short data have a key and no codes.
+        // Short data have a key but no codes.
         let expected = Sense { key: 2, ..Sense::default() };
         assert_eq!(Sense::parse(&fixed_short(2)), Some(expected));
     }

@@ -1,12 +1,11 @@
 //! The kernel's tape driver, `st`, behind [`RawTape`].
 //!
-//! A drive is opened without waiting first, looked at, and only then taken or refused: an ordinary
-//! open would wait two minutes for a medium and then say no more than that something went wrong. A
-//! node that rewinds when it is closed (`/dev/st0`) is opened through its sister that does not,
-//! where there is one.
+//! A drive is first opened without waiting, checked, and then accepted or refused. An ordinary open
+//! would wait two minutes for a medium and then return an error number without details. For a node
+//! that rewinds when it is closed (`/dev/st0`), its non-rewinding sister is opened instead, if
+//! there is one.
 //!
-//! Not here: what results mean, which is [`super::Tape`]'s; commands and their answers, which are
-//! [`super::Tape`]'s too.
+//! Not here: the meaning of results, commands and answers, which [`super::Tape`] knows.
 
 mod holders;
 mod ioctl;
@@ -38,13 +37,13 @@ use kernel_log::KernelLog;
 const READY_WAIT_SECONDS: u64 = 120;
 /// How long a command that moves no tape may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
-/// Caps that the block layer has of its own, `BLK_DEF_MAX_SECTORS` of past and present kernels: the
-/// adapter's limit is that or more.
+/// Caps of the block layer itself, `BLK_DEF_MAX_SECTORS` of past and present kernels. If one of
+/// these is reported, the adapter's limit may be larger.
 const SOFT_LIMITS: [u64; 2] = [1280 << 10, 4 << 20];
 /// Minor numbers with this bit belong to nodes that do not rewind when they are closed.
 const NO_REWIND: u32 = 0x80;
 
-/// A drive of the tape driver, or a file in user space that plays one.
+/// A drive of the tape driver, or a FUSE file that plays one.
 #[derive(Clone, Debug)]
 pub struct StDrive {
     name: String,
@@ -53,7 +52,7 @@ pub struct StDrive {
 }
 
 impl StDrive {
-    /// The drive that `path` leads to; nothing is opened yet.
+    /// The drive that `path` leads to; opens nothing.
     pub fn new(path: impl Into<PathBuf>) -> StDrive {
         let path = path.into();
         let name = path.display().to_string();
@@ -67,7 +66,7 @@ impl StDrive {
         StDrive { name, path: sister.unwrap_or(path), folder }
     }
 
-    /// What the kernel tells of the drive; `None` for a file in user space.
+    /// The kernel's folder of the drive; `None` for a FUSE file.
     pub fn folder(&self) -> Option<&TapeFolder> {
         self.folder.as_ref()
     }
@@ -82,7 +81,7 @@ impl StDrive {
         tape_minor(&self.path).is_some_and(|minor| minor & NO_REWIND == 0)
     }
 
-    /// Another process that has the drive open, through the tape driver or past it.
+    /// Another process that has the drive open, through the tape driver or bypassing it.
     pub fn holder(&self) -> Option<Holder> {
         let generic = self.folder.as_ref().and_then(TapeFolder::generic_device);
         let paths: Vec<PathBuf> =
@@ -90,7 +89,7 @@ impl StDrive {
         holders::find(&paths)
     }
 
-    /// Opens without waiting and looks.
+    /// Opens without waiting, and checks the state.
     fn try_open(&self, access: Access) -> Result<(StTape, TapeStatus), OpenError> {
         let mode = match access {
             Access::Write => OFlags::RDWR,
@@ -144,7 +143,7 @@ impl TapeDrive for StDrive {
                 return Err(OpenError::NoMedium { device: device() });
             }
             if access == Access::Look || status.online {
-                // Opened without waiting, the driver does not refuse a protected medium.
+                // When opened without waiting, the driver does not refuse a protected medium.
                 if access == Access::Write && status.write_protected {
                     return Err(OpenError::WriteProtected { device: device() });
                 }
@@ -162,7 +161,7 @@ impl TapeDrive for StDrive {
 pub struct StTape {
     file: OwnedFd,
     folder: Option<TapeFolder>,
-    /// Opened when the first command is sent; `Err` when it cannot be.
+    /// Opened for the first command; `Err` if that failed.
     generic: Option<io::Result<OwnedFd>>,
     log: Option<KernelLog>,
 }
@@ -183,7 +182,7 @@ impl StTape {
             return self.send_to_played(command, data);
         }
         let own = self.file.try_clone().map_err(CommandError::System)?;
-        // The tape driver takes SG_IO as well, from root (`st_ioctl`).
+        // The tape driver supports SG_IO as well, for root (`st_ioctl`).
         let file = self.generic().unwrap_or(own.as_fd());
         let mut sense = [0u8; 64];
         let result = ioctl::command(file, command, data, &mut sense, COMMAND_LIMIT)
@@ -196,7 +195,7 @@ impl StTape {
         const GOOD: u8 = 0;
         if result.status != GOOD {
             let said = Sense::parse(&sense[..result.sense_bytes]).unwrap_or_default();
-            // A recovered error has given its data.
+            // A recovered error has returned its data.
             if !said.is_recovered() {
                 return Err(CommandError::Refused(said));
             }
@@ -206,7 +205,7 @@ impl StTape {
 }
 
 impl StTape {
-    /// To a drive in user space.
+    /// Sends to a drive that is played in user space.
     fn send_to_played(&self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
         let mut bytes = played::encode_request(command, data.len());
         match ioctl::ask_played(self.file.as_fd(), &mut bytes) {
@@ -276,14 +275,14 @@ impl RawTape for StTape {
 }
 
 impl StTape {
-    /// The block layer's limit for ordinary requests to the drive, through its generic device. The
-    /// tape driver's requests may be larger when this is one of the block layer's own caps.
+    /// The block layer's limit for ordinary requests to the drive, through its generic device. If
+    /// it is one of the block layer's own caps, the tape driver's requests may be larger.
     fn soft_limit(&mut self) -> Option<u64> {
         let generic = self.generic()?;
         ioctl::transfer_bytes_max(generic).ok().filter(|bytes| *bytes > 0)
     }
 
-    /// What the kernel logs from here on belongs to the call that follows.
+    /// From here on, the kernel's log lines belong to the next call.
     fn mark(&mut self) {
         if let Some(log) = &mut self.log {
             log.mark();
@@ -312,7 +311,7 @@ fn tape_minor(path: &Path) -> Option<u32> {
     is_tape.then(|| rustix::fs::minor(status.st_rdev))
 }
 
-/// The node of the same drive and mode that does not rewind, when `path` is one that does.
+/// The non-rewinding node of the same drive and mode, if `path` rewinds.
 fn no_rewind_sister(path: &Path, minor: u32) -> Option<PathBuf> {
     if minor & NO_REWIND != 0 {
         return None;
@@ -324,7 +323,7 @@ fn no_rewind_sister(path: &Path, minor: u32) -> Option<PathBuf> {
     (tape_minor(&sister) == Some(wanted)).then_some(sister)
 }
 
-/// The same for a file in user space that plays a tape: `nst0` beside `st0`.
+/// Like `no_rewind_sister`, for a FUSE file that plays a tape: `nst0` beside `st0`.
 fn played_sister(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let number = name.strip_prefix("st")?;

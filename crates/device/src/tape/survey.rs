@@ -1,8 +1,8 @@
-//! Everything that can be learned about a tape drive without moving its tape.
+//! Everything that can be found out about a tape drive without moving its tape.
 //!
-//! A drive that somebody uses is not asked anything: a command between two writes would make it
-//! stop. Then there is only what the kernel knows. Otherwise the tape is opened, which is when the
-//! driver takes notice of resets and new media, and every question is asked once.
+//! A drive in use by another program is not queried: a command between two writes would make it
+//! stop. Then only the kernel's data are reported. Otherwise the tape is opened, which makes the
+//! driver process resets and new media, and each query is sent once.
 
 use std::fs;
 use std::io;
@@ -22,13 +22,13 @@ use model::tape::generation::Generation;
 
 /// Driver options, `MT_ST_*` of `linux/mtio.h`.
 pub mod options {
-    /// Two filemarks are written when a program closes the tape behind data.
+    /// The driver writes two filemarks when a program closes the tape after writing.
     pub const TWO_FILEMARKS: u32 = 0x10;
-    /// `MTEOM` is fast and loses the number of the file.
+    /// `MTEOM` is fast, but loses the number of the file.
     pub const FAST_END_OF_DATA: u32 = 0x20;
     /// Rewind and the like do not wait.
     pub const NO_WAIT: u32 = 0x2000;
-    /// Filemarks do not wait, whatever they are asked for.
+    /// Filemarks do not wait, even the synchronising ones.
     pub const NO_WAIT_FILEMARKS: u32 = 0x8000;
     /// Bits and names, as `mt stsetoptions` calls them.
     pub const NAMES: [(u32, &str); 16] = [
@@ -51,23 +51,23 @@ pub mod options {
     ];
 }
 
-/// Why a drive was not asked anything, or how it was found.
+/// The state of the drive, or why it was not queried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
     /// A medium is there and ready.
     Ready,
     /// The drive is empty.
     Empty,
-    /// There is a medium that is not ready, or is being loaded.
+    /// The medium is not ready, or is being loaded.
     NotReady,
-    /// Somebody uses it.
+    /// Another program uses it.
     Busy(Option<Holder>),
 }
 
 /// What the kernel knows of a drive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelView {
-    /// Vendor, product and firmware, as the drive gave them when it was found.
+    /// Vendor, product and firmware, as the drive reported them when it was found.
     pub names: Option<Inquiry>,
     /// Host, channel, target and unit.
     pub address: Option<String>,
@@ -77,13 +77,13 @@ pub struct KernelView {
     pub generic_device: Option<String>,
     /// The tape driver's options, see [`options`].
     pub options: Option<u32>,
-    /// Whether the driver passes blocks on from the program's memory (`try_direct_io`).
+    /// Whether the driver passes blocks straight from the program's memory (`try_direct_io`).
     pub direct_io: Option<bool>,
     /// The counters.
     pub statistics: Option<Statistics>,
 }
 
-/// What the drive said.
+/// The answers of the drive.
 #[derive(Debug)]
 pub struct Answers {
     /// What the driver knows of medium and position.
@@ -96,20 +96,19 @@ pub struct Answers {
     pub mode: Option<ModeHeader>,
     /// Whether it compresses.
     pub compression: Option<Compression>,
-    /// TapeAlert flags; `None` when the drive has none to tell.
+    /// TapeAlert flags; `None` if the drive has no such page.
     pub alerts: Option<Vec<Alert>>,
     /// Counters since the medium was loaded.
     pub sequential: Option<SequentialAccess>,
     /// The life of the medium.
     pub volume: Option<VolumeStatistics>,
-    /// Where the tape stands.
+    /// Position of the tape.
     pub position: Option<Position>,
-    /// The same number by way of the driver.
+    /// The same number, from the driver.
     pub object: Option<u64>,
     /// Block sizes.
     pub limits: DriveLimits,
-    /// Questions that have no answer, and why, where that is more than that the drive does not
-    /// know them.
+    /// Failed queries and why, apart from queries that the drive does not support.
     pub unanswered: Vec<(&'static str, String)>,
 }
 
@@ -118,21 +117,21 @@ pub struct Answers {
 pub struct Survey {
     /// Name as given.
     pub device: String,
-    /// The node that is used; it differs where `device` rewinds when it is closed.
+    /// The node that was opened; another than `device` if that rewinds when it is closed.
     pub node: String,
-    /// Whether it is ready.
+    /// Its state.
     pub readiness: Readiness,
-    /// What the kernel knows.
+    /// The kernel's data.
     pub kernel: KernelView,
-    /// What the drive said; `None` when it was not asked.
+    /// The drive's answers; `None` if it was not queried.
     pub answers: Option<Answers>,
 }
 
-/// Why a drive cannot be looked at.
+/// Why a drive cannot be surveyed.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
-    /// The node rewinds when it is closed, and has no sister that does not.
-    #[error("looking at {device} would rewind it when it is closed")]
+    /// The node rewinds when it is closed, and has no non-rewinding sister.
+    #[error("cannot survey {device}: closing it rewinds the tape")]
     Rewinds {
         /// The drive.
         device: String,
@@ -141,7 +140,7 @@ pub enum SurveyError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The driver does not answer.
-    #[error("cannot ask the state of {device}")]
+    #[error("cannot query the state of {device}")]
     Status {
         /// The drive.
         device: String,
@@ -151,7 +150,7 @@ pub enum SurveyError {
 }
 
 impl Survey {
-    /// Generation of the medium, with the speeds that a drive of this maker has.
+    /// Generation of the medium, with the speeds of a drive of this maker.
     pub fn medium_generation(&self) -> Option<&'static Generation> {
         let medium = Generation::of_density(self.answers.as_ref()?.status.density)?;
         Some(self.names().map_or(medium, |names| medium.in_drive(&names.product)))
@@ -162,17 +161,17 @@ impl Survey {
         Generation::of_product(&self.names()?.product)
     }
 
-    /// Names of the drive, from itself or the kernel.
+    /// Names of the drive, from the drive itself or the kernel.
     pub fn names(&self) -> Option<&Inquiry> {
         let told = self.answers.as_ref().and_then(|answers| answers.names.as_ref());
         told.or(self.kernel.names.as_ref())
     }
 }
 
-/// Looks at a drive. Moves no tape, and sends nothing to a drive that somebody uses.
+/// Surveys a drive. Moves no tape, and sends nothing to a drive that another program uses.
 ///
 /// # Errors
-/// When it is no tape drive, or cannot be opened for another reason than being in use.
+/// When it is not a tape drive, or cannot be opened for another reason than being in use.
 pub fn survey(drive: &StDrive) -> Result<Survey, SurveyError> {
     let device = drive.name().to_owned();
     if drive.rewinds() {
@@ -192,7 +191,7 @@ pub fn survey(drive: &StDrive) -> Result<Survey, SurveyError> {
         survey.readiness = Readiness::Busy(holder);
         return Ok(survey);
     }
-    // A question that meets a notice of the drive has kept it from the driver: open once more.
+    // If a query met a notice of the drive, the driver missed it: open the tape once more.
     for _ in 0..2 {
         let mut tape = match drive.open(Access::Look) {
             Err(OpenError::Busy { holder, .. }) => {
@@ -223,7 +222,7 @@ fn kernel_view(folder: &TapeFolder) -> KernelView {
         product,
         revision: name("rev").unwrap_or_default(),
     });
-    // Since Linux 2.6.37 an attribute of the driver; before that a parameter of the module.
+    // An attribute of the driver since Linux 2.6.37; a parameter of the module before.
     let setting = fs::read_to_string("/sys/bus/scsi/drivers/st/try_direct_io");
     KernelView {
         names,
@@ -236,7 +235,7 @@ fn kernel_view(folder: &TapeFolder) -> KernelView {
     }
 }
 
-/// Asks everything; whether the drive had a notice to give instead of an answer.
+/// Sends all queries. The flag is true if the drive gave a notice instead of an answer.
 fn ask(tape: &mut Tape) -> Result<(Answers, bool), SurveyError> {
     let status = tape
         .status()
@@ -255,7 +254,7 @@ fn ask(tape: &mut Tape) -> Result<(Answers, bool), SurveyError> {
         position: has_medium.then(|| tape.long_position().ok()).flatten(),
         object: has_medium.then(|| tape.position().ok()).flatten(),
         limits: tape.limits(),
-        // Last, so that flags that a question has set are told too.
+        // Last, to include flags that an earlier query has set.
         alerts: questions.note("TapeAlert", tape.alerts()),
         unanswered: Vec::new(),
         status,

@@ -1,8 +1,8 @@
-//! The file that a target's name leads to, where that is a symbolic link.
+//! The file that a target's name leads to, if the name is a symbolic link.
 //!
-//! What is replaced is what the link leads to. A link of another user would let that user choose
-//! any file of ours, so it is not followed. Each link is opened once, looked at and read by its
-//! descriptor: one that is put in its place meanwhile changes nothing.
+//! The file that the link leads to is replaced. A link of another user would let that user choose
+//! any of our files, so it is not followed. Each link is opened once, and checked and read by its
+//! descriptor, so that exchanging it meanwhile has no effect.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// As many as the kernel follows (path_resolution(7)).
+/// The kernel's own limit (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 
-/// Where the links at the end of a path lead.
+/// Where the symbolic links at the end of a path lead.
 #[derive(Debug)]
 pub(super) struct Followed {
-    /// The path behind them. A name that is not there yet is one.
+    /// The path behind the links. The file itself may not exist yet.
     pub(super) path: PathBuf,
-    /// What is there: device and number of the file. `None` where nothing is, or where the kernel
-    /// alone knows the way, as behind `/proc/self/fd/1`.
+    /// Device and inode number of the file. `None` if it does not exist, or if only the kernel can
+    /// resolve the path, as with `/proc/self/fd/1`.
     pub(super) object: Option<(u64, u64)>,
 }
 
@@ -84,7 +84,7 @@ mod tests {
             let error = followed(&at(name)).unwrap_err().to_string();
             assert!(error.contains("is a symbolic link of user 54321"), "{name}: {error}");
         }
-        // Nor does it lead to a pipe or a device.
+        // The same holds for links to a pipe or a device.
         rustix::fs::mknodat(
             rustix::fs::CWD,
             at("pipe"),

@@ -1,9 +1,9 @@
-//! The file that a target takes the place of, and what of it stays: owner, mode and ACL.
+//! The file that a target replaces, and what the new file keeps of it: owner, mode and ACL.
 //!
-//! The new file is no more open than the old one, at no moment: it is made for its maker alone and
-//! gets its owner, then its ACL and mode, before it gets its name. What cannot be given to it takes
-//! the rights away that went with it. All of it goes to descriptors: the old file is held from the
-//! start, so that neither a name nor an inode number can stand for another file meanwhile.
+//! The new file is never more open than the old one: it is made with access for its maker only, and
+//! gets its owner, then its ACL and mode, before it gets its name. If an attribute cannot be set,
+//! the rights that depend on it are removed. All calls use descriptors: the old file is held open
+//! from the start, so that neither a name nor an inode number can refer to another file meanwhile.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -29,7 +29,7 @@ enum Acl {
 }
 
 impl Replaced {
-    /// The regular file of this name, if there is one. Nothing needs to be allowed on it.
+    /// The regular file with this name, if there is one. It needs no access rights to the file.
     pub(super) fn find(directory: &OwnedFd, name: &OsStr) -> Option<Replaced> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = base::interruptible::openat(directory, name, flags, Mode::empty()).ok()?;
@@ -43,11 +43,11 @@ impl Replaced {
         fstat(&self.file).ok().map(|status| (status.st_dev, status.st_ino))
     }
 
-    /// Gives the new file owner, mode and ACL of the old one; or the mode that was asked for, in
-    /// the place of mode and ACL. Says what could not be kept.
+    /// Gives the new file owner, mode and ACL of the old one, or the requested mode instead of mode
+    /// and ACL. Returns what could not be kept.
     ///
     /// # Errors
-    /// What fstat(2) says.
+    /// Errors of fstat(2).
     pub(super) fn hand_on(
         &self,
         new: &OwnedFd,
@@ -55,13 +55,13 @@ impl Replaced {
     ) -> rustix::io::Result<Option<String>> {
         let old = fstat(&self.file)?;
         let old_mode = old.st_mode & 0o777;
-        // As long as anything is open, the new owner may do no more than in the end.
+        // Until everything is set, the new owner must have no more rights than in the end.
         let _ = fchmod(new, Mode::from_raw_mode(asked.unwrap_or(old_mode) & 0o600));
         let _ = fchown(new, Some(Uid::from_raw(old.st_uid)), None);
         let _ = fchown(new, None, Some(Gid::from_raw(old.st_gid)));
         let now = fstat(new)?;
         let mut kept = Kept { owner: now.st_uid == old.st_uid, group: now.st_gid == old.st_gid };
-        // What the folder gives to new files is none of the old one's.
+        // Removes the ACL that the new file inherited from its folder.
         let _ = rustix::fs::fremovexattr(new, ACL);
         let acl_lost = asked.is_none() && kept.group && !self.hand_on_acl(new);
         kept.group &= !acl_lost;
@@ -74,7 +74,7 @@ impl Replaced {
         Ok(kept.told(&old, &now, acl_lost, set.err()))
     }
 
-    /// False when there is an ACL, or may be one, that the new file has not got.
+    /// False if there is an ACL, or may be one, that the new file does not have.
     fn hand_on_acl(&self, new: &OwnedFd) -> bool {
         match self.acl() {
             Acl::None => true,
@@ -84,7 +84,7 @@ impl Replaced {
     }
 
     fn acl(&self) -> Acl {
-        // A descriptor without rights on the file has no attributes but by this way.
+        // A descriptor without rights on the file gives access to attributes only this way.
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let mut acl = vec![0; ACL_BYTES_MAX];
         match rustix::fs::getxattr(path, ACL, &mut acl[..]) {
@@ -98,7 +98,7 @@ impl Replaced {
     }
 }
 
-/// What the new file has of the old one's.
+/// What the new file has kept of the old one.
 #[derive(Clone, Copy)]
 struct Kept {
     owner: bool,
@@ -106,8 +106,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// The mode that gives nobody more than the old file's did. Who was its owner, or in its group,
-    /// and is not now, is one of the others.
+    /// The mode that gives no user more rights than the old file did. A user who was its owner, or
+    /// in its group, and no longer is, counts among the others.
     fn narrowed(self, mode: u32) -> u32 {
         let (user, mut group, mut others) = (mode >> 6 & 7, mode >> 3 & 7, mode & 7);
         if !self.group {
@@ -130,16 +130,16 @@ impl Kept {
             lost.push(format!("group {}", old.st_gid));
         }
         if acl_lost {
-            lost.push("its ACL".to_owned());
+            lost.push("the ACL".to_owned());
         }
         if mode.is_some() {
-            lost.push("its mode".to_owned());
+            lost.push("the mode".to_owned());
         }
         let mode = now.st_mode & 0o7777;
         (!lost.is_empty()).then(|| {
             format!(
-                "of the file that it replaces, {} cannot be kept: it belongs to user {} and group \
-                 {}, with mode {mode:04o}",
+                "cannot keep {} of the replaced file: the new file has user {}, group {} and mode \
+                 {mode:04o}",
                 lost.join(" and "),
                 now.st_uid,
                 now.st_gid
@@ -160,7 +160,7 @@ mod tests {
             (false, true) => 1,
             (false, false) => 2,
         };
-        // Everybody but the new owner, who made the file.
+        // All users except the new owner, who made the file.
         for case in 0..32u32 {
             let is = |bit: u32| case >> bit & 1 == 1;
             let (was_owner, in_old_group, in_new_group) = (is(0), is(1), is(2));

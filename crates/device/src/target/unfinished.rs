@@ -1,4 +1,4 @@
-//! The partial files of this process, for an end that comes without destructors.
+//! The partial files of this process, to remove them at an end without destructors.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,8 @@ struct Unfinished {
     partial: OsString,
 }
 
-/// Most of them at once: an archive, its record, a page. One more would only not be removed.
+/// Most partial files at once: an archive, its record, a page. A further one would merely not be
+/// removed.
 const MAX: usize = 8;
 static ALL: Mutex<[Option<Unfinished>; MAX]> = Mutex::new([const { None }; MAX]);
 
@@ -27,7 +28,7 @@ pub(super) fn add(file: &Arc<OwnedFd>, directory: &Arc<OwnedFd>, partial: &OsStr
     }
 }
 
-/// Forgets the one of this file.
+/// Removes this file from the list.
 pub(super) fn remove(file: &Arc<OwnedFd>) {
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     let is_it = |it: &Option<Unfinished>| it.as_ref().is_some_and(|it| Arc::ptr_eq(&it.file, file));
@@ -36,8 +37,8 @@ pub(super) fn remove(file: &Arc<OwnedFd>) {
     drop(found);
 }
 
-/// Removes all partial files of this process, which is about to end. Needs no memory (names have
-/// 255 bytes at most, which are passed on from the stack) and waits for no other thread.
+/// Removes all partial files of this process, which is about to end. Needs no memory (names have at
+/// most 255 bytes, and are passed from the stack) and waits for no other thread.
 pub fn abandon() {
     let Ok(all) = ALL.try_lock() else { return };
     for it in all.iter().flatten() {

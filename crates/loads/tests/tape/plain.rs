@@ -65,7 +65,7 @@ fn what_cannot_be_is_said() {
     check(null, &[("operation", &["read"])], "nothing that gives back");
     check(null, &[("drive_compression", &["on"])], "only a tape drive has a compression");
     check(null, &[("block_bytes", &["100"])], "in steps of 512");
-    check(Path::new("/dev/zero"), &[], "nothing comes back from there");
+    check(Path::new("/dev/zero"), &[], "data cannot be read back");
     check(Path::new("/dev/nst31"), &[], "no such tape drive");
     check(tempfile::tempdir().unwrap().path(), &[], "a directory");
     check(Path::new("/nowhere/target"), &[], "cannot use /nowhere/target");
@@ -82,7 +82,7 @@ fn a_reader_that_goes_away_ends_a_run() {
     // Without a reader there is nothing to open.
     let mut on_it = loop {
         match open(&path, &[]) {
-            Err(error) if error.to_string().contains("nobody reads") => std::thread::yield_now(),
+            Err(error) if error.to_string().contains("no program") => std::thread::yield_now(),
             opened => break opened.unwrap(),
         }
     };

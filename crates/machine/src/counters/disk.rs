@@ -7,17 +7,18 @@ use super::{CounterError, read};
 
 const DISKSTATS: &str = "/proc/diskstats";
 
-/// Counters since the machine was started. Those of time are 32 bits wide in the kernel and wrap.
+/// Counters since the machine was started. Counters of time are 32 bits wide in the kernel and
+/// wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounters {
     /// Requests, sectors and so on of reads.
     pub read: Direction,
-    /// The same of writes.
+    /// Like `read`, for writes.
     pub write: Direction,
-    /// The same of discards, which Linux counts since 4.18.
+    /// Like `read`, for discards, which Linux counts since 4.18.
     pub discard: Direction,
-    /// The same of flushes of the device's cache, which have no sectors; since Linux 5.5. Some
-    /// kernels (6.18) count a flush that comes with no data also as a write of no sectors.
+    /// Like `read`, for flushes of the device's cache, which have no sectors; since Linux 5.5. Some
+    /// kernels (6.18) count a flush without data also as a write of no sectors.
     pub flush: Direction,
     /// Milliseconds with at least one request in flight.
     pub busy_ms: u32,
@@ -28,12 +29,12 @@ pub struct DiskCounters {
 /// What the kernel shows of one block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskRow {
-    /// Major and minor number. Several rows may share 0:0: the hidden paths below a multipath NVMe
-    /// device have no number of their own. And those of device-mapper are used again.
+    /// Major and minor number. Not unique: several rows may share 0:0, because the hidden paths
+    /// below a multipath NVMe device have no number of their own. Device-mapper reuses its numbers.
     pub number: (u32, u32),
-    /// Its name, of which there is one each.
+    /// Name, unique on the machine.
     pub name: String,
-    /// What was counted.
+    /// Its counters.
     pub counters: DiskCounters,
     /// Requests in flight at this moment.
     pub in_flight: u32,
@@ -44,9 +45,9 @@ pub struct DiskRow {
 pub struct Direction {
     /// Requests that were finished.
     pub requests: u64,
-    /// Requests that were merged into others before.
+    /// Requests that the kernel merged into others.
     pub merges: u64,
-    /// Sectors of 512 bytes, whatever the device calls a sector.
+    /// Sectors of 512 bytes, whatever the device's own sector size.
     pub sectors: u64,
     /// Sum of the times of its requests in milliseconds.
     pub time_ms: u32,
@@ -101,16 +102,16 @@ impl DiskCounters {
         self.combined(other, Combine::Plus)
     }
 
-    /// What was counted since `earlier`, over at most one wrap of each.
+    /// What was counted since `earlier`. Each counter may have wrapped once.
     pub fn since(self, earlier: DiskCounters) -> DiskCounters {
         self.combined(earlier, Combine::Minus)
     }
 
-    /// The same where the counters may not be those of `earlier`: none where they have begun anew,
-    /// as those of another device with the name of one that is gone do.
+    /// Like `since`, but `None` if the counters have started anew, as they do for another device
+    /// that got the name of a removed one.
     ///
-    /// A counter of requests or sectors is a machine word, which on a kernel of 32 bits begins
-    /// again at 0. Then this one counter is below what it was; of another device all are.
+    /// A counter of requests or sectors is a machine word, which wraps to 0 on a 32-bit kernel.
+    /// After a wrap only that counter is below its earlier value; for another device all are.
     pub fn since_the_same(self, earlier: DiskCounters) -> Option<DiskCounters> {
         let (now, before) = (self.words(), earlier.words());
         let pairs = || now.iter().zip(&before);
@@ -125,7 +126,7 @@ impl DiskCounters {
         (may_wrap && goes_on).then(|| self.since(earlier).in_short_words())
     }
 
-    /// Whatever the kernel keeps in a machine word.
+    /// The counters that the kernel keeps in a machine word.
     fn words(&self) -> [u64; 12] {
         let of = |it: Direction| [it.requests, it.merges, it.sectors];
         let [read, write] = [of(self.read), of(self.write)];
@@ -187,7 +188,7 @@ pub fn rows_now() -> Result<Vec<DiskRow>, CounterError> {
 /// Name and counters of each device, from the text of `/proc/diskstats`.
 ///
 /// # Errors
-/// At the first line that is not as the kernel writes it.
+/// At the first line that does not have the kernel's format.
 pub fn parse(text: &[u8]) -> Result<Vec<(String, DiskCounters)>, CounterError> {
     Ok(rows(text)?.into_iter().map(|row| (row.name, row.counters)).collect())
 }
@@ -195,20 +196,20 @@ pub fn parse(text: &[u8]) -> Result<Vec<(String, DiskCounters)>, CounterError> {
 /// All rows of the text of `/proc/diskstats`, in its order.
 ///
 /// # Errors
-/// At the first line that is not as the kernel writes it.
+/// At the first line that does not have the kernel's format.
 pub fn rows(text: &[u8]) -> Result<Vec<DiskRow>, CounterError> {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| parse_line(line, index + 1)).collect()
 }
 
-/// Counters of the devices with these names, added up; none where none of them is counted.
+/// The sum of the counters of the devices with these names; `None` if none of them has counters.
 pub fn sum(all: &[(String, DiskCounters)], names: &[&str]) -> Option<DiskCounters> {
     let wanted = all.iter().filter(|(name, _)| names.contains(&name.as_str()));
     wanted.map(|(_, counters)| *counters).reduce(DiskCounters::plus)
 }
 
-/// Counters of kernels that count no discards and no flushes.
+/// Number of counters on kernels that count neither discards nor flushes.
 const OLD_FIELDS: usize = 11;
 
 fn parse_line(line: &str, number: usize) -> Result<DiskRow, CounterError> {
@@ -246,12 +247,12 @@ fn parse_line(line: &str, number: usize) -> Result<DiskRow, CounterError> {
         busy_ms: milliseconds(9),
         weighted_ms: milliseconds(10),
     };
-    // Some old kernels showed a number below 0 as a very large one.
+    // Some old kernels show a negative number as a very large one.
     let in_flight = u32::try_from(fields[8]).unwrap_or(0);
     Ok(DiskRow { number: (major, minor), name, counters, in_flight })
 }
 
-/// The row as the kernel writes it.
+/// Prints the row in the kernel's format.
 impl fmt::Display for DiskRow {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DiskRow { number: (major, minor), name, counters, in_flight } = self;
@@ -285,8 +286,8 @@ mod tests {
         assert_eq!((found[1].1.flush.requests, found[1].1.flush.time_ms), (16, 17));
         assert_eq!(found[0].1.flush, Direction::default());
         let error = |text: &[u8]| parse(text).unwrap_err().to_string();
-        assert_eq!(error(b"8 0 sda 1 2\n"), "line 1 of /proc/diskstats has no eleven counters");
-        assert_eq!(error(b"8 0\n"), "line 1 of /proc/diskstats has no name");
+        assert_eq!(error(b"8 0 sda 1 2\n"), "/proc/diskstats, line 1: no eleven counters");
+        assert_eq!(error(b"8 0\n"), "/proc/diskstats, line 1: no name");
         assert!(error(b"8 0 sda 1 2 x 4 5 6 7 8 9 10 11").ends_with("no number"));
         // The weighted time wraps: 6 before the end, 4 behind it.
         let later = DiskCounters { weighted_ms: 4, ..found[0].1 };
@@ -306,12 +307,12 @@ mod tests {
         assert_eq!(seen, [((259, 1), "nvme0n1"), ((0, 0), "nvme0c0n1"), ((0, 0), "nvme0c1n1")]);
         let in_flight: Vec<u32> = found.iter().map(|row| row.in_flight).collect();
         assert_eq!(in_flight, [2, 1, 0]);
-        // As it is written it is read.
+        // A printed row parses to the same row.
         for row in &found {
             assert_eq!(&rows(row.to_string().as_bytes()).unwrap()[0], row);
         }
         let error = rows(b"x 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap_err();
-        assert_eq!(error.to_string(), "line 1 of /proc/diskstats has no device number");
+        assert_eq!(error.to_string(), "/proc/diskstats, line 1: no device number");
     }
 
     #[test]
@@ -324,10 +325,10 @@ mod tests {
         let difference = counters(1010, 0x100, 9).since_the_same(before).unwrap();
         let read = difference.read;
         assert_eq!((read.requests, read.sectors, read.time_ms), (10, 0x200, 10));
-        // Another device, or the same that came back.
+        // Another device, or the same one after it came back.
         assert_eq!(counters(3, 24, 1).since_the_same(before), None);
         assert_eq!(counters(0, 0, 0).since_the_same(counters(7, 56, 3)), None);
-        // A word of 64 bits does not wrap in the life of a disk.
+        // A 64-bit counter does not wrap in the life of a disk.
         let large = counters(1000, 1 << 40, 0);
         assert_eq!(counters(1010, 16, 0).since_the_same(large), None);
         assert_eq!(counters(7, 8, 0).since_the_same(counters(7, 8, 0)), Some(counters(0, 0, 0)));

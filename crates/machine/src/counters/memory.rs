@@ -1,4 +1,4 @@
-//! Memory of the machine, and what the kernel had to take back of it.
+//! Memory of the machine, and the pages that the kernel had to reclaim.
 
 use super::{CounterError, read};
 use crate::table;
@@ -11,7 +11,7 @@ const VMSTAT: &str = "/proc/vmstat";
 pub struct Memory {
     /// All that the kernel manages.
     pub total_bytes: u64,
-    /// What can be had without swapping.
+    /// Memory that programs can get without swapping.
     pub available_bytes: u64,
 }
 
@@ -27,7 +27,7 @@ impl Memory {
     /// From the text of `/proc/meminfo`.
     ///
     /// # Errors
-    /// When it does not say how much there is, or is available.
+    /// When total or available memory is missing.
     pub fn parse(text: &[u8]) -> Result<Memory, CounterError> {
         let text = String::from_utf8_lossy(text);
         let missing = |what| CounterError::Missing { file: MEMINFO, what };
@@ -38,8 +38,8 @@ impl Memory {
     }
 }
 
-/// Pages that the kernel of this machine took back since it was started: those it pushed out itself
-/// and those it made others push out.
+/// Pages that the kernel reclaimed since the machine was started: by its own thread, and while a
+/// program waited for memory.
 ///
 /// # Errors
 /// When `/proc/vmstat` cannot be read or understood.
@@ -50,7 +50,7 @@ pub fn reclaimed_pages() -> Result<u64, CounterError> {
 /// The same from the text of `/proc/vmstat`.
 ///
 /// # Errors
-/// When it does not count them.
+/// When the text has no such counters.
 pub fn parse_reclaimed_pages(text: &[u8]) -> Result<u64, CounterError> {
     let text = String::from_utf8_lossy(text);
     let value = |what: &'static str| -> Result<u64, CounterError> {

@@ -1,7 +1,7 @@
 //! Processor time: of the machine, of this process, of a thread.
 //!
-//! What waits for a core looks busy from inside; whether other programs had the cores only the
-//! counters of the whole machine tell.
+//! A thread that waits for a core looks busy from inside. Only the counters of the whole machine
+//! show whether other programs had the cores.
 
 use std::fs::File;
 use std::io;
@@ -18,9 +18,9 @@ const STAT: &str = "/proc/stat";
 /// Time of all cores since the machine was started, in seconds (proc_stat(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MachineTime {
-    /// In programs, the kernel and interrupts.
+    /// Time in programs, the kernel and interrupts.
     pub busy_seconds: f64,
-    /// In which the host of a virtual machine gave them to others.
+    /// Time in which the host of a virtual machine gave the cores to others.
     pub steal_seconds: f64,
 }
 
@@ -34,8 +34,9 @@ impl MachineTime {
         MachineTime::parse(&read(STAT)?, ticks_per_second)
     }
 
-    /// From the text of `/proc/stat`, of a kernel with so many ticks to a second. Neither `idle`
-    /// and `iowait` count nor the two guest columns, which `user` and `nice` hold already.
+    /// From the text of `/proc/stat`, of a kernel with this many ticks a second. `idle` and
+    /// `iowait` do not count as busy. Nor do the two guest columns, which `user` and `nice` contain
+    /// already.
     ///
     /// # Errors
     /// When the first line is not that of all cores.
@@ -60,7 +61,7 @@ impl MachineTime {
     }
 }
 
-/// A look at the clocks, to know later how busy other programs kept the cores.
+/// A start time, to compute later how busy other programs kept the cores.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessorClock {
     machine: MachineTime,
@@ -74,7 +75,7 @@ impl ProcessorClock {
     }
 
     /// Seconds of processor time that others have used since, on all cores together: other
-    /// programs, and whoever a virtual machine shares its cores with.
+    /// programs, and other virtual machines of the same host.
     pub fn others_seconds(&self) -> Option<f64> {
         let now = ProcessorClock::start()?;
         let taken = |time: MachineTime| time.busy_seconds + time.steal_seconds;
@@ -88,8 +89,8 @@ pub fn process_ns() -> u64 {
     clock_ns(ClockId::ProcessCPUTime)
 }
 
-/// Processor time of all children of this process that it has waited for, with what these have
-/// waited for, user and system, in nanoseconds.
+/// Processor time of all children that this process has waited for, including the children that
+/// they have waited for; user and system, in nanoseconds.
 ///
 /// # Errors
 /// Never on a kernel as it should be.
@@ -109,14 +110,14 @@ fn clock_ns(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What the scheduler tells of one thread, held open: a look is one read.
+/// The scheduler's account of one thread, held open: reading it takes one system call.
 #[derive(Debug)]
 pub struct ThreadSchedule {
     file: Option<File>,
 }
 
 impl ThreadSchedule {
-    /// Of the calling thread. A kernel that keeps no such account makes all waits 0.
+    /// Of the calling thread. On a kernel without such an account all waits are 0.
     pub fn of_this_thread() -> ThreadSchedule {
         ThreadSchedule { file: File::open("/proc/thread-self/schedstat").ok() }
     }

@@ -1,5 +1,5 @@
-//! `/sys/class/scsi_tape/*/stats`: what the kernel counts of each tape drive. It costs no command
-//! to the drive (Documentation/ABI/testing/sysfs-class-scsi_tape).
+//! `/sys/class/scsi_tape/*/stats`: what the kernel counts of each tape drive. Reading it sends no
+//! command to the drive (Documentation/ABI/testing/sysfs-class-scsi_tape).
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Of the drive whose folder in sysfs this is; none when it is gone.
+    /// The counters of the drive with this folder in sysfs; `None` when the drive is gone.
     pub fn of(folder: &Path) -> Option<Statistics> {
         let count = |name| -> Option<u64> {
             let text = fs::read_to_string(folder.join("stats").join(name)).ok()?;
@@ -47,8 +47,8 @@ impl Statistics {
         })
     }
 
-    /// What was counted since `earlier`. A drive that went and came back counts from 0 again: then
-    /// it is 0 where nothing is known.
+    /// What was counted since `earlier`. A drive that went and came back counts from 0 again: the
+    /// difference is 0 where it is unknown.
     #[must_use]
     pub fn since(self, earlier: Statistics) -> Statistics {
         Statistics {
@@ -91,7 +91,7 @@ mod tests {
         let found = Statistics::of(folder.path()).unwrap();
         assert_eq!((found.writes, found.read_bytes, found.residuals), (0, 4, 8));
         assert_eq!(found.since(Statistics { read_bytes: 3, ..found }).read_bytes, 1);
-        // Back after it was gone.
+        // The drive came back after it was gone.
         assert_eq!(Statistics::default().since(found), Statistics::default());
     }
 }

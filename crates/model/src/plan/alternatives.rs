@@ -1,9 +1,9 @@
-//! What else could be done, each planned like the first, and which of it is best.
+//! Alternatives to a setup, each planned like it, and the choice of the best.
 //!
-//! Best is what ends first; within two percent of each other, what stops the tape less often, then
-//! what keeps it in motion for clearly less time, then what stands first in the list. What is a
-//! setting and what needs more than that is kept apart: a second source always helps, and is not
-//! advice to everybody.
+//! The best alternative is the one that ends first. Within two percent, the one with fewer stops is
+//! better, then the one with clearly less motion, then the one earlier in the list. Settings are
+//! kept apart from alternatives that need more: a second source always helps, but most users do not
+//! have one.
 
 use crate::tape::generation::Generation;
 
@@ -11,10 +11,10 @@ use super::{Compression, Drain, Limit, Plan, PlanError, Refill, Setup, plan};
 use crate::program::Ratio;
 use crate::tape::parameters::TapeParameters;
 
-/// What an alternative takes.
+/// The effort of an alternative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// As it was asked for.
+    /// The setup as requested.
     Asked,
     /// Other settings or more memory.
     Setting,
@@ -36,29 +36,29 @@ impl Effort {
     }
 }
 
-/// A way to do it.
+/// An alternative.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
     /// A few words.
     pub name: String,
-    /// What it takes.
+    /// Its effort.
     pub effort: Effort,
-    /// Options of `takeup backup` that do it, where it is a setting.
+    /// Options of `takeup backup` that do it, if it is a setting.
     pub options: Option<String>,
-    /// What is to be expected.
+    /// Its predicted result.
     pub plan: Plan,
 }
 
-/// What the list is made of besides the setup itself.
+/// Facts besides the setup from which the list is made.
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     /// Ratio of the data on a drive that compresses.
     pub drive_ratio: Ratio,
-    /// Ratio and rate of compression in software, if anything is known of it.
+    /// Ratio and rate of compression in software, if known.
     pub software: Option<(Ratio, u64)>,
-    /// Rate of a disk to stage on.
+    /// Rate of a staging disk.
     pub staging_bytes_per_second: u64,
-    /// What the host takes from all its sources together, where that is known.
+    /// Most that the host reads from all its sources together, if known.
     pub host_bytes_per_second: Option<u64>,
     /// Generations to compare with.
     pub generations: &'a [&'static Generation],
@@ -68,7 +68,7 @@ const RINGS_MIB: [u64; 5] = [256, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
 const START_FILLS: [u8; 3] = [25, 50, 100];
 const MEGABYTE: u64 = 1_000_000;
 const BLOCKS_BYTES: [u64; 3] = [64 << 10, 256 << 10, 1 << 20];
-/// Times this close are the same.
+/// Times this close count as equal.
 const SAME: f64 = 1.02;
 /// And hours of motion.
 const SAME_WEAR: f64 = 1.1;
@@ -115,7 +115,7 @@ pub fn alternatives(
     Ok(list)
 }
 
-/// Everything that is a setting: what it is called, what is typed, what it makes of the setup.
+/// All settings: the name, the options to type, and the changed setup.
 fn settings(
     setup: &Setup,
     limit: Limit,
@@ -134,7 +134,8 @@ fn settings(
         list.push((format!("blocks of {kib} KiB"), Some(format!("--block-size {kib}k")), larger));
     }
     let (is_slow, lowest) = (setup.is_slow(), setup.lowest_archive_rate() / MEGABYTE);
-    // A source that keeps the drive streaming must not be slowed down to its lowest step.
+    // If the source keeps the drive streaming, the writer must not be slowed down to the lowest
+    // step.
     let drain = if is_slow { Drain::LowestStep } else { Drain::Unlimited };
     let refill = Refill::WhenSlow;
     for ring_bytes in RINGS_MIB.map(|mib| mib << 20) {
@@ -173,16 +174,15 @@ fn settings(
     list
 }
 
-/// Sizes to try where the drive is busy with commands more than with what they carry, or blocks are
-/// so small that it might be: each is several times the one before, up to what every drive and
-/// driver takes.
+/// Block sizes to try if commands limit the drive, or if blocks are so small that they might. Each
+/// is several times the previous one, up to the size that every drive and driver accepts.
 fn larger_blocks(setup: &Setup, limit: Limit) -> Vec<u64> {
     let is_worth_it = limit == Limit::Commands || setup.block_bytes < BLOCKS_BYTES[0];
     let is_larger = |bytes: &u64| is_worth_it && *bytes > setup.block_bytes;
     BLOCKS_BYTES.into_iter().filter(is_larger).collect()
 }
 
-/// A ring in a name, and as it is typed.
+/// The size of a ring as a name, and as it is typed.
 fn memory(bytes: u64) -> (String, String) {
     match bytes >> 30 {
         0 => (format!("{} MiB", bytes >> 20), format!("{}M", bytes >> 20)),
@@ -214,18 +214,18 @@ fn compressions(
     list
 }
 
-/// First to a disk at the rate of the source, then from there to tape.
+/// First to a disk at the rate of the source, then from the disk to tape.
 fn staged(setup: &Setup, choices: &Choices<'_>) -> Result<Alternative, PlanError> {
     let mut from_disk = setup.clone();
     let source_rate = setup.archive_rate().min(choices.staging_bytes_per_second).max(1);
     from_disk.source.bytes_per_second = choices.staging_bytes_per_second;
     from_disk.source.file_ns = 0;
-    // What is staged is one archive.
+    // The staged data are one archive.
     from_disk.source.size_bytes = setup.archive_bytes();
     from_disk.source.files = 0;
     let mut plan = plan(&from_disk)?;
     let staging_seconds = setup.archive_bytes() as f64 / source_rate as f64;
-    // What holds back the longer half of it.
+    // The limit of the longer half.
     if staging_seconds > plan.seconds {
         let is_slowest = setup.archive_rate() > choices.staging_bytes_per_second;
         plan.limit = if is_slowest { Limit::StagingDisk } else { Limit::Source };
@@ -239,7 +239,7 @@ fn staged(setup: &Setup, choices: &Choices<'_>) -> Result<Alternative, PlanError
     Ok(Alternative { name, effort: Effort::Procedure, options: None, plan })
 }
 
-/// The best of those that take no more than `most`.
+/// The best alternative that needs at most the effort `most`.
 pub fn best(list: &[Alternative], most: Effort) -> Option<&Alternative> {
     let allowed = |alternative: &&Alternative| match most {
         Effort::Asked => alternative.effort == Effort::Asked,

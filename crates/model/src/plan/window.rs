@@ -1,28 +1,28 @@
-//! What it takes to be done within a time: which source, and how many drives.
+//! What a backup needs to end within a time window: how fast a source, and how many drives.
 
 use super::{PlanError, Setup, plan};
 use crate::whole;
 
-/// What would be enough, everything else as it was asked.
+/// Sufficient values, with everything else as requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// A rate of content while a file is read that is enough, in bytes per second, and of which
-    /// one per cent less is not. Nothing where no source is fast enough.
+    /// A sufficient source rate of content, in bytes per second; one per cent less is not
+    /// sufficient. `None` if no source is fast enough.
     pub source_bytes_per_second: Option<u64>,
-    /// The least number of such drives. Nothing where it takes more than [`DRIVES_MAX`], as where
-    /// it is the source that holds them back.
+    /// The least number of such drives. `None` if it takes more than [`DRIVES_MAX`], as when the
+    /// source is the limit.
     pub drives: Option<u64>,
 }
 
-/// Drives that are tried at most.
+/// Most drives that are tried.
 pub const DRIVES_MAX: u64 = 64;
 /// No source is faster.
 const SOURCE_MAX: u64 = 1_000_000_000_000;
-/// How near to the least a rate is told.
+/// Accuracy of the least rate.
 const NEAR: f64 = 1.01;
 
-/// What is needed to end within so many seconds; `source_most` is what the host takes from a source
-/// at most, where that is known.
+/// What is needed to end within this many seconds; `source_most` is the most that the host reads
+/// from a source, if known.
 ///
 /// # Errors
 /// As [`plan`].
@@ -42,7 +42,7 @@ pub fn needs(setup: &Setup, seconds: f64, source_most: Option<u64>) -> Result<Ne
     })
 }
 
-/// Halves the way between a rate that is too low and one that is enough.
+/// Bisects between a rate that is too low and one that is sufficient.
 fn least(
     too_low: u64,
     most: u64,
@@ -59,7 +59,7 @@ fn least(
         }
         if is_enough(between)? { high = between } else { low = between }
     }
-    // As it is told, with three digits, it has to be enough, too.
+    // The rate must still be sufficient after rounding to the three digits that are printed.
     let told = in_three_digits(high).min(most);
     Ok(Some(if is_enough(told)? { told } else { high }))
 }
@@ -104,24 +104,25 @@ mod tests {
         let asked = setup(60_000_000, 2 * TERABYTE);
         let window = 8.0 * 3600.0;
         let rate = needs(&asked, window, None).unwrap().source_bytes_per_second.unwrap();
-        // 2 TB in 8 hours are 69.4 MB/s, and some time goes by besides.
+        // 2 TB in 8 hours are 69.4 MB/s, plus some fixed time.
         assert!((69_400_000..72_000_000).contains(&rate), "{rate}");
         assert!(seconds(&setup(rate, 2 * TERABYTE)) <= window);
         assert!(seconds(&setup((rate as f64 * 0.98) as u64, 2 * TERABYTE)) > window);
-        // Of a window that is large enough, it is the slowest that still is.
+        // If the window is large enough, the result is the slowest sufficient rate.
         let rate = needs(&asked, 2.0 * window, None).unwrap().source_bytes_per_second.unwrap();
         assert!((34_700_000..36_000_000).contains(&rate), "{rate}");
     }
 
     #[test]
     fn drives_are_needed_where_they_are_the_limit() {
-        // 10 TB in 4 hours are 694 MB/s: two drives of 360 MB/s, and no source for one.
+        // 10 TB in 4 hours are 694 MB/s: two drives of 360 MB/s are needed, and with one drive no
+        // source is sufficient.
         let found = needs(&setup(1_000_000_000, 10 * TERABYTE), 4.0 * 3600.0, None).unwrap();
         assert_eq!(found, Needs { source_bytes_per_second: None, drives: Some(2) });
-        // No number of them helps a source of half that.
+        // With a source of half that rate, no number of drives is sufficient.
         let found = needs(&setup(300_000_000, 10 * TERABYTE), 4.0 * 3600.0, None).unwrap();
         assert_eq!(found.drives, None);
-        // And no source is faster than the host that reads it.
+        // No source is faster than the host that reads it.
         let slow_host = Some(65_000_000);
         let asked = setup(60_000_000, 2 * TERABYTE);
         let found = needs(&asked, 8.0 * 3600.0, slow_host).unwrap();

@@ -1,15 +1,15 @@
-//! What a model of a drive counts.
+//! The counters of a drive model.
 
 /// Times and bytes since the model was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapeCounters {
     /// Bytes that passed the interface.
     pub host_bytes: u128,
-    /// What they take on the medium.
+    /// Their size on the medium.
     pub compressed_bytes: u128,
-    /// What passed the head, in billionths of a byte.
+    /// Bytes that passed the head, in billionths of a byte.
     pub medium_nanobytes: u128,
-    /// Stops for want of data (or of room, when reading), each with a reposition.
+    /// Stops for lack of data (or of room, when reading), each with a reposition.
     pub back_hitches: u64,
     /// Time in back-hitches and run-ups.
     pub back_hitch_ns: u64,
@@ -25,11 +25,11 @@ pub struct TapeCounters {
     pub wind_ns: u64,
     /// Synchronising operations that had to stop the tape.
     pub synchronisations: u64,
-    /// What they took after the buffer was empty.
+    /// Their time after the buffer was empty.
     pub synchronise_ns: u64,
     /// Time in which the host waited for the buffer.
     pub host_blocked_ns: u64,
-    /// Part of it in which nothing passed the head: what the host lost to motion.
+    /// The part of it in which no tape passed the head: the host's loss to motion.
     pub lost_ns: u64,
     /// Time in each step.
     pub step_ns: Vec<u64>,
@@ -38,7 +38,7 @@ pub struct TapeCounters {
 }
 
 impl TapeCounters {
-    /// Nothing yet, for a drive with this many steps.
+    /// All zero, for a drive with this many steps.
     pub fn new(steps: usize) -> TapeCounters {
         TapeCounters {
             host_bytes: 0,
@@ -65,7 +65,7 @@ impl TapeCounters {
         self.step_ns.iter().sum()
     }
 
-    /// Time in which the tape was in motion: what wears drive and medium.
+    /// Time in which the tape was in motion, which wears drive and medium.
     pub fn motion_ns(&self) -> u64 {
         self.streaming_ns() + self.back_hitch_ns + self.turn_ns + self.wind_ns
     }

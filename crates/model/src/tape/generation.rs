@@ -1,27 +1,25 @@
-//! What is known of the generations of LTO drives: rates, capacities, buffers, and how sure that
-//! is.
+//! Data of the generations of LTO drives: rates, capacities, buffers, and how certain they are.
 //!
 //! A drive matches its speed to the host in steps. Below the lowest step it has to stop, go back
-//! and start again, so that step is the rate that a backup must keep. Makers publish steps for some
-//! generations and only the ends of the range for others; each number says where it comes from.
+//! and start again, so a backup must keep up that rate. Makers publish the steps of some
+//! generations, and only the ends of the range of others. Each number has its source.
 //!
-//! Rates and capacities are native: bytes on the medium, which compression by the drive makes fewer
-//! than the host sent. Where makers differ, the rows of [`Generation::all`] have IBM's speeds, and
-//! [`Generation::made_by`] leads to those of one maker. Not here: the time that a stop takes, which
-//! is a model's business.
+//! Rates and capacities are native: bytes on the medium, after compression by the drive. If makers
+//! differ, the rows of [`Generation::all`] have IBM's speeds, and [`Generation::made_by`] returns
+//! those of another maker. Not here: the time that a stop takes, which is a parameter of the model.
 
 use std::fmt;
 
 use super::maker::Maker;
 
-/// Where a number comes from.
+/// The source of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
     /// A manual of a maker of such drives.
     Maker,
     /// A drive or a third party reported it.
     Reported,
-    /// Believed, but nobody confirmed it.
+    /// Assumed, without confirmation.
     Assumed,
 }
 
@@ -35,27 +33,27 @@ impl fmt::Display for Certainty {
     }
 }
 
-/// What the steps of speed are known to be.
+/// How much of the steps is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steps {
     /// All of them.
     All,
-    /// The lowest and the highest.
+    /// Only the lowest and the highest.
     Ends,
 }
 
 /// A generation of drives, writing media of its own generation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// As on the cartridge: `LTO-8`.
+    /// As printed on the cartridge: `LTO-8`.
     pub name: &'static str,
     /// 1 for LTO-1.
     pub number: u8,
-    /// Whose drive it is, where that is known and makes a difference.
+    /// The maker of the drive, if known and relevant.
     pub maker: Option<Maker>,
-    /// What MODE SENSE answers for a medium of this generation (`mt_dsreg`, high byte).
+    /// MODE SENSE's code for a medium of this generation (`mt_dsreg`, high byte).
     pub density_code: u8,
-    /// How sure the density code is.
+    /// How certain the density code is.
     pub density_certainty: Certainty,
     /// Bytes on a medium, uncompressed.
     pub capacity_bytes: u64,
@@ -63,13 +61,13 @@ pub struct Generation {
     pub speeds: &'static [u64],
     /// Whether these are all.
     pub steps: Steps,
-    /// How sure the speeds are.
+    /// How certain the speeds are.
     pub speed_certainty: Certainty,
-    /// Highest speed of a half-height drive, where it is lower.
+    /// Highest speed of a half-height drive, if it is lower.
     pub half_height_speed_max: Option<u64>,
     /// The drive's own buffer.
     pub buffer_bytes: u64,
-    /// How sure that is.
+    /// How certain that is.
     pub buffer_certainty: Certainty,
 }
 
@@ -84,22 +82,22 @@ impl Generation {
         self.speeds.last().copied().unwrap_or_default()
     }
 
-    /// The generation that a medium of this density code was written by.
+    /// The generation that writes media of this density code.
     pub fn of_density(code: u8) -> Option<&'static Generation> {
         GENERATIONS.iter().find(|generation| generation.density_code == code)
     }
 
-    /// The same for a drive by this maker, where its speeds are other ones.
+    /// The same generation by this maker, if its speeds differ.
     pub fn made_by(&'static self, maker: Maker) -> &'static Generation {
         self.by_maker().find(|row| row.maker == Some(maker)).unwrap_or(self)
     }
 
-    /// The same in the drive of this product name, where that tells the maker.
+    /// The same generation in the drive with this product name, if the name shows the maker.
     pub fn in_drive(&'static self, product: &str) -> &'static Generation {
         Maker::of_product(product).map_or(self, |maker| self.made_by(maker))
     }
 
-    /// A row for each maker, where they differ.
+    /// A row for each maker, if they differ.
     pub fn by_maker(&self) -> impl Iterator<Item = &'static Generation> {
         BY_MAKER.iter().filter(|row| row.name == self.name)
     }
@@ -206,8 +204,8 @@ const LTO_10: &[u64] = &[
     mega(40700),
 ];
 
-/// Density codes 40h to 60h: SSC-4 and the reference manuals of IBM and HPE drives. No manual was
-/// at hand for 62h.
+/// Density codes 40h to 60h: SSC-4 and the reference manuals of IBM and HPE drives. For 62h no
+/// manual was available.
 const GENERATIONS: &[Generation] = &[
     Generation {
         speed_certainty: Certainty::Assumed,
@@ -220,7 +218,7 @@ const GENERATIONS: &[Generation] = &[
     fifth(),
     sixth(),
     row("LTO-7", 7, 0x5c, 6000 * GB, LTO_7, 1000 * MB),
-    // An LTO-7 cartridge that an LTO-8 drive wrote from its beginning.
+    // An LTO-7 cartridge initialised by an LTO-8 drive.
     Generation {
         speed_certainty: Certainty::Assumed,
         ..row("LTO-7 Type M", 8, 0x5d, 9000 * GB, LTO_7, 1000 * MB)
@@ -239,10 +237,10 @@ const GENERATIONS: &[Generation] = &[
     },
 ];
 
-/// Where makers differ. IBM: five steps for LTO-2 and 3, by its manuals; of LTO-4 to 6 the ends, as
-/// assumed. HP: 27 to 80 MB/s with LTO-3 media and 10 to 30 with LTO-2, a range of 1:3 (HP Ultrium
-/// drives, technical reference manual, generation 3, volume 4, December 2004; the second for an
-/// LTO-3 drive, and so only reported of an LTO-2 one); of LTO-4 to 6 the same 1:3, as assumed.
+/// Rows by maker. IBM: five steps for LTO-2 and 3, by its manuals; of LTO-4 to 6 the ends, assumed.
+/// HP: 27 to 80 MB/s with LTO-3 media and 10 to 30 with LTO-2, a range of 1:3 (HP Ultrium drives,
+/// technical reference manual, generation 3, volume 4, December 2004; the second range is for an
+/// LTO-3 drive, so it is only "reported" for an LTO-2 drive); of LTO-4 to 6 the same 1:3, assumed.
 const BY_MAKER: &[Generation] = &[
     by_ibm(second()),
     by_hp(second(), &[mega(1000), mega(3000)], Certainty::Reported),
@@ -307,7 +305,7 @@ const fn sixth() -> Generation {
     }
 }
 
-/// A row with what holds for most of them.
+/// A row with the values that most generations share.
 const fn row(
     name: &'static str,
     number: u8,

@@ -1,8 +1,8 @@
-//! Who made a drive: the mechanisms of one generation stream at different speeds.
+//! Makers of drives: the mechanisms of one generation stream at different speeds.
 //!
-//! Two makers have built LTO drives with speeds of their own that are known, IBM and HP. Who sells
-//! a drive says nothing: Dell, Quantum, Tandberg and others sell both. What a drive answers to
-//! INQUIRY as its product does, since sellers leave it as the maker chose it.
+//! Two makers are known to have built LTO drives with speeds of their own, IBM and HP. The seller
+//! shows nothing: Dell, Quantum, Tandberg and others sell both. The product name in INQUIRY does,
+//! since sellers leave it as the maker chose it.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum Maker {
 }
 
 impl Maker {
-    /// By the product name of INQUIRY; `None` where it could be anybody's.
+    /// By the product name of INQUIRY; `None` if it could be of either maker.
     pub fn of_product(product: &str) -> Option<Maker> {
         let product = product.to_ascii_uppercase();
         let is_ibm = ["ULTRIUM-TD", "ULTRIUM-HH", "ULT3580-"];

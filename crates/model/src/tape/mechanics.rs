@@ -1,16 +1,15 @@
-//! Times of mechanics and limits of interfaces, by generation: what a model of time needs beyond
-//! what a backup needs, which `device` has.
+//! Mechanical times and interface limits by generation, which only the timing model needs.
 //!
-//! Loading, unloading, winding and the host's limit are those of the project's collection of facts
-//! on LTO. The numbers of wraps are those that the LTO program publishes with each format; that of
-//! LTO-10 is assumed to be that of LTO-9.
+//! Loading, unloading, winding and the host's limit come from the project's collection of facts on
+//! LTO. The numbers of wraps are those that the LTO program publishes with each format; LTO-10 is
+//! assumed to have those of LTO-9.
 
 use super::generation::{Certainty, Generation};
 
-/// Facts of one generation, where they are known.
+/// Facts about one generation, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mechanics {
-    /// Most that the drive takes from the host.
+    /// Most that the drive accepts from the host.
     pub host_bytes_per_second: Option<u64>,
     /// Time to load a medium.
     pub load_ns: Option<u64>,
@@ -20,7 +19,7 @@ pub struct Mechanics {
     pub rewind_average_ns: Option<u64>,
     /// Passes over the length of the medium.
     pub wraps: u64,
-    /// How sure the number of wraps is.
+    /// How certain the number of wraps is.
     pub wraps_certainty: Certainty,
     /// Ratio of compression that the maker claims, in percent.
     pub claimed_ratio_percent: u64,
@@ -68,7 +67,7 @@ const MECHANICS: [Mechanics; 10] = [
 /// LTO-7 media that LTO-8 drives write with more wraps.
 const TYPE_M: Mechanics = timed(168, 250, 750, 15, 24);
 
-/// What is known of a generation; of a later one than those of the table, what is of the last.
+/// The facts about a generation; for a generation after the table's last, those of the last.
 pub fn of(generation: &Generation) -> &'static Mechanics {
     if generation.name == "LTO-7 Type M" {
         return &TYPE_M;

@@ -1,45 +1,45 @@
-//! Which media a drive takes: those of its own generation, and some of the ones before.
+//! Which media a drive accepts: those of its own generation, and some older ones.
 //!
-//! By the LTO program: drives up to LTO-7 write the generation before their own, too, and read the
-//! one before that; LTO-8 and 9 read and write the generation before and read no older one; LTO-10
-//! takes its own alone. An LTO-7 cartridge that was made Type M (M8) is for LTO-8 drives only.
+//! By the LTO program: drives up to LTO-7 also write the previous generation, and read the one
+//! before that. LTO-8 and 9 read and write the previous generation and read no older one. LTO-10
+//! accepts only its own. An LTO-7 cartridge initialised as Type M (M8) is for LTO-8 drives only.
 //!
 //! A drive writes an older medium in the format of that generation. So capacity and wraps are the
-//! medium's, and so are the speeds, by makers' sheets for some pairs (HP's for LTO-2 media in an
-//! LTO-3 drive) and assumed for the others. Buffer, interface and the times of moving a cartridge
-//! stay the drive's.
+//! medium's, and so are the speeds, by makers' data sheets for some pairs (HP's for LTO-2 media in
+//! an LTO-3 drive) and assumed for the others. Buffer, interface and the times of moving a
+//! cartridge stay the drive's.
 
 use super::generation::{Certainty, Generation};
 use super::parameters::{Origin, TapeParameters};
 
-/// What a drive does with a medium.
+/// What a drive can do with a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediumAccess {
     /// It reads and writes it.
     ReadAndWrite,
-    /// It reads it, as if the switch against writing were set.
+    /// It only reads it, like a write-protected medium.
     ReadOnly,
 }
 
-/// A medium that a drive does not take.
+/// A medium that a drive does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an {drive} drive does not take {medium} media: it writes {writes}{reads}")]
 pub struct MediumRefused {
     /// Generation of the drive.
     drive: &'static str,
-    /// Of the medium.
+    /// Generation of the medium.
     medium: &'static str,
     writes: String,
     reads: String,
 }
 
-/// The generation of media that an LTO-8 drive makes of LTO-7 cartridges.
+/// The generation of media that an LTO-8 drive makes from LTO-7 cartridges.
 const TYPE_M: &str = "LTO-7 Type M";
 
-/// What a drive of one generation does with a medium of another.
+/// What a drive of one generation can do with a medium of another.
 ///
 /// # Errors
-/// It takes none of these; the error says which it takes.
+/// The drive does not accept the medium; the error lists those it accepts.
 pub fn access(
     drive: &'static Generation,
     medium: &'static Generation,
@@ -76,7 +76,7 @@ fn taken(drive: &Generation, medium: &Generation) -> Option<MediumAccess> {
 }
 
 impl TapeParameters {
-    /// A drive with a medium of another generation, which it has to take ([`access`]).
+    /// A drive with a medium of another generation, which it must accept ([`access`]).
     pub fn with_medium(drive: &Generation, medium: &'static Generation) -> TapeParameters {
         let own = TapeParameters::of(drive);
         if drive.name == medium.name {
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(pair.speeds_origin, Origin::Table(Certainty::Assumed));
         assert_eq!((pair.buffer_bytes, pair.load_ns), (drive.buffer_bytes, drive.load_ns));
         assert_eq!(pair.host_bytes_per_second, drive.host_bytes_per_second);
-        // Type M: half as much again as an LTO-7 cartridge has in an LTO-7 drive.
+        // Type M: 1.5 times the capacity of an LTO-7 cartridge in an LTO-7 drive.
         let type_m = TapeParameters::with_medium(named("LTO-8"), named(TYPE_M));
         assert_eq!(type_m.capacity_bytes.value, 9_000_000_000_000);
         // HP's LTO-3 drive writes LTO-2 media at 10 to 30 MB/s.

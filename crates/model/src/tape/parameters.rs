@@ -1,20 +1,19 @@
-//! What a model of a drive has to be told, each number with how sure it is.
+//! The parameters of a drive model, each with its origin.
 //!
-//! No maker publishes all of it: capacity and speeds are in manuals, the time of a back-hitch is in
-//! none. A plan that rests on a guess has to show that it does, so a value is never without its
-//! certainty.
+//! No maker publishes all of them: capacity and speeds are in manuals, the time of a back-hitch is
+//! not. A plan based on a guess has to show that, so every value has its origin.
 
 use super::generation::{Certainty, Generation, Steps};
 use crate::BILLION;
 
 use super::mechanics;
 
-/// How a value came to be known.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// From the table of generations.
     Table(Certainty),
-    /// Told by the user.
+    /// Given by the user.
     Given,
     /// Fitted to measurements.
     Fitted,
@@ -33,17 +32,17 @@ impl Origin {
     }
 }
 
-/// A value and where it comes from.
+/// A value and its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The value, in the unit that its field's name ends with.
+    /// The value, in the unit at the end of its field's name.
     pub value: u64,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
 }
 
 impl Known {
-    /// A value that the user told.
+    /// A value that the user gave.
     pub fn given(value: u64) -> Known {
         Known { value, origin: Origin::Given }
     }
@@ -75,18 +74,18 @@ pub struct TapeParameters {
     pub capacity_bytes: Known,
     /// Distance of the early warning from the end of the medium.
     pub early_warning_bytes: Known,
-    /// Most that the interface and the compression engine take from the host.
+    /// Most that the interface and the compression engine accept from the host.
     pub host_bytes_per_second: Known,
     /// Time of one write or read command besides the transfer: host, adapter, drive.
     pub command_overhead_ns: Known,
-    /// From running empty to standing before the place where writing goes on.
+    /// From running empty to standing before the place where writing continues.
     pub back_hitch_ns: Known,
-    /// From the decision to go on to the first byte on the medium.
+    /// From the decision to continue to the first byte on the medium.
     pub run_up_ns: Known,
-    /// How full the buffer is, in percent, when a drive that stands starts to write; how empty when
-    /// it reads.
+    /// How full the buffer is, in percent, when a stopped drive starts to write; how empty when it
+    /// reads.
     pub restart_fill_percent: Known,
-    /// What a synchronising filemark takes once the buffer is empty.
+    /// Time of a synchronising filemark once the buffer is empty.
     pub synchronise_ns: Known,
     /// Passes over the whole length.
     pub wraps: Known,
@@ -102,35 +101,35 @@ pub struct TapeParameters {
     pub unload_ns: Known,
 }
 
-/// A parameter as a line of a table.
+/// A parameter as a row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterRow {
     /// Name, with the unit as its last word.
     pub name: &'static str,
-    /// Its values; one, but for the speeds.
+    /// Its values; only the speeds have several.
     pub values: Vec<u64>,
-    /// Where it comes from.
+    /// Their origin.
     pub origin: Origin,
 }
 
-/// Share of the drive's memory that fills and empties: tape.md of the facts counts 0.8 GB of the
-/// 1 GB of an LTO-8.
+/// Share of the drive's memory that fills and empties: tape.md of the facts counts 0.8 GB of the 1
+/// GB of an LTO-8.
 const USABLE_BUFFER_PERCENT: u64 = 80;
-/// Where the table has the ends of the range of speeds only, as many steps as LTO-7 to 9 have.
+/// Number of steps if the table has only the ends of the range: as many as LTO-7 to 9 have.
 const STEPS_ASSUMED: u64 = 12;
-/// Two percent of the medium: far enough for what is in the buffers to follow.
+/// Two percent of the medium: enough room for the contents of the buffers.
 const EARLY_WARNING_SHARE: u64 = 50;
-/// Stop, reposition, restart; 2.0 to 3.5 s are assumed in the field, no maker publishes it.
+/// Stop, reposition, restart; 2.0 to 3.5 s are assumed by practitioners, no maker publishes it.
 const BACK_HITCH_NS: u64 = 2_500_000_000;
-/// More than any command takes, and the most that [`crate::program::coalesced`] may put together.
+/// Longer than any command, and the most that [`crate::program::coalesced`] may combine.
 pub const COMMAND_OVERHEAD_NS_MAX: u64 = 1_000_000_000;
-/// Of host and adapter for one write(2).
+/// Time of host and adapter for one write(2).
 const COMMAND_OVERHEAD_NS: u64 = 50_000;
-/// What a synchronising filemark takes once the buffer is empty.
+/// Time of a synchronising filemark once the buffer is empty.
 const SYNCHRONISE_NS: u64 = 3_000_000_000;
-/// A change of direction, as the emulator of the LTFS reference counts it.
+/// Time of a change of direction, as in the emulator of the LTFS reference implementation.
 const WRAP_TURN_NS: u64 = 2_000_000_000;
-/// More than any motion of a drive takes.
+/// Longer than any motion of a drive.
 const MOTION_NS_MAX: u64 = 1_000_000_000_000;
 const MEGABYTE: u64 = 1_000_000;
 const BUFFER_BYTES_MIN: u64 = 64 << 10;
@@ -142,7 +141,7 @@ const LOAD_NS: u64 = 15_000_000_000;
 const UNLOAD_NS: u64 = 20_000_000_000;
 
 impl TapeParameters {
-    /// The drive of a generation, with a medium of the same.
+    /// The drive of a generation, with a medium of the same generation.
     pub fn of(generation: &Generation) -> TapeParameters {
         let (speeds, speeds_origin) = speeds(generation);
         let mechanics = mechanics::of(generation);
@@ -154,7 +153,7 @@ impl TapeParameters {
         // The average rewind is over half of the length.
         let rewind_average_ns = mechanics.rewind_average_ns.unwrap_or(REWIND_AVERAGE_NS);
         let wind_ns = 2 * rewind_average_ns.saturating_sub(SETTLE_NS);
-        // Where nothing is known, the highest speed with the claimed ratio of compression.
+        // If nothing is known: the highest speed times the claimed ratio of compression.
         let host_assumed = generation.highest_speed() / 100 * mechanics.claimed_ratio_percent;
         let usable_bytes = generation.buffer_bytes / 100 * USABLE_BUFFER_PERCENT;
         TapeParameters {
@@ -178,8 +177,8 @@ impl TapeParameters {
         }
     }
 
-    /// The same with values that no drive has cut to what one could have, so that a model made of
-    /// them ends and its times can be counted.
+    /// The same with impossible values reduced to possible ones, so that the model terminates and
+    /// its times do not overflow.
     pub fn limited(mut self) -> TapeParameters {
         let times = [
             &mut self.back_hitch_ns,
@@ -217,14 +216,14 @@ impl TapeParameters {
         self.speeds_bytes_per_second.last().copied().unwrap_or(1)
     }
 
-    /// What a wrap holds, in billionths of a byte.
+    /// Bytes of a wrap, in billionths of a byte.
     pub(super) fn wrap_nanobytes(&self) -> u128 {
         let capacity = u128::from(self.capacity_bytes.value) * u128::from(BILLION);
         capacity.div_ceil(u128::from(self.wraps.value.max(1))).max(1)
     }
 
-    /// Time to wind from the beginning of the tape to a place, so many billionths of a byte from
-    /// it: wraps run to and fro.
+    /// Time to wind from the beginning of the tape to a place, in billionths of a byte: wraps run
+    /// to and fro.
     pub(super) fn longitudinal_ns(&self, place: u128) -> u64 {
         let wrap = self.wrap_nanobytes();
         let along = place % wrap;
@@ -233,8 +232,8 @@ impl TapeParameters {
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
-    /// Nanoseconds to wind from one place to another and to find it, both in native bytes from the
-    /// beginning of the medium.
+    /// Nanoseconds to wind from one place to another and to settle there, both in native bytes from
+    /// the beginning of the medium.
     pub fn winding_ns(&self, from_bytes: u64, to_bytes: u64) -> u64 {
         if from_bytes == to_bytes {
             return 0;
@@ -243,24 +242,24 @@ impl TapeParameters {
         at(from_bytes).abs_diff(at(to_bytes)) + self.settle_ns.value
     }
 
-    /// Sets a parameter by the name that [`rows`](Self::rows) shows; false when none has it.
+    /// Sets a parameter by the name that [`rows`](Self::rows) shows; false if there is none.
     ///
-    /// The speeds are more than one number: [`set_speeds`](Self::set_speeds).
+    /// The speeds have several values: [`set_speeds`](Self::set_speeds).
     pub fn set(&mut self, name: &str, value: u64) -> bool {
         self.named(name).map(|parameter| *parameter = Known::given(value)).is_some()
     }
 
-    /// The same with a value that was fitted to measurements.
+    /// Like [`set`](Self::set), for a value that was fitted to measurements.
     pub fn fit(&mut self, name: &str, value: u64) -> bool {
         self.named(name).map(|parameter| *parameter = Known::fitted(value)).is_some()
     }
 
-    /// The same with a value that is assumed: measurements leave no room for that of the table.
+    /// Like [`set`](Self::set), for an assumed value, when measurements rule out that of the table.
     pub fn assume(&mut self, name: &str, value: u64) -> bool {
         self.named(name).map(|parameter| *parameter = Known::assumed(value)).is_some()
     }
 
-    /// One of those that are one number.
+    /// A parameter with a single value.
     fn named(&mut self, name: &str) -> Option<&mut Known> {
         Some(match name {
             "buffer_bytes" => &mut self.buffer_bytes,
@@ -289,8 +288,8 @@ impl TapeParameters {
         self.speeds_origin = Origin::Given;
     }
 
-    /// Puts a highest speed that was fitted to measurements in the place of the one that is the
-    /// highest, and of all that would be above it; the lower ones stay.
+    /// Replaces the highest speed by one that was fitted to measurements, and removes all speeds
+    /// above it. The lower ones stay.
     pub fn fit_highest_speed(&mut self, bytes_per_second: u64) {
         self.speeds_bytes_per_second.pop();
         self.speeds_bytes_per_second.retain(|speed| *speed < bytes_per_second);
@@ -298,7 +297,7 @@ impl TapeParameters {
         self.speeds_origin = Origin::Fitted;
     }
 
-    /// All of it, for a table.
+    /// All parameters, for a table.
     pub fn rows(&self) -> Vec<ParameterRow> {
         let one = |name, known: Known| ParameterRow {
             name,
@@ -331,7 +330,7 @@ impl TapeParameters {
     }
 }
 
-/// The steps of the table, or steps of equal size where only the ends are known.
+/// The steps of the table, or steps of equal size if only the ends are known.
 fn speeds(generation: &Generation) -> (Vec<u64>, Origin) {
     if generation.steps == Steps::All {
         return (generation.speeds.to_vec(), Origin::Table(generation.speed_certainty));

@@ -1,22 +1,22 @@
-//! Which step a drive takes: that which fits the rate the host offers.
+//! Which step a drive chooses: the one that fits the rate the host offers.
 //!
-//! No maker publishes the rule. This one has the two properties that are known: between the lowest
-//! and the highest step the drive does not stop, and it does not hunt for a speed for minutes. The
-//! offered rate is what the host delivers while it is not made to wait, so that a drive that is the
-//! limit sees how much faster the host could be.
+//! No maker publishes the rule. This one has the two known properties: between the lowest and the
+//! highest step the drive does not stop, and it does not search for a speed for minutes. The
+//! offered rate is what the host delivers while it does not have to wait, so a drive that is the
+//! limit notices how much faster the host could be.
 //!
-//! That rate is a memory, and a burst stays in it: what piled up before the drive while it turned
-//! at the end of a wrap comes as fast as the interface, and a small buffer is empty before the
-//! burst is forgotten. So a drive whose buffer runs low goes by its buffer alone and takes its
-//! lowest step, at which any source that it can keep up with fills the buffer again.
+//! That rate has a memory, so a burst stays in it: data that piled up before the drive during the
+//! turn at the end of a wrap arrive at the speed of the interface, and a small buffer is empty
+//! before the burst is forgotten. So a drive whose buffer runs low uses only its buffer and takes
+//! its lowest step, at which any sufficient source fills the buffer again.
 
 use super::Nanobytes;
 
-/// Host time after which older data count half.
+/// Time of the host after which older data count half.
 const MEMORY_NS: u64 = 2_000_000_000;
-/// Above this the drive takes the step over the offered rate.
+/// Above this fill the drive takes the step over the offered rate.
 const HIGH_PERCENT: u8 = 75;
-/// At this and below it takes its lowest step, and it looks as soon as the buffer has come down to
+/// At this fill and below it takes its lowest step; it checks as soon as the buffer has fallen to
 /// it.
 pub const LOW_PERCENT: u8 = 25;
 
@@ -45,19 +45,19 @@ impl OfferedRate {
         }
     }
 
-    /// The host waits from now on.
+    /// The host starts to wait.
     pub fn pause(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.paused = true;
     }
 
-    /// The host waits no longer.
+    /// The host stops waiting.
     pub fn go_on(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.paused = false;
     }
 
-    /// Native bytes per second; no bytes in no time is a rate of 0.
+    /// Native bytes per second; 0 before any time has passed.
     pub fn rate(&self, now_ns: u64) -> u64 {
         let waited_ns = if self.paused { 0 } else { now_ns.saturating_sub(self.since_ns) };
         match self.active_ns + waited_ns {

@@ -1,4 +1,4 @@
-//! The disk: rates, seeks, parallel service, and a naive model beside it.
+//! The disk: rates, seeks, parallel service, and a comparison with a naive model.
 
 use model::disk::{DiskModel, DiskParameters, PRESETS, Placement};
 use model::transfer_ns;
@@ -78,7 +78,8 @@ proptest! {
         }
     }
 
-    /// Bytes and pieces are counted whole, no request ends before it came, the link holds.
+    /// Bytes and pieces are complete, no request ends before it arrives, and the link's limit
+    /// holds.
     #[test]
     fn requests_are_cut_and_none_is_lost(
         servers in 1usize..20,

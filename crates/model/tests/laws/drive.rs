@@ -1,5 +1,5 @@
-//! The drive: nothing is lost, time goes forward, physics is kept, and the formulas of the facts
-//! come out.
+//! The drive: no byte is lost, time goes forward, physical limits hold, and the published formulas
+//! are met.
 
 use model::program::{Copy, Ratio, Stream, copy, stream};
 use model::tape::generation::Generation;
@@ -16,7 +16,7 @@ fn generation(number: u8) -> &'static Generation {
     Generation::all().iter().find(|generation| generation.name == name).unwrap()
 }
 
-/// An LTO-7 whose host is never in the way.
+/// An LTO-7 whose host is never the limit.
 fn lto7() -> TapeParameters {
     let mut parameters = TapeParameters::of(generation(7));
     parameters.command_overhead_ns = Known::given(0);
@@ -24,7 +24,7 @@ fn lto7() -> TapeParameters {
     parameters
 }
 
-/// A drive as small as makes its events come often.
+/// A drive so small that its events come often.
 fn small(speeds_mb: Vec<u64>, buffer_mb: u64, back_hitch_ms: u64, restart: u64) -> TapeParameters {
     let mut parameters = lto7();
     parameters.speeds_bytes_per_second = speeds_mb.iter().map(|speed| speed * MB).collect();
@@ -71,7 +71,7 @@ fn drives() -> impl Strategy<Value = TapeParameters> {
         .prop_map(|(speeds, buffer, hitch, restart)| small(speeds, buffer, hitch, restart))
 }
 
-/// Does the call and answers when it completed.
+/// Makes the call and returns when it completed.
 fn make(tape: &mut TapeModel, call: Call, now_ns: u64) -> u64 {
     let later = |pause_ms: u64| now_ns + pause_ms * 1_000_000;
     match call {
@@ -102,7 +102,7 @@ fn make(tape: &mut TapeModel, call: Call, now_ns: u64) -> u64 {
 }
 
 proptest! {
-    /// Whatever is asked in whatever order, time goes forward, and no time is in two states.
+    /// For any calls in any order, time goes forward, and every moment is in one state.
     #[test]
     fn time_goes_forward_and_is_all_accounted_for(parameters in drives(), calls in calls()) {
         let mut tape = TapeModel::new(parameters);
@@ -119,7 +119,7 @@ proptest! {
         }
     }
 
-    /// What was written is on the medium or in the buffer, to the byte.
+    /// Everything written is on the medium or in the buffer, to the byte.
     #[test]
     fn bytes_in_are_bytes_on_the_medium_and_in_the_buffer(
         parameters in drives(),
@@ -168,7 +168,7 @@ proptest! {
         prop_assert!(rate <= source_mb as f64 * 1e6 * 1.000_001);
     }
 
-    /// Reading gives back what was written, no faster than it passes the head.
+    /// Reading returns what was written, no faster than it passes the head.
     #[test]
     fn a_read_ends_where_the_recording_ends(
         parameters in drives(),
@@ -209,7 +209,7 @@ proptest! {
         let stops = tape.counters().back_hitches;
         let per_stop = tape.counters().medium_nanobytes as f64 / 1e9 / stops as f64;
         let expected = buffer as f64 * lowest as f64 / (lowest - rate) as f64;
-        // A run has a whole number of stops, of which the last may be just missed.
+        // A run has a whole number of stops, and the last may be just missed.
         let tolerance = 0.03 + 1.0 / stops as f64;
         prop_assert!((per_stop / expected - 1.0).abs() < tolerance, "{} {}", per_stop, expected);
     }
@@ -253,12 +253,12 @@ fn pacing_makes_few_long_stops_out_of_many_short_ones() {
     for gib in [1u64, 4, 16, 64] {
         let ring = gib << 30;
         let paced = stops(slow_source(rate, ring, 100, Some(lowest)), total) as f64;
-        // Draining at the drive's own speed keeps its buffer as it was: the ring alone counts.
+        // Draining at the drive's own speed keeps its buffer unchanged: only the ring counts.
         let expected = formula(ring);
         // The stops of a run are a whole number.
         assert!((paced - expected).abs() < 0.05 * expected + 1.0, "{gib}: {paced}, {expected}");
         assert!(paced < unpaced * 0.8);
-        // As fast as the drive takes it, it runs at its highest step and stops more often.
+        // When drained as fast as possible, it runs at its highest step and stops more often.
         let hasty = stops(slow_source(rate, ring, 100, None), total) as f64;
         assert!(hasty > paced * 1.2, "{gib}: {hasty} {paced}");
         row(&format!("{gib} GiB"), "waits for a full ring, drains at the lowest step", paced, {
@@ -285,14 +285,14 @@ fn between_the_lowest_and_the_highest_step_the_drive_does_not_stop() {
     }
 }
 
-/// A medium that holds `bytes`, at its beginning, and the time of that.
+/// A medium that holds `bytes`, at its beginning, and the time at that moment.
 fn recorded(parameters: TapeParameters, bytes: u64) -> (TapeModel, u64) {
     let mut tape = TapeModel::new(parameters);
     let loaded_ns = tape.load(0, bytes);
     (tape, loaded_ns)
 }
 
-/// Reads blocks of 1 MiB at a rate; back-hitches and the time it took.
+/// Reads blocks of 1 MiB at a rate; returns back-hitches and the time.
 fn read_at(rate: u64, total_bytes: u64) -> (u64, u64) {
     let (mut tape, began_ns) = recorded(lto7(), total_bytes);
     let mut now_ns = began_ns;
@@ -303,8 +303,8 @@ fn read_at(rate: u64, total_bytes: u64) -> (u64, u64) {
     (tape.counters().back_hitches, now_ns - began_ns)
 }
 
-/// Reading mirrors writing: the drive reads ahead, stops when its buffer is full, and does so as
-/// often as it does when it is empty on a write.
+/// Reading mirrors writing: the drive reads ahead and stops when its buffer is full, as often as it
+/// stops for an empty buffer on a write.
 #[test]
 fn a_slow_reader_stops_the_tape_as_a_slow_writer_does() {
     let (rate, lowest, total) = (40 * MB, 101_460_000, 200u64 << 30);
@@ -318,7 +318,7 @@ fn a_slow_reader_stops_the_tape_as_a_slow_writer_does() {
     let (stops, took_ns) = read_at(200 * MB, total);
     assert_eq!(stops, 0);
     assert!(took_ns < total / (200 * MB) * SECOND_NS / 100 * 103, "{took_ns}");
-    // As fast as it comes it is the highest step, but for turns and the way up to it.
+    // Unlimited it runs at the highest step, except for turns and the acceleration.
     let (_, took_ns) = read_at(100 * GB, total);
     let rate = total as f64 / (took_ns as f64 / 1e9);
     assert!((0.96..1.0).contains(&(rate / 306e6)), "{rate}");

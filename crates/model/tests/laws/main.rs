@@ -1,4 +1,4 @@
-//! Laws that the models of drive, disk and programs keep, whatever they are asked.
+//! Laws that the models of drive, disk and programs obey for any input.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod disk;

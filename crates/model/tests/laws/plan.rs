@@ -1,4 +1,4 @@
-//! Plans: against sums done by hand, and whether the advice is what the facts say.
+//! Plans compared with sums by hand, and advice compared with the facts.
 
 use model::plan::alternatives::{Alternative, Choices, Effort, alternatives, best};
 use model::plan::{Compression, Drain, Limit, PlanError, PlanSource, Refill, Setup, plan};
@@ -86,8 +86,8 @@ fn a_slow_source_stops_the_tape_as_often_as_the_formula_says() {
     assert!(slow.is_slow() && !setup(8, 120, TB).is_slow());
 }
 
-/// Between the lowest and the highest step, a writer that waits for a full ring makes the stops
-/// that it is meant to save.
+/// With a source between the lowest and the highest step, a writer that waits for a full ring
+/// causes the stops that it is meant to save.
 #[test]
 fn waiting_for_a_full_ring_is_for_slow_sources_only() {
     let hitches = |refill| {
@@ -98,7 +98,7 @@ fn waiting_for_a_full_ring_is_for_slow_sources_only() {
     assert!(hitches(Refill::Always) > 500);
 }
 
-/// A drive that matches its speed to the source is not said to stop, with a ring or without.
+/// A drive that matches its speed to the source is not reported to stop, with or without a ring.
 #[test]
 fn a_source_between_the_speeds_is_planned_without_stops() {
     for (number, source_mb) in [(3, 45), (3, 63), (4, 57), (4, 70), (5, 60), (9, 200)] {
@@ -123,7 +123,7 @@ fn each_part_can_be_the_limit() {
     check(Setup { compression: software, ..setup(7, 5000, TB) }, Limit::SoftwareCompression);
 }
 
-/// Compression raises the rate that the host has to deliver: off is right for a slow source, on for
+/// Compression raises the rate that the host has to deliver: off is best for a slow source, on for
 /// a fast one.
 #[test]
 fn advice_on_compression_depends_on_the_source() {
@@ -138,8 +138,8 @@ fn advice_on_compression_depends_on_the_source() {
     assert_eq!(with(900), "asked");
 }
 
-/// A source that keeps one drive in motion stops two; one that is faster than a drive is helped by
-/// another.
+/// A source that keeps one drive in motion makes two drives stop; a source that is faster than a
+/// drive profits from a second one.
 #[test]
 fn the_number_of_drives_is_weighed() {
     let list = |drives, source_mb| {
@@ -160,7 +160,7 @@ fn the_number_of_drives_is_weighed() {
     assert_eq!(plan_of(&fast, "one drive"), None);
 }
 
-/// What is staged is held back by the longer of its halves.
+/// The limit of a staged backup is that of its longer half.
 #[test]
 fn the_limit_of_staging_is_named() {
     let limit = |source_mb, staging_mb| {
@@ -198,7 +198,7 @@ fn the_list_has_what_was_promised() {
         "LTO-8",
     ];
     assert_eq!(names, expected);
-    // What is a setting ends in something to type.
+    // Each setting has options to type.
     let typed = |name: &str| list.iter().find(|one| one.name == name).unwrap().options.clone();
     let is_setting = |one: &&Alternative| one.effort == Effort::Setting;
     assert!(list.iter().filter(is_setting).all(|one| one.options.is_some()));
@@ -212,7 +212,7 @@ fn the_list_has_what_was_promised() {
     let hitches = |name: &str| plan_of(name).back_hitches;
     assert_eq!((hitches("LTO-6"), hitches("staged to disk first")), (0, 0));
     assert!(hitches("64 GiB of memory, long runs") < hitches("4 GiB of memory, long runs"));
-    // Compression halves what comes to the medium, so each of its bytes sees more stops.
+    // Compression halves the bytes that reach the medium, so each of them sees more stops.
     let per_byte = |name: &str| hitches(name) as f64 / plan_of(name).medium_bytes as f64;
     assert!(per_byte("drive compression on") > 1.5 * per_byte("asked"));
 }
@@ -230,7 +230,7 @@ fn nothing_is_planned_without_data() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// No plan is faster than its limit, and none without stops much slower.
+    /// No plan is faster than its limit, and none without stops is much slower.
     #[test]
     fn a_plan_keeps_to_its_limit(
         number in 1u8..11,
@@ -246,7 +246,7 @@ proptest! {
         prop_assert!(plan.bytes_per_second <= plan.limit_bytes_per_second * 1.001);
         let writing_s = plan.seconds - plan.change_seconds;
         let least_s = size_bytes as f64 / plan.limit_bytes_per_second;
-        // A start and an end, turns of wraps, and steps that do not match exactly.
+        // Start and end, turns of wraps, and steps that do not match exactly.
         let fixed_s = 3.0 + 2.0 * setup.drive.buffer_bytes.value as f64
             / setup.drive.lowest_bytes_per_second() as f64;
         prop_assert!(writing_s <= least_s * 1.2 + fixed_s, "{} {}", writing_s, least_s);
@@ -254,8 +254,8 @@ proptest! {
     }
 }
 
-/// What may be typed is weighed in both directions: memory, when to start, and blocks that are
-/// small also where the source hides it.
+/// Options are tried in both directions: memory, start fill, and small blocks even if the source
+/// hides their cost.
 #[test]
 fn memory_start_fill_and_blocks_are_alternatives_like_others() {
     let names = |setup: &Setup| -> Vec<String> {
@@ -283,7 +283,7 @@ fn memory_start_fill_and_blocks_are_alternatives_like_others() {
     assert!(!fast.iter().any(|one| one.starts_with("start at")), "{fast:?}");
 }
 
-/// A larger ring, and one that is filled further before the tape starts, stop it less often.
+/// A larger ring, and a higher start fill, stop the tape less often.
 #[test]
 fn a_ring_that_is_smaller_or_starts_earlier_stops_more_often() {
     let slow = Setup { ring_bytes: 4 << 30, start_fill_percent: 95, ..setup(8, 60, TB) };
@@ -296,8 +296,8 @@ fn a_ring_that_is_smaller_or_starts_earlier_stops_more_often() {
     assert!(stops("start at 25 % of the memory") > stops("start at 100 % of the memory"));
 }
 
-/// However small blocks are, all their commands are counted: it takes as long as the rate says that
-/// they come at.
+/// However small blocks are, all their commands are counted: the time follows from the rate of the
+/// commands.
 #[test]
 fn tiny_blocks_take_as_long_as_their_commands() {
     for block_bytes in [4 << 10, 2 << 10, 512, 100] {

@@ -1,5 +1,5 @@
-//! Which speed the drive takes: over many wraps a source between its lowest and its highest step
-//! never stops it, whoever made the drive and however small its buffer.
+//! The drive's choice of speed: over many wraps, a source between its lowest and its highest step
+//! never makes it stop, for any maker and any buffer.
 
 use model::program::{Ratio, Stream, stream};
 use model::tape::TapeModel;
@@ -8,7 +8,7 @@ use model::tape::parameters::{Known, TapeParameters};
 
 const WRAPS: u64 = 6;
 
-/// Stops in a run of several wraps, of which each turn lets data pile up before the drive.
+/// Stops in a run of several wraps; each turn lets data pile up before the drive.
 fn stops(parameters: &TapeParameters, rate: u64, ring_bytes: u64, block_bytes: u64) -> u64 {
     let mut tape = TapeModel::new(parameters.clone());
     let wrap_bytes = parameters.capacity_bytes.value / parameters.wraps.value;
@@ -25,8 +25,8 @@ fn stops(parameters: &TapeParameters, rate: u64, ring_bytes: u64, block_bytes: u
     tape.counters().back_hitches
 }
 
-/// A turn fills the buffer of an older drive and the ring behind it, so that what comes after it
-/// is a burst: the drive must not believe in that burst until it has run empty.
+/// A turn fills the buffer of an older drive and the ring behind it, so a burst follows. The drive
+/// must not rely on that burst until it has run empty.
 #[test]
 fn a_turn_does_not_start_a_row_of_stops() {
     let mut stopped = Vec::new();
@@ -34,7 +34,7 @@ fn a_turn_does_not_start_a_row_of_stops() {
         let parameters = TapeParameters::of(generation);
         let lowest = parameters.lowest_bytes_per_second();
         let highest = parameters.highest_bytes_per_second();
-        // As coarse as a plan computes: an eighth of the buffer.
+        // As coarse as in a plan: an eighth of the buffer.
         let coarse = parameters.buffer_bytes.value / 8;
         for percent in [1, 5, 12, 30, 45, 60, 80, 95] {
             let rate = lowest + (highest - lowest) * percent / 100;
@@ -49,8 +49,8 @@ fn a_turn_does_not_start_a_row_of_stops() {
     assert!(stopped.is_empty(), "{} cases: {stopped:#?}", stopped.len());
 }
 
-/// A smaller buffer or a longer turn than any table has changes that only where the buffer cannot
-/// hold what the highest step takes between two looks at it.
+/// With a smaller buffer or a longer turn than in any table, that changes only if the buffer cannot
+/// hold what the highest step consumes between two checks of the speed.
 #[test]
 fn a_small_buffer_is_no_excuse() {
     let lto3 = Generation::all().iter().find(|one| one.number == 3).unwrap();

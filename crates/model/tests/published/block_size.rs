@@ -1,7 +1,8 @@
 //! Block size with tar and dd on LTO-5 and LTO-7.
 //!
-//! tar and dd are one thread that reads a block and writes it. Free are the time of a command and
-//! the rate of the source; everything about the drive is as in the table of generations.
+//! tar and dd are one thread that reads a block and writes it. Free parameters are the time of a
+//! command and the rate of the source; everything about the drive is as in the table of
+//! generations.
 
 use std::sync::LazyLock;
 
@@ -44,8 +45,9 @@ struct Conclusions {
     speedup_tar_lto7: f64,
 }
 
-/// gzip makes 5.5:1 of the database file with a window of 32 KiB; a drive, whose window is 1 KiB,
-/// makes less. No row depends on it as long as it is over 1.6, for the tape is not the limit then.
+/// gzip reaches 5.5:1 on the database file with a window of 32 KiB; a drive, whose window is 1 KiB,
+/// reaches less. No row depends on it as long as it is over 1.6, because the tape is not the limit
+/// then.
 const DATABASE_RATIO: f64 = 2.5;
 /// The image is as incompressible as the files.
 const NO_RATIO: f64 = 1.0;
@@ -151,7 +153,7 @@ fn host_line(host: Host) -> String {
     format!("fitted: {overhead_us:.1} us for a command, the source reads at {rate:.0} MB/s")
 }
 
-/// Shows a series, and answers with its rows.
+/// Prints a series, and returns its rows.
 fn check(number: usize, ratio: f64, host: Host, fitted: &[u64]) -> Vec<Row> {
     let series = series(number);
     let rows = rows(&series, host, ratio, fitted);
@@ -159,8 +161,8 @@ fn check(number: usize, ratio: f64, host: Host, fitted: &[u64]) -> Vec<Row> {
     rows
 }
 
-/// tar has two rows: the smaller block gives the time of a command, with the source as fast as
-/// what dd's image was read at; the larger is predicted.
+/// tar has two rows. The smaller block gives the time of a command, with the source as fast as dd's
+/// image; the larger is predicted.
 fn check_tar(number: usize, speedup: f64) {
     let series = series(number);
     let image = *IMAGE_HOST;
@@ -196,7 +198,7 @@ fn knee_bytes(series: &Series, host: Host, ratio: f64) -> u64 {
     *sizes.iter().find(|size| seconds(**size) <= best * 1.03).unwrap()
 }
 
-/// 16 KiB is the row that does not fit; what it can and cannot be is below.
+/// 16 KiB is the row that does not fit; the tests below narrow down its cause.
 #[test]
 fn dd_of_an_image_on_lto7() {
     let host = *IMAGE_HOST;
@@ -222,7 +224,7 @@ fn dd_of_a_database_on_lto7() {
     assert!(knee_bytes(&series, host, DATABASE_RATIO) > 131_072);
 }
 
-/// The drive with so much buffer, which holds the host for the whole of each stop.
+/// The drive with this much buffer, which holds the host for the whole of each stop.
 fn held(mut drive: TapeParameters, buffer_bytes: f64) -> TapeParameters {
     drive.run_up_ns = drive.back_hitch_ns;
     drive.back_hitch_ns = Known::given(0);
@@ -230,11 +232,12 @@ fn held(mut drive: TapeParameters, buffer_bytes: f64) -> TapeParameters {
     drive
 }
 
-/// One cause for both rows? 16 KiB was the first of the sensible sizes in both series, so both may
-/// have been read from a disk and not from memory, and have met the same held drive. The rate of
-/// that disk and the buffer are two parameters for two rows, and do not reach them: a disk that is
-/// slow enough to bring the image under the lowest step makes the row of the database 11 % too long
-/// without a single stop, and stops that cost the image half of its time cost the database more.
+/// Is there one cause for both rows? 16 KiB was the first of the sensible sizes in both series, so
+/// both may have been read from a disk and not from memory, and have met the same held drive. The
+/// rate of that disk and the buffer are two parameters for two rows, and still do not reach them. A
+/// disk that is slow enough to bring the image under the lowest step makes the row of the database
+/// 11 % too long without a single stop, and stops that cost the image half of its time cost the
+/// database more.
 #[test]
 fn no_common_cause_for_16_kib() {
     let (image, database) = (series(2), series(3));
@@ -259,11 +262,11 @@ fn no_common_cause_for_16_kib() {
     assert!(image_off.abs().max(database_off.abs()) > TOLERANCE * 100.0);
 }
 
-/// Why 16 KiB does not fit, in numbers. The same drive took blocks of 10 KiB from tar in a third of
-/// the time, so a command of 16 KiB does not take that long; and a rate below the lowest step makes
-/// a drive stop, but a stop of 2.5 s does not hold the host as long as the buffer has room. So ask:
-/// if the drive held the host for the whole of each stop, after how many bytes would it have to
-/// stop to lose the time that was lost, and what would that do to the other rows?
+/// Why 16 KiB does not fit, in numbers. The same drive accepted blocks of 10 KiB from tar in a
+/// third of the time, so a command of 16 KiB does not take that long. A rate below the lowest step
+/// makes a drive stop, but a stop of 2.5 s does not hold the host as long as the buffer has room.
+/// So the question is: if the drive held the host for the whole of each stop, after how many bytes
+/// would it have to stop to lose the time that was lost, and how would that change the other rows?
 #[test]
 fn what_16_kib_would_need() {
     let database = series(3);
@@ -292,8 +295,8 @@ fn what_16_kib_would_need() {
         buffer / 1e6
     );
     show("the database file once more", &[line], &rows);
-    // One more parameter, and the row fits without hurting the others: only at 16 KiB is the
-    // native rate below the lowest step.
+    // With one more parameter the row fits without harm to the others: only at 16 KiB is the native
+    // rate below the lowest step.
     assert!(rows.iter().all(Row::fits), "{rows:?}");
     assert!(rows[1..].iter().all(|row| row.note == "0 back-hitches"), "{rows:?}");
     // The image does not compress: at 16 KiB its rate is above the lowest step, and no drive stops.
@@ -302,7 +305,7 @@ fn what_16_kib_would_need() {
     let (seconds, stops) = model(&image, held(buffer), host, 16384, NO_RATIO);
     let rate = image.total_bytes() as f64 / seconds;
     assert!(rate > image.drive().lowest_bytes_per_second() as f64 && stops == 0, "{rate} {stops}");
-    // What the host would have to deliver for that drive to make the row of it.
+    // The host rate with which that drive would produce the row.
     let [overhead_ns] = fit([OVERHEAD_NS], |[overhead_ns]| {
         let slower = Host { overhead_ns, ..host };
         let (seconds, _) = model(&image, held(buffer), slower, 16384, NO_RATIO);

@@ -1,11 +1,11 @@
-//! tar and gzip to a tape of 1999, with none, one and two dd between them.
+//! tar and gzip to a tape of 1999, with no, one and two dd between them.
 //!
-//! Given are processor and elapsed times without a tape; fitted is the time of a back-hitch, on the
-//! run that writes to the tape directly; predicted are the runs with dd. What the report does not
-//! say is assumed, see [`ASSUMED`]: how much gzip made of the files, that files of two kinds follow
-//! each other, and a DDS-2 drive. Other values in reach (220 to 300 MB on the tape, changes every 4
-//! to 32 MiB, a buffer of 0.5 to 1 MiB) keep the order of the runs and give 13 to 41 % in the place
-//! of the published 28.
+//! Processor and elapsed times without a tape are given. The time of a back-hitch is fitted on the
+//! run that writes to the tape directly. The runs with dd are predicted. Facts that the report
+//! lacks are assumed, see [`ASSUMED`]: the ratio of gzip, that files of two kinds alternate, and a
+//! DDS-2 drive. Other plausible values (220 to 300 MB on the tape, changes every 4 to 32 MiB, a
+//! buffer of 0.5 to 1 MiB) keep the order of the runs and give 13 to 41 % instead of the published
+//! 28.
 
 use model::pipeline::{Output, Program, Surroundings, run};
 use model::tape::TapeModel;
@@ -39,11 +39,11 @@ struct Conclusions {
 
 struct Assumed {
     input_bytes: u64,
-    /// Input of one kind of files before the other kind comes.
+    /// Input of one kind of files before the other kind follows.
     period_bytes: u64,
-    /// What gzip makes of 1,000 bytes of each kind.
+    /// gzip's output for 1,000 bytes of each kind.
     permille: [u64; 2],
-    /// Of DDS-2, by its makers.
+    /// DDS-2, by its makers' data.
     drive_bytes_per_second: u64,
     drive_buffer_bytes: u64,
     /// Linux 2.2 and its contemporaries.

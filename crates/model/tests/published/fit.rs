@@ -1,6 +1,6 @@
-//! A search for the parameters that fit best: one after the other, on a logarithmic scale.
+//! Fits parameters: one after the other, on a logarithmic scale.
 
-/// A parameter to be fitted and the range it may be in.
+/// A parameter to be fitted and its range.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     pub from: f64,
@@ -9,12 +9,12 @@ pub struct Range {
 
 const ROUNDS: i32 = 8;
 const STEPS: usize = 14;
-/// Each round looks in a narrower range around what is best so far.
+/// Each round searches a narrower range around the best value so far.
 const NARROWER: f64 = 0.6;
 
 /// The parameters with the smallest `error`: by golden section, one parameter at a time, and then
-/// along the way that they went together (Powell), since time of a command and rate of a source
-/// make up for each other.
+/// along the direction in which they moved together (Powell), since the time of a command and the
+/// rate of a source compensate each other.
 pub fn fit<const N: usize>(ranges: [Range; N], error: impl Fn([f64; N]) -> f64) -> [f64; N] {
     let bounded = |place: [f64; N]| {
         let mut inside = place;

@@ -1,9 +1,9 @@
-//! The models against what others measured and published.
+//! The models compared with published measurements of others.
 //!
 //! Each series is one file of rows, copied with its source. A few free parameters are fitted on
-//! about half of its rows, the other rows are predicted; measured and predicted go side by side
-//! into a table: `cargo test -p sim --test published -- --nocapture`. A row that does not fit stays
-//! in the table as it is, and the test that it does not fit names what is missing.
+//! about half of its rows, and the other rows are predicted. A table shows measured and predicted
+//! values side by side: `cargo test -p sim --test published -- --nocapture`. A row that does not
+//! fit stays in the table, and a test states that it does not fit and what is missing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod block_size;
@@ -11,17 +11,17 @@ mod double_buffer;
 mod fit;
 mod read_ahead;
 
-/// Most by which a prediction may be off.
+/// Largest error of a prediction.
 const TOLERANCE: f64 = 0.15;
 
-/// What became of a row.
+/// The role of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Fitted,
     Predicted,
 }
 
-/// A row of a table: what was measured, what the model says.
+/// A row of a table: the measured value and the model's.
 #[derive(Clone, Debug)]
 struct Row {
     name: String,
@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// Prints a table as Markdown, in one write so that tests that run side by side do not mix.
+/// Prints a table as Markdown, in one write, so that the output of parallel tests does not mix.
 fn show(title: &str, lines: &[String], rows: &[Row]) {
     let mut text = format!("\n### {title}\n\n");
     lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));

@@ -1,10 +1,10 @@
 //! A backup's single stream from an array under three settings of read-ahead.
 //!
 //! The rows are those of size and run time: the printed rates disagree with them in two of the
-//! three. Free are the rate of one path to a disk and the rate at which the whole takes data;
-//! fitted on the first and the last row. The time of a command is assumed: 0.5 ms, a sequential
-//! read that an array answers without a seek; between 0.1 and 0.7 ms the middle row stays within
-//! 15 %.
+//! three. Free parameters are the rate of one path to a disk and the rate at which the host reads
+//! in all; they are fitted on the first and the last row. The time of a command is assumed: 0.5 ms,
+//! a sequential read that an array answers without a seek. Between 0.1 and 0.7 ms the middle row
+//! stays within 15 %.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn seconds(row: &Measured, size_gb: f64, path_rate: f64, taken: f64, command_ns:
 
 fn fitted_rates(published: &Published, command_ns: u64) -> [f64; 2] {
     let range = |from, to| Range { from, to };
-    // The search asks for one path many times, with another rate of the whole.
+    // The search evaluates one path many times, with another total rate.
     let known = RefCell::new(BTreeMap::new());
     fit([range(1e7, 1e9), range(1e8, 2e9)], |[path, taken]| {
         let off = [0, 2].map(|number: usize| {

@@ -21,7 +21,7 @@ use super::text;
 /// The bytes of an answer.
 macro_rules! corpus {
     ($name:literal) => {
-        bytes(include_str!(concat!("../../../../device/tests/corpus/", $name, ".hex")))
+        bytes(include_str!(concat!("../../../device/tests/corpus/", $name, ".hex")))
     };
 }
 

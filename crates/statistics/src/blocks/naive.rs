@@ -1,4 +1,4 @@
-//! The same by every run for itself, with a matrix of all blocks: right, and for small experiments.
+//! The same fit run by run, with a matrix of all blocks: correct, but only for small experiments.
 
 use super::super::moderated::{Moderated, moderate};
 use super::{Contrast, Observation};
@@ -6,19 +6,19 @@ use super::{Contrast, Observation};
 /// The runs of an experiment as cells and blocks.
 pub struct Naive {
     observations: Vec<Observation>,
-    /// Runs of each cell, and their mean logarithm.
+    /// Number of runs of each cell, and their mean logarithm.
     cells: Vec<(f64, f64)>,
     /// Indices of the observations of each cell.
     of_cell: Vec<Vec<usize>>,
     /// A generalised inverse of the normal equations of the blocks.
     inverse: Vec<Vec<f64>>,
     scatter: Moderated,
-    /// What is left of each run.
+    /// The residual of each run.
     residuals: Vec<f64>,
 }
 
 impl Naive {
-    /// Fits. `None` where no cell ran in two blocks, so that nothing is known of the scatter.
+    /// Fits. `None` if no cell ran in two blocks, so that the scatter is unknown.
     pub fn new(observations: Vec<Observation>) -> Option<Naive> {
         let count = observations.iter().map(|one| one.cell + 1).max()?;
         let blocks = observations.iter().map(|one| one.block + 1).max()?;
@@ -31,7 +31,7 @@ impl Naive {
             (own.len() as f64, if own.is_empty() { 0.0 } else { sum / own.len() as f64 })
         };
         let cells: Vec<(f64, f64)> = of_cell.iter().map(mean).collect();
-        // The normal equations of the blocks, once those of the cells are solved.
+        // The normal equations of the blocks, after solving those of the cells.
         let mut normal = vec![vec![0.0; blocks]; blocks];
         let mut right = vec![0.0; blocks];
         for (own, (runs, centre)) in of_cell.iter().zip(&cells) {
@@ -83,26 +83,26 @@ impl Naive {
                     .sum();
                 degrees += 1.0 - 1.0 / runs - taken;
             }
-            // What rounding leaves of a cell without a second run is no degree of freedom.
+            // The rounding residue of a cell without a second run is not a degree of freedom.
             let known = degrees > 1e-6;
             variances.push(if known { (squares / degrees, degrees) } else { (0.0, 0.0) });
         }
         variances
     }
 
-    /// What is left of each run, in the order in which they were given.
+    /// The residual of each run, in the order of the observations.
     pub fn residuals(&self) -> &[f64] {
         &self.residuals
     }
 
-    /// The scatter that the cells have in common, as a share, and degrees of freedom of all.
+    /// The scatter that the cells have in common, as a share, and the degrees of freedom of all.
     pub fn scatter(&self) -> (f64, f64) {
         let sum: f64 = self.scatter.variances.iter().map(|(variance, _)| variance).sum();
         ((sum / self.scatter.variances.len() as f64).sqrt(), self.scatter.degrees)
     }
 
-    /// A weighted sum of cells, the weights adding up to 0. `None` where a cell ran less than
-    /// twice, or where the blocks do not cancel: cells that have no block in common.
+    /// A weighted sum of cells, with weights that add up to 0. `None` if a cell ran less than
+    /// twice, or if the blocks do not cancel: cells that have no block in common.
     pub fn contrast(&self, terms: &[(f64, usize)]) -> Option<Contrast> {
         let mut weights = vec![0.0; self.cells.len()];
         for &(weight, cell) in terms {
@@ -120,7 +120,7 @@ impl Naive {
                 missed[self.observations[index].block] += weight / runs;
             }
         }
-        // How the levels of the blocks enter, and with them the runs of all cells.
+        // The factors of the blocks' levels, and with them of the runs of all cells.
         let mixed: Vec<f64> = self.inverse.iter().map(|row| dot(row, &missed)).collect();
         let mut left_over = vec![0.0; mixed.len()];
         let (mut variance, mut fourth) = (0.0, 0.0);
@@ -147,7 +147,7 @@ impl Naive {
             return None;
         }
         let satterthwaite = if fourth > 0.0 { variance * variance / fourth } else { f64::INFINITY };
-        // What the cells have in common counts once, however many of them there are.
+        // The common part of the cells counts once, however many cells there are.
         let own = weights.iter().zip(&self.scatter.own).filter(|(weight, _)| **weight != 0.0);
         let shared = self.scatter.prior.1 + own.map(|(_, own)| own).sum::<f64>();
         let degrees = satterthwaite.min(shared).min(self.scatter.degrees);
@@ -159,8 +159,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Of a symmetric matrix without negative eigenvalues, by elimination; what depends on the rest is
-/// passed over.
+/// Generalised inverse of a symmetric matrix without negative eigenvalues, by elimination;
+/// dependent rows are skipped.
 fn generalised_inverse(mut matrix: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let n = matrix.len();
     let scale = (0..n).map(|at| matrix[at][at]).fold(0.0, f64::max);

@@ -23,7 +23,7 @@ fn of_two_cells_it_is_the_paired_t() {
     assert!((found.degrees - 3.0).abs() < 1e-9, "{found:?}");
 }
 
-/// Numbers of the textbook way: the mean of a cell that misses a block is not its adjusted one.
+/// Numbers of the textbook method: the mean of a cell that misses a block is not its adjusted mean.
 #[test]
 fn a_missing_run_does_not_make_a_difference() {
     let mut runs = Vec::new();
@@ -74,7 +74,7 @@ fn residual_degrees_are_those_of_the_model() {
     assert!((missing.scatter().1 - 13.0).abs() < 1e-9, "{:?}", missing.scatter());
 }
 
-/// Random cells and blocks of which many runs are missing and some are there twice.
+/// Random cells and blocks in which many runs are missing and some occur twice.
 fn incomplete(random: &mut Random) -> Vec<Observation> {
     let (cells, blocks) = (2 + random.below(7), 2 + random.below(7));
     let share = [2, 5, 50][random.below(3)];

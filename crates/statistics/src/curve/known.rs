@@ -1,56 +1,56 @@
-//! What is known of the numbers of a curve: not each of them is told by every sweep.
+//! Intervals of a curve's parameters: not every sweep determines each of them.
 //!
-//! The levels are drawn again from what is known of them, a curve is fitted to each draw in the
-//! same way, and what the draws agree on is known (parametric bootstrap, Efron 1979). So the choice
-//! between a curve with a plateau and one without is part of what is not known, and where one level
-//! alone rises the fixed time is a range, however exact that level is. Levels that do not lie on
-//! the curve, however exact they are, leave its numbers open by as much as they miss it.
+//! The levels are drawn again from their errors, the same fit is made to each draw, and the spread
+//! of the results gives the intervals (parametric bootstrap, Efron 1979). So the choice between a
+//! curve with and without a plateau is part of the uncertainty. If only one level rises, the fixed
+//! time is a range, however exact that level is. If levels do not lie on the curve, their distance
+//! from it widens the intervals, however exact they are.
 
 use super::{Model, Point, candidate, fit};
 use crate::interval::Interval;
 use crate::quantile;
 use crate::random::Random;
 
-/// Draws; the ends of an interval of 95 % are then the fifth from below and from above.
+/// Number of draws; the ends of an interval of 95 % are then the fifth from below and from above.
 const DRAWS: u64 = 199;
 
-/// How well such a curve holds at the best: virtual drives, which follow it to the letter but for
-/// their buffer, have a fixed time that lies this near to the one that comes out
-/// (`cargo xtask trial tape`), though levels are known ten times better.
+/// Least error of such a curve. On virtual drives, which follow it exactly except for their buffer,
+/// the true fixed time is this close to the fitted one (`cargo xtask trial tape`), although levels
+/// are known ten times better.
 const CURVE_ERROR: f64 = 0.01;
 
-/// Degrees of freedom from which the error of an error does not matter.
+/// From this many degrees of freedom on, the error of an error does not matter.
 const MANY_DEGREES: f64 = 200.0;
 
-/// How well the levels of a sweep are known, in logarithms.
+/// The errors of the levels of a sweep, in logarithms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Errors {
     /// Standard error of each level by itself.
     pub own: Vec<f64>,
-    /// Of what all levels have in common.
+    /// Standard error of the part that all levels have in common.
     pub common: f64,
-    /// Degrees of freedom of these; infinite where they are assumed.
+    /// Degrees of freedom of these errors; infinite if they are assumed.
     pub degrees: f64,
 }
 
-/// Intervals of the numbers of a curve.
+/// Intervals of a curve's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
-    /// Fixed time of each request; from 0 where only an upper bound is known.
+    /// Fixed time of each request; from 0 if only an upper bound is known.
     pub overhead_ns: Interval,
-    /// The rate behind it; to infinity where only a lower bound is known.
+    /// The rate of the curve; to infinity if only a lower bound is known.
     pub bytes_per_second: Interval,
-    /// The plateau, where there is one for certain.
+    /// The plateau, if it is certain that there is one.
     pub plateau: Option<Interval>,
 }
 
 impl Known {
-    /// Of the curve that [`fit`] takes.
+    /// For the curve that [`fit`] chooses.
     pub fn of(points: &[Point], errors: &Errors, confidence: f64) -> Option<Known> {
         Known::by(points, errors, confidence, fit)
     }
 
-    /// Of the curve without a plateau, from two levels on.
+    /// For the curve without a plateau, from two levels on.
     pub fn of_line(points: &[Point], errors: &Errors, confidence: f64) -> Option<Known> {
         Known::by(points, errors, confidence, line)
     }
@@ -85,7 +85,7 @@ impl Known {
             Some(Interval { low, high })
         };
         let missed = fit(points)?.typical_residual().max(CURVE_ERROR);
-        // The fixed time is told by the smallest level, of whose time it is most.
+        // The smallest level determines the fixed time, which is the largest part of its time.
         let times = points.iter().map(|point| 1e9 * point.level / point.bytes_per_second);
         let missed_ns = missed * times.reduce(f64::min)?;
         Some(Known {
@@ -111,8 +111,8 @@ pub fn line(points: &[Point]) -> Option<Model> {
     candidate(points, points.len()).map(|(model, _)| model)
 }
 
-/// One level that rises to a plateau says what its fixed time is at most, all of its time, and at
-/// least: what is left when its bytes pass as fast as the plateau.
+/// One level that rises to a plateau bounds its fixed time: at most all of its time, and at least
+/// the rest when its bytes pass as fast as the plateau.
 fn least_overhead(model: &Model, points: &[Point]) -> f64 {
     match (model.rising, model.plateau_bytes_per_second) {
         (1, Some(plateau)) => (model.overhead_ns - 1e9 * points[0].level / plateau).max(0.0),
@@ -128,7 +128,7 @@ fn least_rate(model: &Model) -> f64 {
     .min(f64::MAX.sqrt())
 }
 
-/// The true scatter by the one that was seen.
+/// The true scatter divided by the observed one.
 fn scale(degrees: f64, random: &mut Random) -> f64 {
     if degrees >= MANY_DEGREES {
         return 1.0;
@@ -142,8 +142,8 @@ fn scale(degrees: f64, random: &mut Random) -> f64 {
 mod tests {
     use super::*;
 
-    /// A drive whose fastest level alone is held by its medium: no plateau can be seen of one
-    /// level, and the curve misses the others by some percent, however exact each of them is.
+    /// A drive whose medium limits only the fastest level: one level does not show a plateau, and
+    /// the curve misses the others by some percent, however exact each of them is.
     #[test]
     fn what_a_curve_misses_is_not_known() {
         let seen = [(16, 13.2e6), (64, 47.6e6), (256, 118.2e6), (1024, 158e6)];
@@ -151,10 +151,10 @@ mod tests {
             .map(|(kib, bytes_per_second)| Point { level: f64::from(kib << 10), bytes_per_second });
         let errors = Errors { own: vec![0.001; 4], common: 0.001, degrees: 8.0 };
         let known = Known::of(&points, &errors, 0.95).unwrap();
-        // What the drive takes for a command.
+        // The drive's time of a command.
         assert!(known.overhead_ns.contains(1.157e6), "{known:?}");
         assert!(known.overhead_ns.high < 1.5e6 && known.overhead_ns.low > 0.8e6, "{known:?}");
-        // Levels on the curve leave next to nothing open.
+        // Exact levels on the curve leave almost no uncertainty.
         let exact = points.map(|point| Point {
             bytes_per_second: 1.0 / (1e-3 / point.level + 1.0 / 200e6),
             ..point

@@ -20,7 +20,7 @@ fn limited(arguments: &[&str]) -> Done {
 fn a_plan_without_end_is_refused() {
     for kind in ["run", "disk", "read", "power"] {
         let done = limited(&["bench", kind, "--plan", "/dev/zero"]);
-        done.assert_failed("read /dev/zero: it has more than 16 MiB");
+        done.assert_failed("read /dev/zero: it is larger than 16 MiB");
     }
 }
 

@@ -54,7 +54,7 @@ fn too_few_descriptors_give_no_archive_that_lacks_files() {
         let done = run(&mut limited(&format!("-n {limit}"), case.backup(&case.target()).arg("-q")));
         if all_or_nothing(&case, &done, members) {
             whole.push(limit);
-        } else if done.errors.contains("may open no more files") {
+        } else if done.errors.contains("its limit of open files is reached") {
             assert!(done.errors.contains("hint: raise the hard limit of open files"));
         }
     }

@@ -1,4 +1,4 @@
-//! What tells a directory that was made or found from any other.
+//! Identifies a directory that was made or found.
 
 use crate::folder::Inheritance;
 use crate::identity::Identity;
@@ -6,13 +6,13 @@ use rustix::fs::{AtFlags, StatxFlags, fstat, statx};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
-/// What tells a directory that was made or found from any other.
+/// Identifies a directory that was made or found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
     pub(super) device: u64,
     pub(super) inode: u64,
-    /// Nanoseconds from 1970 in which it came into being; 0 where the file system does not say. An
-    /// inode number is used again.
+    /// Birth time in nanoseconds since 1970; 0 if the file system has none. It is needed because
+    /// inode numbers are reused.
     pub(super) born: u64,
     pub(super) inheritance: Inheritance,
 }

@@ -1,4 +1,4 @@
-//! One directory that waits, as bytes.
+//! The record of one deferred directory, as bytes.
 //!
 //! ```text
 //! length of all of it, length of the path: u32 each
@@ -9,7 +9,7 @@
 //! for each attribute: length of name and of value: u32 each, name, value
 //! ```
 //!
-//! Only this process reads what it wrote; nothing here comes from outside.
+//! This process wrote the bytes itself; nothing here comes from outside.
 
 use archive::member::Timestamp;
 
@@ -76,7 +76,7 @@ impl Record {
         to[begin..begin + 4].copy_from_slice(&length.to_ne_bytes());
     }
 
-    /// The bytes of the first record, if all of them are there.
+    /// The bytes of the first record, if it is complete.
     pub(super) fn whole(bytes: &[u8]) -> Option<&[u8]> {
         let length = u32::from_ne_bytes(*bytes.first_chunk()?);
         bytes.get(..length as usize)
@@ -88,7 +88,7 @@ impl Record {
         &record[HEAD_BYTES..HEAD_BYTES + length]
     }
 
-    /// The first record in what [`Record::append`] made.
+    /// The first record in the output of [`Record::append`].
     pub(super) fn parse(bytes: &[u8]) -> Record {
         let mut from = Reader(Record::whole(bytes).unwrap_or_default());
         let _ = from.length();

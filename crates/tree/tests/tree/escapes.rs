@@ -1,5 +1,4 @@
-//! Whatever an archive says, nothing is written outside: every kind of path against every way to
-//! resolve it.
+//! No archive can make a restore write outside: every kind of path against every way to resolve it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -15,7 +14,7 @@ const METHODS: [ResolveMethod; 3] =
     [ResolveMethod::Auto, ResolveMethod::Openat2, ResolveMethod::Componentwise];
 const POLICIES: [Overwrite; 3] = [Overwrite::Refuse, Overwrite::Replace, Overwrite::KeepNewer];
 
-/// Restores `archive` beside a directory `outside` and checks that outside stays as it is and that
+/// Restores `archive` beside a directory `outside` and checks that `outside` is unchanged and that
 /// the last member fails.
 fn check(archive: &[Archived], expected: impl Fn(&RestoreError) -> bool) {
     for resolve in METHODS {
@@ -117,7 +116,7 @@ fn hard_links_to_the_outside() {
     check(&[hard_link("stolen", "a/missing")], |error| matches!(error, RestoreError::Link { .. }));
 }
 
-/// A hard link to a symbolic link is the link, and writing its name does not follow it.
+/// A hard link to a symbolic link is a link to the link, and writing its name does not follow it.
 #[test]
 fn a_hard_link_to_a_link_is_not_followed() {
     for resolve in METHODS {
@@ -139,7 +138,7 @@ fn a_hard_link_to_a_link_is_not_followed() {
     }
 }
 
-/// A directory that is swapped for a link behind the worker's back is still the directory.
+/// The worker's open directory stays the same even if its name is replaced by a link.
 #[test]
 fn an_open_directory_stays_the_directory() {
     for resolve in METHODS {

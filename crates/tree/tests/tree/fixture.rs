@@ -1,5 +1,5 @@
-//! A naive look at a tree (recursion over paths, everything read), and a backup and restore in the
-//! plainest way that the crate allows. Both know nothing of each other.
+//! A naive reader of a tree (recursion over paths, everything read), and a plain backup and restore
+//! with this crate. They are independent of each other.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use archive::member::{Extent, Member, MemberKind};
 use tree::*;
 
-/// Everything that a restore must bring back about one object.
+/// Everything about one object that a restore must restore.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     pub kind: char,
@@ -108,7 +108,7 @@ fn attributes(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
 pub struct Archived {
     pub member: Member,
     pub content: Vec<u8>,
-    /// Where each data run goes.
+    /// The place of each data run.
     pub runs: Vec<Extent>,
 }
 
@@ -222,7 +222,7 @@ pub fn restore_one(worker: &mut Worker, archived: &Archived) -> Result<(), Resto
     Ok(())
 }
 
-/// Restores all, files by two workers in turn.
+/// Restores everything, files by two workers in turn.
 pub fn restore(all: &[Archived], into: &Path, options: DestinationOptions) {
     let destination = destination(into, options);
     let mut workers = [destination.worker(), destination.worker()];

@@ -1,4 +1,4 @@
-//! Owners by name, bits and attributes that chown takes away, and every difference that there is.
+//! Owners by name, bits and attributes that chown clears, and every kind of difference.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! What happens to what is there already.
+//! What a restore does with existing objects.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -107,7 +107,7 @@ fn a_full_directory_is_not_replaced() {
     }
 }
 
-/// While a file is being written, and after that was given up, the old one is there and whole.
+/// While a file is being written, and after that was abandoned, the old one is there and complete.
 #[test]
 fn an_interrupted_file_is_not_seen() {
     let mut place = place(Overwrite::Replace, |into| prepare_with("file", into));
@@ -136,18 +136,18 @@ fn newer_files_stay() {
     restore_one(&mut place.worker, &member).unwrap();
     assert_eq!(fs::read(place.into.join("x")).unwrap(), b"new");
     assert!(matches!(place.worker.create_file(&member.member).unwrap(), Created::Kept));
-    // Of the same time but another size: not the same file.
+    // Same time but another size: not the same file.
     let mut longer = file("x", b"longer");
     longer.member.modified = member.member.modified;
     restore_one(&mut place.worker, &longer).unwrap();
     assert_eq!(fs::read(place.into.join("x")).unwrap(), b"longer");
-    // Newer but shorter: it stays, and that is told.
+    // Newer but shorter: it stays, and is reported.
     let mut older = file("x", b"longer still");
     older.member.modified.seconds = 1;
     assert!(matches!(place.worker.create_file(&older.member).unwrap(), Created::KeptShorter));
 }
 
-/// A directory that was removed since the worker opened it is found anew.
+/// A directory that was removed since the worker opened it is made anew.
 #[test]
 fn a_removed_directory_is_made_again() {
     let mut place = place(Overwrite::Replace, |_| ());
@@ -157,7 +157,7 @@ fn a_removed_directory_is_made_again() {
     assert_eq!(names(&place.into.join("a")), ["two"]);
 }
 
-/// Metadata of `.` belong to the destination only if it was empty: nobody wants /tmp changed.
+/// Metadata of `.` are set on the destination only if it was empty, so that /tmp stays as it is.
 #[test]
 fn metadata_of_the_destination_itself() {
     for (prepared, expected) in [(false, 0o751), (true, 0o711)] {
@@ -178,7 +178,7 @@ fn metadata_of_the_destination_itself() {
     }
 }
 
-/// A default ACL of the place restored into must not leak into what had none.
+/// A default ACL of the destination must not be inherited by objects archived without one.
 #[test]
 fn inherited_acls_are_taken_away() {
     let mut acl = 2_u32.to_le_bytes().to_vec();

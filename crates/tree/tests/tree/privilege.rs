@@ -1,4 +1,5 @@
-//! What lends rights comes back with its owner only, and folders of others are no way to root's.
+//! Privilege is restored only with its owner, and other users' folders give no way to root's
+//! privilege.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -86,8 +87,8 @@ fn a_number_that_nobody_has() {
     }
 }
 
-/// A folder of root's that lies in a user's is not given to him because an archive has a folder of
-/// that name; a folder of his is.
+/// A folder of root's inside a user's folder is not given to the user because an archive has a
+/// folder of that name. The user's own folder gets the metadata.
 #[test]
 fn what_was_there_is_not_given_away() {
     testkit::require!(Root);
@@ -127,7 +128,7 @@ fn what_was_there_is_not_given_away() {
     }
 }
 
-/// What somebody put where the target of a hard link was is not linked to.
+/// An object that another user put at the target of a hard link is not linked to.
 #[test]
 fn a_link_leads_to_what_was_put_there() {
     testkit::require!(Root);
@@ -145,8 +146,8 @@ fn a_link_leads_to_what_was_put_there() {
     assert!(!home.path().join("bad").exists());
 }
 
-/// In a folder where others can change names, a link to a symbolic link is one to the link, not to
-/// what it leads to; and what is made there has no name of its own before it is whole.
+/// In a folder where others can change names, a link to a symbolic link links to the link itself,
+/// not to its target. An object made there has no name of its own before it is complete.
 #[test]
 fn a_link_to_a_symbolic_link_in_a_folder_of_others() {
     testkit::require!(Root);
@@ -171,7 +172,7 @@ fn a_link_to_a_symbolic_link_in_a_folder_of_others() {
     assert_eq!(closed(), 0);
 }
 
-/// Nothing is said of a folder that stays as it is and is as the archive has it.
+/// Nothing is reported about a folder that stays as it is and matches the archive.
 #[test]
 fn a_folder_that_is_as_archived_is_not_told_of() {
     testkit::require!(Root);
@@ -200,7 +201,7 @@ fn a_folder_that_is_as_archived_is_not_told_of() {
     }
 }
 
-/// A folder that was removed while a file of it was being written comes back with the file.
+/// A folder that was removed while a file in it was being written is made again with the file.
 #[test]
 fn a_folder_that_is_removed_meanwhile() {
     let home = tempfile::tempdir().unwrap();
@@ -209,7 +210,7 @@ fn a_folder_that_is_removed_meanwhile() {
     restore_one(&mut worker, &other("folder", MemberKind::Directory)).unwrap();
     let archived = file("folder/x", b"");
     let Created::File(made) = worker.create_file(&archived.member).unwrap() else { panic!() };
-    // With a name it is in the folder, which cannot be removed then.
+    // With a name the file would be in the folder, which then could not be removed.
     let is_unnamed = fs::read_dir(home.path().join("folder")).unwrap().count() == 0;
     if is_unnamed {
         fs::remove_dir(home.path().join("folder")).unwrap();
@@ -218,7 +219,7 @@ fn a_folder_that_is_removed_meanwhile() {
     assert!(home.path().join("folder/x").is_file());
 }
 
-/// The kernel takes the nearest time that a file system can hold and says nothing.
+/// The kernel silently stores the nearest time that the file system supports.
 #[test]
 fn a_time_that_cannot_be_held_is_told() {
     let home = tempfile::tempdir().unwrap();
@@ -233,7 +234,7 @@ fn a_time_that_cannot_be_held_is_told() {
     }
 }
 
-/// Attributes of a folder are there at once, what lends rights at the end.
+/// Attributes of a folder are set at once, privilege at the end.
 #[test]
 fn attributes_of_folders() {
     testkit::require!(Root, Attributes);
@@ -254,7 +255,7 @@ fn attributes_of_folders() {
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o2755);
 }
 
-/// A folder that somebody put where one was made gets nothing.
+/// A folder that another user put in the place of a restored one gets no metadata.
 #[test]
 fn another_folder_at_the_end() {
     let home = tempfile::tempdir().unwrap();
@@ -271,8 +272,8 @@ fn another_folder_at_the_end() {
     assert_eq!(fs::metadata(home.path().join("folder")).unwrap().mode() & 0o777, 0o700);
 }
 
-/// Where a closed folder could not be made, nothing that was to be in it is restored into an open
-/// one; and an archive that has it again, and brings it, brings what is in it.
+/// If a closed folder could not be made, its contents are not restored into an open one. If the
+/// archive has it again, and it can be made then, its contents are restored.
 #[test]
 fn nothing_below_a_folder_that_failed() {
     let home = tempfile::tempdir().unwrap();

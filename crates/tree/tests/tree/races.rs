@@ -1,4 +1,4 @@
-//! Objects that turn into something else, and directories that move, at the worst moment.
+//! Objects that change their kind, and directories that move, at the worst moment.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
 }
 
-/// Lists `x` as what `before` makes, turns it into what `after` makes, captures.
+/// Lists `x` as made by `before`, replaces it by what `after` makes, captures.
 fn turn(before: &dyn Fn(&Path), after: &dyn Fn(&Path)) -> Result<Capture, CaptureError> {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("secret"), "secret").unwrap();
@@ -71,7 +71,7 @@ fn what_is_there_now_is_archived() {
     }
 }
 
-/// Entries that were listed stay those of the directory that was listed.
+/// Listed entries stay those of the directory that was listed.
 #[test]
 fn a_renamed_directory_is_still_read() {
     let home = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn a_renamed_directory_is_still_read() {
     assert_eq!(captured.member.size_bytes, 5);
 }
 
-/// Draws from a scan without look-ahead until `path` was given; what is in it is not listed yet.
+/// Reads a scan without look-ahead until `path` was returned; its contents are not listed yet.
 fn draw_until(scan: &mut Scan, path: &str, entries: &mut Vec<Entry>) {
     let mut items = Vec::new();
     loop {
@@ -134,15 +134,15 @@ fn a_directory_swapped_for_a_link_is_not_entered() {
     assert_eq!(paths(&entries).len(), 3);
 }
 
-/// So deep that the levels above are closed. One of them moves away while the walk is below: what
-/// was still to come of it is told to be missing, and the walk goes on above.
+/// So deep that the levels above are closed. One of them moves away while the walk is below it: its
+/// remaining contents are reported missing, and the walk continues above.
 #[test]
 fn a_level_that_moved_away_is_told() {
     check_moved_away(5, false);
     check_moved_away(5, true);
 }
 
-/// Level `five` moves away; `is_done` says that nothing was still to come of it: then nothing is
+/// Level `five` moves away. If `is_done`, none of its contents were still to come: then nothing is
 /// missing.
 fn check_moved_away(five: usize, is_done: bool) {
     let home = tempfile::tempdir().unwrap();
@@ -162,8 +162,8 @@ fn check_moved_away(five: usize, is_done: bool) {
     let mut entries = Vec::new();
     let bottom = down(levels).to_str().unwrap()[1..].to_string();
     draw_until(&mut scan, &bottom, &mut entries);
-    // The level below is put elsewhere, so the way up from it leads to another level 5, which is
-    // level 5 by name but another directory.
+    // The level below is moved elsewhere, so the way up from it leads to another directory that is
+    // also called level 5.
     fs::rename(down(five + 1), home.path().join("moved")).unwrap();
     fs::rename(down(five), home.path().join("old-five")).unwrap();
     fs::create_dir(down(five)).unwrap();

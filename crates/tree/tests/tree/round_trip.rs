@@ -199,7 +199,7 @@ fn acl(owner: u32) -> Vec<u8> {
     bytes
 }
 
-/// Everything as archived, by whoever runs it.
+/// Everything as archived, whichever user runs it.
 pub fn exact(resolve: ResolveMethod) -> DestinationOptions {
     DestinationOptions {
         owners: if testkit::fully!(Root) { Owners::Numbers } else { Owners::Ignore },
@@ -229,7 +229,7 @@ fn check(objects: &[Object], resolve: ResolveMethod) {
     }
 }
 
-/// The restored tree differs in nothing, and a changed member in just that.
+/// The restored tree has no differences, and a changed member only that change.
 fn check_compared(into: &Path, archived: &[crate::fixture::Archived]) {
     let options = CompareOptions { attributes: Attributes::Read, owners: CompareOwners::Compare };
     let mut live = LiveTree::open(into, options, Default::default()).unwrap();

@@ -20,7 +20,7 @@ fn with_threads(threads: usize) -> ScanOptions {
     ScanOptions { look_ahead, ..ScanOptions::default() }
 }
 
-/// Every sort of look-ahead: none, usual, hardly any room, no room for names at all.
+/// Every kind of look-ahead: none, usual, hardly any room, no room for names at all.
 fn look_aheads() -> Vec<ScanOptions> {
     let options = |threads, directories, names_bytes| ScanOptions {
         look_ahead: LookAheadLimits {
@@ -85,7 +85,7 @@ fn the_order_is_that_of_a_sorted_walk() {
     let name = home.path().to_str().unwrap().trim_start_matches('/').to_string();
     naive(home.path(), name, &mut expected);
     for options in look_aheads() {
-        // Without keeping the entries, which would keep all directories open.
+        // Does not keep the entries, which would keep all directories open.
         let mut scan = Scan::start(&[home.path().into()], options).unwrap();
         let (mut found, mut items) = (Vec::new(), Vec::new());
         while scan.next_batch(&mut items) == Progress::More || !items.is_empty() {
@@ -129,7 +129,7 @@ fn sources_come_in_the_order_given() {
     assert_eq!(entries[4].kind(), EntryKind::Directory);
 }
 
-/// `.` and `/` are called `.`, and what is in them has no prefix.
+/// `.` and `/` are called `.`, and their contents have no prefix.
 #[test]
 fn the_root_is_called_dot() {
     let mut scan = Scan::start(&[PathBuf::from("/")], with_threads(0)).unwrap();
@@ -187,7 +187,7 @@ fn excludes_leave_out_what_they_name() {
 }
 
 /// 1,500 levels: longer than PATH_MAX and with more directories than descriptors. On the way back
-/// every level is found again, with its names behind the way down.
+/// every level is found again, including the names sorted behind the way down.
 #[test]
 fn a_deep_tree_needs_few_descriptors() {
     const LEVELS: usize = 1500;
@@ -231,7 +231,7 @@ fn a_deep_tree_needs_few_descriptors() {
     assert!(removed.success());
 }
 
-/// Descriptors of this process for what is in `directory`; other tests have theirs elsewhere.
+/// Descriptors of this process for objects in `directory`; other tests have theirs elsewhere.
 fn open_below(directory: &Path) -> usize {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap();
     let is_below = |path: PathBuf| {
@@ -315,8 +315,8 @@ fn holes_are_found() {
     assert_eq!(recheck(&file, &captured.version).unwrap(), FileChange::Content);
 }
 
-/// A mounted file system, and the directory bound into itself. The mounts live in a mount
-/// namespace of a child that runs this very test again.
+/// A mounted file system, and the directory bound into itself. The mounts are in a mount namespace
+/// of a child that runs this very test again.
 #[test]
 fn mounts_are_kept_apart_and_loops_are_seen() {
     const INSIDE: &str = "TAKEUP_TEST_IN_MOUNT_NAMESPACE";

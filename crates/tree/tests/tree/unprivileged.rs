@@ -1,5 +1,5 @@
-//! What happens to somebody who is not root. This test binary runs a copy of itself, as user 65534
-//! when it is run by root.
+//! Restores by a user who is not root. This test binary runs a copy of itself, as user 65534 if
+//! root runs it.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -16,8 +16,7 @@ use crate::fixture::{
 
 const CHILD: &str = "TAKEUP_TEST_UNPRIVILEGED_IN";
 
-/// Runs `test` in a directory that belongs to whoever runs it, without privileges and in a process
-/// of its own.
+/// Runs `test` in a directory of its user, without privileges and in a process of its own.
 fn without_privileges(name: &str, test: impl Fn(&Path)) {
     if let Some(own) = std::env::var_os(CHILD) {
         test(Path::new(&own));
@@ -25,12 +24,12 @@ fn without_privileges(name: &str, test: impl Fn(&Path)) {
     }
     let home = tempfile::tempdir().unwrap();
     fs::set_permissions(home.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    // Not copied by this process: a fork of another test would hold the copy open for writing, and
-    // then it cannot be executed.
+    // Another process makes the copy: a fork of another test would hold our copy open for writing,
+    // and then it cannot be executed.
     let copy = home.path().join("tests");
     let this = std::env::current_exe().unwrap();
     assert!(Command::new("cp").arg(this).arg(&copy).status().unwrap().success());
-    // Something that is root's, if we are.
+    // A file of root's, if we are root.
     fs::write(home.path().join("roots"), "secret").unwrap();
     fs::set_permissions(home.path().join("roots"), PermissionsExt::from_mode(0o644)).unwrap();
     let own = home.path().join("own");
@@ -45,7 +44,7 @@ fn without_privileges(name: &str, test: impl Fn(&Path)) {
         Command::new(&copy)
     };
     command.args(["--exact", &format!("unprivileged::{name}"), "--nocapture"]);
-    // Who runs it without privileges may not write down what is left out, and has no more to do.
+    // A copy without privileges may not write the list of skipped tests, and does not need to.
     command.env_remove("CI").env_remove("TAKEUP_TESTS_LEFT_OUT");
     let output = command.env(CHILD, &own).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -83,7 +82,7 @@ fn what_may_not_be_read_is_a_problem() {
     });
 }
 
-/// O_NOATIME is refused for files of others; they are read all the same.
+/// O_NOATIME is refused for other users' files; they are read all the same.
 #[test]
 fn files_of_others_are_read() {
     without_privileges("files_of_others_are_read", |home| {
@@ -116,7 +115,7 @@ fn a_read_only_tree_comes_back() {
     });
 }
 
-/// Deepest first: once a directory is shut, nothing below it can be reached.
+/// Deepest first: once a directory is closed, nothing below it can be reached.
 #[test]
 fn a_shut_directory_is_shut_last() {
     without_privileges("a_shut_directory_is_shut_last", |home| {
@@ -165,11 +164,12 @@ fn owners_and_special_bits_are_not_claimed() {
         };
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
         check(usual, "umask", [0o750, 0o750]);
-        // Owners are not restored, so nobody's rights are lent, were they one's own.
+        // Owners are not restored, so nobody's rights are given away, not even one's own.
         check(DestinationOptions { modes: Modes::Exact, ..usual }, "exact", [0o777, 0o755]);
         let keep = DestinationOptions { privileges: Privileges::Keep, ..usual };
         check(DestinationOptions { modes: Modes::Exact, ..keep }, "keep", [0o6777, 0o4755]);
-        // Asked for what cannot be: reported, and no set-user-ID file of the wrong owner.
+        // The impossible was requested: it is reported, and no set-user-ID file of the wrong owner
+        // is made.
         let numbers = DestinationOptions { owners: Owners::Numbers, modes: Modes::Exact, ..usual };
         let destination = destination(&into.join("numbers"), numbers);
         let mut worker = destination.worker();

@@ -1,6 +1,6 @@
-//! TapeAlert: 64 flags with which a drive tells what is wrong with it or the medium.
+//! TapeAlert: 64 flags by which a drive reports problems of itself or the medium.
 //!
-//! The drive clears the flags when they are read, so whoever reads them has to tell them. Numbers,
+//! Reading the flags clears them in the drive, so the caller has to report them. Numbers,
 //! severities and meanings: SSC-4, annex A.
 
 pub use base::finding::Severity;
@@ -13,16 +13,16 @@ use super::log::{ALERT_PAGE, parameters};
 pub struct Alert {
     /// 1 to 64.
     pub flag: u8,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What it says.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
 /// The flags that are set in an answer of LOG SENSE.
 ///
 /// # Errors
-/// When the answer is too short or is another page.
+/// When the answer is too short or another page.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Alert>, AnswerError> {
     let set = parameters(bytes, ALERT_PAGE)?
         .filter(|parameter| parameter.value.last().is_some_and(|value| value & 1 != 0));
@@ -34,7 +34,7 @@ pub fn alert(flag: u8) -> Option<Alert> {
     let known = ALERTS.iter().find(|row| row.0 == flag);
     let (severity, meaning) = match known {
         Some(row) => (row.1, row.2),
-        None => (Severity::Warning, "a flag without a meaning in the standard"),
+        None => (Severity::Warning, "an alert that the standard does not define"),
     };
     (1..=64).contains(&flag).then_some(Alert { flag, severity, meaning })
 }
@@ -52,15 +52,15 @@ const ALERTS: &[(u8, Severity, &str)] = &[
     (7, Warning, "the medium is at the end of its life"),
     (8, Warning, "the medium is not of data grade"),
     (9, Critical, "a write to a medium that is write-protected"),
-    (10, Information, "the medium cannot be ejected while somebody uses it"),
+    (10, Information, "the medium cannot be ejected while it is in use"),
     (11, Information, "the cartridge is a cleaning cartridge"),
     (12, Information, "the format of the medium is not supported"),
     (13, Critical, "the tape has snapped; the cartridge can be removed"),
     (14, Critical, "the tape has snapped; the cartridge must not be removed"),
-    (15, Warning, "the memory chip in the cartridge has failed: finding places will be slow"),
+    (15, Warning, "the memory chip in the cartridge has failed: positioning will be slow"),
     (16, Critical, "the cartridge was ejected by hand while in use"),
     (17, Warning, "the medium has a format that can be read only"),
-    (18, Warning, "the medium's directory was lost: finding places will be slow"),
+    (18, Warning, "the medium's directory was lost: positioning will be slow"),
     (19, Information, "the medium is near the end of its life"),
     (20, Critical, "the drive must be cleaned now"),
     (21, Warning, "the drive is due for cleaning"),
@@ -70,7 +70,7 @@ const ALERTS: &[(u8, Severity, &str)] = &[
     (25, Warning, "one of the drive's interfaces has failed"),
     (26, Warning, "a fan of the drive has failed"),
     (27, Warning, "a power supply has failed"),
-    (28, Warning, "the drive takes more power than it should"),
+    (28, Warning, "the drive draws too much power"),
     (29, Warning, "the drive is due for maintenance"),
     (30, Critical, "a hardware fault of the drive: reset it"),
     (31, Critical, "a hardware fault of the drive: switch it off and on"),
@@ -80,7 +80,7 @@ const ALERTS: &[(u8, Severity, &str)] = &[
     (35, Warning, "the drive is too humid or too dry"),
     (36, Warning, "the drive is too hot or too cold"),
     (37, Warning, "the voltage of the drive is out of range"),
-    (38, Critical, "the drive expects to fail"),
+    (38, Critical, "the drive predicts that it will fail"),
     (39, Warning, "the drive asks for a diagnosis"),
     (50, Warning, "the drive has lost its statistics"),
     (51, Warning, "the medium's directory could not be written when it was unloaded"),
@@ -91,6 +91,6 @@ const ALERTS: &[(u8, Severity, &str)] = &[
     (56, Critical, "the tape could not be unloaded"),
     (57, Critical, "trouble between the drive and its library"),
     (58, Warning, "the firmware of the drive has failed"),
-    (59, Warning, "a write-once medium that somebody has tampered with"),
+    (59, Warning, "the write-once medium was tampered with"),
     (60, Warning, "an attempt to overwrite a write-once medium"),
 ];

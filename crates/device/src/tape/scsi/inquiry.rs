@@ -1,4 +1,4 @@
-//! INQUIRY: what the drive is called, and its serial number. Drives answer it whatever they do.
+//! INQUIRY: name and serial number of the drive. Drives answer it whatever they are doing.
 
 use super::{AnswerError, prefix, text};
 

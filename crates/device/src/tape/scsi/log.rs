@@ -1,7 +1,7 @@
-//! LOG SENSE: what a drive has counted, about itself and about the medium.
+//! LOG SENSE: what a drive has counted, of itself and of the medium.
 //!
 //! A page is a list of parameters, each with a code and a value of any length. Drives leave out
-//! what they do not count, so everything is an option.
+//! what they do not count, so every value is optional.
 
 use super::{AnswerError, number, prefix, text};
 
@@ -14,7 +14,7 @@ pub const VOLUME_PAGE: u8 = 0x17;
 /// Page of TapeAlert flags. Reading it clears them.
 pub const ALERT_PAGE: u8 = 0x2e;
 
-/// Bytes that an answer may have.
+/// Most bytes of an answer.
 pub const LOG_BYTES_MAX: usize = 8192;
 
 /// LOG SENSE for the cumulative values of a page.
@@ -43,8 +43,8 @@ impl Parameter<'_> {
     }
 }
 
-/// The parameters of a page. A list that ends in the middle of a parameter ends before it: the
-/// answer was longer than the room for it.
+/// The parameters of a page. If the list ends inside a parameter, that parameter is dropped: the
+/// answer was longer than the buffer.
 ///
 /// # Errors
 /// When the answer is too short for a page, or is another page.
@@ -67,20 +67,20 @@ pub fn parameters(
     }))
 }
 
-/// What the page of sequential-access devices tells; counters since the medium was loaded.
+/// The page of sequential-access devices; counters since the medium was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequentialAccess {
     /// Bytes that hosts wrote.
     pub host_written_bytes: Option<u64>,
-    /// Bytes that went to the medium for them.
+    /// Bytes written to the medium for them.
     pub medium_written_bytes: Option<u64>,
-    /// Bytes that came from the medium.
+    /// Bytes read from the medium.
     pub medium_read_bytes: Option<u64>,
     /// Bytes that hosts read.
     pub host_read_bytes: Option<u64>,
-    /// Most bytes, as on the medium, that the drive's buffer may hold.
+    /// Capacity of the drive's buffer in bytes, as on the medium.
     pub buffer_bytes: Option<u64>,
-    /// The drive asks to be cleaned.
+    /// The drive requests cleaning.
     pub cleaning: Option<bool>,
 }
 
@@ -88,7 +88,7 @@ impl SequentialAccess {
     /// From the drive's answer.
     ///
     /// # Errors
-    /// As of [`parameters`].
+    /// See [`parameters`].
     pub fn parse(bytes: &[u8]) -> Result<SequentialAccess, AnswerError> {
         let mut page = SequentialAccess::default();
         for parameter in parameters(bytes, SEQUENTIAL_PAGE)? {
@@ -107,14 +107,14 @@ impl SequentialAccess {
     }
 }
 
-/// What the page of volume statistics tells of the medium.
+/// The page of volume statistics about the medium.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeStatistics {
     /// How often it was loaded.
     pub loads: Option<u64>,
-    /// Writes in its life that failed for good.
+    /// Unrecovered write errors in its life.
     pub write_errors: Option<u64>,
-    /// Reads in its life that failed for good.
+    /// Unrecovered read errors in its life.
     pub read_errors: Option<u64>,
     /// Bytes written in its life.
     pub written_bytes: Option<u64>,
@@ -122,7 +122,7 @@ pub struct VolumeStatistics {
     pub read_bytes: Option<u64>,
     /// Host bytes per medium byte when it was last written, in percent.
     pub write_ratio_percent: Option<u64>,
-    /// Bytes that it takes, uncompressed.
+    /// Capacity in bytes, uncompressed.
     pub capacity_bytes: Option<u64>,
     /// Bytes of that in use.
     pub used_bytes: Option<u64>,
@@ -132,7 +132,7 @@ pub struct VolumeStatistics {
     pub barcode: Option<String>,
     /// Its maker.
     pub manufacturer: Option<String>,
-    /// What it is formatted as: `Ultrium-6`.
+    /// Its format: `Ultrium-6`.
     pub personality: Option<String>,
     /// It can be written once only.
     pub write_once: Option<bool>,
@@ -142,13 +142,13 @@ impl VolumeStatistics {
     /// From the drive's answer.
     ///
     /// # Errors
-    /// As of [`parameters`].
+    /// See [`parameters`].
     pub fn parse(bytes: &[u8]) -> Result<VolumeStatistics, AnswerError> {
         let mut page = VolumeStatistics::default();
         for parameter in parameters(bytes, VOLUME_PAGE)? {
             let value = parameter.number();
             match parameter.code {
-                // The page holds nothing yet.
+                // The drive has no statistics yet.
                 0x0000 if value == Some(0) => return Ok(VolumeStatistics::default()),
                 0x0001 => page.loads = value,
                 0x0004 => page.write_errors = value,
@@ -170,7 +170,7 @@ impl VolumeStatistics {
     }
 }
 
-/// Megabytes as bytes; all ones mean that the drive does not know (SSC-4).
+/// Megabytes as bytes; all ones mean unknown (SSC-4).
 fn megabytes(value: u64) -> Option<u64> {
     value.checked_mul(1_000_000).filter(|_| value != u64::from(u32::MAX))
 }

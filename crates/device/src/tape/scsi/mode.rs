@@ -9,15 +9,15 @@ pub const COMPRESSION_PAGE: u8 = 0x0f;
 /// Page of the device configuration.
 pub const CONFIGURATION_PAGE: u8 = 0x10;
 
-/// MODE SENSE (6) for one page, with its current values. Answers have 252 bytes at most.
+/// MODE SENSE (6) for one page, with its current values. Answers have at most 252 bytes.
 pub fn sense(page: u8) -> [u8; 6] {
     [0x1a, 0, page & 0x3f, 0, 252, 0]
 }
 
-/// What precedes the pages.
+/// The header before the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModeHeader {
-    /// Medium type; what it means is the maker's.
+    /// Medium type; its meaning depends on the maker.
     pub medium_type: u8,
     /// The medium cannot be written to.
     pub write_protected: bool,
@@ -60,7 +60,7 @@ impl ModeHeader {
 pub enum Compression {
     /// It cannot.
     Unable,
-    /// It can, and does not.
+    /// It can compress, but does not.
     Off,
     /// It does.
     On,
@@ -85,7 +85,7 @@ impl Compression {
     }
 }
 
-/// The page of an answer that has one, `needed` bytes long at least.
+/// The page of an answer, at least `needed` bytes long.
 fn page(bytes: &[u8], wanted: u8, needed: usize) -> Result<&[u8], AnswerError> {
     let offset = ModeHeader::parse(bytes)?.pages_offset;
     let short = AnswerError::Short {

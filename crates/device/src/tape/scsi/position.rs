@@ -9,7 +9,7 @@ pub const READ_POSITION_LONG: [u8; 10] = [0x34, 6, 0, 0, 0, 0, 0, 0, 0, 0];
 /// Bytes of its answer.
 pub const POSITION_BYTES: usize = 32;
 
-/// Where the tape stands.
+/// Position of the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// At the beginning of the partition.
@@ -30,8 +30,8 @@ impl Position {
     /// From the drive's answer.
     ///
     /// # Errors
-    /// When it is too short, or the drive has answered something else: bits that the long form does
-    /// not have are those of the short form, which some drives give whatever they are asked for.
+    /// When the answer is too short, or the drive has answered in another form. Bits that the long
+    /// form lacks belong to the short form, which some drives always return.
     pub fn parse(bytes: &[u8]) -> Result<Position, AnswerError> {
         const BEGINNING: u8 = 0x80;
         /// `EOP`: between early warning and the end.

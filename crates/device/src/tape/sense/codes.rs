@@ -1,7 +1,7 @@
 //! The words for sense keys and additional sense codes, a table.
 //!
 //! Keys: SPC-4 table 48. Codes: the list of T10 (SPC-4 annex D), those that a sequential-access
-//! device may report; the kernel's log has the same words in other letters.
+//! device may report. The kernel's log has the same words in a different case.
 
 /// Names of the sense keys.
 pub(super) const KEYS: [&str; 16] = [
@@ -28,7 +28,7 @@ pub(super) fn meaning(code: u8, qualifier: u8) -> Option<&'static str> {
     let exact = CODES.binary_search_by_key(&(code, qualifier), |row| (row.0, row.1));
     match (exact, code) {
         (Ok(row), _) => Some(CODES[row].2),
-        // The qualifier of these is a number that the drive's maker gave a meaning.
+        // The drive's maker defines the qualifier of these codes.
         (Err(_), 0x40) => Some("diagnostic failure on a component"),
         (Err(_), 0x4d) => Some("tagged overlapped commands"),
         (Err(_), 0x70) => Some("decompression exception"),
@@ -36,7 +36,7 @@ pub(super) fn meaning(code: u8, qualifier: u8) -> Option<&'static str> {
     }
 }
 
-/// The code that these words stand for, whatever the case of their letters.
+/// The code with this meaning, in any case of letters.
 pub(super) fn find(words: &str) -> Option<(u8, u8)> {
     let letters = |text: &str| -> String {
         let kept = text.chars().filter(char::is_ascii_alphanumeric);

@@ -1,5 +1,5 @@
-//! Who has a tape drive open: looked up in `/proc`, which shows other users' processes to root
-//! only.
+//! Finds the process that has a tape drive open, in `/proc`, which shows other users' processes to
+//! root only.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 
 use crate::tape::drive::{Holder, TAPE_MAJOR};
 
-/// What several nodes of one drive have in common.
+/// What the nodes of one drive have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// A drive of the tape driver, by its number.
@@ -20,7 +20,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// Of what a path leads to.
+    /// The identity of the device that a path leads to.
     pub fn of(path: &Path) -> Option<Identity> {
         let status = rustix::fs::stat(path).ok()?;
         let device = status.st_rdev;
@@ -69,7 +69,7 @@ impl Wanted {
 fn has_open(process: u32, wanted: &[Wanted]) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{process}/fd")) else { return false };
     files.filter_map(Result::ok).any(|entry| {
-        // A look at the link first: stat of a file on a dead network mount would wait.
+        // Reads the link first: stat of a file on a dead network mount would wait.
         let link = fs::read_link(entry.path()).unwrap_or_default();
         let may_be = link.starts_with("/dev") || wanted.iter().any(|wanted| wanted.path == link);
         may_be
@@ -101,7 +101,7 @@ mod tests {
             .stdin(fs::File::open(file.path()).unwrap())
             .spawn()
             .unwrap();
-        // Between fork and exec the child has this program's name.
+        // Between fork and exec the child still has this program's name.
         let found = find(&paths).map(|holder| holder.process);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,8 +1,8 @@
 //! The system calls of the tape driver that no library wraps: three ioctls of `linux/mtio.h`, and
 //! `SG_IO` of `scsi/sg.h`.
 //!
-//! Structures have the layout of the kernel's headers; everything that is more than the call itself
-//! stands one floor up.
+//! Structures have the layout of the kernel's headers. Everything beyond the call itself is in the
+//! parent module.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -77,7 +77,7 @@ const SG_GET_SG_TABLESIZE: u64 = 0x227f;
 /// `BLKSECTGET`; on a generic device it answers bytes (`drivers/scsi/sg.c`).
 const BLKSECTGET: u64 = opcode::none(0x12, 103) as u64;
 
-/// What `SG_IO` answered.
+/// The result of `SG_IO`.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandResult {
     /// SCSI status; 2 is CHECK CONDITION.
@@ -126,7 +126,7 @@ pub fn position(file: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::from(answer.block_number as u32))
 }
 
-/// `SG_IO`: sends a command that reads `data` or nothing, and waits for its end, for as long as
+/// `SG_IO`: sends a command that reads into `data` or reads nothing, and waits for its end, at most
 /// `limit`.
 pub fn command(
     file: BorrowedFd<'_>,
@@ -176,10 +176,10 @@ pub fn command(
     })
 }
 
-/// A command to a drive that is played in user space: the answer takes the place of the request.
+/// A command to a drive that is played in user space: the answer replaces the request.
 pub fn ask_played(file: BorrowedFd<'_>, bytes: &mut [u8; PLAYED_BYTES]) -> io::Result<()> {
-    // SAFETY: the request says by its number that so many bytes are read and written, and they
-    // live across the call.
+    // SAFETY: the request's number gives the number of bytes read and written, and they live across
+    // the call.
     check(unsafe { libc::ioctl(file.as_raw_fd(), PLAYED_REQUEST as _, bytes.as_mut_ptr()) })
 }
 

@@ -1,9 +1,9 @@
 //! What the tape driver wrote to the kernel's log about the last call.
 //!
-//! A failed call returns an error number and nothing else: the sense data, which say what really
-//! happened, are printed to the log (`st_chk_result` in `drivers/scsi/st.c`, for all sense keys but
-//! those that are no failure) and cannot be asked for again. Where the log can be read, which takes
-//! root on most systems, its lines are turned back into codes.
+//! A failed call returns only an error number. The driver prints the sense data, which show what
+//! really happened, to the log (`st_chk_result` in `drivers/scsi/st.c`, except for sense keys that
+//! are no failure), and they cannot be queried again. If the log can be read, which takes root on
+//! most systems, its lines are turned back into codes.
 //!
 //! Format of a record, `Documentation/ABI/testing/dev-kmsg`: fields, a semicolon, the text, a
 //! newline, and lines that begin with a space.
@@ -23,12 +23,12 @@ const RECORDS_MAX: usize = 4096;
 #[derive(Debug)]
 pub struct KernelLog {
     file: OwnedFd,
-    /// What a record of this drive begins with: `st 2:0:0:1: [st0] `.
+    /// The beginning of this drive's records: `st 2:0:0:1: [st0] `.
     prefix: String,
 }
 
 impl KernelLog {
-    /// Opens the log for lines about one drive; `None` when it may not be read.
+    /// Opens the log for records of one drive; `None` without the right to read it.
     pub fn open(folder: &TapeFolder) -> Option<KernelLog> {
         let name = folder.node()?.trim_start_matches('n').trim_end_matches(['l', 'm', 'a']);
         let prefix = format!("st {}: [{name}] ", folder.address()?);
@@ -37,10 +37,9 @@ impl KernelLog {
         Some(KernelLog { file, prefix })
     }
 
-    /// Forgets what was logged so far. Costs no more than a system call.
+    /// Skips what was logged so far. Costs one system call.
     pub fn mark(&mut self) {
-        // Without it older lines would be taken for new ones; there is nothing else that could
-        // fail.
+        // If the seek failed, older lines would count as new. Nothing else here can fail.
         let _ = rustix::fs::seek(&self.file, SeekFrom::End(0));
     }
 
@@ -52,7 +51,8 @@ impl KernelLog {
             match rustix::io::read(&self.file, &mut record) {
                 Ok(0) => break,
                 Ok(bytes) => lines.take(&record[..bytes], &self.prefix),
-                // Records were overwritten before they were read: the next read goes on.
+                // Records were overwritten before they were read: the next read continues after the
+                // gap.
                 Err(Errno::PIPE | Errno::INTR) => {}
                 Err(_) => break,
             }
@@ -61,14 +61,14 @@ impl KernelLog {
     }
 }
 
-/// Sense data in the making: the log has the key in one line and the code in the next.
+/// Partial sense data: the log has the key in one line and the code in the next.
 #[derive(Debug, Default)]
 struct LogLines {
     sense: Option<Sense>,
 }
 
 impl LogLines {
-    /// Takes one record of the log.
+    /// Parses one record of the log.
     fn take(&mut self, record: &[u8], prefix: &str) {
         let record = String::from_utf8_lossy(record);
         let Some((_, text)) = record.split_once(';') else { return };
@@ -123,7 +123,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever stands in the log, and whatever became of its records on the way.
+        /// Holds for any content of the log, and any damage to its records.
         #[test]
         fn any_record_is_taken(
             records in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! What the kernel tells of a tape drive without asking the drive: `/sys/class/scsi_tape`.
+//! What the kernel knows of a tape drive without querying the drive: `/sys/class/scsi_tape`.
 //!
 //! See `Documentation/ABI/testing/sysfs-class-scsi_tape` and `Documentation/scsi/st.rst`.
 
@@ -15,14 +15,14 @@ pub struct TapeFolder {
 }
 
 impl TapeFolder {
-    /// The folder of the character device of these numbers.
+    /// The folder of the character device with these numbers.
     pub fn of_device(major: u32, minor: u32) -> Option<TapeFolder> {
         let link = format!("/sys/dev/char/{major}:{minor}");
         let path = fs::canonicalize(link).ok()?;
         Some(TapeFolder { path })
     }
 
-    /// Name of the node, as below `/dev`.
+    /// Name of the node below `/dev`.
     pub fn node(&self) -> Option<&str> {
         self.path.file_name()?.to_str()
     }
@@ -45,7 +45,7 @@ impl TapeFolder {
         Statistics::of(&self.path)
     }
 
-    /// Commands that the drive is at present working on.
+    /// Commands that the drive is working on now.
     pub fn in_flight(&self) -> Option<u64> {
         self.number("stats/in_flight")
     }
