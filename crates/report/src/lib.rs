@@ -1,8 +1,8 @@
 //! What a run looks like at its end: numbers as text, aligned tables, the explanation in words, and
 //! the document that `--json` prints.
 //!
-//! Everything here turns plain data into text and returns it; nothing prints, and nothing knows a
-//! device or a flag.
+//! Everything here turns plain data into text and returns it. Nothing prints, and nothing knows a
+//! device or an option.
 //!
 //! # Map
 //!

@@ -12,62 +12,61 @@ use crate::table::{self, Align, Colour, Emphasis, Table};
 use crate::verdict::Verdict;
 use base::format::{counted, duration, percent, rate, size};
 
-/// Everything that is known at the end of a run: its record, and what follows from it. The names
-/// are part of the command line's promise: fields are added, never renamed.
+/// Everything known at the end of a run: its record, and what follows from it. The names are part
+/// of the promise of the command line: fields are added, never renamed.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSummary {
-    /// What the run came to for the data: the first line.
+    /// The verdict: the first line.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What was counted.
+    /// The counts.
     #[serde(flatten)]
     pub run: RunReport,
     /// What the user chose: the target (backup, pipe) or the source (restore, list, verify).
     pub endpoint: Endpoint,
     /// `source_bytes` by `seconds`.
     pub bytes_per_second: f64,
-    /// What was not done as asked; at most as many as the monitor keeps.
+    /// Warnings; at most as many as the monitor keeps.
     pub warnings: Vec<Warning>,
-    /// How many there were.
+    /// Number of all warnings.
     pub warnings_total: u64,
     /// The stage that was the limit.
     pub bottleneck: Option<StageKind>,
-    /// TimeKind of the limit: stage, source, rate limit, processor, turns, unknown.
+    /// Kind of the limit: stage, few threads, source, rate limit, processor, turns, unknown.
     pub limit: &'static str,
     /// Time that the run would have taken if the bottleneck cost nothing.
     pub seconds_without_bottleneck: f64,
-    /// Time that the stages would have taken more, one after the other.
+    /// Time that the stages would have taken more without overlap.
     pub overlap_saved_seconds: f64,
-    /// Part of `seconds` in which data could move: without what a tape took to be ready
+    /// Part of `seconds` in which data could move: without the time until a tape was ready
     /// (`ready_seconds`), later winding, changes of volume and the final synchronisation.
     pub moving_seconds: f64,
-    /// Share of their time that other programs used meanwhile.
+    /// Share of the cores that other programs used meanwhile.
     pub others_processor_share: f64,
-    /// Bytes that other programs moved on the disk of the source meanwhile; zero where that is not
-    /// known.
+    /// Bytes that other programs moved on the disk of the source meanwhile; zero where unknown.
     pub others_on_source_bytes: u64,
-    /// The same of the target's disk.
+    /// The same for the disk of the target.
     pub others_on_target_bytes: u64,
-    /// All of it in words.
+    /// The limit in words.
     pub explanation: String,
-    /// The same by its parts; what else was found comes behind it.
+    /// The limit in parts, followed by other findings.
     pub findings: Vec<Finding>,
     /// Rate of each stage while it was busy.
     #[serde(skip)]
     pub busy_bytes_per_second: Vec<f64>,
 }
 
-/// Something that was not done as asked.
+/// A warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// What it is about, escaped like a name on the terminal.
+    /// The object, escaped like a name on the terminal.
     pub object: String,
     /// What happened.
     pub text: String,
 }
 
 impl RunSummary {
-    /// Draws the conclusions from a run.
+    /// Analyses a run.
     pub fn new(run: RunReport, warnings: Vec<Warning>, warnings_total: u64) -> RunSummary {
         let analysis = analyse(&run);
         let limit = explain(&analysis, &run);
@@ -93,7 +92,7 @@ impl RunSummary {
         }
     }
 
-    /// The document.
+    /// The document that `--json` prints.
     pub fn to_document(&self) -> Value {
         let mut document =
             serde_json::to_value(self).expect("strings and numbers can be written as JSON");
@@ -124,8 +123,8 @@ impl RunSummary {
         format!("{what}{size} in {time}: {}", rate(self.bytes_per_second))
     }
 
-    /// The table of the stages, times as shares of the run. Those of a row add up to all of it; a
-    /// kind of time that no stage has a share of has no column.
+    /// The table of the stages, times as shares of the run. Each row adds up to 100 %. A kind of
+    /// time that no stage spent has no column.
     pub fn stage_table(&self, colour: Colour) -> String {
         let times: Vec<Times> = (0..self.run.stages.len()).map(|at| self.times(at)).collect();
         let share = |seconds: f64| seconds / self.run.seconds.max(f64::MIN_POSITIVE);
@@ -157,8 +156,8 @@ impl RunSummary {
         Times::of(&self.run, stage)
     }
 
-    /// What people see first: the verdict, what was done, and what the limit was with what to type.
-    /// `outcome` says what there is now, for example `wrote home.tar.zst`; the stages are in
+    /// What people see first: the verdict, what was done, the limit, and what to type. `outcome`
+    /// says what exists now, for example `wrote home.tar.zst`; the stages are in
     /// [`RunSummary::to_text`].
     pub fn answer(&self, outcome: &str, colour: Colour) -> String {
         let mut text = match &*self.verdict.text {
@@ -167,13 +166,13 @@ impl RunSummary {
         };
         let outcome = if outcome.is_empty() { String::new() } else { format!("{outcome}: ") };
         text.push_str(&format!("{outcome}{}\n", self.counts()));
-        // A run that was too short to have a limit has nothing to say of one.
+        // A run too short to have a limit says nothing about it.
         let limit = self.findings.first().filter(|it| it.certainty != Certainty::Unknown);
         if let Some(limit) = limit {
             let mut parts = vec![limit.what.split("; ").next().unwrap_or_default()];
-            // What bounds a claim is said with it, always.
+            // A claim is always printed with what bounds it.
             parts.extend(limit.caveat.as_deref());
-            // Several sentences of what to do and why are for those who look at the stages, too.
+            // Advice of several sentences is printed with the stages only.
             parts.extend(limit.action.as_deref().filter(|it| !it.contains("; ")));
             text.push_str(&format!("{} (-v shows the stages)\n", parts.join("; ")));
         }
@@ -217,24 +216,24 @@ impl RunSummary {
     }
 }
 
-/// A kind of time with less of the run has no column.
+/// Kinds of time with a smaller share of the run have no column.
 const LEAST_SHARE: f64 = 0.005;
 
-/// What becomes of a stage's time.
+/// What a stage spends its time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimeKind {
     Working,
     Starved,
     Blocked,
-    /// A tape is on its way to where it is written or read.
+    /// The tape winds to where it is written or read.
     Winding,
-    /// The label there is read, and of a tape that is read the index; no stage runs.
+    /// The label is read, and the index of a tape that is read; no stage runs.
     Label,
-    /// Another volume is put in.
+    /// A volume is changed.
     Changing,
     /// The last stage waits until the medium has everything.
     Flushing,
-    /// Its threads are not there: not yet, or not any more.
+    /// Its threads do not exist yet, or any more.
     Idle,
 }
 
@@ -263,7 +262,7 @@ impl TimeKind {
         }
     }
 
-    /// Its name in the document, where that does not have it by itself.
+    /// Its name in the document, unless the report already has it.
     fn field(self) -> Option<&'static str> {
         match self {
             TimeKind::Working | TimeKind::Starved | TimeKind::Blocked => None,
@@ -280,7 +279,7 @@ impl TimeKind {
     }
 }
 
-/// The time of a stage by kinds, which add up to that of the run.
+/// The time of a stage by kind, which adds up to the time of the run.
 struct Times([f64; 8]);
 
 impl Times {
@@ -307,7 +306,7 @@ impl Times {
         };
         let mut seconds = TimeKind::ALL.map(|kind| known(kind).max(0.0));
         let told: f64 = seconds.iter().sum();
-        // The last one, as it stands in the list.
+        // Idle is the last entry of the list.
         seconds[TimeKind::ALL.len() - 1] = (run.seconds - told).max(0.0);
         Times(seconds)
     }

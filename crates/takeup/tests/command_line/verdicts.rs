@@ -208,7 +208,7 @@ fn a_list_of_a_damaged_archive_says_so_last() {
     for quiet in [&["list", "cut.tar"][..], &["list", "cut.tar", "--quiet"]] {
         let output = run(path, quiet);
         assert_eq!(output.status.code(), Some(1), "{}", shown(&output, path));
-        let verdict = "takeup: DAMAGED: the end of the archive is missing or was written over: \
+        let verdict = "takeup: DAMAGED: the end of the archive is missing or was overwritten: \
                        more may be lost";
         assert_eq!(last_error(&output), verdict, "{}", shown(&output, path));
     }
