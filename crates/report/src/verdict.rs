@@ -265,7 +265,7 @@ mod tests {
         tally.count(Harm::Damage, "", "the index is damaged");
         assert_eq!(tally.verdict(&run(Command::Restore)).state, RunState::Damaged);
         // A volume that the user left out is no damage of the others.
-        tally.count(Harm::Unseen, "", "volume 2 was left out: what is on it is missing");
+        tally.count(Harm::Unseen, "", "volume 2 was left out: its data are missing");
         for command in [Command::Restore, Command::List] {
             assert_eq!(tally.verdict(&run(command)).state, RunState::Incomplete);
             let beside = RunReport { unreadable_blocks: 1, ..run(command) };

@@ -48,7 +48,7 @@ fn sense(key: u8, code: u8, qualifier: u8) -> Sense {
 
 /// What opening a drive says of all that its first answer may be, and what is said of a drive that
 /// contradicts itself.
-const IN_ANY_CASE: [&str; 2] = ["the drive is not ready", "is not what it was"];
+const IN_ANY_CASE: [&str; 2] = ["the drive is not ready", "changed since takeup checked it"];
 
 /// What people see where the driver has forgotten what the drive said, or logs it for nobody.
 const FORGOTTEN: &str = "Input/output error";
@@ -82,7 +82,11 @@ fn kinds(own: &Cartridge) -> Vec<Kind> {
         told("aborted", aborted, &["aborted command"]),
         told("not ready", sense(2, 4, 1), &["not ready", "no medium"]),
         told("protected", sense(7, 0x27, 0), &["write protected", "write-protected"]),
-        told("end of data", sense(8, 0, 5), &[FORGOTTEN, "is not what it was", "did not write"]),
+        told(
+            "end of data",
+            sense(8, 0, 5),
+            &[FORGOTTEN, "changed since takeup checked it", "did not write"],
+        ),
         told("no end of data", sense(8, 0x14, 3), BLANK),
         told("unknown format", sense(8, 0x30, 1), BLANK),
         // A read, and what asks again whether it is the end of the data: the driver tells the key.
@@ -107,7 +111,7 @@ fn kinds(own: &Cartridge) -> Vec<Kind> {
 
 const CHANGED: &[&str] = &[
     "may have changed",
-    "is not what it was",
+    "changed since takeup checked it",
     "did not write",
     "write-protected",
     "write protected",

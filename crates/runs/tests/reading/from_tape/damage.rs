@@ -110,7 +110,7 @@ fn blocks_of_another_length_are_damage() {
     let cartridge = harness.library.cartridges()[0].clone();
     cartridge.set_faults(Faults { shortened: [(5, 100)].into(), ..Faults::default() });
     let (_, kept) = harness.restore("out");
-    kept.expect_warning("a block of 100 bytes, where all have 4096");
+    kept.expect_warning("a block of 100 bytes, where all others have 4096");
     let restored = harness.restored("out");
     let whole = expected.iter().filter(|(path, content)| restored.get(*path) == Some(content));
     assert!(whole.count() >= expected.len() - 4);

@@ -32,7 +32,7 @@ fn sense(key: u8, code: u8, qualifier: u8) -> Sense {
 /// Name of the situation that is warned of without any mishap.
 const NO_LABEL: &str = "without its first label";
 
-const CHANGED: &[&str] = &["may have changed", "not the one that was there", "lost its place"];
+const CHANGED: &[&str] = &["may have changed", "was exchanged during the run", "lost its place"];
 
 /// A blank check, which the driver does not log, and what it may be taken for.
 const FORGOTTEN: &str = "Input/output error";

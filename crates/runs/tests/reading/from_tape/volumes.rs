@@ -234,7 +234,7 @@ fn without_the_later_volumes_what_is_there_comes_back() {
         harness.library.load(0);
         let harness = TapeHarness { clerk: Clerk::HasNone, ..harness };
         let (_, kept) = harness.restore("out");
-        kept.expect_warning("unless it goes on on volume 2");
+        kept.expect_warning("unless the set continues on volume 2");
         let restored = harness.restored("out");
         assert!(restored.len() >= 10, "{}", restored.len());
         for (path, content) in &restored {
