@@ -183,8 +183,8 @@ fn a_file_turns_into_something_else() {
     let text = "was a file when it was listed, archived as it is now";
     check(0, Fault::TurnedInto(FileType::Symlink), None, &[text]);
     check(0, Fault::TurnedInto(FileType::NamedPipe), None, &[text]);
-    let text = "was a file when it was listed and is a directory now, archived without what is in \
-                it";
+    let text = "was a file when it was listed and is a directory now, archived without its \
+                content";
     check(0, Fault::TurnedInto(FileType::Directory), None, &[text]);
     // What it turned into is nothing that can be archived, and that is told as for any other.
     check(0, Fault::TurnedInto(FileType::Socket), None, &[]);
