@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn one_flaw_that_two_checks_find_is_one() {
         let mut tally = Tally::default();
-        tally.count(Harm::Damage, "a/b", "its content is not whole");
+        tally.count(Harm::Damage, "a/b", "its content is incomplete");
         tally.count(Harm::Damage, "a/b", "its hash differs");
         let verdict = tally.verdict(&run(Command::Restore));
         assert_eq!(verdict.state, RunState::Damaged);
@@ -218,7 +218,7 @@ mod tests {
     fn the_first_by_name_is_named() {
         let mut tally = Tally::default();
         for name in ["s/48", "s/07", "s/30"] {
-            tally.count(Harm::Damage, name, "its content is not whole");
+            tally.count(Harm::Damage, name, "its content is incomplete");
         }
         let verdict = tally.verdict(&run(Command::Restore));
         assert_eq!(verdict.text, "DAMAGED: 3 files are damaged or lost (s/07 and others)");
@@ -230,14 +230,14 @@ mod tests {
         let mut tally = Tally::default();
         tally.count(Harm::CutOff, "a/b", "the archive is cut off inside this member");
         tally.count(Harm::Damage, "a/b", "not restored: 5 bytes are missing");
-        tally.count(Harm::Blocks, "", "checksums that do not hold: 1 of 3 blocks");
+        tally.count(Harm::Blocks, "", "checksums do not hold: 1 of 3 blocks");
         let text = tally.verdict(&run(Command::Restore)).text;
         let end = "the end of the archive is missing or was overwritten: more may be lost";
         assert_eq!(text, format!("DAMAGED: 1 file is damaged or lost (a/b); {end}"));
         let mut tally = Tally::default();
-        tally.count(Harm::Blocks, "", "checksums that do not hold: 1 of 3 blocks");
+        tally.count(Harm::Blocks, "", "checksums do not hold: 1 of 3 blocks");
         let text = tally.verdict(&run(Command::Restore)).text;
-        assert_eq!(text, "DAMAGED: checksums that do not hold: 1 of 3 blocks");
+        assert_eq!(text, "DAMAGED: checksums do not hold: 1 of 3 blocks");
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn an_empty_mount_point_does_not_replace_a_good_archive() {
         place.wanted.compression = compression;
         run_clean(&place.wanted);
         let hidden = Mount::tmpfs(&place.tree(), "size=1m");
-        assert_refused(&place, &place.wanted, "has 21 members in ");
+        assert_refused(&place, &place.wanted, " instead of 21 members, ");
         let forced = BackupOptions { shrinking: Shrinking::Allow, ..place.wanted.clone() };
         assert_eq!(run_clean(&forced).report.members, 1);
         drop(hidden);
@@ -199,7 +199,7 @@ fn half_of_the_bytes_or_of_the_members_is_missed() {
     for number in 4..8 {
         fs::remove_file(place.tree().join(number.to_string())).unwrap();
     }
-    assert_refused(&place, &place.wanted, "has 7 members in ");
+    assert_refused(&place, &place.wanted, " instead of 7 members, ");
     for number in 0..10 {
         fs::write(place.tree().join(number.to_string()), "small").unwrap();
     }
@@ -227,7 +227,7 @@ fn a_folder_that_dies_while_it_is_listed_does_not_replace_a_good_archive() {
     };
     run_clean(&wanted);
     mounted.stop().fail_listing_behind = Some(3);
-    assert_refused(&place, &wanted, "has 41 members in ");
+    assert_refused(&place, &wanted, " instead of 41 members, ");
     mounted.stop().fail_listing_behind = Some(30);
     let Finished { report, .. } = run(&wanted);
     assert!((21..41).contains(&report.members), "{}", report.members);

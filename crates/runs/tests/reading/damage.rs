@@ -124,7 +124,7 @@ fn garbage_in_front_at_any_alignment() {
         assert_eq!(outcome.failed, None);
         assert_eq!(outcome.files, expected, "{length}");
         let expected_warning =
-            format!(": the archive starts at byte {length}, behind bytes that are no tar");
+            format!(": the archive starts at byte {length}, after bytes that are not tar");
         assert_eq!(outcome.warnings, [expected_warning]);
         let (paths, _, kept) = list_paths(&harness.path("damaged"));
         assert_eq!(paths.len(), expected.len() + 2);
@@ -212,7 +212,7 @@ fn a_file_without_all_its_content_has_another_name() {
     assert!(kept.len() > 900_000 && content.starts_with(kept), "{}", kept.len());
     let warnings = outcome.warnings.join("\n");
     assert!(warnings.contains("t/large: the archive is cut off at byte 1000000"), "{warnings}");
-    assert!(warnings.contains("what there is was kept as large.incomplete"), "{warnings}");
+    assert!(warnings.contains("the available data were kept as large.incomplete"), "{warnings}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn an_archive_without_the_index_that_must_follow_is_damaged() {
     let harness = Harness::new();
     let archive = archive(&harness, "none");
     let index = index_start(&archive);
-    const TEXT: &str = "says at its front that an index follows";
+    const TEXT: &str = "the archive announces an index, but ends";
     assert_lost_index(&harness, &archive[..index], TEXT);
     // Cut at the end of a member, inside of one, and with a tail of zeros.
     let member = find(&archive, b"/t/file5") / 512 * 512;

@@ -204,8 +204,7 @@ fn a_changed_header_of_a_chunk_restores() {
     let path = write(&harness.path("damaged"), &archive);
     let (report, kept) = verify_archive(&path, None);
     assert!(!report.is_sound());
-    let told =
-        "the header of the compressed chunk at byte 0 of the source is not as it was written";
+    let told = "the header of the compressed chunk at byte 0 of the source was changed";
     assert!(kept.warnings().iter().any(|line| line.contains(told)), "{:?}", kept.warnings());
     let (_, kept) = harness.restore(&path, "into");
     assert_eq!(kept.warnings(), Vec::<String>::new());
