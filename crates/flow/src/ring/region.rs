@@ -1,9 +1,9 @@
 //! The aligned buffers: one anonymous mapping that a ring cuts into blocks.
 //!
 //! Its `unsafe` code is the memory itself. A [`Region`] hands out [`Span`]s, each the only owner of
-//! its bytes while it lives; who may own which bytes when is decided by the ring. Page alignment is
-//! what direct I/O and the tape driver's direct transfers ask for; huge pages keep a 1 MiB block in
-//! one piece of physical memory, which saves the kernel 256 page look-ups for each transfer.
+//! its bytes while it lives; the ring decides who owns which bytes when. Direct I/O and the tape
+//! driver's direct transfers need page alignment. Huge pages keep a 1 MiB block in one piece of
+//! physical memory, which saves the kernel 256 page look-ups for each transfer.
 #![allow(unsafe_code)]
 
 use std::io;
