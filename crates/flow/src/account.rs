@@ -321,7 +321,7 @@ mod tests {
         let report = stage.report();
         let sum = report.working_seconds + report.starved_seconds + report.blocked_seconds;
         assert!(report.starved_seconds >= 0.005 && report.blocked_seconds >= 0.003);
-        // Whatever else the machine does meanwhile.
+        // Other load of the machine does not matter.
         assert!(least <= sum && sum <= wall, "{least} to {sum} of {wall}");
     }
 }

@@ -331,8 +331,8 @@ mod tests {
         assert_eq!(outcome.unwrap_err().to_string(), "cancelled");
     }
 
-    /// Runs up to `threads` of them over the numbers 1, 2, … `works`, one each, and tells how many
-    /// were started; the thread that takes the number `broken` fails.
+    /// Runs up to `threads` of them over the numbers 1, 2, … `works`, one each, and returns how
+    /// many were started; the thread that takes the number `broken` fails.
     fn started(threads: usize, works: u32, broken: Option<u32>) -> Result<usize, Error> {
         let cancel = Cancel::new();
         let crew = Crew::<Error>::new(&cancel);
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_started_when_the_one_before_has_work() {
-        // One more than there are works: it finds that nothing is left.
+        // One more than there are works: it finds nothing left.
         assert_eq!(started(64, 0, None).unwrap(), 1);
         assert_eq!(started(64, 1, None).unwrap(), 2);
         assert_eq!(started(64, 5, None).unwrap(), 6);

@@ -165,7 +165,7 @@ mod tests {
         // Little: 1 GB/s times 20 ms are 19 requests.
         let far = Duration::from_millis(20);
         assert_eq!(stream(&mut Depth::new(8, 32), far, 1e9, 4000).0, 32);
-        // Half of that is nine: sixteen are a tenth more than eight, 32 bring nothing.
+        // Half of that is nine: sixteen are a tenth faster than eight, 32 are no faster.
         let (depth, highest) = stream(&mut Depth::new(8, 32), far, 0.5e9, 4000);
         assert_eq!((depth, highest), (16, 32));
         assert_eq!(stream(&mut Depth::new(8, 32), far, 5e9, 4000).0, 32);

@@ -216,7 +216,7 @@ mod tests {
             before = next;
         }
         assert_eq!(count, WAITING_MAX + 1);
-        // What follows is as far on as the last of them was, and from nobody knows where.
+        // What follows is at least as far on as the last of them, at an unknown place.
         assert_eq!((before.length_bytes, end_bytes), (0, Offset::new(last * 8 + 4)));
         assert!(known > (last - WAITING_MAX as u64) * 8);
         // There is room again.

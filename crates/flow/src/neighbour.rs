@@ -121,7 +121,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::thread::sleep;
 
-    /// What was found of the other end of `file` during 100 ms of waiting in that state.
+    /// The observed work at the other end of `file` during 100 ms of waiting in that state.
     fn found(waiting: ThreadState, file: impl Into<OwnedFd>) -> f64 {
         let stage = Stage::new(StageKind::Other);
         stage.keep_steps(waiting);

@@ -151,7 +151,7 @@ mod tests {
 
     proptest! {
         /// Whatever is added, nothing is lost, no interval has more of one thread than its length,
-        /// and each part lies where it happened.
+        /// and each part is where it happened.
         #[test]
         fn all_of_it_is_kept_where_it_happened(
             parts in prop::collection::vec((0..4_usize, 1..40_000_000_000_u64, 0..999_u64), 1..60),

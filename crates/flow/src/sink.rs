@@ -314,7 +314,7 @@ mod tests {
     use crate::backend::{Choice, Engine};
     use crate::ring::{RingOptions, ring};
 
-    /// Each time that it is pushed out what is under way is waited for.
+    /// Each write-back waits for the writes in flight.
     #[test]
     fn a_file_is_pushed_out_by_the_window_and_not_by_the_block() {
         const BLOCK: usize = 1 << 20;

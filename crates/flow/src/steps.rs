@@ -203,8 +203,8 @@ impl Keeper {
 mod tests {
     use super::*;
 
-    /// A program that keeps to a clock: `per_block` each, but what it could not do while it waited
-    /// it makes up for at once.
+    /// A program that keeps to a clock: `per_block` each, but it makes up at once for the time that
+    /// it waited.
     fn clocked(waits: &[f64], per_block: f64) -> Vec<Step> {
         let mut owed = 0.0;
         let step = |waited: &f64| {
@@ -238,12 +238,12 @@ mod tests {
         assert!((total - 2.0).abs() < 1e-9, "{total}");
         let pace = sustained_seconds(&steps).unwrap();
         assert!((pace - 0.05).abs() < 1e-9, "{pace}");
-        // One that waits for each block shows nothing.
+        // An end that waits for each block shows no pace.
         assert_eq!(sustained_seconds(&clocked(&[0.06; 80], 0.05)), None);
     }
 
-    /// A source gives 10 MB and pauses 0.4 s, the target keeps to 24 MB/s: of each burst but the
-    /// first all but the end is what it makes up for.
+    /// A source gives 10 MB and pauses 0.4 s, the target keeps to 24 MB/s: after the first burst,
+    /// it makes up for waits until near the end of each.
     #[test]
     fn what_is_nearly_all_made_up_for_is_not_its_pace() {
         let pace = 0.25 / 24.0;
@@ -251,7 +251,7 @@ mod tests {
             (0..160).map(|k| if k % 40 == 0 && k > 0 { 0.4 } else { 0.0 }).collect();
         let found = sustained_seconds(&clocked(&waits, pace)).unwrap();
         assert!((found - pace).abs() < 0.05 * pace, "{found} for {pace}");
-        // A reader that is as slow right behind a wait makes up for nothing.
+        // A reader that is as slow right after a wait makes up for nothing.
         let steady = |waited_seconds: &f64| Step {
             cost_seconds: pace,
             waited_seconds: *waited_seconds,

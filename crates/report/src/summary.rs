@@ -402,7 +402,7 @@ mod tests {
         assert!(lines[1].ends_with(" (-v shows the stages)"), "{answer}");
     }
 
-    /// What bounds the claim is said with it, and a tape that only wound is named.
+    /// A claim is printed with what bounds it, and a tape that only wound is named.
     #[test]
     fn the_answer_keeps_what_bounds_it() {
         let changed = RunReport { change_seconds: 60.0, seconds: 65.0, ..run() };

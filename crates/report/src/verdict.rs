@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(verdict.text, "DAMAGED: 1 file is damaged or lost (a/b)");
     }
 
-    /// Several threads find what is wrong in an order of their own.
+    /// Several threads report damage in their own order.
     #[test]
     fn the_first_by_name_is_named() {
         let mut tally = Tally::default();

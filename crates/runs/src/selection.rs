@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(selection.not_found().len(), usize::from(!expected));
     }
 
-    /// What is offered for a path at which nothing was found.
+    /// The suggestions for a path that matches nothing.
     #[track_caller]
     fn check_near(wanted: &str, members: &[&str], expected: Option<&str>) {
         let mut selection = Selection::new([wanted.as_bytes().to_vec()]);

@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// Of an archive of so many blocks of 4 KiB whose index has room for its checksums.
+    /// An archive of this many blocks of 4 KiB whose index has room for its checksums.
     fn trailer(blocks: u64) -> Trailer {
         let mut sections = [SectionPlace::default(); 5];
         let summary = SectionSummary { length_bytes: blocks * 8 + 100, records: blocks };
@@ -180,7 +180,7 @@ mod tests {
         assert!(missing_bytes_max(0, u32::MAX, u64::MAX, 0) < u64::MAX);
         assert_eq!(missing_bytes_max(1, 2, 0, 0), label + ZEROS_MAX);
         assert_eq!(missing_bytes_max(1, 2, 0, ZEROS_MAX), label);
-        // Behind the few gigabytes that were left of one volume another one may be missing.
+        // After the few gigabytes left of one volume, another volume may be missing.
         assert!(missing_bytes_max(1, 3, 4 << 30, 0) > 50 << 40);
     }
 }

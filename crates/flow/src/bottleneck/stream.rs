@@ -174,7 +174,7 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// A run of which the first half was kept: 128 blocks, 64 of them with what they cost.
+    /// A run whose first half was kept: 128 blocks, 64 of them with their costs.
     fn half_kept(read: Vec<Step>, mut write: Vec<Step>, target: Endpoint) -> RunReport {
         let steps = |write: &[Step]| StreamSteps {
             read: read.clone(),
@@ -207,7 +207,7 @@ mod tests {
             [0, 1].map(|free| stream.seconds_without(free).unwrap());
         assert!((without_read - 128.0 * 0.02).abs() < 1e-9, "{without_read}");
         assert!((without_write - 128.0 * 0.001).abs() < 1e-9, "{without_write}");
-        // It was waited for before each block, so that nobody knows its pace.
+        // It had to wait before each block, so its pace is unknown.
         let waits =
             vec![Step { cost_seconds: 0.001, waited_seconds: 0.02, hidden_seconds: 0.0 }; 64];
         let mut run = half_kept(vec![cost(0.021); 64], waits.clone(), Endpoint::Pipe);

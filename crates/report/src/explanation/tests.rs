@@ -1,4 +1,4 @@
-//! Sentences of runs whose limit is known.
+//! Sentences of runs with known limits.
 
 use super::*;
 use crate::findings::line;
@@ -196,7 +196,7 @@ fn a_larger_ring_is_for_stages_that_it_keeps_waiting() {
     assert!(!told(works, waits, 1 << 20).contains("--ring"));
 }
 
-/// What fits into the ring may still be most of the work of stages that take turns.
+/// Data that fit into the ring may still be most of the work of stages that take turns.
 #[test]
 fn opening_takes_the_time_only_where_no_stage_does() {
     let with = |busy: f64| {
@@ -295,7 +295,7 @@ fn changes_of_volume_are_nobodys_limit_and_that_is_said() {
     assert!(!plain.contains("volume"), "{plain}");
     let changed = words(&stages, &RunReport { seconds: 105.0, change_seconds: 95.0, ..pipe() });
     assert!(changed.contains("changes of volume took 1 min 35 s of it, outside the stages"));
-    // All of it is of the whole run, and nothing saves the time of a change.
+    // All shares are of the whole run, and no stage saves the time of a change.
     assert!(
         plain.contains("busy for 90 % of 10.0 s") && plain.contains("2.00 s instead of 10.0 s")
     );
@@ -310,7 +310,7 @@ fn a_run_of_no_length_has_a_sentence() {
     assert_eq!(text, "the run was too short to say what its limit was");
 }
 
-/// One small file from a tape of which the rest is wound over.
+/// One small file from a tape; the rest of the run is winding.
 #[test]
 fn of_a_run_that_wound_nearly_all_the_time_winding_is_told() {
     let stages = [StageReport::of_one_thread(StageKind::Read, [0.05, 0.0, 0.0])];
@@ -327,7 +327,7 @@ fn of_a_run_that_wound_nearly_all_the_time_winding_is_told() {
     assert_eq!(words(&stages, &tape), expected);
 }
 
-/// On a machine with other work: write waited for a core 1 % of its time, and that is nothing.
+/// On a machine with other work: write waited for a core 1 % of its time, which is negligible.
 #[test]
 fn cores_that_were_hardly_waited_for_are_not_named() {
     let text = |core_wait_seconds: f64| {
@@ -341,7 +341,7 @@ fn cores_that_were_hardly_waited_for_are_not_named() {
     assert!(held.contains("other programs took 98 % of the cores, for which write"), "{held}");
 }
 
-/// A cold tree of small files: what more files in flight would bring, the run does not show.
+/// A cold tree of small files: the run does not show what more files in flight would bring.
 #[test]
 fn no_setting_is_proposed_that_the_run_did_not_try() {
     let read = StageReport { threads: 8, ..stage(StageKind::Read, [9.7, 0.3, 0.0], 1.0) };
@@ -364,7 +364,7 @@ fn no_setting_is_proposed_that_the_run_did_not_try() {
     }
 }
 
-/// Eight bursts of ten blocks with a pause behind each, into a ring of two blocks, and to a program
+/// Eight bursts of ten blocks with a pause after each, into a ring of two blocks, and to a program
 /// that takes 20 MB/s by the clock: it makes up for each pause.
 fn bursts_to_a_clock(ring_blocks: usize) -> RunReport {
     let (mut read, mut write) = (Vec::new(), Vec::new());
@@ -376,7 +376,7 @@ fn bursts_to_a_clock(ring_blocks: usize) -> RunReport {
         now += blocked + cost;
         read.push(Step { cost_seconds: cost, waited_seconds: blocked, ..Step::default() });
         let starved = (now - written).max(0.0);
-        // The clock went on while nothing came.
+        // The clock went on while no data came.
         owed += starved;
         let saved = owed.min(0.049);
         owed -= saved;
@@ -415,7 +415,7 @@ fn a_ring_too_small_for_the_bursts_is_named_with_what_a_larger_one_brings() {
     assert!(text.contains("; --ring "), "{text}");
     // Neither end costs less than its own pace: eight pauses of 0.4 s, 80 blocks of 50 ms.
     assert!(analysis.seconds_without > 3.1, "{analysis:?}");
-    // With a ring that holds a burst there is nothing to say of it.
+    // A ring that holds a burst is not mentioned.
     let run = bursts_to_a_clock(64);
     let analysis = analyse(&run);
     assert_eq!(analysis.larger_ring, None);
@@ -446,7 +446,7 @@ fn a_reader_that_always_waited_has_shown_no_pace() {
     assert!(text.contains("the run would have taken 40 ms instead of 4.00 s"), "{text}");
 }
 
-/// A disk and a program behind it that take equally long, and one that never showed its pace.
+/// A disk and a program behind it that take equally long; and a program that never showed its pace.
 #[test]
 fn a_faster_stage_is_promised_only_where_less_is_left() {
     let read = |seconds| StageReport {

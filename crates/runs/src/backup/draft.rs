@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that had so many bytes when it was looked at.
+    /// A file that had this many bytes when it was opened.
     fn draft(content_bytes: u64) -> Draft {
         let member = Member {
             path: b"file".to_vec(),
@@ -272,8 +272,8 @@ mod tests {
         Draft { captured, header: 0..0, content_bytes, warnings: Vec::new() }
     }
 
-    /// The end of a file lies where units of direct reads end, or elsewhere; it has the size that
-    /// it was seen with, or less.
+    /// The end of a file is where units of direct reads end, or elsewhere; the file still has its
+    /// size, or is shorter.
     #[test]
     fn a_file_that_is_read_past_the_page_cache_may_have_become_shorter() {
         let folder = tempfile::tempdir().unwrap();

@@ -241,7 +241,7 @@ mod tests {
         let computing = Pace::new(2, 2, Cancel::new());
         let measured = (0..16).filter(|_| spin(&mut meter, &computing)).count();
         assert_eq!(measured, 4);
-        // What was not measured changes nothing.
+        // An unmeasured stretch changes nothing.
         computing.learn(Spent::default());
         waiting.learn(Spent::default());
         assert_eq!(lock(&waiting.state).limit, 8);

@@ -163,11 +163,11 @@ mod tests {
     /// One thing that is done with the stream.
     #[derive(Clone, Debug)]
     enum Step {
-        /// So many bytes are made to be at hand, at once or one by one, and cut off.
+        /// Makes this many bytes be at hand, at once or one by one, and cuts them off.
         Cut(usize, usize),
         /// As before, but for fewer bytes than there are then.
         CutLess(usize, usize),
-        /// So many of those that are at hand are passed over.
+        /// Skips this many of those that are at hand.
         Pass(usize),
         /// More is taken, whatever is at hand.
         Grow(usize),

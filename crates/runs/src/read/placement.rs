@@ -88,7 +88,7 @@ mod tests {
         RUNS.iter().flat_map(|(offset, length)| *offset..offset + length).collect()
     }
 
-    /// Stored bytes come in pieces, of which some are missing: the others lie where they would.
+    /// Stored bytes come in pieces, some of which are missing: the others keep their places.
     #[test]
     fn what_is_missing_moves_nothing() {
         for is_sparse in [false, true] {

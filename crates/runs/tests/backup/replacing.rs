@@ -1,5 +1,5 @@
-//! What becomes of the file that a new archive takes the place of: its owner, mode and ACL stay,
-//! and an archive that has far less does not take the place of a good one.
+//! The file that a new archive replaces: its owner, mode and ACL are kept, and an archive that has
+//! far less does not replace a good one.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -98,7 +98,7 @@ fn a_set_id_bit_is_not_handed_on() {
 
 const ACL: &str = "system.posix_acl_access";
 
-/// An ACL as the kernel takes it: owner rw, user 1234 r, group r, mask r, others nothing.
+/// An ACL in the kernel's format: owner rw, user 1234 r, group r, mask r, others nothing.
 fn acl() -> Vec<u8> {
     let mut bytes = 2u32.to_le_bytes().to_vec();
     let entries = [(1u16, 6u16, u32::MAX), (2, 4, 1234), (4, 4, u32::MAX), (16, 4, u32::MAX)];

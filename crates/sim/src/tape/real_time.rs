@@ -354,7 +354,7 @@ mod tests {
     use model::tape::generation::Generation;
     use model::tape::parameters::TapeParameters;
 
-    /// Stretches of noise, zeros and text, of lengths that have nothing to do with the samples.
+    /// Stretches of noise, zeros and text, of lengths unrelated to the samples.
     fn mixed() -> Vec<u8> {
         let mut state = 7_u64;
         let mut data = Vec::new();
@@ -420,7 +420,7 @@ mod tests {
             pace.is_late()
         };
         assert!(write(Duration::from_millis(15)), "it should have been back long ago");
-        // However late it was, so many commands pay it back.
+        // However late it was, this many commands pay it back.
         assert!((0..200).any(|_| !write(Duration::ZERO)));
     }
 

@@ -307,7 +307,7 @@ mod tests {
         target.execute(&command(&[0x0a, 0, 0, 0, 3, 0]), b"abc");
         target.execute(&command(&[0x10, 0, 0, 0, 1, 0]), &[]);
         target.execute(&command(&[0x01]), &[]);
-        // Five bytes asked for, three there.
+        // Five bytes requested, three returned.
         let short = target.execute(&command(&[0x08, 0, 0, 0, 5, 0]), &[]);
         assert_eq!(short.data, b"abc");
         assert_eq!(short.sense.unwrap()[..8], [0xf0, 0, 0x20, 0, 0, 0, 2, 10]);
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(target.execute(&command(&[0x11, 1, 0xff, 0xff, 0xff, 0]), &[]).sense, None);
         let back = target.execute(&command(&[0x11, 0, 0xff, 0xff, 0xfe, 0]), &[]);
         assert_eq!(back.sense.unwrap()[..7], [0xf0, 0, 0x40, 0, 0, 0, 1]);
-        // Two bytes asked for, three there: a negative residual.
+        // Two bytes requested, three present: a negative residual.
         let long = target.execute(&command(&[0x08, 0, 0, 0, 2, 0]), &[]);
         assert_eq!(long.data, b"ab");
         assert_eq!(long.sense.unwrap()[2..7], [0x20, 0xff, 0xff, 0xff, 0xff]);
