@@ -75,7 +75,7 @@ impl Drop for Region {
     }
 }
 
-/// Some bytes of a region, owned by whoever holds this.
+/// Some bytes of a region, owned by the holder of this span.
 #[derive(Debug)]
 pub struct Span {
     region: Arc<Region>,
@@ -108,7 +108,7 @@ impl Deref for Span {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         // SAFETY: in bounds of a live mapping, initialised (zero pages), and by the contract of
-        // `Region::span` nobody writes these bytes while this span is borrowed.
+        // `Region::span` no one writes these bytes while this span is borrowed.
         unsafe { std::slice::from_raw_parts(self.address(), self.length_bytes) }
     }
 }

@@ -166,7 +166,7 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Str
             if on_core {
                 "more cores would help: every file is created, filled and closed".to_owned()
             } else {
-                "the file system restored to cannot write faster: a faster disk would help".into()
+                "the target file system cannot write faster: a faster disk would help".into()
             }
         }
         StageKind::Compare if on_core => {

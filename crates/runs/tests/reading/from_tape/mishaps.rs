@@ -221,7 +221,7 @@ impl Situation {
         if let Some(words) = &said.failure {
             // Messages of opening a tape name what was looked for.
             let looked_for = [
-                "holds no set",
+                "holds no Takeup set",
                 "is blank",
                 "is needed",
                 "is not ready",
