@@ -28,15 +28,15 @@ base::rules! {
     SOURCE {
         id: "limit.source",
         looks_at: "the time that the first stage waits for the source",
-        speaks_when: "the first stage is the busiest, and waits for more than half of its time",
+        speaks_when: "the first stage is the busiest, and more than half of its time is that wait",
         source: "docs/explanation.md",
     }
     RATE_LIMIT {
         id: "limit.rate-limit",
         looks_at: "the time that the writer waits for --rate-limit",
-        speaks_when: "the writer is the busiest stage, and waits for more than half of its time; \
-                      or the data for the target take 90 % of the run at that rate, or 60 % where \
-                      no other stage is busy for as long",
+        speaks_when: "the writer is the busiest stage, and more than half of its time is that \
+                      wait; or the data for the target take 90 % of the run at that rate, or \
+                      60 % where no other stage is busy for as long",
         source: "docs/explanation.md",
     }
     PROCESSOR {
@@ -51,7 +51,7 @@ base::rules! {
         id: "limit.turns",
         looks_at: "the times of all stages; for a pipe also the cost of each block",
         speaks_when: "no stage is busy for 60 % of the run; or a larger ring would bring 80 % of \
-                      what a busiest stage without any cost would bring",
+                      what the busiest stage would bring if it cost nothing",
         source: "docs/explanation.md",
     }
 }
