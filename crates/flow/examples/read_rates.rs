@@ -1,13 +1,13 @@
-//! What a disk gives to one stream, by how the requests lie in the file and in memory.
+//! How fast a disk serves one stream, by the alignment of requests in the file and in memory.
 //!
 //! ```text
 //! read_rates FILE LEAD_BYTES FILE_OFFSET_BYTES BLOCK_BYTES BLOCKS DEPTH \
 //!     discard|sum warmest|coldest
 //! ```
 //!
-//! FILE is read past the page cache, from the offset to the end, into the blocks of a ring, of
-//! which the first `LEAD_BYTES` are taken before: so headers shift a file's content in an archive.
-//! The consumer frees the blocks at once, or adds all their words up first, as a hash stage reads
+//! Reads FILE past the page cache, from the offset to the end, into the blocks of a ring, of which
+//! the first `LEAD_BYTES` are used before: headers shift a file's content like that in an archive.
+//! The consumer frees the blocks at once, or first adds up all their words, as a hash stage reads
 //! them; the last argument says which free block is filled next. Drop the page cache before each
 //! run; compare with
 //! `fio --rw=read --direct=1 --bs=1M --iodepth=8 --ioengine=io_uring --filename=FILE`.

@@ -1,10 +1,10 @@
-//! ThreadState accounting: how long each stage worked, starved and was blocked.
+//! Time accounting: how long each stage worked, starved and was blocked.
 //!
-//! Every thread of a stage holds an [`Account`]. It is *working* unless it says otherwise; around a
-//! wait it switches to *starved* (for input), *blocked* (for room in its output) or *apart* (for
-//! what is the job of no stage). The four times of a thread add up to the wall time between its
-//! first and its last moment, by construction: each switch closes one interval and opens the next
-//! at the same instant.
+//! Every thread of a stage holds an [`Account`]. It is *working* by default; around a wait it
+//! switches to *starved* (waits for input), *blocked* (waits for room in its output) or *apart*
+//! (waits for something outside all stages). The four times of a thread add up to the wall time
+//! between its first and its last moment, because each switch closes one interval and opens the
+//! next at the same instant.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,8 +25,8 @@ pub enum ThreadState {
     Starved = 1,
     /// Waiting for room in its output.
     Blocked = 2,
-    /// Waiting for what is the job of no stage, and is told for itself: somebody who puts another
-    /// volume into the drive, or the medium that has yet to take what was written.
+    /// Waiting for something outside all stages, which is reported separately: a change of volume,
+    /// or the medium that must still take what was written.
     Apart = 3,
 }
 
@@ -36,22 +36,24 @@ pub struct Stage {
     kind: StageKind,
     state_ns: [AtomicU64; 4],
     bytes: AtomicU64,
-    /// Accounts that are open now, and the most that were at the same time: a stage whose thread
-    /// is followed by another later on is a stage of one thread.
+    /// Open accounts now, and the most at the same time: a stage whose thread is followed by
+    /// another one later is a stage of one thread.
     open: AtomicU64,
     open_most: AtomicU64,
     processor_ns: AtomicU64,
     core_wait_ns: AtomicU64,
-    /// Threads that work now, since when one does, and how long at least one did.
+    /// Threads that work now, since when at least one does, and for how long in all.
     working: AtomicU64,
     occupied_since_ns: AtomicU64,
     occupied_ns: AtomicU64,
     start: Instant,
-    /// Where it is asked for.
+    /// The time series, if requested.
     series: OnceLock<Series>,
-    /// Of a stage of one thread, where it is asked for; and the wait that is not its own.
+    /// The steps of a stage of one thread, if requested; and the wait that belongs to the other
+    /// stage.
     steps: OnceLock<(ThreadState, Keeper)>,
-    /// The state of a stage of one thread, and what was seen of its other end while it waited.
+    /// The state of a stage of one thread, and how long the program at its end worked while it
+    /// waited.
     state: AtomicU8,
     other_end_ns: AtomicU64,
 }
@@ -78,44 +80,44 @@ impl Stage {
         })
     }
 
-    /// Keeps what it does from now on over time, in intervals of which the first begins at `began`.
+    /// Starts a time series, in intervals of which the first begins at `began`.
     pub fn keep_series(&self, began: Instant) {
         self.series.get_or_init(|| Series::new(began));
     }
 
-    /// What it did over time, where that is kept; complete once all accounts are closed.
+    /// The time series, if kept; complete once all accounts are closed.
     pub fn series(&self) -> Option<StageSeries> {
         self.series.get().map(Series::told)
     }
 
-    /// Keeps what each block costs from now on; time in the state `waiting` is the other stage's.
-    /// For a stage of one thread that counts its bytes block by block.
+    /// Starts to keep the cost of each block; time in the state `waiting` belongs to the other
+    /// stage. For a stage of one thread that counts its bytes block by block.
     pub fn keep_steps(&self, waiting: ThreadState) {
         self.steps.get_or_init(|| (waiting, Keeper::new()));
     }
 
-    /// The wait that is not its own, where steps are kept.
+    /// The wait that belongs to the other stage, if steps are kept.
     pub(crate) fn steps_wait_in(&self) -> Option<ThreadState> {
         self.steps.get().map(|(waiting, _)| *waiting)
     }
 
-    /// Whether its thread is in that state now, of a stage of one thread.
+    /// Whether the thread of a one-thread stage is in that state now.
     pub(crate) fn is_in(&self, state: ThreadState) -> bool {
         self.state.load(Ordering::Relaxed) == state as u8
     }
 
-    /// The program at its other end was at work so long while it waited.
+    /// Adds time in which the program at its end worked while the stage waited.
     pub(crate) fn other_end_worked(&self, time: Duration) {
         self.other_end_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// What each block has cost, where that is kept.
+    /// The cost of each block, if kept.
     pub fn steps(&self) -> Vec<Step> {
         self.steps.get().map(|(_, keeper)| keeper.steps()).unwrap_or_default()
     }
 
-    /// Opens the account of one thread, which is working from this moment on. To be called on the
-    /// thread itself, since its processor time is read when the account closes.
+    /// Opens the account of one thread, which is working from this moment on. Call it on the thread
+    /// itself, since its processor time is read when the account closes.
     pub fn open(self: &Arc<Stage>) -> Account {
         crate::trap::pass(self.kind);
         let open = self.open.fetch_add(1, Ordering::AcqRel) + 1;
@@ -131,8 +133,8 @@ impl Stage {
         }
     }
 
-    /// One thread more that works. Two threads that cross here may misplace the few nanoseconds
-    /// between them; no time is counted twice for long, since each change sets the start anew.
+    /// One more thread works. Two threads that cross here may misplace a few nanoseconds between
+    /// them; the error does not accumulate, since each change sets the start anew.
     fn begin_work(&self, now: Instant) {
         if self.working.fetch_add(1, Ordering::AcqRel) == 0 {
             self.occupied_since_ns.store(self.nanoseconds(now), Ordering::Release);
@@ -151,7 +153,7 @@ impl Stage {
         now.duration_since(self.start).as_nanos() as u64
     }
 
-    /// Its job.
+    /// The job of the stage.
     pub fn kind(&self) -> StageKind {
         self.kind
     }
@@ -176,7 +178,7 @@ impl Stage {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// What has been counted so far; complete once all accounts are closed.
+    /// The counts so far; complete once all accounts are closed.
     pub fn report(&self) -> StageReport {
         let threads = self.open_most.load(Ordering::Relaxed);
         let seconds = |state: ThreadState| {
@@ -319,7 +321,7 @@ mod tests {
         let report = stage.report();
         let sum = report.working_seconds + report.starved_seconds + report.blocked_seconds;
         assert!(report.starved_seconds >= 0.005 && report.blocked_seconds >= 0.003);
-        // Whatever else the machine does meanwhile.
+        // Other load of the machine does not matter.
         assert!(least <= sum && sum <= wall, "{least} to {sum} of {wall}");
     }
 }

@@ -1,13 +1,13 @@
 //! Bulk input and output behind one trait: io_uring where the kernel allows it, threads that call
 //! pread and pwrite where it does not.
 //!
-//! A back end belongs to one thread of a stage. It is given operations that own their memory (a
-//! [`Piece`] to fill or a [`Block`] to drain), keeps up to `depth` of them in flight, and gives
-//! them back as they complete, in any order. Memory that the kernel may still write to is therefore
-//! never in other hands, also when a run is torn down.
+//! A back end belongs to one thread of a stage. It receives operations that own their memory (a
+//! [`Piece`] to fill or a [`Block`] to drain), keeps up to `depth` of them in flight, and returns
+//! them as they complete, in any order. So memory that the kernel may still write to is never used
+//! elsewhere, even when a run is torn down.
 //!
-//! Not here: what follows from a completion that was short, interrupted or failed
-//! ([`InFlight`], through which everybody uses a back end).
+//! Not here: the handling of short, interrupted or failed transfers ([`InFlight`], through which
+//! all stages use a back end).
 
 mod threads;
 mod uring;
@@ -39,7 +39,7 @@ impl Memory {
         }
     }
 
-    /// What a read has filled.
+    /// The memory that a read has filled.
     pub fn into_piece(self) -> Piece {
         match self {
             Memory::Fill(piece) => piece,
@@ -47,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// What it means that a transfer ends without an error and without a byte.
+    /// What a transfer without an error and without a byte means.
     pub(crate) fn nothing_moved(&self) -> io::ErrorKind {
         match self {
             Memory::Fill(_) => io::ErrorKind::UnexpectedEof,
@@ -63,11 +63,11 @@ pub struct TransferRequest {
     pub file: Arc<OwnedFd>,
     /// Where in the file, in bytes.
     pub offset_bytes: u64,
-    /// How much of the memory takes part: all of it but for the first `done_bytes`, which an
-    /// earlier, short transfer has already moved.
+    /// The part of the memory to transfer: all but the first `done_bytes`, which an earlier, short
+    /// transfer has moved.
     pub done_bytes: usize,
-    /// With how much of the memory the transfer is whole. All of it is asked for, since direct I/O
-    /// takes whole sectors only; what lies behind the end of a file is not missed.
+    /// Bytes that make the transfer complete. All of the memory is requested, since direct I/O
+    /// takes whole sectors only; bytes beyond the end of a file are not missed.
     pub wanted_bytes: usize,
     /// What is filled or written.
     pub memory: Memory,
@@ -110,7 +110,7 @@ pub trait Backend: Send {
     fn wait(&mut self) -> io::Result<Completion>;
 }
 
-/// Most reads of one stream that are ever under way.
+/// Most reads of one stream in flight.
 pub const READS_MAX: usize = 32;
 
 /// Which back end to use.
@@ -129,20 +129,20 @@ pub enum Engine {
 #[derive(Clone, Debug)]
 pub struct Choice {
     io_uring: bool,
-    /// Why this one: a fragment for `-v`.
+    /// The reason: a fragment for `-v`.
     pub reason: String,
 }
 
 impl Choice {
-    /// Looks what the kernel allows. Fails only if io_uring was demanded and is not to be had.
+    /// Checks what the kernel allows. Fails only if io_uring was requested and is not available.
     pub fn new(engine: Engine) -> io::Result<Choice> {
         match engine {
             Engine::Threads => {
-                Ok(Choice { io_uring: false, reason: "pread and pwrite, as asked for".into() })
+                Ok(Choice { io_uring: false, reason: "pread and pwrite, as requested".into() })
             }
             Engine::IoUring => {
                 UringBackend::new(1)?;
-                Ok(Choice { io_uring: true, reason: "io_uring, as asked for".into() })
+                Ok(Choice { io_uring: true, reason: "io_uring, as requested".into() })
             }
             Engine::Auto => Ok(match UringBackend::new(1) {
                 Ok(_) => Choice { io_uring: true, reason: "io_uring, the kernel allows it".into() },
@@ -154,18 +154,18 @@ impl Choice {
         }
     }
 
-    /// Name of what was chosen.
+    /// Name of the chosen back end.
     pub fn name(&self) -> &'static str {
         if self.io_uring { "io_uring" } else { "pread" }
     }
 
-    /// Makes a back end for one thread that is going to use `file`: threads where io_uring was
-    /// chosen but cannot be trusted with it. Nothing is in flight on it.
+    /// Makes a back end for one thread that will use `file`: threads if io_uring was chosen but
+    /// cannot be trusted with the file. Nothing is in flight on it.
     ///
-    /// After a short transfer io_uring goes on by itself, from the place that the file system says
-    /// it has come to. FUSE with direct I/O (`FOPEN_DIRECT_IO`, mount option `direct_io`) does not
-    /// say: `fuse_direct_read_iter` leaves `ki_pos` as it was, and the rest is read from the start
-    /// of the request again. Seen with Linux 6.18; a short write would go to the wrong place too.
+    /// After a short transfer io_uring continues by itself, from the position that the file system
+    /// reports. FUSE with direct I/O (`FOPEN_DIRECT_IO`, mount option `direct_io`) does not report
+    /// it: `fuse_direct_read_iter` leaves `ki_pos` unchanged, and the rest is read from the start
+    /// of the request again. Seen with Linux 6.18; a short write would go to the wrong place, too.
     pub fn open_for(&self, depth: usize, file: impl AsFd) -> io::Result<InFlight> {
         Ok(InFlight::new(self.backend_for(depth, file)?))
     }
@@ -178,8 +178,8 @@ impl Choice {
         })
     }
 
-    /// Makes a back end for one thread that is going to read `file` as a stream, with so many reads
-    /// under way at first and more where that is faster.
+    /// Makes a back end for one thread that will read `file` as a stream, with this many reads in
+    /// flight at first, and more if that is faster.
     ///
     /// # Errors
     /// As [`Choice::open_for`].
@@ -193,7 +193,7 @@ impl Choice {
         if self.io_uring && !device::file::is_in_user_space(file) { "io_uring" } else { "pread" }
     }
 
-    /// Makes a back end for one thread, for files of which it is known that they are not FUSE's.
+    /// Makes a back end for one thread, for files that are known not to be on FUSE.
     pub fn open(&self, depth: usize) -> io::Result<InFlight> {
         Ok(InFlight::new(if self.io_uring {
             Box::new(UringBackend::new(depth)?)

@@ -1,25 +1,25 @@
-//! Which stage held a run back, and what it would have been without it. Numbers only; the words are
-//! made elsewhere.
+//! The stage that held a run back, and how long the run would have taken without it. Numbers only;
+//! `report` has the words.
 //!
-//! A stage is *busy* while it works, and also while it waits for something that is no stage: the
-//! first one for the source, the writer for the target or for the user's own rate limit. All other
-//! waiting is the fault of a neighbour, or of a thread of the same stage whose turn is first. In a
-//! pipeline whose stages overlap the run takes as long as its busiest stage, which is why that one
-//! is the limit, and why the run without it would take as long as the busiest of the others.
+//! A stage is *busy* while it works, and while it waits for something that is not a stage: the
+//! first one for the source, the writer for the target or for the user's rate limit. All other
+//! waits are caused by a neighbour, or by a thread of the same stage whose turn is first. If the
+//! stages of a pipeline overlap, the run takes as long as its busiest stage. So that stage is the
+//! limit, and without it the run would take as long as the busiest of the others.
 //!
 //! Two cases need more than that. Stages that share too few cores are all busy at once, since
-//! waiting for a core looks like work from inside: there the processor is the limit. And when no
-//! stage is busy for most of the run they take turns, as they do with a ring that is too small.
+//! waiting for a core looks like work from inside: then the processor is the limit. And if no stage
+//! is busy for most of the run, the stages take turns, as they do with a ring that is too small.
 //!
-//! A limit is a claim, and held against what its stage waited for. What it does on a core, what it
-//! waits for one (the kernel counts that for each thread), and the rest, in which it waits for a
-//! device or for another program, are three things: cores that others use up are no limit of a run
-//! that waits for its disk. And no promise goes below what the run itself has seen as a bound:
-//! while requests were in flight to a device, more of them would have found it as slow. Where
-//! others have the cores, a wait for the disk hides behind the wait for a core, and behind a slow
-//! target it hides in the read-ahead. There the disk itself is asked: one that had requests for
-//! most of the run is the limit, and the time that it took for what the run read is in every
-//! promise.
+//! A limit is a claim, and is checked against what its stage waited for. Three times are
+//! distinguished: on a core, waiting for a core (the kernel counts that for each thread), and the
+//! rest, in which the stage waits for a device or for another program. Cores that other programs
+//! use up are no limit of a run that waits for its disk. No forecast goes below a bound that the
+//! run itself has shown: while requests were in flight to a device, more of them would have found
+//! it as slow. If other programs have the cores, a wait for the disk hides behind the wait for a
+//! core; behind a slow target it hides in the read-ahead. Then the counters of the disk decide: a
+//! disk that had requests for most of the run is the limit, and the time that it took for this
+//! run's reads is part of every forecast.
 
 mod stream;
 
@@ -31,12 +31,13 @@ use stream::{Stream, is_program_or_drive, target_floor_seconds};
 /// What held the run back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Nothing can be said: no stages, less than [`SHORTEST_SECONDS`] in which they ran, or less of
-    /// the run than [`LEAST_SHARE`] beside a tape that was wound or changed.
+    /// Unknown: there are no stages, they ran for less than [`SHORTEST_SECONDS`], or for less than
+    /// [`LEAST_SHARE`] of a run that mostly wound or changed a tape.
     Unknown,
     /// The job of the bottleneck stage.
     Stage,
-    /// A few threads of the bottleneck stage, which has many: there was not more to do at a time.
+    /// A few threads of the bottleneck stage, which has many: there was too little to do in
+    /// parallel.
     FewThreads,
     /// What the first stage waited for.
     Source,
@@ -48,29 +49,30 @@ pub enum Cause {
     Turns,
 }
 
-/// The stage that is held to a rate limit: with one, as the last stage, it waits for it when it is
-/// blocked. Without one, and in any other last stage, no waiting means that.
+/// The stage that a rate limit applies to. With a limit and as the last stage, it waits for the
+/// limit while it is blocked. Otherwise, and in any other last stage, no wait means that.
 pub const RATE_LIMITED_STAGE: StageKind = StageKind::Write;
-/// A run that is shorter says nothing: starting threads takes a part of it.
+/// A shorter run shows nothing: starting threads takes a part of it.
 pub const SHORTEST_SECONDS: f64 = 0.02;
-/// Where stages ran for less of a run, none of them was what took its time.
+/// If the stages ran for a smaller share of a run, none of them is its limit.
 pub const LEAST_SHARE: f64 = 0.05;
-/// A stage that is busy for less of the run than this is not its limit alone.
+/// A stage that is busy for less of the run is not the only limit.
 pub const BUSY_SHARE: f64 = 0.6;
-/// What is left of a run without its limit, where it is this share, is as long.
+/// If this share of the run would remain without its limit, the rest counts as equally long.
 const AS_LONG: f64 = 0.95;
-/// A run of which this share is what its bytes take at the rate limit is held back by that, also
-/// where what is in front of it is nearly as slow, so that the writer hardly waited.
+/// If the bytes take this share of the run at the rate limit, the limit held the run back, even if
+/// the stages before the writer are nearly as slow, so that it hardly waited.
 pub const RATE_SHARE: f64 = 0.9;
 /// Share of the time of all cores from which on they count as used up.
 pub const PROCESSOR_SHARE: f64 = 0.85;
-/// The stage that held the run back, and had no core for this share of its busy time, and had or
-/// wanted one for [`CORE_WANTED_SHARE`] of it, is limited by the processor, if the cores are used
-/// to [`CORE_WAIT_PROCESSOR_SHARE`] at least. One that is woken often, for a slow reader for
-/// example, waits for a core each time and yet for the reader most of the time.
+/// The processor is the limit if the stage that held the run back had no core for this share of its
+/// busy time, had or wanted one for [`CORE_WANTED_SHARE`] of it, and at least
+/// [`CORE_WAIT_PROCESSOR_SHARE`] of the cores is used. The second condition is for stages that are
+/// woken often, for a slow reader for example: they wait for a core each time, and yet mostly for
+/// the reader.
 pub const CORE_WAIT_SHARE: f64 = 0.25;
-/// The ring is the limit where a larger one brings this share of what the busiest stage would, if
-/// that cost nothing.
+/// The ring is the limit if a larger one would save this share of what a free bottleneck would
+/// save.
 pub const RING_SHARE: f64 = 0.8;
 /// See [`CORE_WAIT_SHARE`].
 pub const CORE_WANTED_SHARE: f64 = 0.75;
@@ -90,55 +92,56 @@ pub struct StageShare {
     pub busy_share: f64,
     /// Share of the run in which at least one of its threads was busy.
     pub occupied_share: f64,
-    /// Bytes per second of being busy, all threads together. Those of a stage that has more of them
-    /// than there are cores are not busy all at once: there it is of any being busy.
+    /// Bytes per second while busy, all threads together. If a stage has more threads than there
+    /// are cores, they are not all busy at once; then it is per second in which any is busy.
     pub bytes_per_second: f64,
     /// Share of its busy time in which it had a core.
     pub on_core_share: f64,
-    /// Share of its busy time in which it could have run and had none.
+    /// Share of its busy time in which it was ready to run and had no core.
     pub core_wait_share: f64,
-    /// Share of its busy time in which it waited for a neighbour while the program at its end was
-    /// at work.
+    /// Share of its busy time in which it waited for a neighbour while the program at its end
+    /// worked.
     pub hidden_share: f64,
     /// Its share of the processor time that all stages used.
     pub processor_share: f64,
 }
 
-/// What there is to say about a run.
+/// The analysis of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     /// What held it back.
     pub cause: Cause,
     /// The stages.
     pub stages: Vec<StageShare>,
-    /// Index of the stage to blame.
+    /// Index of the stage that is the bottleneck.
     pub bottleneck: Option<usize>,
-    /// Index of the stage that would be to blame without it.
+    /// Index of the stage that would be the bottleneck without it.
     pub next: Option<usize>,
-    /// Wall time of the run, that until the target was ready and changes of volume included: what
-    /// is told of a run is of all of it, as its table is. The limit is looked for in the rest.
+    /// Wall time of the run, including changes of volume and the time until the target was ready:
+    /// all reported shares are of the whole run, like those of its table. The limit is searched in
+    /// the rest.
     pub seconds: f64,
-    /// The processor was the limit, and other programs had more of it than the stages.
+    /// The processor was the limit, and other programs used more of it than the stages.
     pub is_foreign: bool,
-    /// What it would have taken if the bottleneck cost nothing, at least; where that is the use
-    /// that other programs made of the cores, with the cores for itself.
+    /// Least time of the run if the bottleneck cost nothing; if other programs' use of the cores is
+    /// the bottleneck, with the cores for itself.
     pub seconds_without: f64,
-    /// Whether [`Analysis::seconds_without`] is known: not where what is left is a program whose
-    /// pace the run does not show, since it always had to wait.
+    /// Whether [`Analysis::seconds_without`] is known. It is not if the rest is a program that
+    /// always had to wait, so that the run does not show its pace.
     pub without_is_known: bool,
-    /// What a larger ring would have brought, where the run shows that it would have.
+    /// What a larger ring would have saved, if the run shows it.
     pub larger_ring: Option<LargerRing>,
-    /// What the stages would have taken more, one after the other.
+    /// Time that the stages would have taken more without overlap.
     pub saved_seconds: f64,
     /// Share of the time of all cores that the stages used.
     pub processor_share: f64,
-    /// Share of the time of all cores that other programs used; zero where that is not known.
+    /// Share of the time of all cores that other programs used; zero if unknown.
     pub others_share: f64,
     /// Cores that the run could use.
     pub cores: usize,
 }
 
-/// Looks for the limit of a run.
+/// Finds the limit of a run.
 pub fn analyse(run: &RunReport) -> Analysis {
     let seconds = sane(run.seconds);
     let aside_seconds = seconds - overlapping_seconds(run);
@@ -201,8 +204,8 @@ pub fn analyse(run: &RunReport) -> Analysis {
     }
 }
 
-/// Whether a larger ring brings nearly as much as a bottleneck that costs nothing: then the ring is
-/// what held the run back.
+/// Whether a larger ring would save nearly as much as a free bottleneck: then the ring held the run
+/// back.
 fn is_of_the_ring(
     cause: Cause,
     larger_ring: Option<LargerRing>,
@@ -215,20 +218,21 @@ fn is_of_the_ring(
     })
 }
 
-/// The times of one stage, per thread unless it says otherwise, cleaned of what cannot be.
+/// The times of one stage, per thread unless stated otherwise, without impossible values.
 struct Times {
     threads: f64,
     /// From the first to the last moment of its threads.
     whole_seconds: f64,
     busy_seconds: f64,
-    /// At least one thread is busy.
+    /// Time in which at least one thread is busy.
     occupied_seconds: f64,
     starved_seconds: f64,
-    /// Part of the busy time in which it waited for a neighbour, and its end was at work.
+    /// Part of the busy time in which it waited for a neighbour while the program at its end
+    /// worked.
     hidden_seconds: f64,
-    /// Part of it that is spent waiting for the source (first stage) or a rate limit (last).
+    /// Part of the busy time spent waiting for the source (first stage) or a rate limit (last).
     outside_seconds: f64,
-    /// What it would take with a core of its own for each thread.
+    /// Time that it would take with a core for each thread.
     alone_seconds: f64,
     /// All threads together.
     processor_seconds: f64,
@@ -240,11 +244,11 @@ impl Times {
         let report = &run.stages[index];
         let there = report.threads.max(1);
         let threads = match run.compressed_pieces {
-            // Those that had no piece were of no use.
+            // Threads that had no piece were of no use.
             Some(pieces) if report.kind == StageKind::Compress => there.min(pieces.max(1)),
             _ => there,
         };
-        // What the others waited is no time of the stage.
+        // The wait of the others is no time of the stage.
         let of_use = there as f64 / threads as f64;
         let threads = threads as f64;
         let [working, starved, blocked] =
@@ -262,7 +266,8 @@ impl Times {
             outside_seconds += blocked;
         }
         let synchronise = if is_last { sane(run.synchronise_seconds) } else { 0.0 };
-        // What the program at its end did while nothing of ours waited for it is work of that end.
+        // Work of the program at its end counts as work of that end, even while no stage waited for
+        // it.
         let hidden_seconds = hidden_seconds(run, index, is_last).min(starved.max(blocked));
         let starved = if is_last { (starved - hidden_seconds).max(0.0) } else { starved };
         if index == 0 {
@@ -270,7 +275,7 @@ impl Times {
         }
         let at_target = if is_last && index > 0 { hidden_seconds } else { 0.0 };
         let busy_seconds = working + outside_seconds + synchronise + at_target;
-        // What it waited for a core when it was woken is no part of its work.
+        // Waiting for a core after being woken is no part of its work.
         let processor_seconds = sane(report.processor_seconds);
         let off_core_seconds = (busy_seconds * threads - processor_seconds).max(0.0);
         let core_wait_seconds = sane(report.core_wait_seconds).min(off_core_seconds);
@@ -299,16 +304,16 @@ impl Times {
         self.busy_seconds * self.threads
     }
 
-    /// The least that it would have taken with nobody in its way: its work spread over its threads,
-    /// and not less than the time in which one of them waited for what is at its end. Of a device
-    /// with requests in flight all the time, more at once would not have got more.
+    /// The least time that it would have taken undisturbed: its work spread over its threads, and
+    /// at least the time in which one of them waited for its end. From a device with requests in
+    /// flight all the time, more requests would not have got more.
     fn least_seconds(&self) -> f64 {
         let wanted = share(self.processor_seconds + self.core_wait_seconds, self.thread_seconds());
         self.alone_seconds.max(self.occupied_seconds * (1.0 - wanted))
     }
 }
 
-/// For how long the program at the end of a stage was at work while the stage waited for the ring.
+/// How long the program at the end of a stage worked while the stage waited for the ring.
 fn hidden_seconds(run: &RunReport, index: usize, is_last: bool) -> f64 {
     let Some(steps) = &run.steps else { return 0.0 };
     let (steps, bytes) = match (index, is_last) {
@@ -317,7 +322,7 @@ fn hidden_seconds(run: &RunReport, index: usize, is_last: bool) -> f64 {
         _ => return 0.0,
     };
     let hidden = steps.iter().fold(0.0, |sum, step| sum + sane(step.hidden_seconds));
-    // Of a long run only the first blocks are kept.
+    // Only the first blocks of a long run are kept.
     let kept_bytes = steps.len() as f64 * run.steps.as_ref().map_or(0, |it| it.block_bytes) as f64;
     sane(hidden * (bytes as f64 / kept_bytes.max(1.0)).max(1.0))
 }
@@ -330,12 +335,12 @@ struct CoreUse {
 }
 
 impl CoreUse {
-    /// Whether others have more of them.
+    /// Whether other programs use more of them.
     fn is_foreign(self) -> bool {
         self.others_share > self.own_share
     }
 
-    /// Whether stages with these times had no core when they wanted one.
+    /// Whether stages with these times had no core when they needed one.
     fn is_short_for(self, times: &[&Times]) -> bool {
         let sum = |part: fn(&Times) -> f64| times.iter().map(|stage| part(stage)).sum::<f64>();
         let busy = sum(Times::thread_seconds);
@@ -394,7 +399,7 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
     }
 }
 
-/// What the bytes that went to the target take at the rate limit, less what may go at once.
+/// Time that the target's bytes take at the rate limit, minus the bytes that may go at once.
 fn rate_limit_seconds(run: &RunReport) -> f64 {
     let is_limited = run.stages.last().is_some_and(|last| last.kind == RATE_LIMITED_STAGE);
     match run.rate_limit_bytes_per_second {
@@ -406,8 +411,8 @@ fn rate_limit_seconds(run: &RunReport) -> f64 {
     }
 }
 
-/// The stage that reads, where the disk of the source had requests for as much of the run as makes
-/// any stage its limit, and all that is behind it starved.
+/// The reading stage, if the disk of the source had requests for the share of the run that makes a
+/// stage the limit, and all later stages starved.
 fn kept_the_disk_busy(run: &RunReport, times: &[Times], seconds: f64) -> Option<usize> {
     let busy = share(sane(run.source_disk_seconds?), seconds);
     let read = run.stages.iter().position(|stage| stage.kind == StageKind::Read)?;
@@ -416,11 +421,11 @@ fn kept_the_disk_busy(run: &RunReport, times: &[Times], seconds: f64) -> Option<
     (busy >= BUSY_SHARE && is_waited_for).then_some(read)
 }
 
-/// The stage that reads, where the disk of the source had requests for most of the run, for as
-/// long as the readers waited for it, and for clearly longer than any other stage had work: what
-/// the others do meanwhile, and do behind it, is less.
+/// The reading stage, if the disk of the source had requests for most of the run, for as long as
+/// the readers waited for it, and clearly longer than any other stage had work: the other stages'
+/// work overlaps with it or is less.
 fn waits_for_the_disk(run: &RunReport, times: &[Times], seconds: f64) -> Option<usize> {
-    /// Nearly as long may be one that takes turns with it.
+    /// A stage that works nearly as long may take turns with it.
     const CLEARLY: f64 = 1.2;
     let read = run.stages.iter().position(|stage| stage.kind == StageKind::Read)?;
     let disk = sane(run.source_disk_own_seconds.or(run.source_disk_seconds)?);
@@ -430,7 +435,7 @@ fn waits_for_the_disk(run: &RunReport, times: &[Times], seconds: f64) -> Option<
     (share(disk, seconds) >= BUSY_SHARE && disk >= CLEARLY * most).then_some(read)
 }
 
-/// Whether a stage that is busy works, or waits for what is no stage.
+/// Whether a busy stage works, or waits for something that is not a stage.
 fn stage_or_outside(run: &RunReport, times: &[Times], index: usize) -> Cause {
     let stage = &times[index];
     let mostly_outside = stage.outside_seconds > stage.busy_seconds / 2.0;
@@ -442,9 +447,8 @@ fn stage_or_outside(run: &RunReport, times: &[Times], index: usize) -> Cause {
     }
 }
 
-/// The stage of which some thread is busy nearly always, while everything behind it starves. Of
-/// several such the one that is so for longest: what trickles out of it keeps threads behind it
-/// busy in turn, too.
+/// The stage that nearly always has a busy thread, while all later stages starve. Of several, the
+/// one with the longest time: what trickles out of it keeps later threads busy in turn, too.
 fn few_of_many(times: &[Times], seconds: f64) -> Option<usize> {
     let starves = |stage: &Times| share(stage.starved_seconds, stage.whole_seconds) >= 0.5;
     let is_one = |index: &usize| {
@@ -458,9 +462,9 @@ fn few_of_many(times: &[Times], seconds: f64) -> Option<usize> {
         .max_by(|a, b| occupied(a).total_cmp(&occupied(b)).then(b.cmp(a)))
 }
 
-/// The cores are used up: by one stage nearly alone, or by several. One that has many threads, of
-/// which few get a core at a time, is busy for little of the run and yet takes all cores: of it the
-/// limit is said to be the processor.
+/// The cores are used up: by one stage nearly alone, or by several. A stage with many threads, of
+/// which few get a core at a time, is busy for little of the run and yet takes all cores; then the
+/// processor is reported as the limit.
 fn processor_limit(times: &[Times], own_share: f64, seconds: f64) -> (Cause, Option<usize>) {
     let used: f64 = times.iter().map(|stage| stage.processor_seconds).sum();
     let by_use =
@@ -477,19 +481,19 @@ fn is_of_the_source(kind: StageKind) -> bool {
     matches!(kind, StageKind::Scan | StageKind::Read)
 }
 
-/// What is taken away to see what is left of a run.
+/// What is removed to see how long the rest of a run takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Free {
-    /// All that a stage does, its end included.
+    /// All work of a stage, its end included.
     Stage(usize),
-    /// The rate limit that holds back a stage; its end is there still.
+    /// The rate limit that holds back a stage, but not its end.
     RateLimit(usize),
-    /// Whoever else uses the cores.
+    /// Other programs on the cores.
     Cores,
 }
 
-/// The least that the programs and drives at the ends of a run leave of it; `None` where one of
-/// them did not show its pace.
+/// The least time that the programs and drives at the ends need; `None` if one of them did not show
+/// its pace.
 fn ends_seconds(run: &RunReport, stream: Option<&Stream<'_>>, free: Free) -> Option<f64> {
     let last = run.stages.len().saturating_sub(1);
     let source = || stream.map_or(Some(0.0), |stream| stream.seconds_without(last));
@@ -503,14 +507,14 @@ fn ends_seconds(run: &RunReport, stream: Option<&Stream<'_>>, free: Free) -> Opt
             None if index < last => target_floor_seconds(run),
             None => Some(0.0),
         },
-        // What the target took was what the limit gave it.
+        // The target took what the limit let through.
         Free::RateLimit(_) if is_program_or_drive(run.target) => None,
         Free::RateLimit(_) => source(),
         Free::Cores => Some(source()?.max(target()?)),
     }
 }
 
-/// The least of a whole run that its stages, the disk of its source and its rate limit leave.
+/// The least time that the stages, the disk of the source and the rate limit need.
 fn left_seconds(run: &RunReport, times: &[Times], free: Free, aside_seconds: f64) -> f64 {
     let seconds = (sane(run.seconds) - aside_seconds).max(0.0);
     let disk = match free {
@@ -522,7 +526,7 @@ fn left_seconds(run: &RunReport, times: &[Times], free: Free, aside_seconds: f64
     (aside_seconds + stages.max(disk).min(seconds)).max(limited)
 }
 
-/// Without what is `free`.
+/// Without the part that is `free`.
 fn seconds_without(run: &RunReport, times: &[Times], free: Free, seconds: f64) -> f64 {
     let longest = times.iter().map(|stage| stage.whole_seconds).fold(0.0, f64::max);
     let serial_seconds = (seconds - longest).max(0.0);
@@ -544,21 +548,20 @@ fn saved_seconds(times: &[Times], seconds: f64) -> f64 {
     (one_after_the_other - seconds).max(0.0)
 }
 
-/// By busy time; of equals the later stage is the lower, since what is read first is waited for
-/// first.
+/// By busy time; if equal, the earlier stage is the limit, since the later ones wait for it.
 fn order(times: &[Times], a: usize, b: usize) -> std::cmp::Ordering {
     times[a].busy_seconds.total_cmp(&times[b].busy_seconds).then(b.cmp(&a))
 }
 
-/// Wall time without what no stage can be blamed for and none can save: a tape that is made ready
-/// and wound, changes of volume.
+/// Wall time without what no stage can be blamed for and none can save: preparing and winding a
+/// tape, and changes of volume.
 fn overlapping_seconds(run: &RunReport) -> f64 {
     let apart = [run.ready_seconds, run.winding_seconds, run.change_seconds];
     (sane(run.seconds) - apart.into_iter().map(sane).sum::<f64>()).max(0.0)
 }
 
 fn sane(seconds: f64) -> f64 {
-    // A year and more is no run of ours; the limit keeps sums finite.
+    // No run takes a year; the limit keeps sums finite.
     if seconds.is_finite() { seconds.clamp(0.0, 1e9) } else { 0.0 }
 }
 

@@ -1,10 +1,10 @@
-//! A number of bytes that several queues share: for what does not lie in a ring.
+//! A number of bytes that several queues share, for data that are not in a ring.
 //!
-//! Who makes something takes a [`Loan`] for its bytes and sends it along; where the thing is
-//! dropped the bytes are free again. So the sum of what is under way is bounded, however it is
-//! spread over queues. One thing that is larger than the whole budget goes alone: it waits until
-//! nothing else is under way.
-//!
+//! A thread that makes an object takes a [`Loan`] for its bytes and sends it along; when the object
+//! is dropped, the bytes are free again. So the sum of all objects in progress is bounded, however
+//! they are spread over queues. An object larger than the whole budget goes alone: it waits until
+//! nothing else is in progress.
+//! A thread must not hold back objects with loans while it takes another, or it waits for itself.
 //! Who takes must not hold back things with loans while it waits, or it waits for itself.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ struct Shared {
     room: Condvar,
 }
 
-/// Bytes taken from a budget; given back when dropped.
+/// Bytes taken from a budget; returned when dropped.
 #[derive(Debug)]
 pub struct Loan {
     shared: Arc<Shared>,
@@ -39,7 +39,7 @@ pub struct Loan {
 }
 
 impl Budget {
-    /// A budget of which nothing is taken.
+    /// A budget that is completely free.
     pub fn new(capacity_bytes: usize, cancel: Cancel) -> Budget {
         let shared = Shared {
             capacity_bytes,
@@ -51,7 +51,7 @@ impl Budget {
         Budget { shared: Arc::new(shared), cancel }
     }
 
-    /// Takes `bytes` if they are there.
+    /// Takes `bytes` if they are free.
     pub fn try_take(&self, bytes: usize) -> Option<Loan> {
         let shared = &self.shared;
         let take = |used: usize| {
@@ -62,7 +62,7 @@ impl Budget {
         taken.is_ok().then(|| Loan { shared: Arc::clone(shared), bytes })
     }
 
-    /// Takes `bytes`; waits until they are there.
+    /// Takes `bytes`; waits until they are free.
     ///
     /// # Errors
     /// When the run is being stopped.
@@ -93,7 +93,7 @@ impl Drop for Loan {
     fn drop(&mut self) {
         self.shared.used_bytes.fetch_sub(self.bytes, Ordering::SeqCst);
         if self.shared.waiting.load(Ordering::SeqCst) > 0 {
-            // Under the lock: who looked in vain before waits by now.
+            // Under the lock: a thread that found nothing free before is waiting by now.
             let door = lock(&self.shared.door);
             self.shared.room.notify_all();
             drop(door);

@@ -1,13 +1,13 @@
 //! How a run is stopped before its end: by the user, or by a stage that failed.
 //!
-//! Every wait in the engine has a limit of [`POLL`] after which it looks here, so no thread has to
-//! be found and woken. A stage leaves at a block boundary; the first failure is kept as the cause.
+//! Every wait in the engine is limited to [`POLL`], after which it checks here, so no thread has to
+//! be found and woken. A stage ends at a block boundary; the first failure is kept as the cause.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, MutexGuard};
 use std::time::Duration;
 
-/// The longest that a waiting thread takes to notice a stop.
+/// Longest time until a waiting thread notices a stop.
 pub const POLL: Duration = Duration::from_millis(50);
 
 /// A wait ended because the run is being stopped.
@@ -32,7 +32,7 @@ const CANCELLED: u8 = 1;
 const FAILED: u8 = 2;
 
 impl Cancel {
-    /// A token of a run that goes on.
+    /// A token of a running run.
     pub fn new() -> Cancel {
         Cancel::default()
     }
@@ -43,15 +43,15 @@ impl Cancel {
             self.state.compare_exchange(RUNNING, CANCELLED, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Tells the other stages that one has failed. A cancel that came first stays the cause.
+    /// Stops the other stages after a failure. An earlier cancel stays the cause.
     pub fn fail(&self) {
         let _ = self.state.compare_exchange(RUNNING, FAILED, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Whether the run goes on.
+    /// Checks whether the run continues.
     ///
     /// # Errors
-    /// Once it is to stop.
+    /// If the run is being stopped.
     pub fn check(&self) -> Result<(), Stopped> {
         match self.state.load(Ordering::Acquire) {
             RUNNING => Ok(()),
@@ -60,7 +60,7 @@ impl Cancel {
         }
     }
 
-    /// Waits on `condition` for [`POLL`] at most, then looks whether the run is to stop.
+    /// Waits on `condition` for at most [`POLL`], then checks whether the run is being stopped.
     pub(crate) fn wait<'a, T>(
         &self,
         condition: &Condvar,

@@ -1,12 +1,11 @@
 //! The threads of a run: started in one way, stopped together, and joined before the run ends.
 //!
-//! Whatever happens to one of them, the others hear of it: the first failure is kept, the run's
-//! [`Cancel`] is pulled, and every wait of the engine looks there. A panic is a failure as any
-//! other. It is a defect of ours, but a run that hangs on it, or that leaves a temporary file
-//! behind, would be two.
+//! When one of them fails, all stop: the first failure is kept, the run's [`Cancel`] is set, and
+//! every wait of the engine checks it. A panic is a failure like any other. It is a bug, but a run
+//! that hangs because of it, or leaves a temporary file behind, would be worse.
 //!
-//! Stages that run on the caller's own thread stand inside [`Crew::scope`], which guards them in
-//! the same way: a scope waits for its threads, and would wait for ever for one that nobody stops.
+//! Stages on the caller's own thread run inside [`Crew::scope`], which guards them in the same way:
+//! a scope waits for its threads, and would wait for ever for a thread that is never stopped.
 //!
 //! ```
 //! use flow::account::Stage;
@@ -50,11 +49,11 @@ use crate::run::StageKind;
 
 /// What a run fails with.
 pub trait Failure: From<Stopped> + From<StageFailure> + Send {
-    /// Whether this is but the echo of another thread's failure: the run was being stopped.
+    /// Whether this is just the echo of another thread's failure: the run was being stopped.
     fn is_echo(&self) -> bool;
 }
 
-/// Why a thread of a stage did not do its job, whatever the job is.
+/// Why a thread of a stage failed, whatever its job.
 #[derive(Debug, thiserror::Error)]
 pub enum StageFailure {
     /// It panicked.
@@ -62,7 +61,7 @@ pub enum StageFailure {
     Panicked {
         /// Its stage.
         stage: StageKind,
-        /// What it said.
+        /// Its panic message.
         message: String,
     },
     /// It cannot be started.
@@ -88,13 +87,13 @@ impl<'a, E: Failure> Crew<'a, E> {
         Crew { cancel, failure: Mutex::new(None) }
     }
 
-    /// What stops the run.
+    /// The token that stops the run.
     pub fn cancel(&self) -> &'a Cancel {
         self.cancel
     }
 
     /// Runs `body` on this thread, as the stage `stage`, with threads that it starts; returns when
-    /// all of them have ended. If `body` fails or panics, they are told to stop.
+    /// all of them have ended. If `body` fails or panics, they are stopped.
     ///
     /// # Errors
     /// `Stopped`; the failure itself is what [`Crew::outcome`] returns.
@@ -109,7 +108,7 @@ impl<'a, E: Failure> Crew<'a, E> {
     /// Starts a thread of a stage. If the thread fails, the run stops and the error is kept.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn spawn<'scope, 'env, T: Send + 'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, 'env>,
@@ -132,13 +131,12 @@ impl<'a, E: Failure> Crew<'a, E> {
             })
     }
 
-    /// Starts a thread of a stage, which is given what starts the next one, up to `threads` of
-    /// them: it calls that when it has work to do. So many threads may be of use on a slow disk,
-    /// and a run that has little to do does not pay for them. The scope waits for all; what one of
-    /// them fails with stops the run, and is kept.
+    /// Starts a thread of a stage that can start the next one itself, up to `threads` of them, when
+    /// it has work to do. A slow disk may need many threads, and a run with little work does not
+    /// pay for them. The scope waits for all; if one fails, the run stops, and the failure is kept.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system cannot start a thread.
     pub fn spawn_as_needed<'scope, 'env, W>(
         &'scope self,
         scope: &'scope Scope<'scope, 'env>,
@@ -164,7 +162,7 @@ impl<'a, E: Failure> Crew<'a, E> {
         Ok(())
     }
 
-    /// Does a part of the work of a stage on the thread that calls: a panic in it is that stage's.
+    /// Does a part of a stage's work on the calling thread: a panic in it counts as the stage's.
     ///
     /// # Errors
     /// `Stopped` when it failed; the failure itself is what [`Crew::outcome`] returns.
@@ -195,14 +193,14 @@ impl<'a, E: Failure> Crew<'a, E> {
         self.cancel.fail();
     }
 
-    /// The end of a run, once all its threads are joined: the failure that stopped it, if one did.
+    /// The result of a run, once all its threads are joined: the failure that stopped it, if any.
     ///
     /// # Errors
-    /// The first failure of any thread, or `Stopped` where the user asked for it.
+    /// The first failure of any thread, or `Stopped` if the user cancelled.
     pub fn outcome<T>(&self, result: Result<T, E>) -> Result<T, E> {
         let kept = lock(&self.failure).take();
         let result = match (result, kept) {
-            // Who has failed has failed, even if nobody waited for it.
+            // A failure counts even if no thread was joined for it.
             (Ok(_), Some(kept)) if !kept.is_echo() => Err(kept),
             (Err(error), kept) if error.is_echo() => Err(kept.unwrap_or(error)),
             (result, _) => result,
@@ -214,7 +212,7 @@ impl<'a, E: Failure> Crew<'a, E> {
         }
     }
 
-    /// Does the work of a stage; a failure or a panic of it is kept and stops the run.
+    /// Does the work of a stage; a failure or a panic in it is kept and stops the run.
     fn guard<T>(&self, stage: StageKind, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let error = match guarded(stage, work) {
             Ok(Ok(value)) => return Ok(value),
@@ -226,13 +224,13 @@ impl<'a, E: Failure> Crew<'a, E> {
     }
 }
 
-/// Does the work of a stage outside of any crew; for threads that answer to one other alone.
+/// Does the work of a stage outside any crew, for threads that belong to one other thread.
 ///
 /// # Errors
 /// When it panics.
 pub fn guarded<T>(stage: StageKind, work: impl FnOnce() -> T) -> Result<T, StageFailure> {
-    // What threads share is behind locks that go on when they are poisoned, and the run ends: no
-    // half-changed state outlives it.
+    // Locks shared by threads ignore poisoning, and the run ends: no half-changed state outlives
+    // it.
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| StageFailure::Panicked {
         stage,
         message: panic_message(&*panic).to_owned(),
@@ -333,8 +331,8 @@ mod tests {
         assert_eq!(outcome.unwrap_err().to_string(), "cancelled");
     }
 
-    /// Runs up to `threads` of them over the numbers 1, 2, … `works`, one each, and tells how many
-    /// were started; the thread that takes the number `broken` fails.
+    /// Runs up to `threads` of them over the numbers 1, 2, … `works`, one each, and returns how
+    /// many were started; the thread that takes the number `broken` fails.
     fn started(threads: usize, works: u32, broken: Option<u32>) -> Result<usize, Error> {
         let cancel = Cancel::new();
         let crew = Crew::<Error>::new(&cancel);
@@ -361,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_started_when_the_one_before_has_work() {
-        // One more than there are works: it finds that nothing is left.
+        // One more than there are works: it finds nothing left.
         assert_eq!(started(64, 0, None).unwrap(), 1);
         assert_eq!(started(64, 1, None).unwrap(), 2);
         assert_eq!(started(64, 5, None).unwrap(), 6);

@@ -1,20 +1,20 @@
-//! How many reads of one stream are under way at once, found out while it runs.
+//! The number of reads of one stream in flight, found while it runs.
 //!
-//! A stream that has to come in order can keep a device busy only by asking ahead. By Little's law
-//! the requests under way are the rate times the time that each takes: eight of 1 MiB bring 3 GB/s
-//! from a disk that answers in 2.5 ms, and 400 MB/s from one behind a network that takes 20 ms.
-//! Which it is cannot be known before. So the depth is doubled now and then, and kept where that
-//! brings at least [`WORTH`] more. What is held up by somebody else, with no room in the ring, says
-//! nothing about the device and ends an attempt.
+//! A stream that must come in order can keep a device busy only by asking ahead. By Little's law
+//! the requests in flight are the rate times the time that each takes: eight of 1 MiB get 3 GB/s
+//! from a disk that answers in 2.5 ms, and 400 MB/s from one behind a network that takes 20 ms. The
+//! latency is not known in advance. So the depth is doubled now and then, and kept if that is
+//! faster by at least [`WORTH`]. A stream held up by another stage, with no room in the ring, says
+//! nothing about the device, and ends an attempt.
 
 use std::time::{Duration, Instant};
 
-/// By how much a doubled depth has to be faster to be kept.
+/// Least gain for which a doubled depth is kept.
 const WORTH: f64 = 1.1;
-/// A rate is that of so many rounds of all that is under way, and of no less time than this.
+/// A rate is measured over this many rounds of all requests in flight, and at least this time.
 const ROUNDS: usize = 4;
 const WINDOW_MIN: Duration = Duration::from_millis(20);
-/// Windows between attempts that brought nothing: the first time, and at the most.
+/// Windows between attempts without gain: at first, and at most.
 const PAUSE_MIN: u32 = 4;
 const PAUSE_MAX: u32 = 256;
 
@@ -23,14 +23,14 @@ const PAUSE_MAX: u32 = 256;
 pub struct Depth {
     now: usize,
     most: usize,
-    /// Depth and rate before the attempt that is being made.
+    /// Depth and rate before the current attempt.
     before: Option<(usize, f64)>,
     /// Windows until the next attempt.
     pause: u32,
-    /// How long the next pause is.
+    /// Length of the next pause, in windows.
     next_pause: u32,
     window: Option<Window>,
-    /// Ends of transfers that are not counted: they began before the window's depth was reached.
+    /// Transfers that are not counted: they began before the window's depth was reached.
     passing: usize,
 }
 
@@ -42,7 +42,7 @@ struct Window {
 }
 
 impl Depth {
-    /// Begins with `least`, and goes up to `most`.
+    /// Begins with `least`, and increases up to `most`.
     pub fn new(least: usize, most: usize) -> Depth {
         let now = least.max(1);
         Depth {
@@ -56,12 +56,12 @@ impl Depth {
         }
     }
 
-    /// How many may be under way now.
+    /// How many may be in flight now.
     pub fn now(&self) -> usize {
         self.now
     }
 
-    /// A transfer of so many bytes has ended.
+    /// A transfer of this many bytes has ended.
     pub fn ended(&mut self, bytes: u64, at: Instant) {
         if self.now == self.most && self.before.is_none() {
             return;
@@ -84,7 +84,7 @@ impl Depth {
         }
     }
 
-    /// Nothing could be begun for want of room: the limit is elsewhere.
+    /// No transfer could begin for lack of room: the limit is elsewhere.
     pub fn held_up(&mut self) {
         if let Some((before, _)) = self.before.take() {
             self.go_back(before);
@@ -93,7 +93,7 @@ impl Depth {
         self.restart();
     }
 
-    /// A stream ends or begins: what is under way is not what may be.
+    /// A stream ends or begins: fewer are in flight than allowed.
     pub fn restart(&mut self) {
         self.window = None;
         self.passing = self.now;
@@ -165,7 +165,7 @@ mod tests {
         // Little: 1 GB/s times 20 ms are 19 requests.
         let far = Duration::from_millis(20);
         assert_eq!(stream(&mut Depth::new(8, 32), far, 1e9, 4000).0, 32);
-        // Half of that is nine: sixteen are a tenth more than eight, 32 bring nothing.
+        // Half of that is nine: sixteen are a tenth faster than eight, 32 are no faster.
         let (depth, highest) = stream(&mut Depth::new(8, 32), far, 0.5e9, 4000);
         assert_eq!((depth, highest), (16, 32));
         assert_eq!(stream(&mut Depth::new(8, 32), far, 5e9, 4000).0, 32);

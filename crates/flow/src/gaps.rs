@@ -1,9 +1,8 @@
-//! Places of a stream whose bytes could not be had: unreadable parts of the source, and chunks that
-//! do not decompress.
+//! Gaps of a stream: unreadable parts of the source, and chunks that do not decompress.
 //!
-//! Where the length of what is missing is known, zeros stand in its place, so that all that follows
-//! keeps its offset; where it is not, the stream goes on without it and the place is a *seam*. The
-//! list travels beside the ring as [`Marks`]: a gap is entered before its block is complete.
+//! If the length of a gap is known, zeros replace it, so that everything behind it keeps its
+//! offset. If not, the stream continues without it, and the place is a *seam*. The list travels
+//! beside the ring as [`Marks`]: a gap is entered before its block is complete.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -20,14 +19,14 @@ use crate::ring::Marks;
 pub struct Gap<In> {
     /// Where it starts.
     pub start_bytes: Offset<In>,
-    /// Zeros that stand for it; 0 for a seam.
+    /// Zeros that replace it; 0 for a seam.
     pub length_bytes: u64,
-    /// What happened: a lowercase fragment.
+    /// The cause: a lowercase fragment.
     pub why: String,
 }
 
 impl<In> Gap<In> {
-    /// Where what follows it starts.
+    /// End of the gap.
     pub fn end_bytes(&self) -> Offset<In> {
         self.start_bytes + self.length_bytes
     }
@@ -42,11 +41,11 @@ impl<In> Gap<In> {
     }
 }
 
-/// The gaps that no one has come to yet, in ascending order; shared by reference.
+/// The gaps that the reader has not reached, in ascending order; shared by reference.
 ///
-/// Capacity: `WAITING_MAX` and one. Gaps that touch are one, and whoever enters them waits for
-/// room in the ring; but between two seams there may be a single byte, and a ring has millions.
-/// What comes beyond is one with the last: what lies between is given up.
+/// Capacity: `WAITING_MAX` and one. Gaps that touch are merged, and the thread that enters them
+/// waits for room in the ring. But between two seams there may be a single byte, and a ring has
+/// millions. Further gaps are merged with the last one; the data between are given up.
 #[derive(Debug)]
 pub struct Gaps<In> {
     entered: Arc<Entered>,
@@ -65,30 +64,30 @@ impl<In> Default for Gaps<In> {
     }
 }
 
-/// Most places that wait for whoever reads the stream: about 10 MB with their texts.
+/// Most gaps that wait for the reader: about 10 MB with their texts.
 const WAITING_MAX: usize = 1 << 16;
-/// Most places that are remembered to the end of the run.
+/// Most gaps that are kept to the end of the run.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// Whatever stream it is.
+/// Any stream.
 #[derive(Clone, Debug)]
 enum Any {}
 
 #[derive(Debug, Default)]
 struct Entered {
-    /// Those that nobody has come to.
+    /// Gaps that the reader has not reached.
     waiting: Marks<Offset<Any>, Gap<Any>>,
-    /// All that were entered with a length, ascending but for reads that overtook others.
+    /// All gaps with a length, ascending except for reads that overtook others.
     all: Mutex<Vec<Range<Offset<Any>>>>,
 }
 
 impl<In> Gaps<In> {
-    /// The same gaps as those of another stream: for whoever knows that it is the same bytes.
+    /// The same gaps for another stream, which the caller knows to have the same bytes.
     pub fn same_in<Other>(&self) -> Gaps<Other> {
         Gaps { entered: Arc::clone(&self.entered), stream: PhantomData }
     }
 
-    /// The places that were entered with a length, ascending, those that touch as one.
+    /// The gaps with a length, ascending, those that touch as one.
     pub fn remembered(&self) -> Vec<Range<Offset<In>>> {
         let mut all = lock(&self.entered.all).clone();
         all.sort_by_key(|range| range.start);
@@ -103,7 +102,7 @@ impl<In> Gaps<In> {
         merged
     }
 
-    /// Enters a gap; a place before the last one's (reads end in any order) is sorted in.
+    /// Enters a gap; one before the last (reads end in any order) is sorted in.
     pub fn enter(&self, gap: Gap<In>) {
         let gap = gap.same_in();
         if gap.length_bytes > 0 {
@@ -125,8 +124,7 @@ impl<In> Gaps<In> {
     }
 }
 
-/// Makes a gap a part of the last one where it touches it, or where there are too many; returned
-/// where it is one of its own.
+/// Merges a gap with the last one if they touch, or if there are too many; otherwise returns it.
 fn joined_with_last(
     gaps: &mut VecDeque<(Offset<Any>, Gap<Any>)>,
     gap: Gap<Any>,
@@ -144,8 +142,8 @@ fn joined_with_last(
     Some(gap)
 }
 
-/// Makes the last gap reach to the end of another. If one of them is a seam, so is what they come
-/// to: its length is known, and what follows is from further on.
+/// Extends the last gap to the end of another. If one of them is a seam, so is the result: its
+/// length is known, but what follows is from further on.
 fn join_last(gaps: &mut VecDeque<(Offset<Any>, Gap<Any>)>, gap: &Gap<Any>) {
     let Some((_, last)) = gaps.pop_back() else { return };
     let seam = last.length_bytes == 0 || gap.length_bytes == 0;
@@ -156,7 +154,8 @@ fn join_last(gaps: &mut VecDeque<(Offset<Any>, Gap<Any>)>, gap: &Gap<Any>) {
     {
         start_bytes = before.start_bytes;
     }
-    let why = format!("more than {WAITING_MAX} places cannot be had, and what lies between them");
+    let why =
+        format!("more than {WAITING_MAX} places are unreadable; data between them are given up");
     let length_bytes = gap.end_bytes() - start_bytes;
     gaps.push_back((start_bytes, Gap { start_bytes, length_bytes, why }));
     if seam {
@@ -217,7 +216,7 @@ mod tests {
             before = next;
         }
         assert_eq!(count, WAITING_MAX + 1);
-        // What follows is as far on as the last of them was, and from nobody knows where.
+        // What follows is at least as far on as the last of them, at an unknown place.
         assert_eq!((before.length_bytes, end_bytes), (0, Offset::new(last * 8 + 4)));
         assert!(known > (last - WAITING_MAX as u64) * 8);
         // There is room again.

@@ -1,15 +1,13 @@
-//! Transfers that are under way on a back end, each until it is whole or can get no further.
+//! Transfers in flight on a back end, each until it is complete or cannot continue.
 //!
-//! A transfer that was interrupted is made again, one that was short goes on where it stopped: who
-//! reads or writes sees neither. What comes back is whole, or says why it is not. Who cannot do
-//! without a single byte takes [`InFlight::wait_whole`]: it ends at a failure, after all others
-//! have ended too, and tells the failure that stands first in the file, since transfers end in any
-//! order.
+//! An interrupted transfer is repeated, and a short one continues where it stopped: the caller sees
+//! neither. A returned transfer is complete, or has the reason why not. A caller that needs every
+//! byte uses [`InFlight::wait_whole`]: it ends at a failure, after all other transfers have ended,
+//! and returns the failure that is first in the file, since transfers end in any order.
 //!
-//! How many may be under way follows what comes of it, where the back end takes more than a stream
-//! begins with ([`Depth`]). Capacity: the depth of the back end. Nothing is allocated for a
-//! transfer. Not here: in which order a stream is asked for, and what becomes of a place that
-//! cannot be read.
+//! How many may be in flight adapts to the result, if the back end takes more than a stream begins
+//! with ([`Depth`]). Capacity: the depth of the back end. Nothing is allocated for a transfer. Not
+//! here: the order of a stream's requests, and the handling of unreadable places.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -20,29 +18,29 @@ use crate::cancel::Stopped;
 use crate::depth::Depth;
 use crate::ring::{Piece, Producer, Reservation};
 
-/// How often in a row all that comes back may be EAGAIN before one of them is a failure.
+/// How often in a row all transfers may return EAGAIN before one of them fails.
 const REFUSALS_MAX: u32 = 100;
-/// How long the next attempt waits then; a second in all.
+/// Delay of the next attempt then; a second in all.
 const REFUSED_WAIT: Duration = Duration::from_millis(10);
 
 /// Why a transfer failed, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("transfer at byte {offset_bytes}")]
 pub struct Failure {
-    /// Offset in the file. Of a back end that is itself broken, that of the last transfer begun.
+    /// Offset in the file. If the back end itself is broken, the offset of the last transfer begun.
     pub offset_bytes: u64,
     /// Why.
     pub source: io::Error,
 }
 
-/// A transfer that has come to its end.
+/// A transfer that has ended.
 #[derive(Debug)]
 pub struct Transfer {
-    /// The memory, how much of it was moved, and where in the file it goes on.
+    /// The memory, how much of it was moved, and where in the file it would continue.
     pub operation: TransferRequest,
-    /// Whether all that was wanted has been moved. A read that met the end of the file has failed
-    /// with [`io::ErrorKind::UnexpectedEof`], a write that moved nothing with
-    /// [`io::ErrorKind::WriteZero`]; the kernel has no error of these kinds.
+    /// Whether everything needed was moved. A read at the end of the file fails with
+    /// [`io::ErrorKind::UnexpectedEof`], a write that moved nothing with
+    /// [`io::ErrorKind::WriteZero`]; the kernel has no errors of these kinds.
     pub result: io::Result<()>,
 }
 
@@ -52,7 +50,7 @@ impl Transfer {
         self.operation.offset_bytes - self.operation.done_bytes as u64
     }
 
-    /// Bytes that were moved, at least those that were wanted if it is whole.
+    /// Bytes that were moved, at least those needed if it is complete.
     pub fn done_bytes(&self) -> usize {
         self.operation.done_bytes
     }
@@ -63,11 +61,10 @@ impl Transfer {
     }
 }
 
-/// Keeps transfers under way. One that is dropped waits for all that are left, as its back end
-/// does.
+/// Keeps transfers in flight. When dropped, it waits for all of them, like its back end.
 pub struct InFlight {
     backend: Box<dyn Backend>,
-    /// Where the last transfer was begun.
+    /// Where the last transfer began.
     begun_bytes: u64,
     /// EAGAIN in a row.
     refusals: u32,
@@ -75,13 +72,13 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Nothing is under way at first; as many may be as the back end takes.
+    /// With nothing in flight; the limit is the back end's.
     pub fn new(backend: Box<dyn Backend>) -> InFlight {
         let depth = backend.depth();
         InFlight::from(backend, depth)
     }
 
-    /// Begins with so many under way, and goes up to what the back end takes where that is faster.
+    /// Begins with this many in flight, and increases up to the back end's limit if that is faster.
     pub fn from(backend: Box<dyn Backend>, least: usize) -> InFlight {
         let depth = Depth::new(least, backend.depth());
         InFlight { backend, begun_bytes: 0, refusals: 0, depth }
@@ -92,23 +89,23 @@ impl InFlight {
         self.backend.name()
     }
 
-    /// Most transfers that may be under way, at any time.
+    /// Most transfers in flight at any time.
     pub fn depth(&self) -> usize {
         self.backend.depth()
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub fn is_empty(&self) -> bool {
         self.backend.in_flight() == 0
     }
 
-    /// Whether no more may be begun before one has ended.
+    /// Whether no more may begin before one has ended.
     pub fn is_full(&self) -> bool {
         self.backend.in_flight() >= self.depth.now()
     }
 
-    /// Room for the next read. Waits for it only when nothing is under way: else what is has to end
-    /// first, or it would never be taken out of the ring, and the answer is `None`.
+    /// Room for the next read. Waits for it only if nothing is in flight. Otherwise a transfer must
+    /// end first, or it would never leave the ring, and the result is `None`.
     ///
     /// # Errors
     /// When the run is being stopped.
@@ -129,19 +126,19 @@ impl InFlight {
         Ok(reservation)
     }
 
-    /// Begins a transfer, or goes on with one that has failed. [`InFlight::is_full`] must not hold.
+    /// Begins a transfer, or continues a failed one. [`InFlight::is_full`] must not hold.
     ///
     /// # Errors
-    /// When the back end does not take it.
+    /// When the back end does not accept it.
     pub fn begin(&mut self, operation: TransferRequest) -> Result<(), Failure> {
         self.begun_bytes = operation.offset_bytes;
         self.backend.submit(operation).map_err(|source| self.broken(source))
     }
 
-    /// Waits for a transfer to end; `None` when nothing is under way.
+    /// Waits for a transfer to end; `None` if nothing is in flight.
     ///
     /// # Errors
-    /// When the back end is broken. What became of the transfer itself is in its result.
+    /// When the back end is broken. The outcome of the transfer itself is in its result.
     pub fn wait(&mut self) -> Result<Option<Transfer>, Failure> {
         while !self.is_empty() {
             let done = self.backend.wait().map_err(|source| self.broken(source))?;
@@ -172,17 +169,17 @@ impl InFlight {
         Ok(None)
     }
 
-    /// Waits for a transfer to end whole; `None` when nothing is under way.
+    /// Waits for a transfer to complete; `None` if nothing is in flight.
     ///
     /// # Errors
-    /// When a transfer failed. Nothing is under way then, and of all that failed it is the one
-    /// that stands first in the file.
+    /// When a transfer failed. Then nothing is in flight, and of all failures it is the first in
+    /// the file.
     pub fn wait_whole(&mut self) -> Result<Option<Transfer>, Failure> {
         let Some(Transfer { operation, result }) = self.wait()? else { return Ok(None) };
         let Err(source) = result else { return Ok(Some(Transfer { operation, result })) };
         let mut first = Failure { offset_bytes: operation.offset_bytes, source };
         drop(operation);
-        // A back end that breaks now tells less than what failed before.
+        // A back end that breaks now is less important than an earlier failure.
         while let Ok(Some(Transfer { operation, result })) = self.wait() {
             let offset_bytes = operation.offset_bytes;
             if let Err(source) = result
@@ -194,7 +191,7 @@ impl InFlight {
         Err(first)
     }
 
-    /// Whether nothing has happened yet that makes an error of it.
+    /// Whether zero bytes are no error so far.
     fn is_worth_another_try(&mut self, error: &io::Error) -> bool {
         match error.kind() {
             io::ErrorKind::Interrupted => true,

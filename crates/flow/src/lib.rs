@@ -1,16 +1,16 @@
 //! The engine: stages as threads over bounded rings of page-aligned blocks.
 //!
 //! A stage is a group of threads with one job. Stages are joined by a ring ([`ring::ring`]) whose
-//! memory is taken at the start and never grows; a stage that finds its ring empty is *starved*,
-//! one that finds it full is *blocked*, and [`account`] keeps both apart from *working*, so that
-//! every run can say which stage was its limit ([`bottleneck`], from the record of a [`run`]). Bulk
+//! memory is allocated at the start and never grows. A stage whose input is empty is *starved*, one
+//! whose output is full is *blocked*. [`account`] distinguishes both from *working*, so that every
+//! run can report which stage was its limit ([`bottleneck`], from the record of a [`run`]). Bulk
 //! input and output goes through one trait with two back ends ([`backend`]): io_uring, and threads
-//! that call pread and pwrite; [`in_flight`] brings what is under way on one of them to its end.
+//! that call pread and pwrite; [`in_flight`] completes their transfers.
 //!
 //! Not here: what the bytes mean (`archive`), where they come from in a tree (`tree`), and what a
 //! path is (`device`).
 //!
-//! Bytes go through a ring in order, in blocks, whoever fills them:
+//! Bytes go through a ring in order, in blocks, whichever thread fills them:
 //!
 //! ```
 //! use flow::account::Stage;
@@ -43,27 +43,27 @@
 //!
 //! - [`ring`]: the memory between two stages, its ends and its marks.
 //! - [`crew`]: the threads of a run and their failures.
-//! - [`account`]: what each thread did with its time.
+//! - [`account`]: how each thread spent its time.
 //! - [`series`]: the same over time.
 //! - [`run`]: the record of a run.
-//! - [`bottleneck`]: from times to what held a run back.
+//! - [`bottleneck`]: what held a run back, from its times.
 //! - [`backend`]: io_uring, and threads that call pread and pwrite.
-//! - [`in_flight`]: what is under way on a back end, brought to its end.
-//! - [`depth`]: how much of a stream may be under way.
+//! - [`in_flight`]: transfers in flight on a back end, until they are complete.
+//! - [`depth`]: how many requests of a stream may be in flight.
 //! - [`source`]: the stage that reads a stream.
 //! - [`sink`]: the stage that writes one.
-//! - [`gaps`]: what could not be read of a stream.
-//! - [`restart`]: when a writer that ran dry starts again.
-//! - [`neighbour`]: what programs do at the other end of a pipe.
+//! - [`gaps`]: unreadable parts of a stream.
+//! - [`restart`]: when a writer whose ring ran empty starts again.
+//! - [`neighbour`]: what the program at the other end of a pipe does.
 //! - [`budget`]: bytes that queues share.
 //! - [`queue`]: bounded queues.
 //! - [`turnstile`]: order in parallel work.
-//! - [`steps`]: what each block cost the two stages of a stream, and what another ring would
+//! - [`steps`]: the cost of each block for the two stages of a stream, and what another ring would
 //!   change.
 //! - [`rate`]: a limit of bytes per second.
 //! - [`cancel`]: the end of a run from outside.
 //! - [`monitor`]: what a run reports while it runs.
-//! - [`trap`]: a panic to order, for tests.
+//! - [`trap`]: panics on demand, for tests.
 
 pub mod account;
 pub mod backend;

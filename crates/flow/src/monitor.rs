@@ -1,4 +1,4 @@
-//! How the libraries tell what they are doing: through one small trait, never by printing.
+//! How the libraries report what they do: through one small trait, never by printing.
 //!
 //! The terminal, the JSON stream and the tests are three implementations of it.
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::account::Stage;
 
-/// What is counted while a run goes on.
+/// The counters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Counter {
     /// Objects handled: files, directories, links, devices.
@@ -19,12 +19,12 @@ pub enum Counter {
     TargetBytes,
 }
 
-/// Something to tell that is not an error of the run.
+/// A report that is no error of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// How much it matters.
     pub level: Level,
-    /// Object that it is about, as the user knows it; empty when it is about the run.
+    /// The object that it is about, as the user knows it; empty if it is about the run.
     pub object: Vec<u8>,
     /// What happened: a lowercase fragment.
     pub text: String,
@@ -33,62 +33,62 @@ pub struct Notice {
 /// How much a notice matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Only of interest with `-v`: which back end was chosen and why.
+    /// Only shown with `-v`: which back end was chosen and why.
     Detail,
-    /// Worth a line, no reason for exit code 2: a socket that was skipped.
+    /// Shown, but no reason for exit code 2: a socket that was skipped.
     Note,
-    /// As a note, and told with `--quiet`, too: what was read is more than was named.
+    /// Like a note, but shown with `--quiet`, too: more was read than was named.
     Notable,
-    /// Something was not done or not as asked; what that means for the data decides on the exit
+    /// Something was not done, or not as requested; its effect on the data decides on the exit
     /// code.
     Warning(Harm),
 }
 
-/// What a warning means for the data of the user.
+/// What a warning means for the user's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Harm {
-    /// Data of the archive are lost, or are not what was archived.
+    /// Data of the archive are lost, or differ from what was archived.
     Damage,
-    /// Blocks of the archive are not what was written; the files in them are named on their own.
+    /// Blocks of the archive differ from what was written; their files are named separately.
     Blocks,
-    /// The archive has lost its end, and what that held.
+    /// The end of the archive is lost, with its data.
     CutOff,
     /// An object could not be read: it is not in the archive.
     Unread,
-    /// A folder could not be listed: nothing below it is in the archive.
+    /// A folder could not be listed: its content is not in the archive.
     Unlisted,
     /// An object is archived, but not as it was: it changed meanwhile, or part of it is missing.
     Flawed,
-    /// An object was not restored, because something exists at its path.
+    /// An object was not restored, because its path exists.
     Existing,
     /// An object was not restored for another reason.
     NotRestored,
     /// An object was restored without part of its metadata.
     Metadata,
-    /// What was asked for is not in the archive.
+    /// A requested path is not in the archive.
     NotFound,
     /// Part of the archive was not read, because its volume was not there.
     Unseen,
-    /// A live object is not as archived.
+    /// A live object differs from the archive.
     Different,
-    /// Part of the archive is of a later version of the format, and cannot be checked.
+    /// Part of the archive has a later format version, and cannot be checked.
     Later,
-    /// Data may be lost, and nothing proves it.
+    /// Data may be lost, but nothing proves it.
     Doubt,
-    /// The data are as they should be; something beside them was not done.
+    /// The data are intact; something else was not done.
     Beside,
 }
 
-/// What a run does while no bytes pass, and no rate says anything.
+/// What a run does while no bytes move, so that there is no rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// A tape is on its way to where it will be written.
+    /// A tape is winding to where it will be written.
     Winding,
-    /// What stands on the medium is read.
+    /// The label of the medium is read.
     ReadingLabel,
-    /// Another volume is asked for and made ready.
+    /// Another volume is requested and prepared.
     Changing,
-    /// Everything was handed over, and the drive puts what it holds on the medium.
+    /// The drive writes its buffer to the medium; everything was passed to it.
     Flushing,
 }
 
@@ -104,28 +104,28 @@ impl Pause {
     }
 }
 
-/// Receives what a run counts and notices. Called from many threads at once.
+/// Receives counts and notices of a run. Called from many threads at once.
 pub trait Monitor: Send + Sync {
     /// Adds to a counter.
     fn count(&self, counter: Counter, amount: u64);
-    /// Takes a notice.
+    /// Receives a notice.
     fn notice(&self, notice: Notice);
-    /// Tells how many blocks of the ring before the writer are ready, of how many.
+    /// Reports how many blocks of the ring before the writer are ready, of how many.
     fn fill(&self, ready_blocks: usize, capacity_blocks: usize) {
         let _ = (ready_blocks, capacity_blocks);
     }
-    /// Tells the stages of the run that begins, in the order in which data pass through them. Who
-    /// wants to know what they do over time asks them now to keep it.
+    /// Reports the stages of the run that begins, in the order of the data. A monitor that shows
+    /// them over time asks them now to keep a series.
     fn stages(&self, stages: &[&Arc<Stage>]) {
         let _ = stages;
     }
-    /// Tells what goes on while no bytes pass; `None` when they pass again.
+    /// Reports why no bytes move; `None` when they move again.
     fn pause(&self, pause: Option<Pause>) {
         let _ = pause;
     }
 }
 
-/// A monitor that nobody looks at.
+/// A monitor that ignores everything.
 #[derive(Debug, Default)]
 pub struct Silent;
 

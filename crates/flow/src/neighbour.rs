@@ -1,14 +1,13 @@
-//! The program at the other end of a pipe, looked at while nothing of ours waits for it.
+//! Observes the program at the other end of a pipe while no stage waits for it.
 //!
-//! While the reading stage has no room, the program that fills the pipe goes on: it has a part of
-//! its pause or of its work behind it when there is room again, and only the rest is seen as a wait
-//! for it. The same of the program that empties a pipe, while the writing stage has nothing for it.
-//! What a faster other end would bring depends on just that time, so the pipe is asked: one that
-//! could take more has a source that is busy with something else, and one that still holds
-//! something has a target that is.
+//! While the reading stage has no room, the program that fills the pipe continues: part of its
+//! pause or work is done when there is room again, and only the rest shows as a wait for it. The
+//! same holds for the program that empties a pipe, while the writing stage has no data for it. A
+//! forecast with a faster other end needs that time, so the pipe is observed: if it could take
+//! more, its source is busy with something else; if it still holds data, its target is.
 //!
-//! The time found is the least that such a program was at work: what it holds itself, outside of
-//! the pipe, is not seen.
+//! The measured time is a lower bound: data that the program itself holds, outside the pipe, are
+//! not visible.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -19,15 +18,15 @@ use std::time::{Duration, Instant};
 use crate::account::{Stage, ThreadState};
 use crate::run::Endpoint;
 
-/// How often the pipes are looked at: two system calls each time.
+/// How often the pipes are observed; two system calls each time.
 const TICK: Duration = Duration::from_millis(4);
-/// A tick that came this late, on a machine with other things to do, stands for no more than this.
+/// A tick that comes late, on a busy machine, counts for no more than this.
 const LONGEST_TICK: Duration = Duration::from_millis(50);
-/// A pipe that holds this share of the most that it ever held is full: one that is written to in
-/// odd pieces leaves a part of its pages empty.
+/// A pipe with this share of its highest fill counts as full: a pipe that is written in odd pieces
+/// leaves part of its pages empty.
 const FULL_SHARE: f64 = 0.8;
 
-/// Looks at pipes until it is dropped.
+/// Observes pipes until it is dropped.
 #[derive(Debug)]
 pub struct NeighbourWatch {
     ended: Arc<AtomicBool>,
@@ -35,9 +34,9 @@ pub struct NeighbourWatch {
 }
 
 impl NeighbourWatch {
-    /// Looks at the other end of those files that are pipes, each while its stage waits for the
-    /// ring; the stage keeps the time with its steps ([`Stage::keep_steps`]). Without a thread of
-    /// the system nothing is found, and nothing is lost.
+    /// Observes the other ends of those files that are pipes, each while its stage waits for the
+    /// ring; the stage keeps the time with its steps ([`Stage::keep_steps`]). If the system gives
+    /// no thread, nothing is measured and nothing else changes.
     pub fn start(ends: Vec<(Arc<Stage>, Arc<OwnedFd>)>) -> NeighbourWatch {
         let ended = Arc::new(AtomicBool::new(false));
         let mut pipes: Vec<PipeEnd> = ends.into_iter().filter_map(PipeEnd::new).collect();
@@ -70,11 +69,11 @@ impl Drop for NeighbourWatch {
     }
 }
 
-/// One pipe, and the stage of ours at this end of it.
+/// A pipe, and the stage at this end of it.
 struct PipeEnd {
     stage: Arc<Stage>,
     file: Arc<OwnedFd>,
-    /// The state in which the stage leaves the pipe alone.
+    /// The state in which the stage does not use the pipe.
     waiting: ThreadState,
     most_bytes: u64,
 }
@@ -82,8 +81,8 @@ struct PipeEnd {
 impl PipeEnd {
     fn new((stage, file): (Arc<Stage>, Arc<OwnedFd>)) -> Option<PipeEnd> {
         let waiting = stage.steps_wait_in()?;
-        // Less than half of it is not a full one, however little was ever seen in it: in odd pieces
-        // a pipe takes half of its size at least.
+        // Below half of its size it is not full, however low its highest fill was: a pipe written
+        // in odd pieces holds at least half of its size.
         let half_bytes = rustix::pipe::fcntl_getpipe_size(&*file).ok()? as f64 / 2.0;
         let most_bytes = (half_bytes / FULL_SHARE) as u64;
         (Endpoint::of_file(&*file) == Endpoint::Pipe).then_some(PipeEnd {
@@ -106,7 +105,7 @@ impl PipeEnd {
     }
 }
 
-/// Whether the program at the other end does something else than wait for a stage in this state.
+/// Whether the program at the other end is busy while the stage is in this state.
 fn is_at_work(waiting: ThreadState, bytes: u64, most_bytes: u64) -> bool {
     match waiting {
         ThreadState::Blocked => (bytes as f64) < FULL_SHARE * most_bytes as f64,
@@ -122,7 +121,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::thread::sleep;
 
-    /// What was found of the other end of `file` during 100 ms of waiting in that state.
+    /// The observed work at the other end of `file` during 100 ms of waiting in that state.
     fn found(waiting: ThreadState, file: impl Into<OwnedFd>) -> f64 {
         let stage = Stage::new(StageKind::Other);
         stage.keep_steps(waiting);

@@ -1,6 +1,6 @@
-//! A bounded queue between two stages, for things that are not bytes (batches of entries, pieces
-//! of work). Whoever pushes into a full queue is blocked, whoever pops from an empty one starves;
-//! both look for a stop every 50 ms.
+//! A bounded queue between two stages, for objects that are not bytes (batches of entries, pieces
+//! of work). A thread that pushes to a full queue is blocked, a thread that pops from an empty one
+//! starves; both check for a stop every 50 ms.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -24,7 +24,8 @@ pub struct Queue<T> {
 struct Inner<T> {
     items: VecDeque<T>,
     closed: bool,
-    /// Threads that wait for room, and for an item: where there is none, none is called.
+    /// Threads that wait for room, and for an item: without waiting threads there is no wake-up
+    /// call.
     waiting_for_room: usize,
     waiting_for_item: usize,
 }
@@ -67,10 +68,10 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Appends an item if there is room now; gives it back if there is none.
+    /// Appends an item if there is room now; otherwise returns it.
     ///
     /// # Errors
-    /// The item, where there is no room for it.
+    /// The item, if there is no room for it.
     pub fn try_push(&self, item: T) -> Result<(), T> {
         let inner = lock(&self.inner);
         if inner.items.len() >= self.capacity {
@@ -89,7 +90,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Counts a thread that has waited among those that do not.
+    /// Removes a thread from the count of waiting ones.
     fn after<'a>(
         &'a self,
         waited: Result<MutexGuard<'a, Inner<T>>, Stopped>,
@@ -126,7 +127,7 @@ impl<T> Queue<T> {
         }
         self.cancel.check()?;
         let item = inner.items.pop_front();
-        // Whoever filled the queue is woken for half of it, not for each item.
+        // Threads that fill the queue are woken when half of it is free, not for each item.
         let half_empty = inner.items.len() <= self.capacity / 2;
         let is_waited_for = inner.waiting_for_room > 0;
         drop(inner);
@@ -136,13 +137,13 @@ impl<T> Queue<T> {
         Ok(item)
     }
 
-    /// Says that nothing more will be pushed.
+    /// Ends the queue: nothing more is pushed.
     pub fn close(&self) {
         lock(&self.inner).closed = true;
         self.ready.notify_all();
     }
 
-    /// Items that wait.
+    /// Number of waiting items.
     pub fn len(&self) -> usize {
         lock(&self.inner).items.len()
     }

@@ -1,18 +1,18 @@
 //! A limit on bytes per second.
 //!
-//! The next block may go when its predecessors, at the given rate, would just have been through; a
-//! pause of the source is not made up for by a burst longer than a tenth of a second.
+//! The next block may go when the earlier ones, at the given rate, would just be done. After a
+//! pause of the source, a burst makes up for at most a tenth of a second.
 
 use std::time::{Duration, Instant};
 
-/// Says how long to wait before the next bytes may go.
+/// Computes how long to wait before the next bytes.
 #[derive(Debug)]
 pub struct RateLimit {
     bytes_per_second: f64,
     next: Instant,
 }
 
-/// What may go at once, in the time that it takes at the rate.
+/// Bytes that may go at once, as the time that they take at the rate.
 pub const BURST: Duration = Duration::from_millis(100);
 
 impl RateLimit {
@@ -21,7 +21,7 @@ impl RateLimit {
         RateLimit { bytes_per_second: bytes_per_second.max(1) as f64, next: Instant::now() }
     }
 
-    /// Books `bytes` and returns how long the caller has to wait before it sends them.
+    /// Books `bytes` and returns how long the caller must wait before it sends them.
     pub fn book(&mut self, bytes: usize) -> Duration {
         self.book_at(bytes, Instant::now())
     }

@@ -1,25 +1,25 @@
-//! When a writer that found its ring empty starts again, and how fast it drains it then.
+//! When a writer whose ring ran empty starts again, and how fast it then drains the ring.
 //!
-//! A tape drive streams between its lowest and its highest speed. A source within that range is
-//! followed as it comes: to wait for a full ring would only make stops that need not be. A source
-//! below it stops the drive anyway; then few long runs are better than many short ones, so the
-//! writer waits until the ring is full, and drains it no faster than the drive needs.
+//! A tape drive streams between its lowest and its highest speed. It can follow a source within
+//! that range: waiting for a full ring would only cause unnecessary stops. A slower source stops
+//! the drive anyway, and few long runs are better than many short ones. So the writer waits until
+//! the ring is full, and drains it no faster than the drive needs.
 //!
-//! At the start nothing is known of the source. The first quarter of a second's worth of blocks
-//! says whether it keeps up: then the target has them at once, and does not stand while memory
+//! At the start the source's rate is unknown. The first quarter of a second's worth of blocks shows
+//! whether the source keeps up; if so, the target gets them at once, and does not wait while memory
 //! fills.
 //!
-//! How fast the source is, is seen from both ends of the ring: what came out of it, and by how much
-//! it is fuller. A source that the limit itself holds back fills the ring at the limit, which lies
-//! above the lowest speed, so a limit that is no longer needed lifts itself.
+//! The rate of the source is measured at both ends of the ring: what left the ring, and how much
+//! its fill grew. A source that only the limit holds back fills the ring at the limit, which is
+//! above the lowest speed, so a limit that is no longer needed is lifted.
 //!
-//! Not here: how many readers work at once, which is the backup's.
+//! Not here: the number of readers, which the backup decides.
 
 use std::time::{Duration, Instant};
 
 use crate::rate::RateLimit;
 
-/// When a writer that found the ring empty starts again.
+/// When a writer whose ring ran empty starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
     /// At this fill.
@@ -27,13 +27,13 @@ pub enum Restart {
         /// Blocks that must be ready.
         blocks: usize,
     },
-    /// At once while the source is faster than the lowest speed of the target; else at this fill.
+    /// At once while the source is faster than the target's lowest speed; otherwise at this fill.
     Paced {
-        /// Blocks that must be ready where the source is slower.
+        /// Blocks that must be ready if the source is slower.
         blocks: usize,
         /// The lowest speed.
         lowest_bytes_per_second: u64,
-        /// Limit on the rate while the source is slower; above the lowest speed.
+        /// Rate limit while the source is slower; above the lowest speed.
         drain_bytes_per_second: Option<u64>,
     },
 }
@@ -41,10 +41,10 @@ pub enum Restart {
 /// Shortest time over which the rate of a source is judged.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Part of a second at the target's lowest speed that a source is judged by at the start.
+/// Fraction of a second, at the target's lowest speed, over which a source is judged at the start.
 const PROBES_PER_SECOND: u64 = 4;
 
-/// Decides on restarts from what was seen of the source so far.
+/// Decides on restarts from the source's progress so far.
 #[derive(Debug)]
 pub(crate) struct Restarts {
     restart: Restart,
@@ -62,8 +62,8 @@ impl Restarts {
         Restarts { restart, since: now, produced_then: 0, is_slow: false, drain: None }
     }
 
-    /// Bytes from which on the source can be judged before the writer starts; none where the writer
-    /// starts at its fill whatever the source does.
+    /// Bytes after which the source can be judged before the writer starts; `None` if the writer
+    /// starts at its fill in any case.
     pub(crate) fn probe_bytes(&self) -> Option<u64> {
         match self.restart {
             Restart::AtFill { .. } => None,
@@ -73,16 +73,16 @@ impl Restarts {
         }
     }
 
-    /// Whether a source that has produced so many bytes since the start is fast enough for the
-    /// target to start at once.
+    /// Whether a source with this many bytes since the start is fast enough for the target to start
+    /// at once.
     pub(crate) fn keeps_up(&self, produced_bytes: u64, now: Instant) -> bool {
         let Restart::Paced { lowest_bytes_per_second, .. } = self.restart else { return false };
         let seconds = now.saturating_duration_since(self.since).as_secs_f64();
         produced_bytes as f64 >= lowest_bytes_per_second as f64 * seconds
     }
 
-    /// Learns that the source has produced so many bytes since the start: what was written, and
-    /// what waits in the ring.
+    /// Records that the source has produced this many bytes since the start: written bytes, and
+    /// those in the ring.
     pub(crate) fn observe(&mut self, produced_bytes: u64, now: Instant) {
         let Restart::Paced { lowest_bytes_per_second, drain_bytes_per_second, .. } = self.restart
         else {
@@ -110,7 +110,7 @@ impl Restarts {
         }
     }
 
-    /// The limit on the rate, if there is one at present.
+    /// The current rate limit, if any.
     pub(crate) fn limit(&mut self) -> Option<&mut RateLimit> {
         self.drain.as_mut()
     }

@@ -1,13 +1,13 @@
 //! The ring: a stream of bytes cut into page-aligned blocks, filled out of order, drained in order.
 //!
-//! A [`Producer`] reserves the next bytes of the stream, in order; what it gets is a
-//! [`Reservation`] made of [`Piece`]s, one for each block it touches, which may be filled by any
-//! thread in any order. A block is complete when all its bytes are committed. Blocks pass through
-//! one or more [`Consumer`]s in order: each sees a block only after the consumer before it has let
-//! it go, and the last one frees it. So a hash stage and a writer share one ring without a copy.
+//! A [`Producer`] reserves the next bytes of the stream, in order. It gets a [`Reservation`] made
+//! of [`Piece`]s, one for each block that it touches, which any thread may fill in any order. A
+//! block is complete when all its bytes are committed. Blocks pass through one or more
+//! [`Consumer`]s in order: each sees a block only after the previous consumer has released it, and
+//! the last one frees it. So a hash stage and a writer share one ring without a copy.
 //!
-//! Capacity: `blocks` blocks, taken at the start. The producer waits when all are in use, a
-//! consumer waits when the block it wants is not there yet. The safety of the spans rests on two
+//! Capacity: `blocks` blocks, allocated at the start. The producer waits when all are in use, a
+//! consumer waits while its next block is not complete. The safety of the spans depends on two
 //! rules kept here: a byte of a slot belongs to at most one piece, and a slot is reserved again
 //! only after the last [`Block`] of its earlier use is gone.
 #![allow(unsafe_code)]
@@ -34,7 +34,7 @@ use region::Region;
 pub use reservation::{Filler, Piece, Reservation};
 use waking::{Behind, Call, Wake};
 
-/// The stream of bytes that goes through a ring. What it is a stream of knows whoever fills it.
+/// The stream of bytes through a ring. Only its producer knows what it contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ring {}
 
@@ -66,32 +66,32 @@ struct Shared {
 struct Inner {
     /// Bytes of the stream reserved so far.
     reserved_bytes: u64,
-    /// Length of the stream, once it is known.
+    /// Length of the stream, once known.
     length_bytes: Option<u64>,
     /// Committed bytes of the blocks from `first` on.
     committed: VecDeque<usize>,
     /// Number of the first block that is not complete.
     complete: u64,
-    /// For each consumer: blocks handed out, and blocks that have gone on to the next one, which
-    /// are all in front of the first that is still held.
+    /// For each consumer: blocks handed out, and blocks passed on to the next consumer, which all
+    /// precede the first block still held.
     taken: Vec<u64>,
     passed: Vec<u64>,
-    /// For each consumer: which of the blocks from `passed` on are let go.
+    /// For each consumer: which of the blocks from `passed` on are released.
     let_go: Vec<VecDeque<bool>>,
-    /// Slot of each block from number `oldest` on, `None` for those that are freed. A write that is
-    /// overtaken by others keeps its block while later ones are freed, so the numbers in use may
-    /// span more than the ring.
+    /// Slot of each block from number `oldest` on, `None` for freed ones. A write that others
+    /// overtake keeps its block while later ones are freed, so the numbers in use may span more
+    /// than the ring.
     slots: VecDeque<Option<usize>>,
     /// Number of the first block in `slots`.
     oldest: u64,
     /// Slots that hold no block, in the order in which they were freed.
     free: VecDeque<usize>,
     reuse: Reuse,
-    /// Threads that wait for room, and for a block of each consumer: who is not waited for is not
-    /// called, which saves a system call for each block.
+    /// Threads that wait for room, and for a block of each consumer: without waiting threads there
+    /// is no wake-up call, which saves a system call for each block.
     producers_waiting: usize,
     consumers_waiting: Vec<usize>,
-    /// How often the last consumer found nothing to take after it had taken something.
+    /// How often the last consumer found the ring empty after its first block.
     ran_empty: u64,
 }
 
@@ -102,7 +102,7 @@ impl Inner {
         entry.copied().flatten().expect("a block has its slot until it is freed")
     }
 
-    /// Blocks that have come to a consumer so far.
+    /// Blocks that have reached a consumer so far.
     fn upstream(&self, consumer: usize) -> u64 {
         match consumer {
             0 => self.complete,
@@ -110,7 +110,7 @@ impl Inner {
         }
     }
 
-    /// Notes that a consumer has let a block go, and says how many more the next one may take.
+    /// Records that a consumer released a block, and returns how many more the next one may take.
     fn let_go(&mut self, consumer: usize, number: u64) -> u64 {
         let (passed, let_go) = (&mut self.passed[consumer], &mut self.let_go[consumer]);
         let place = (number - *passed) as usize;
@@ -139,7 +139,7 @@ impl Inner {
 /// Makes a ring. Blocks of less than the full size occur only at the end of the stream.
 ///
 /// # Errors
-/// When the memory is not to be had.
+/// When the memory cannot be allocated.
 pub fn ring(options: RingOptions, cancel: Cancel) -> io::Result<(Producer, Vec<Consumer>)> {
     assert!(options.blocks >= 2 && options.consumers >= 1 && options.block_bytes >= 512);
     let region = Region::new(options.block_bytes * options.blocks)?;
@@ -182,17 +182,17 @@ pub enum LastBlock {
     Padded,
 }
 
-/// Which of the free slots the next block gets.
+/// Which free slot the next block gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reuse {
-    /// The one freed last: while the consumers keep up, a few blocks go round that stay in the
-    /// processor's cache, and the rest of the ring is not touched before it is needed. For blocks
-    /// that this processor fills.
+    /// The one freed last: while the consumers keep up, a few blocks circulate in the processor's
+    /// cache, and the rest of the ring is not touched before it is needed. For blocks that this
+    /// processor fills.
     #[default]
     Warmest,
-    /// The one freed first, for blocks that a device fills. It writes past the caches of the
-    /// processor that read the block before, and lines that are still there have to be taken from
-    /// it, which costs the device more than memory does (`docs/design/speed.md` has the numbers).
+    /// The one freed first, for blocks that a device fills. A device writes past the caches of the
+    /// processor that read the previous block, and lines that are still there must be evicted,
+    /// which costs the device more than memory does (`docs/design/speed.md` has the numbers).
     Coldest,
 }
 
@@ -204,13 +204,13 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Says what happens to a last block that the stream does not fill. Without this call it stays
+    /// Sets what happens to a last block that the stream does not fill. The default leaves it
     /// short.
     pub fn set_last_block(&mut self, last_block: LastBlock) {
         self.last_block = last_block;
     }
 
-    /// Says which slots the blocks get that begin from now on.
+    /// Sets which slots the next blocks get.
     pub fn set_reuse(&self, reuse: Reuse) {
         lock(&self.shared.state).reuse = reuse;
     }
@@ -230,7 +230,7 @@ impl Producer {
         RingOffset::new(lock(&self.shared.state).reserved_bytes)
     }
 
-    /// Reserves the next `bytes` of the stream and waits for room as long as it takes.
+    /// Reserves the next `bytes` of the stream; waits for room as long as needed.
     ///
     /// The reservation must be smaller than the ring by at least one block, or it could wait for
     /// itself.
@@ -244,8 +244,8 @@ impl Producer {
         Ok(self.take(&mut state, bytes))
     }
 
-    /// Waits until `bytes` could be reserved at once, and reserves nothing. A tape that had to stop
-    /// for a full ring starts again when this much can run without another stop.
+    /// Waits until `bytes` could be reserved at once, and reserves nothing. A tape that stopped for
+    /// a full ring starts again when it can run this far without another stop.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -253,8 +253,8 @@ impl Producer {
         self.wait(bytes, account).map(drop)
     }
 
-    /// Waits for the same, but for [`POLL`](crate::cancel::POLL) at most: for whoever has something
-    /// else to look at, too.
+    /// The same, but for at most [`POLL`](crate::cancel::POLL): for callers that must check
+    /// something else, too.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -288,8 +288,8 @@ impl Producer {
         self.end(0);
     }
 
-    /// Ends the stream with the first `filled_bytes` of the last reservation, which lay in one
-    /// block; the rest of it is given back.
+    /// Ends the stream with the first `filled_bytes` of the last reservation, which is in one
+    /// block; the rest of it is returned.
     pub fn finish_with(self, reservation: Reservation, filled_bytes: usize) {
         let unused_bytes = reservation.remaining_bytes() - filled_bytes;
         let mut pieces = reservation.into_pieces();
@@ -394,9 +394,8 @@ impl Shared {
         }
     }
 
-    /// Wakes as many of a consumer's threads as there are new blocks for, and all when there will
-    /// be no more. Lets go of the state first: who is woken wants it at once, and would sleep again
-    /// until it has it.
+    /// Wakes as many of a consumer's threads as there are new blocks, and all at the end of the
+    /// stream. Releases the state first: a woken thread needs it at once, and would sleep again.
     fn wake_consumer(&self, index: usize, state: MutexGuard<'_, Inner>, blocks: u64) {
         let waiting = state.consumers_waiting[index];
         let behind = if self.all_ready(index, &state) { Behind::Nothing } else { Behind::More };
@@ -408,7 +407,7 @@ impl Shared {
         }
     }
 
-    /// Whether all blocks that there will ever be have come to a consumer.
+    /// Whether all blocks of the stream have reached a consumer.
     fn all_ready(&self, index: usize, state: &Inner) -> bool {
         let full = self.options.block_bytes as u64;
         state.length_bytes.is_some_and(|length| state.upstream(index) >= length.div_ceil(full))
@@ -426,7 +425,7 @@ impl Shared {
         }
     }
 
-    /// Moves `complete` over all complete blocks, and says how many these were.
+    /// Moves `complete` over all complete blocks, and returns how many these were.
     fn advance_complete(&self, state: &mut Inner) -> u64 {
         let before = state.complete;
         while let Some(&committed) = state.committed.front() {
@@ -447,8 +446,8 @@ impl Shared {
     }
 }
 
-/// One of the draining ends of a ring. Several threads may share one, and let go of their blocks in
-/// any order: the next consumer gets a block when it and all in front of it are let go.
+/// A draining end of a ring. Several threads may share one, and release their blocks in any order:
+/// the next consumer gets a block when it and all earlier ones are released.
 #[derive(Debug)]
 pub struct Consumer {
     shared: Arc<Shared>,
@@ -464,9 +463,9 @@ impl Consumer {
         self.next_filled(1, account)
     }
 
-    /// The next block. When none is ready, waits until `start_fill_blocks` are, or the producer
-    /// waits for room, or the stream ends: the writer that ran empty starts again only at a fill
-    /// from which it can run for a while.
+    /// The next block. If none is ready, waits until `start_fill_blocks` are, or the producer waits
+    /// for room, or the stream ends: a writer whose ring ran empty starts again only when it can
+    /// run for a while.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -505,7 +504,7 @@ impl Consumer {
         Ok(self.take(&mut state))
     }
 
-    /// Waits until so many blocks are ready, or the producer waits for room, or the stream ends.
+    /// Waits until this many blocks are ready, or the producer waits for room, or the stream ends.
     ///
     /// # Errors
     /// When the run is being stopped.

@@ -1,8 +1,8 @@
-//! The record of a run: what every run of the engine tells at its end, whatever it moved.
+//! The record of a run: the results of every run of the engine.
 //!
-//! It is one thing from the threads to the page. [`crate::account`] counts into it,
-//! [`crate::bottleneck`] draws its conclusions from it, `--json` prints it, and an experiment keeps
-//! its stages. Numbers are as they were counted; nothing in it is a judgement.
+//! One structure from the threads to the page. [`crate::account`] counts into it,
+//! [`crate::bottleneck`] analyses it, `--json` prints it, and an experiment keeps its stages. Its
+//! numbers are as counted; nothing in it is a judgement.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -29,7 +29,7 @@ pub enum Command {
     Pipe,
 }
 
-/// What data come from or go to, in the words of the user.
+/// What data come from or go to, in the user's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Endpoint {
     /// Files and directories.
@@ -39,7 +39,7 @@ pub enum Endpoint {
     File,
     /// A block device.
     BlockDevice,
-    /// A character device that is no tape.
+    /// A character device that is not a tape.
     CharacterDevice,
     /// A pipe, named or not.
     Pipe,
@@ -71,31 +71,31 @@ pub enum StageKind {
     Index,
     /// Decompresses chunks.
     Decompress,
-    /// Goes through the members of an archive.
+    /// Parses the members of an archive.
     Parse,
-    /// Makes files in a tree.
+    /// Creates files in a tree.
     Create,
     /// Compares contents with live files.
     Compare,
-    /// Makes the data of an experiment.
+    /// Generates the data of an experiment.
     Generate,
     /// Checks the data of an experiment.
     Check,
     /// Bulk transfers on threads of their own, for any other stage.
     Io,
-    /// A job that only a later version knows.
+    /// A job that only a later version has.
     #[serde(other)]
     Other,
 }
 
-/// What a stage did over a run. The four states are means over its threads and add up to the mean
-/// wall time of a thread of the stage.
+/// The times and counts of a stage. The four states are means over its threads and add up to the
+/// mean wall time of a thread of the stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
     /// Its job.
     #[serde(rename = "name")]
     pub kind: StageKind,
-    /// Threads that took part, as many as were there at once.
+    /// Threads that took part: the most at the same time.
     #[serde(default)]
     pub threads: u64,
     /// Seconds of doing its job, per thread.
@@ -104,20 +104,20 @@ pub struct StageReport {
     pub starved_seconds: f64,
     /// Seconds of waiting for room in its output, per thread.
     pub blocked_seconds: f64,
-    /// Seconds of waiting for what is the job of no stage, per thread: [`State::Apart`].
+    /// Seconds of waiting for something outside all stages, per thread: [`State::Apart`].
     ///
     /// [`State::Apart`]: crate::account::ThreadState::Apart
     #[serde(default)]
     pub apart_seconds: f64,
-    /// Seconds in which at least one of its threads did its job. Of many threads one may have all
-    /// there is to do, and hold everything back while the mean is low.
+    /// Seconds in which at least one of its threads worked. One of many threads may have all the
+    /// work, and hold everything back while the mean is low.
     #[serde(default)]
     pub occupied_seconds: f64,
     /// Seconds of processor time, summed over its threads.
     #[serde(default)]
     pub processor_seconds: f64,
-    /// Seconds in which its threads could have run but had no core, summed over its threads; zero
-    /// where the kernel does not tell. They are part of the states.
+    /// Seconds in which its threads were ready to run but had no core, summed over its threads;
+    /// zero if the kernel does not report it. They are part of the states.
     #[serde(default)]
     pub core_wait_seconds: f64,
     /// Bytes that passed through the stage.
@@ -125,7 +125,7 @@ pub struct StageReport {
 }
 
 impl StageReport {
-    /// One thread that worked, starved and was blocked for so many seconds, and nothing else.
+    /// One thread that worked, starved and was blocked for so many seconds.
     pub fn of_one_thread(kind: StageKind, states: [f64; 3]) -> StageReport {
         let [working_seconds, starved_seconds, blocked_seconds] = states;
         StageReport {
@@ -143,8 +143,8 @@ impl StageReport {
     }
 }
 
-/// The end of a run. All byte counts are exact, all times are wall time. The names are part of the
-/// command line's promise: fields are added, never renamed.
+/// The results of a run. All byte counts are exact, all times are wall time. The names are part of
+/// the promise of the command line: fields are added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunReport {
     /// What was run.
@@ -167,15 +167,15 @@ pub struct RunReport {
     pub seconds: f64,
     /// Part of it spent in the final synchronisation of the target.
     pub synchronise_seconds: f64,
-    /// Part of it until the target could be written, or the source be read: a tape is wound, and
-    /// its label is read, and from one that is read also the index. No stage runs yet.
+    /// Part of it until the target could be written, or the source read: winding a tape and reading
+    /// its label, and the index of a tape that is read. No stage runs yet.
     pub ready_seconds: f64,
-    /// Part of that for reading; the rest is winding.
+    /// Part of `ready_seconds` for reading; the rest is winding.
     pub label_seconds: f64,
-    /// Part of it in which a tape was wound while stages ran: that of a source, to the next place
-    /// that is wanted.
+    /// Part of it in which a tape was wound while stages ran: a source tape, to the next place
+    /// needed.
     pub winding_seconds: f64,
-    /// Part of it in which another volume was asked for: no stage can be blamed for it.
+    /// Part of it for changes of volume, which no stage can be blamed for.
     pub change_seconds: f64,
     /// The stages in the order in which data pass through them.
     pub stages: Vec<StageReport>,
@@ -187,37 +187,37 @@ pub struct RunReport {
     pub engine: &'static str,
     /// Processor cores that the run could use.
     pub cores: usize,
-    /// Processor time that other programs used meanwhile, where that is known.
+    /// Processor time that other programs used meanwhile, if known.
     #[serde(skip)]
     pub others_seconds: Option<f64>,
-    /// Bytes that other programs moved on the disk of the source meanwhile, where that is known.
+    /// Bytes that other programs moved on the disk of the source meanwhile, if known.
     #[serde(skip)]
     pub others_on_source_bytes: Option<u64>,
-    /// Time in which the disk of the source had requests of anybody, where that is known.
+    /// Time in which the disk of the source had requests of any program, if known.
     #[serde(skip)]
     pub source_disk_seconds: Option<f64>,
-    /// The part of it that what this run read took.
+    /// Part of that for this run's reads.
     #[serde(skip)]
     pub source_disk_own_seconds: Option<f64>,
-    /// How many requests that disk had at once while it had any, on average.
+    /// Mean number of requests on that disk while it had any.
     #[serde(skip)]
     pub source_disk_in_flight: Option<f64>,
-    /// What each block cost, of a run with one thread at each end of one ring.
+    /// The cost of each block, for a run with one thread at each end of one ring.
     #[serde(skip)]
     pub steps: Option<StreamSteps>,
-    /// Blocks of the source that cannot be read, where that is a tape.
+    /// Unreadable blocks of a source tape.
     #[serde(skip)]
     pub unreadable_blocks: u64,
-    /// Pieces that were compressed, each by one thread, where that is done in pieces.
+    /// Pieces that were compressed, each by one thread, if compression works in pieces.
     #[serde(skip)]
     pub compressed_pieces: Option<u64>,
-    /// The same of the target's disk as `others_on_source_bytes`.
+    /// Like `others_on_source_bytes`, for the disk of the target.
     #[serde(skip)]
     pub others_on_target_bytes: Option<u64>,
     /// The user's limit on the rate, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit_bytes_per_second: Option<u64>,
-    /// Compression as the user would write it (`zstd:3`, `gzip:6`, `none`).
+    /// Compression in the form of the option (`zstd:3`, `gzip:6`, `none`).
     pub compression: String,
 }
 
@@ -230,14 +230,14 @@ impl RunReport {
         }
     }
 
-    /// Bytes of content by wall time; zero of a run that took none.
+    /// Bytes of content by wall time; zero for a run that took no time.
     pub fn bytes_per_second(&self) -> f64 {
         if self.seconds > 0.0 { self.source_bytes as f64 / self.seconds } else { 0.0 }
     }
 }
 
 impl Command {
-    /// As it is written on the command line.
+    /// As on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Command::Backup => "backup",
@@ -250,7 +250,7 @@ impl Command {
 }
 
 impl Endpoint {
-    /// What an open file is; a directory is a tree.
+    /// The kind of an open file; a directory is a tree.
     pub fn of_file(file: impl AsFd) -> Endpoint {
         let Ok(status) = rustix::fs::fstat(file) else { return Endpoint::Stream };
         match FileType::from_raw_mode(status.st_mode) {
@@ -263,7 +263,7 @@ impl Endpoint {
         }
     }
 
-    /// In a sentence.
+    /// As in a sentence.
     pub fn name(self) -> &'static str {
         match self {
             Endpoint::Tree => "tree",
@@ -292,7 +292,7 @@ impl From<TargetKind> for Endpoint {
 }
 
 impl StageKind {
-    /// In a sentence, in tables and in the names of threads.
+    /// As in sentences, tables and names of threads.
     pub fn name(self) -> &'static str {
         match self {
             StageKind::Scan => "scan",

@@ -1,9 +1,9 @@
-//! What a stage did over time: times and bytes of each interval, for a page that shows when it
-//! worked and when it waited.
+//! The times and bytes of a stage in each interval, for a page that shows when it worked and when
+//! it waited.
 //!
-//! It is kept only where somebody asks for it ([`Stage::keep_series`]), since it costs a lock at
-//! each change of state and a look at the clock for each block. However long a run takes, there are
-//! at most [`INTERVALS_MAX`] intervals: of one more, two become one.
+//! It is kept only on request ([`Stage::keep_series`]), since it costs a lock at each change of
+//! state and a clock reading for each block. However long a run takes, there are at most
+//! [`INTERVALS_MAX`] intervals: beyond that, each two become one.
 //!
 //! [`Stage::keep_series`]: crate::account::Stage::keep_series
 
@@ -17,11 +17,11 @@ use crate::account::ThreadState;
 
 /// Most intervals of a series.
 pub const INTERVALS_MAX: usize = 256;
-/// The length of the first ones.
+/// Length of the first intervals.
 const INTERVAL_NS: u64 = 10_000_000;
 
-/// A stage over time. The times of an interval are sums over the threads of the stage; what they
-/// add up to, by the length of the interval, is how many threads there were.
+/// A stage over time. The times of an interval are sums over the threads of the stage; divided by
+/// the length of the interval they give the number of threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageSeries {
     /// Length of an interval; the first one begins with the run.
@@ -32,7 +32,7 @@ pub struct StageSeries {
     pub starved_seconds: Vec<f64>,
     /// Seconds of waiting for room in its output.
     pub blocked_seconds: Vec<f64>,
-    /// Seconds of waiting for what is the job of no stage.
+    /// Seconds of waiting for something outside all stages.
     pub apart_seconds: Vec<f64>,
     /// Bytes that passed through.
     pub bytes: Vec<u64>,
@@ -58,7 +58,7 @@ struct Interval {
 }
 
 impl Series {
-    /// One whose first interval begins at `began`.
+    /// A series whose first interval begins at `began`.
     pub(crate) fn new(began: Instant) -> Series {
         let kept = Kept { interval_ns: INTERVAL_NS, intervals: Vec::new() };
         Series { began, kept: Mutex::new(kept) }
@@ -76,7 +76,7 @@ impl Series {
         lock(&self.kept).at(now_ns).bytes += bytes;
     }
 
-    /// As far as it has come.
+    /// The series so far.
     pub(crate) fn told(&self) -> StageSeries {
         let kept = lock(&self.kept);
         let seconds = |state: ThreadState| {
@@ -100,7 +100,7 @@ impl Series {
 
 impl Kept {
     fn add_time(&mut self, state: ThreadState, mut from_ns: u64, until_ns: u64) {
-        // Makes the room first, so that intervals do not change their length on the way.
+        // Makes room first, so that intervals keep their length during the update.
         self.at(until_ns.saturating_sub(1));
         while from_ns < until_ns {
             let end_ns = (from_ns / self.interval_ns + 1).saturating_mul(self.interval_ns);
@@ -110,7 +110,7 @@ impl Kept {
         }
     }
 
-    /// The interval of a moment; what lies between the last one and it had nothing.
+    /// The interval of a moment; intervals before it without activity are zero.
     fn at(&mut self, moment_ns: u64) -> &mut Interval {
         while moment_ns / self.interval_ns >= INTERVALS_MAX as u64 {
             self.join();
@@ -122,7 +122,7 @@ impl Kept {
         &mut self.intervals[number]
     }
 
-    /// Makes one of each two.
+    /// Merges each two intervals.
     fn join(&mut self) {
         self.interval_ns = self.interval_ns.saturating_mul(2);
         let joined = self.intervals.chunks(2).map(|pair| {
@@ -151,7 +151,7 @@ mod tests {
 
     proptest! {
         /// Whatever is added, nothing is lost, no interval has more of one thread than its length,
-        /// and each part lies where it happened.
+        /// and each part is where it happened.
         #[test]
         fn all_of_it_is_kept_where_it_happened(
             parts in prop::collection::vec((0..4_usize, 1..40_000_000_000_u64, 0..999_u64), 1..60),

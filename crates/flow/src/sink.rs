@@ -1,8 +1,8 @@
 //! The writing stage: the blocks of a ring, in order, to a target.
 //!
 //! One thread writes, one block per call. Files and block devices take writes at an offset, a few
-//! of them in flight; pipes and character devices take one blocking write(2) after the other, which
-//! is what a tape wants too. When the ring runs empty the writer waits for the start fill.
+//! of them in flight. Pipes and character devices take one blocking write(2) after the other, which
+//! suits a tape, too. If the ring runs empty, the writer waits for the start fill.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,7 +27,7 @@ pub enum WriteError {
     /// The run is being stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The target did not take the data.
+    /// The target did not accept the data.
     #[error("write at byte {offset_bytes}")]
     Write {
         /// Offset in the target.
@@ -45,14 +45,14 @@ impl From<Failure> for WriteError {
 
 /// Where blocks go.
 pub trait Sink: Send {
-    /// Why it takes no more.
+    /// Why it accepts no more data.
     type Error: From<Stopped>;
 
-    /// Takes the next block. It may still be on its way when this returns. The account is that of
-    /// the writing thread, for waits that are not the target's.
+    /// Takes the next block. The block may still be in flight when this returns. The account is the
+    /// writing thread's, for waits that are not for the target.
     fn write(&mut self, block: Block, account: &mut Account) -> Result<(), Self::Error>;
-    /// Gives back all blocks that were taken, before the writer waits for the next one: in a small
-    /// ring that one may be waiting for theirs.
+    /// Returns all blocks that were taken, before the writer waits for the next one: in a small
+    /// ring the next one may need their room.
     fn settle(&mut self) -> Result<(), Self::Error>;
     /// Waits until the kernel has taken everything.
     fn finish(&mut self, account: &mut Account) -> Result<(), Self::Error>;
@@ -61,8 +61,8 @@ pub trait Sink: Send {
 /// How the writer drains its ring.
 #[derive(Debug)]
 pub struct WriteOptions {
-    /// Blocks that must be ready before the writer starts; with [`Restart::Paced`] only where the
-    /// source turns out to be slower than the target.
+    /// Blocks that must be ready before the writer starts; with [`Restart::Paced`] only if the
+    /// source is slower than the target.
     pub start_fill_blocks: usize,
     /// When it starts again after the ring ran empty.
     pub restart: Restart,
@@ -70,7 +70,7 @@ pub struct WriteOptions {
     pub rate_limit: Option<RateLimit>,
 }
 
-/// Writes all blocks of `consumer` to `sink`. `seen` is called with each block before it goes.
+/// Writes all blocks of `consumer` to `sink`. Calls `seen` with each block before it is written.
 /// Returns the bytes written.
 pub fn write_all<S: Sink + ?Sized>(
     consumer: &Consumer,
@@ -110,7 +110,7 @@ pub fn write_all<S: Sink + ?Sized>(
     Ok(bytes)
 }
 
-/// Waits for the start fill, or for as much as shows that the source is fast enough without.
+/// Waits for the start fill, or until enough data show that the source is fast enough.
 fn wait_for_start(
     consumer: &Consumer,
     start_fill_blocks: usize,
@@ -128,7 +128,7 @@ fn wait_for_start(
     consumer.wait_filled(start_fill_blocks, account)
 }
 
-/// Waits as a limit demands: it is a wish about the target's side, so the stage is blocked.
+/// Waits for a rate limit. The limit is on the target's side, so the stage is blocked.
 fn hold_back(mut wait: Duration, account: &mut Account, cancel: &Cancel) -> Result<(), Stopped> {
     if wait.is_zero() {
         return Ok(());
@@ -144,7 +144,7 @@ fn hold_back(mut wait: Duration, account: &mut Account, cancel: &Cancel) -> Resu
     Ok(())
 }
 
-/// A target that takes one byte after the other.
+/// A target that is written sequentially.
 #[derive(Debug)]
 pub struct StreamSink {
     file: Arc<OwnedFd>,
@@ -156,10 +156,10 @@ pub struct StreamSink {
 /// How a write waits for a slow reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// In write(2) itself: a block in one piece, as a tape demands.
+    /// In write(2) itself: a block in one piece, as a tape needs.
     InWrite,
     /// In poll(2), so that a cancel is noticed while the reader of a pipe sleeps. `RWF_NOWAIT`
-    /// changes nothing for others who have the same pipe open, as O_NONBLOCK would.
+    /// changes nothing for other programs with the same pipe, as O_NONBLOCK would.
     InPoll,
 }
 
@@ -239,11 +239,11 @@ impl Sink for StreamSink {
     }
 }
 
-/// A target that takes bytes at any offset: a file or a block device.
+/// A target that can be written at any offset: a file or a block device.
 ///
 /// Dirty pages are sent to the disk as they come, and dropped from the page cache once they are
-/// there, a window behind the writer: the final fsync is short, and the backup does not push the
-/// working set of the machine out.
+/// written, a window behind the writer. So the final fsync is short, and the backup does not evict
+/// the working set of the machine.
 pub struct FileSink {
     file: Arc<OwnedFd>,
     in_flight: InFlight,
@@ -252,7 +252,7 @@ pub struct FileSink {
     dropped_bytes: u64,
 }
 
-/// Bytes after which write-back is started, and kept behind the writer.
+/// Bytes after which write-back is started, and the window behind the writer.
 const WINDOW_BYTES: u64 = 16 << 20;
 
 impl FileSink {
@@ -261,8 +261,8 @@ impl FileSink {
         FileSink { file, in_flight, offset_bytes: 0, flushed_bytes: 0, dropped_bytes: 0 }
     }
 
-    /// Starts write-back of what is new, waits for the window before it, and drops that from the
-    /// cache. A file system that knows none of this loses nothing but speed.
+    /// Starts write-back of new data, waits for the window before them, and drops that from the
+    /// cache. A file system without these calls only loses speed.
     fn push_out(&mut self) -> Result<(), WriteError> {
         self.settle()?;
         let new = self.offset_bytes - self.flushed_bytes;
@@ -314,7 +314,7 @@ mod tests {
     use crate::backend::{Choice, Engine};
     use crate::ring::{RingOptions, ring};
 
-    /// Each time that it is pushed out what is under way is waited for.
+    /// Each write-back waits for the writes in flight.
     #[test]
     fn a_file_is_pushed_out_by_the_window_and_not_by_the_block() {
         const BLOCK: usize = 1 << 20;

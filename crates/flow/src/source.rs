@@ -1,8 +1,8 @@
 //! The reading stage of a stream: from a file, a device or a pipe into the blocks of a ring.
 //!
-//! Where reads at any offset are possible, several are kept in flight; a pipe is read by one thread
+//! If reads at any offset are possible, several are kept in flight. A pipe is read by one thread
 //! straight into the block, until the block is full: a pipe that gives 4 KiB at a time still makes
-//! blocks of the full size.
+//! full blocks.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -88,7 +88,7 @@ fn wait_readable(file: &OwnedFd, account: &mut Account, cancel: &Cancel) -> Resu
         rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     let ready = |timeout| {
         let mut poll = [PollFd::from_borrowed_fd(file.as_fd(), PollFlags::IN)];
-        // A descriptor that cannot be polled answers an error or POLLNVAL: read it and see.
+        // A descriptor that cannot be polled returns an error or POLLNVAL: just read it.
         !matches!(rustix::event::poll(&mut poll, Some(timeout)), Ok(0) | Err(Errno::INTR))
     };
     if !ready(&NOW) {
@@ -101,8 +101,8 @@ fn wait_readable(file: &OwnedFd, account: &mut Account, cancel: &Cancel) -> Resu
     Ok(cancel.check()?)
 }
 
-/// Reads `length_bytes` from the start of a file or block device with several reads in flight.
-/// A file that turns out shorter is an error, since what follows would be at the wrong place.
+/// Reads `length_bytes` from the start of a file or block device with several reads in flight. A
+/// file that is shorter is an error, since the data behind it would be in the wrong place.
 ///
 /// # Errors
 /// See [`ReadError`].

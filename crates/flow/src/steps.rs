@@ -1,25 +1,25 @@
-//! What each block cost the two stages of a stream, and how long the stream would have taken with
-//! another ring or with another end.
+//! The cost of each block for the two stages of a stream, and how long the stream would have taken
+//! with another ring or another end.
 //!
 //! The times of a whole run do not show a ring that is too small for the bursts of its source:
 //! while the ring is full the source waits, while it is empty the target does, and both look busy
-//! for half of the run. With the cost of each block and the size of the ring the run can be played
-//! again ([`played_seconds`]), with a larger ring for example.
+//! for half of the run. With the cost of each block and the size of the ring, the run can be
+//! replayed ([`played_seconds`]), with a larger ring for example.
 //!
-//! The other end of a pipe is a program with a pace of its own. One that keeps to a clock
-//! (`pv -L`) takes a burst at once after it had to wait, and is slow again behind it: what it took
-//! during a run that made it wait is no measure of what it can take. [`sustained_seconds`] is.
+//! The other end of a pipe is a program with its own pace. A program that keeps to a clock (`pv
+//! -L`) takes a burst at once after it had to wait, and is then slow again: its time in a run that
+//! made it wait does not show its pace. [`sustained_seconds`] does.
 
 use std::sync::Mutex;
 use std::time::Instant;
 
 use base::failures::lock;
 
-/// Most blocks that are kept; of a longer run it is the first ones.
+/// Most blocks that are kept: the first ones of a longer run.
 pub const STEPS_MAX: usize = 1 << 16;
-/// A shorter wait is the way of a block from thread to thread.
+/// A shorter wait is the time of a block from thread to thread.
 const WAIT_SECONDS: f64 = 1e-3;
-/// A pace is that of so many blocks and of so long a time at least.
+/// Least number of blocks, and least time, for a pace.
 const SUSTAINED_STEPS: usize = 4;
 const SUSTAINED_SECONDS: f64 = 0.2;
 /// An end that takes this share of its mean time for a block has nothing to make up for.
@@ -28,18 +28,18 @@ const SLOW_SHARE: f64 = 0.7;
 /// One block in one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Step {
-    /// Seconds that it took, without the wait for the other stage.
+    /// Seconds for it, without the wait for the other stage.
     pub cost_seconds: f64,
     /// Seconds of waiting for the other stage before it.
     pub waited_seconds: f64,
-    /// The part of that wait in which the program at the end of this stage was at work all the
-    /// same, as far as that was seen ([`crate::neighbour`]).
+    /// Part of that wait in which the program at the end of this stage worked, as far as observed
+    /// ([`crate::neighbour`]).
     pub hidden_seconds: f64,
 }
 
 impl Step {
-    /// Seconds that the end of the stage takes for it: what was waited for it, and what it did
-    /// while it was not waited for.
+    /// Seconds that the end of the stage takes for it: the wait for it, and its work while no stage
+    /// waited for it.
     pub fn own_seconds(&self) -> f64 {
         self.cost_seconds + self.hidden_seconds
     }
@@ -48,9 +48,9 @@ impl Step {
 /// The steps of both stages of a stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamSteps {
-    /// Of the stage that fills the ring.
+    /// Steps of the stage that fills the ring.
     pub read: Vec<Step>,
-    /// Of the stage that empties the ring.
+    /// Steps of the stage that empties the ring.
     pub write: Vec<Step>,
     /// Blocks of the ring.
     pub ring_blocks: usize,
@@ -59,19 +59,19 @@ pub struct StreamSteps {
 }
 
 impl StreamSteps {
-    /// How long the blocks that are kept take from the first read to the last write, with a ring of
-    /// so many blocks.
+    /// How long the kept blocks take from the first read to the last write, with a ring of this
+    /// many blocks.
     pub fn seconds_with(&self, ring_blocks: usize) -> f64 {
         played_seconds(&costs(&self.read), &costs(&self.write), ring_blocks)
     }
 }
 
-/// What each block cost, as it was seen.
+/// The cost of each block, as measured.
 pub fn costs(steps: &[Step]) -> Vec<f64> {
     steps.iter().map(|step| step.cost_seconds).collect()
 }
 
-/// Plays a stream again: block `k` is read into the slot of block `k - ring_blocks` once that is
+/// Replays a stream: block `k` is read into the slot of block `k - ring_blocks` once that is
 /// written, and is written once it is read.
 pub fn played_seconds(read: &[f64], write: &[f64], ring_blocks: usize) -> f64 {
     let ring_blocks = ring_blocks.max(1);
@@ -88,15 +88,14 @@ pub fn played_seconds(read: &[f64], write: &[f64], ring_blocks: usize) -> f64 {
     last
 }
 
-/// Seconds that a block takes at the pace of an end that may keep to a clock: what such an end
-/// could not do while it had to wait it makes up for at once, and only when that is done it is slow
-/// again.
+/// Seconds per block at the pace of an end that may keep to a clock: such an end makes up at once
+/// for what it could not do while it had to wait, and only then is slow again.
 ///
-/// From the first block up to a moment at which it is slow, with nothing left to make up for, it
-/// has done what its clock allows: all the time up to there, waits included, by all blocks. An end
-/// that is as slow right behind a wait as later makes up for nothing: there it is the time without
-/// waits. Of several such moments the shortest time counts, since none of them can be less than its
-/// pace. `None` where there is none: an end that always made up for its waits has not shown it.
+/// Consider a moment at which the end is slow, with nothing left to make up for. Up to there it has
+/// done what its clock allows: all the time so far, waits included, divided by all blocks. An end
+/// that is as slow right after a wait as later makes up for nothing; then waits are not included.
+/// Of several such moments the shortest time counts, since none of them can be below its pace.
+/// `None` if there is none: an end that always made up for its waits has not shown its pace.
 pub fn sustained_seconds(steps: &[Step]) -> Option<f64> {
     let (mut blocks, mut seconds, mut pace) = (0, 0.0, None::<f64>);
     for stretch in steps.chunk_by(|_, next| next.waited_seconds < WAIT_SECONDS) {
@@ -125,22 +124,22 @@ fn mean_cost(steps: &[Step]) -> f64 {
     steps.iter().map(|step| step.cost_seconds).sum::<f64>() / steps.len() as f64
 }
 
-/// An end that works in bursts with pauses between them, rather than at a pace: most of its time is
-/// in a few blocks that take much longer than the others.
+/// An end that works in bursts with pauses, rather than at a pace: most of its time is in a few
+/// blocks that take much longer than the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pauses {
-    /// A block that takes so long holds a pause.
+    /// Least seconds of a block with a pause.
     pub least_seconds: f64,
-    /// A pause that was seen as a whole. A source that pauses while there is no room for its data
-    /// has a part of the pause behind it when there is room again, and only the rest is seen,
-    /// unless its pipe was looked at.
+    /// A typical pause that was measured completely. A source that pauses while there is no room
+    /// for its data has part of the pause done when there is room again, and only the rest is
+    /// measured, unless its pipe was observed.
     pub whole_seconds: f64,
 }
 
 impl Pauses {
-    /// Those of an end, if it works so.
+    /// The pauses of an end, if it works in bursts.
     pub fn of(steps: &[Step]) -> Option<Pauses> {
-        /// A clock such as that of `pv` ticks ten times a second.
+        /// A clock such as `pv`'s ticks ten times a second.
         const PAUSE_SECONDS: f64 = 0.12;
         const TIMES_THE_MEDIAN: f64 = 4.0;
         const PAUSES_MIN: usize = 3;
@@ -149,11 +148,11 @@ impl Pauses {
         let median = sorted.get(sorted.len() / 2)?;
         let least_seconds = PAUSE_SECONDS.max(TIMES_THE_MEDIAN * median);
         let long = &sorted[sorted.partition_point(|cost| *cost < least_seconds)..];
-        // What a clock had to make up for behind its first burst is no habit.
+        // What a clock makes up for after its first burst is no pattern.
         if long.len() < PAUSES_MIN {
             return None;
         }
-        // One that was longer by chance is not the measure of all.
+        // A single pause that was longer by chance must not set the measure.
         let whole_seconds = *long.get(long.len() * 3 / 4)?;
         let is_most = long.iter().sum::<f64>() > sorted.iter().sum::<f64>() / 2.0;
         is_most.then_some(Pauses { least_seconds, whole_seconds })
@@ -178,8 +177,8 @@ impl Keeper {
         Keeper(Mutex::new(Kept { last, waited_ns: 0, hidden_ns: 0, steps }))
     }
 
-    /// A block is done; `waited_ns` is what the stage has waited for the other one so far, and its
-    /// end was at work for `hidden_ns` of that.
+    /// A block is done; `waited_ns` is how long the stage has waited for the other one so far, and
+    /// its end worked for `hidden_ns` of that.
     pub(crate) fn add(&self, waited_ns: u64, hidden_ns: u64) {
         let mut kept = lock(&self.0);
         if kept.steps.len() == STEPS_MAX {
@@ -204,8 +203,8 @@ impl Keeper {
 mod tests {
     use super::*;
 
-    /// A program that keeps to a clock: `per_block` each, but what it could not do while it waited
-    /// it makes up for at once.
+    /// A program that keeps to a clock: `per_block` each, but it makes up at once for the time that
+    /// it waited.
     fn clocked(waits: &[f64], per_block: f64) -> Vec<Step> {
         let mut owed = 0.0;
         let step = |waited: &f64| {
@@ -239,12 +238,12 @@ mod tests {
         assert!((total - 2.0).abs() < 1e-9, "{total}");
         let pace = sustained_seconds(&steps).unwrap();
         assert!((pace - 0.05).abs() < 1e-9, "{pace}");
-        // One that waits for each block shows nothing.
+        // An end that waits for each block shows no pace.
         assert_eq!(sustained_seconds(&clocked(&[0.06; 80], 0.05)), None);
     }
 
-    /// A source gives 10 MB and pauses 0.4 s, the target keeps to 24 MB/s: of each burst but the
-    /// first all but the end is what it makes up for.
+    /// A source gives 10 MB and pauses 0.4 s, the target keeps to 24 MB/s: after the first burst,
+    /// it makes up for waits until near the end of each.
     #[test]
     fn what_is_nearly_all_made_up_for_is_not_its_pace() {
         let pace = 0.25 / 24.0;
@@ -252,7 +251,7 @@ mod tests {
             (0..160).map(|k| if k % 40 == 0 && k > 0 { 0.4 } else { 0.0 }).collect();
         let found = sustained_seconds(&clocked(&waits, pace)).unwrap();
         assert!((found - pace).abs() < 0.05 * pace, "{found} for {pace}");
-        // A reader that is as slow right behind a wait makes up for nothing.
+        // A reader that is as slow right after a wait makes up for nothing.
         let steady = |waited_seconds: &f64| Step {
             cost_seconds: pace,
             waited_seconds: *waited_seconds,

@@ -1,8 +1,8 @@
-//! A panic to order, so that a test can see what becomes of a run in which a stage breaks down.
+//! A panic on demand, so that tests can see what happens to a run in which a stage panics.
 //!
-//! There is one trap in a process, and only where debug assertions are on: in a release build
-//! [`pass`] is nothing. A stage passes it when a thread of it starts, when its state changes and
-//! when it counts bytes, which is also where locks are held and work is half done.
+//! There is one trap in a process, and only with debug assertions: in a release build [`pass`] does
+//! nothing. A stage passes it when one of its threads starts, when its state changes and when it
+//! counts bytes, which is also where locks are held and work is half done.
 
 #[cfg(debug_assertions)]
 mod armed {
@@ -16,7 +16,7 @@ mod armed {
     static ARMED: AtomicBool = AtomicBool::new(false);
     static TRAP: Mutex<Option<(String, u64)>> = Mutex::new(None);
 
-    /// Lets the stage named `stage` panic when it passes for the `passes`-th time, from 1.
+    /// Makes the stage named `stage` panic at its `passes`-th pass, from 1.
     pub fn set(stage: &str, passes: u64) {
         *lock(&TRAP) = Some((stage.to_owned(), passes));
         ARMED.store(true, Ordering::Release);

@@ -1,9 +1,9 @@
-//! Order out of parallel work: tickets pass one after the other.
+//! Order for parallel work: tickets pass one after the other.
 //!
-//! Workers take numbered tasks and finish them in any order; what must happen in the order of the
+//! Workers take numbered tasks and finish them in any order. What must happen in the order of the
 //! numbers (a place in the archive, a place in the output) happens between [`Turnstile::enter`] and
 //! the end of the [`Turn`]. Waiting tickets sleep on a few separate condition variables, so that a
-//! turn wakes its successor and not the whole crowd.
+//! turn wakes its successor and not all others.
 
 use std::sync::{Condvar, Mutex};
 
@@ -25,11 +25,11 @@ pub struct Turnstile {
 #[derive(Debug)]
 struct Tickets {
     next: u64,
-    /// How many wait at each door: one at which nobody does is not called at.
+    /// How many wait at each door: an empty door needs no wake-up call.
     waiting: [usize; DOORS],
 }
 
-/// The right to be the one whose turn it is; passed on when dropped.
+/// The turn; passed on when dropped.
 #[derive(Debug)]
 pub struct Turn<'a> {
     turnstile: &'a Turnstile,
@@ -42,7 +42,7 @@ impl Turnstile {
         Turnstile { queue, doors: std::array::from_fn(|_| Condvar::new()), cancel }
     }
 
-    /// Waits until all lower tickets have passed. `waiting` is how the wait is accounted.
+    /// Waits until all lower tickets have passed. The wait counts as `waiting`.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -80,10 +80,11 @@ impl Drop for Turn<'_> {
         queue.next += 1;
         let door = queue.next as usize % DOORS;
         let is_waited_for = queue.waiting[door] > 0;
-        // Who is woken wants it at once.
+        // A woken thread needs the lock at once.
         drop(queue);
         if is_waited_for {
-            // Tickets that share a door differ by 64: wake all of them, only one of which goes on.
+            // Tickets that share a door differ by 64: wake all of them, of which only one
+            // continues.
             self.turnstile.doors[door].notify_all();
         }
     }

@@ -26,7 +26,7 @@ pub fn bytes_at(position: u64, length: usize) -> Vec<u8> {
     (position..position + length as u64).map(byte_at).collect()
 }
 
-/// An account that nobody reads.
+/// An account whose times are not used.
 pub fn account() -> Account {
     Stage::new(StageKind::Write).open()
 }

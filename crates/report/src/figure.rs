@@ -1,10 +1,10 @@
-//! Figures of an experiment: points with error bars, curves through them, on axes that may be
-//! logarithmic or made of words. The same data give the same bytes: places are rounded to a tenth,
-//! and no number is printed in a way that depends on the machine.
+//! Figures of an experiment: points with error bars and curves, on linear, logarithmic or word
+//! axes. The same data give the same bytes: positions are rounded to a tenth, and numbers are
+//! printed the same on every machine.
 //!
-//! A figure has two forms: a file that stands for itself, and a part of a page, which brings the
-//! colours. Each point carries its numbers as a text, for hovering, for the keyboard and for screen
-//! readers; no information is in colour alone, since lines differ in their marks and dashes too.
+//! A figure has two forms: a self-contained file, and a part of a page, which brings the colours.
+//! Each point has its numbers as text, for pointer, keyboard and screen readers. Lines also differ
+//! in marks and dashes, so colour alone carries no information.
 
 use std::fmt::Write;
 
@@ -26,16 +26,16 @@ pub enum Axis {
     Bytes,
     /// Times in nanoseconds on a logarithmic axis, labelled at powers of ten.
     Nanoseconds,
-    /// Seconds behind a time of day, which is in seconds since 1970; labelled as times in UTC.
+    /// Seconds after a time of day (seconds since 1970), labelled as times in UTC.
     Time(i64),
-    /// Words; a point's x is the index of one.
+    /// Words; the x of a point is the index of its word.
     Words(Vec<String>),
 }
 
 /// A measured value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// AxisPlace on the horizontal axis.
+    /// Position on the horizontal axis.
     pub x: f64,
     /// Height.
     pub y: f64,
@@ -45,15 +45,15 @@ pub struct Value {
     pub label: String,
 }
 
-/// Values that belong together.
+/// A series of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureGroup {
-    /// For the legend.
+    /// Name in the legend.
     pub name: String,
-    /// The values, in the order of x. The line through them has a gap where one is no number.
+    /// The values, in the order of x. The line has a gap where a value is not a number.
     pub values: Vec<Value>,
-    /// A curve through them, in the same colour; without one the values are joined by lines, but
-    /// for those over words, between which there is nothing.
+    /// A curve in the same colour. Without one, lines join the values, except over words, between
+    /// which there are no values.
     pub curve: Vec<(f64, f64)>,
     /// Whether each value is marked, or only the line through them is drawn.
     pub marks: Marks,
@@ -62,37 +62,37 @@ pub struct FigureGroup {
 /// How values are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marks {
-    /// A mark each, which can be reached by pointer and keyboard.
+    /// A mark each, reachable by pointer and keyboard.
     Each,
-    /// The line alone: series of hundreds of values.
+    /// The line alone, for series of hundreds of values.
     None,
 }
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Above it.
+    /// The title.
     pub title: String,
-    /// Below the horizontal axis.
+    /// Name of the horizontal axis.
     pub x_name: String,
-    /// At the top of the vertical one, which begins at zero.
+    /// Name of the vertical axis, which begins at zero.
     pub y_name: String,
     /// The horizontal axis.
     pub axis: Axis,
-    /// How far the vertical axis goes at least: figures beside each other share one.
+    /// Least upper end of the vertical axis: figures side by side share one.
     pub y_least: f64,
-    /// Places on the horizontal axis, from the bottom to the top.
+    /// Named positions on the horizontal axis, from the bottom to the top.
     pub places: Vec<AxisPlace>,
-    /// At most [`GROUPS_MAX`] are told apart.
+    /// At most [`GROUPS_MAX`] look different.
     pub groups: Vec<FigureGroup>,
 }
 
-/// A place on the horizontal axis that has a name.
+/// A named position on the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisPlace {
-    /// Beside it.
+    /// The name beside it.
     pub name: String,
-    /// Where.
+    /// The position.
     pub x: f64,
 }
 
@@ -107,18 +107,18 @@ const TOP: f64 = 46.0;
 const BOTTOM: f64 = 46.0;
 const LEGEND_LINE: f64 = 18.0;
 const LETTER: f64 = 6.3;
-/// The same of a title.
+/// Width of a letter in titles.
 const TITLE_LETTER: f64 = 8.0;
-/// Between the values of two groups at one place, where there are error bars.
+/// Offset between two groups at one position, where there are error bars.
 const ASIDE: f64 = 5.0;
-/// An error bar that ends further above the highest value than this, times that value, is cut.
+/// An error bar is cut if it ends above this multiple of the highest value.
 const BAR_SHARE_MAX: f64 = 1.3;
 
-/// Colours, for a page or a file of its own. Of the light ones each has a contrast of 4.5 to white
-/// at least, of the dark ones to the dark ground.
+/// Colours, for a page or a self-contained file. The light ones have a contrast of at least 4.5 to
+/// white, the dark ones to the dark background.
 pub const STYLE: &str = include_str!("figure/figure.css");
 
-/// A file with figures below each other, which stands for itself.
+/// A self-contained file with figures, one above the other.
 pub fn document(figures: &[Figure]) -> String {
     let height: f64 = figures.iter().map(Figure::height).sum();
     let mut text = format!(
@@ -136,13 +136,13 @@ pub fn document(figures: &[Figure]) -> String {
 }
 
 impl Figure {
-    /// A file that stands for itself.
+    /// A self-contained file.
     pub fn to_file(&self) -> String {
         self.drawn(&format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\""), STYLE)
     }
 
-    /// How high the vertical axis has to go: the highest value or point of a curve, and the ends of
-    /// error bars unless they lie far above. One uncertain value does not flatten all the others.
+    /// The upper end of the vertical axis: the highest value or point of a curve, and the ends of
+    /// error bars unless they are far above. One uncertain value must not flatten all others.
     pub fn y_highest(&self) -> f64 {
         let values = || self.groups.iter().flat_map(|group| &group.values);
         let curves = self.groups.iter().flat_map(|group| &group.curve).map(|(_, y)| *y);
@@ -243,7 +243,7 @@ impl Figure {
         let drawable = |place: &&AxisPlace| place.x.is_finite() && place.x.abs() <= VALUES_MAX;
         for (number, place) in self.places.iter().filter(drawable).enumerate() {
             let x = scale.x(place.x);
-            // On the side with more room, and each on a line of its own.
+            // On the side with more room, each on a line of its own.
             let (anchor, beside) =
                 if x > WIDTH / 2.0 { ("end", x - 5.0) } else { ("start", x + 5.0) };
             let y = TOP + 12.0 + 15.0 * number as f64;
@@ -259,7 +259,7 @@ impl Figure {
     fn ticks(&self, scale: &Scale) -> Vec<(f64, String)> {
         match &self.axis {
             Axis::Words(words) => {
-                // Half of the place between two is what a word may take.
+                // A word has the room between two positions.
                 let room = (WIDTH - LEFT - RIGHT) / words.len().max(1) as f64 / LETTER;
                 let place = |(index, word): (usize, &String)| (index as f64, cut(word, room));
                 words.iter().enumerate().map(place).collect()
@@ -350,7 +350,7 @@ fn bytes_text(value: f64) -> String {
 }
 
 impl FigureGroup {
-    /// `aside` moves values to the right, so that those of several groups do not hide each other.
+    /// `aside` shifts values to the right, so that groups do not hide each other.
     fn draw_line(&self, text: &mut String, scale: &Scale, class: usize, aside: f64) {
         let drawable = |(x, y): &(f64, f64)| x.is_finite() && y.is_finite() && *y >= 0.0;
         let is_joined = self.curve.is_empty();
@@ -365,7 +365,7 @@ impl FigureGroup {
             let places: Vec<String> = part.iter().map(place).collect();
             match places.as_slice() {
                 [] => {}
-                // A dot where there is no mark, which a line of no length would not be.
+                // A dot, because a line without length would be invisible.
                 [one] if self.marks == Marks::None => {
                     let _ = writeln!(text, "<path class=\"line s{class} dot\" d=\"M{one}h.1\"/>");
                 }
@@ -400,7 +400,7 @@ impl FigureGroup {
     }
 }
 
-/// An error bar; one that goes on above the figure has no end there.
+/// An error bar; one that is cut has no end mark.
 fn draw_bar(text: &mut String, scale: &Scale, x: f64, range: (f64, f64), class: usize) {
     let (low, high) = (scale.y(range.0.max(0.0)), scale.y(range.1));
     let left = x - 4.0;
@@ -414,7 +414,7 @@ fn draw_bar(text: &mut String, scale: &Scale, x: f64, range: (f64, f64), class: 
     text.push_str("\"/>");
 }
 
-/// A form for each group, so that nobody needs the colours.
+/// A shape for each group, so that the colours are not needed.
 fn draw_mark(text: &mut String, x: f64, y: f64, class: usize) {
     let form = match class {
         0 => format!("M{:.1} {y:.1}a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0Z", x - 4.5),
@@ -427,7 +427,7 @@ fn draw_mark(text: &mut String, x: f64, y: f64, class: usize) {
     let _ = write!(text, "<path class=\"mark f{class}\" d=\"{form}\"/>");
 }
 
-/// What there is room for, in letters of the usual width.
+/// Text cut to the room, in letters of average width.
 fn cut(text: &str, letters: f64) -> String {
     if text.chars().count() as f64 > letters {
         text.chars().take((letters - 1.0).max(1.0) as usize).chain(['…']).collect()
@@ -436,7 +436,7 @@ fn cut(text: &str, letters: f64) -> String {
     }
 }
 
-/// Text as XML has it.
+/// Text escaped for XML.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -445,7 +445,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // XML 1.0 has no way to write other control characters.
+            // XML 1.0 cannot express other control characters.
             control if control.is_control() => safe.push(' '),
             plain => safe.push(plain),
         }

@@ -1,10 +1,10 @@
-//! Findings as text: one way to write them, whoever found them.
+//! How a finding is printed, the same for all commands.
 
 use base::finding::{Finding, Severity};
 
 use base::escape::escape_controls;
 
-/// Points of a list, below each what bounds it, what it would bring and what to do.
+/// A list of findings: under each one its bounds, its gain and the action.
 pub fn list(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
@@ -21,8 +21,8 @@ pub fn list(findings: &[Finding]) -> String {
     text
 }
 
-/// Lines behind the head that they stand under, which is written once; of several lines of one
-/// finding those behind the first are set in. What stands in a line does not end it.
+/// Lines after their head, which is printed once for several findings. Further lines of one finding
+/// are indented. Control characters in a line are escaped.
 pub fn lines_under_heads(findings: &[(&str, Vec<String>)]) -> String {
     let width = findings.iter().map(|(head, _)| head.len()).max().unwrap_or(0);
     let mut text = String::new();

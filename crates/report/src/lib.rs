@@ -1,7 +1,7 @@
 //! Every document as text, table, figure or page: one renderer.
 //!
-//! Everything here turns plain data into text and returns it; nothing prints, and nothing knows a
-//! device or a flag.
+//! Everything here turns plain data into text and returns it. Nothing prints, and nothing knows a
+//! device or an option.
 //!
 //! # Map
 //!

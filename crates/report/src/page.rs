@@ -1,9 +1,9 @@
-//! A page of HTML that stands for itself: text, figures and tables in one file, without network,
-//! fonts or libraries, readable in light and dark, with the keyboard and by screen readers.
+//! A self-contained page of HTML: text, figures and tables in one file, without network, fonts or
+//! libraries. It is readable in light and dark, with the keyboard and by screen readers.
 //!
 //! The script does one thing: it shows the numbers of the point under the pointer or the focus at
-//! once, and lets the arrow keys go from point to point. Without it the same texts come from
-//! `<title>` and from the tables, which sort nothing and hide nothing.
+//! once, and the arrow keys go from point to point. Without the script, `<title>` and the tables
+//! have the same numbers.
 
 use std::fmt::Write;
 
@@ -15,9 +15,9 @@ use crate::table::Align;
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageTable {
-    /// Above it.
+    /// The caption.
     pub caption: String,
-    /// Heads, and whether their cells are numbers.
+    /// Heads, and what their cells hold.
     pub columns: Vec<(String, Cells)>,
     /// Rows, a cell for each column.
     pub rows: Vec<Vec<String>>,
@@ -26,17 +26,17 @@ pub struct PageTable {
 /// What a column holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cells {
-    /// Words, at the left.
+    /// Words, aligned left.
     #[default]
     Words,
-    /// Numbers, at the right.
+    /// Numbers, aligned right.
     Numbers,
-    /// Sentences, which go over several lines where there is no room.
+    /// Sentences, which wrap where there is no room.
     Sentences,
 }
 
 impl Cells {
-    /// Which edge of their column they keep to on a terminal.
+    /// The alignment of the column on a terminal.
     pub fn align(self) -> Align {
         match self {
             Cells::Words | Cells::Sentences => Align::Left,
@@ -45,29 +45,29 @@ impl Cells {
     }
 }
 
-/// Figures under a heading.
+/// A section of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PageSection {
     /// Heading.
     pub title: String,
-    /// Under it.
+    /// The text under the heading.
     pub text: String,
-    /// Ratios against the band in which nobody notices a difference, over the whole width.
+    /// Ratios against the band of differences too small to matter, over the whole width.
     pub forests: Vec<Forest>,
-    /// What was said from when to when, in front of the figures and as wide as each of them.
+    /// Time spans of findings, in front of the figures and as wide as each of them.
     pub spans: Vec<Spans>,
-    /// The figures, beside each other where there is room.
+    /// The figures, side by side where there is room.
     pub figures: Vec<Figure>,
-    /// Tables; those marked are folded until somebody opens them.
+    /// Tables, open or folded.
     pub tables: Vec<(PageTable, Folding)>,
 }
 
 /// Whether a table is open from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folding {
-    /// It is.
+    /// Open from the start.
     Open,
-    /// It opens on request.
+    /// Folded until the reader opens it.
     Folded,
 }
 
@@ -76,26 +76,26 @@ pub enum Folding {
 pub struct Page {
     /// Title and first heading.
     pub title: String,
-    /// Under it.
+    /// The text under the title.
     pub subtitle: String,
-    /// What was measured where and when, and what was asked for: name and value.
+    /// What was measured, where, when and with which options: name and value.
     pub facts: Vec<(String, String)>,
     /// Conclusions.
     pub sentences: Vec<Conclusion>,
-    /// The rest.
+    /// The sections.
     pub sections: Vec<PageSection>,
 }
 
-/// A sentence, and what belongs to it.
+/// A sentence of the conclusions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conclusion {
-    /// What it is about.
+    /// The subject.
     pub subject: String,
-    /// The words.
+    /// The sentence.
     pub text: String,
-    /// What is settled, in a word or two.
+    /// The verdict, in a word or two.
     pub verdict: Option<String>,
-    /// What is typed: by which program, the line, and what sets it back.
+    /// What to type: the program, the line, and the line that undoes it.
     pub typed: Vec<[String; 3]>,
 }
 
@@ -104,7 +104,7 @@ const PAGE_STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 impl Page {
-    /// The file.
+    /// The page as HTML.
     pub fn to_html(&self) -> String {
         let title = escaped(&self.title);
         let skip = match self.sentences.as_slice() {
@@ -182,7 +182,7 @@ impl Page {
 }
 
 impl PageSection {
-    /// Everything that is drawn in it, each as a file that stands for itself.
+    /// All drawings of the section, each as a self-contained SVG file.
     pub fn files(&self) -> Vec<String> {
         let forests = self.forests.iter().filter(|forest| !forest.rows.is_empty());
         let spans = self.spans.iter().map(Spans::to_file);
@@ -253,7 +253,7 @@ impl PageTable {
         text.push_str("</tbody></table></div>\n");
     }
 
-    /// The table without the columns of which no row has anything.
+    /// The table without columns that are empty in every row.
     #[must_use]
     pub fn without_empty_columns(mut self) -> PageTable {
         let is_filled = |at: usize| self.rows.iter().any(|row| !row[at].is_empty());
@@ -268,8 +268,8 @@ impl PageTable {
     }
 }
 
-/// A line of CSV (RFC 4180), with `\n` at its end. A field that a spreadsheet would take for a
-/// formula has an apostrophe in front, which makes it text there.
+/// A line of CSV (RFC 4180) with `\n` at its end. A field that a spreadsheet would read as a
+/// formula gets an apostrophe in front, which makes it text.
 pub fn csv_line<'a>(fields: impl IntoIterator<Item = &'a String>) -> String {
     let mut line = String::new();
     for (field, number) in fields.into_iter().zip(0..) {

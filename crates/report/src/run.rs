@@ -7,7 +7,7 @@ use runs::summary::{RunSummary, TimeKind, Times};
 
 use crate::table::{self, Align, Colour, Emphasis, Table};
 
-/// A kind of time with less of the run has no column.
+/// Kinds of time with a smaller share of the run have no column.
 const LEAST_SHARE: f64 = 0.005;
 
 /// One line with what was done, for example
@@ -25,8 +25,8 @@ pub fn headline(summary: &RunSummary) -> String {
     format!("{what}{size} in {time}: {}", rate(summary.bytes_per_second))
 }
 
-/// The table of the stages, times as shares of the run. Those of a row add up to all of it; a
-/// kind of time that no stage has a share of has no column.
+/// The table of the stages, times as shares of the run. Each row adds up to 100 %. A kind of
+/// time that no stage spent has no column.
 pub fn stage_table(summary: &RunSummary, colour: Colour) -> String {
     let times: Vec<Times> = (0..summary.run.stages.len()).map(|at| summary.times(at)).collect();
     let share = |seconds: f64| seconds / summary.run.seconds.max(f64::MIN_POSITIVE);
@@ -53,8 +53,8 @@ pub fn stage_table(summary: &RunSummary, colour: Colour) -> String {
     table.render(colour)
 }
 
-/// What people see first: the verdict, what was done, and what the limit was with what to type.
-/// `outcome` says what there is now, for example `wrote home.tar.zst`; the stages are in
+/// What people see first: the verdict, what was done, the limit, and what to type. `outcome` says
+/// what exists now, for example `wrote home.tar.zst`; the stages are in
 /// [`text`].
 pub fn answer(summary: &RunSummary, outcome: &str, colour: Colour) -> String {
     let mut text = match &*summary.verdict.text {
@@ -63,13 +63,13 @@ pub fn answer(summary: &RunSummary, outcome: &str, colour: Colour) -> String {
     };
     let outcome = if outcome.is_empty() { String::new() } else { format!("{outcome}: ") };
     text.push_str(&format!("{outcome}{}\n", counts(summary)));
-    // A run that was too short to have a limit has nothing to say of one.
+    // A run too short to have a limit says nothing about it.
     let limit = summary.findings.first().filter(|it| it.certainty != Certainty::Unknown);
     if let Some(limit) = limit {
         let mut parts = vec![limit.what.split("; ").next().unwrap_or_default()];
-        // What bounds a claim is said with it, always.
+        // A claim is always printed with what bounds it.
         parts.extend(limit.caveat.as_deref());
-        // Several sentences of what to do and why are for those who look at the stages, too.
+        // Advice of several sentences is printed with the stages only.
         parts.extend(limit.action.as_deref().filter(|it| !it.contains("; ")));
         text.push_str(&format!("{} (-v shows the stages)\n", parts.join("; ")));
     }

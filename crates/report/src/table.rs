@@ -1,8 +1,8 @@
-//! Tables as aligned columns, without lines: they can be read, cut and sorted.
+//! Tables with aligned columns and without lines, so that they can be cut and sorted.
 
 use base::escape::escape_controls;
 
-/// Which edge of a column its cells keep to.
+/// The edge to which the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -51,14 +51,14 @@ impl Table {
         Table { columns, rows: Vec::new() }
     }
 
-    /// Appends a row: one cell for each column. What stands in a cell does not end its line.
+    /// Appends a row: one cell for each column. Control characters are escaped.
     pub fn row(&mut self, cells: Vec<String>, emphasis: Emphasis) {
         assert_eq!(cells.len(), self.columns.len(), "a row has a cell for each column");
         let cells = cells.iter().map(|cell| escape_controls(cell)).collect();
         self.rows.push((cells, emphasis));
     }
 
-    /// The lines, each closed by a line end, none with blanks at its end.
+    /// The lines, each with a line end, without trailing blanks.
     pub fn render(&self, colour: Colour) -> String {
         let head: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let width = |column: usize| {
@@ -78,9 +78,9 @@ impl Table {
         text
     }
 
-    /// The lines as a table of Markdown, its columns padded so that it can be read as it stands.
+    /// The table in Markdown, with padded columns so that the source is readable too.
     pub fn markdown(&self) -> String {
-        // A pipe in a cell would end it.
+        // A pipe would end the cell.
         let text = |cell: &String| cell.replace('|', "\\|");
         let head: Vec<String> = self.columns.iter().map(|(name, _)| text(name)).collect();
         let cells = self.rows.iter().map(|(cells, _)| cells.iter().map(text).collect());

@@ -1,11 +1,12 @@
-//! What of a backup has to happen in the order of the archive, and what that costs: the part that
-//! no number of cores makes faster, and so the highest rate that the engine can reach.
+//! The cost of the part of a backup that must happen in archive order: no number of cores makes it
+//! faster, so it bounds the rate of the engine.
 //!
 //! `cargo run --release -p runs --example serial_rest`
 //!
-//! Hashing itself is not in it: stretches and block checksums are made in any order. What is, is
-//! joining the stretches of large files, the records of the index, turns, and passing blocks of
-//! 1 MiB through a ring with two consumers. Medians of nine rounds, in memory, on one core.
+//! Hashing itself is not included: stretches and block checksums are computed in any order.
+//! Included are joining the stretches of large files, the records of the index, turns, and passing
+//! blocks of 1 MiB through a ring with two consumers. Medians of nine rounds, in memory, on one
+//! core.
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;
@@ -61,7 +62,7 @@ fn median(mut run: impl FnMut() -> f64) -> f64 {
     seconds[ROUNDS / 2]
 }
 
-/// Joins the stretches of a file that begins behind its header, in the middle of a chunk.
+/// Joins the stretches of a file that begins after its header, in the middle of a chunk.
 fn join(blocks: usize) -> f64 {
     let data: Vec<u8> = (0..BLOCK_BYTES).map(|at| (at * 7 + at / 513) as u8).collect();
     let first_bytes = BLOCK_BYTES - 1536;

@@ -4,10 +4,10 @@
 //! scan -> read (many) -> RING -> hash -> [compress (many) -> RING] -> write -> target
 //! ```
 //!
-//! The scan gives entries in archive order, the readers put headers and contents into the ring at
-//! the place that belongs to them, the hash stage sees the archive go by and gathers the index, and
-//! the writer takes it to the target. Behind the end of the archive follows the index, an archive
-//! of its own, through the same writer. The target gets its name last, after it is synchronised.
+//! The scan returns entries in archive order. The readers put headers and contents into the ring at
+//! their places. The hash stage sees the archive pass and collects the index, and the writer writes
+//! it to the target. The index follows the end of the archive, as an archive of its own, through
+//! the same writer. The target gets its name last, after it is synchronised.
 
 mod cached;
 mod compressor;
@@ -57,11 +57,11 @@ use sizes::{Layout, RingSizes};
 /// Writes in flight to a file or block device.
 const WRITE_DEPTH: usize = 4;
 
-/// Backs up: to what a path leads to, or to a tape, on as many volumes as it takes. Returns what
-/// was done; warnings went to the monitor.
+/// Backs up to a path, or to a tape on as many volumes as needed. Returns the result; warnings go
+/// to the monitor.
 ///
 /// # Errors
-/// See [`BackupError`]; for a tape `Unfinished` once it is ready to take the set.
+/// See [`BackupError`]; for a tape `Unfinished` once it is ready for the set.
 pub fn backup(
     options: &BackupOptions,
     monitor: &dyn Monitor,
@@ -102,7 +102,7 @@ pub fn backup(
     Ok(BackupReport { run, excluded, tape })
 }
 
-/// Opens the target, and tells what it would replace.
+/// Opens the target, and finds out what it would replace.
 fn open_output<'a>(
     options: &'a BackupOptions,
     engine: &Choice,
@@ -128,7 +128,7 @@ fn open_output<'a>(
     Ok((output.map_err(BackupError::Engine)?, before))
 }
 
-/// What is made before the target is touched.
+/// What is created before the target is touched.
 struct Prepared {
     sizes: RingSizes,
     engine: Choice,
@@ -193,13 +193,13 @@ impl Run<'_> {
         self.stop_scan.store(true, Ordering::Relaxed);
         let done = self.crew.outcome(result)?;
         for glob in self.excludes.unused() {
-            let (object, text) = (glob.as_bytes().to_vec(), "this glob left nothing out".into());
+            let (object, text) = (glob.as_bytes().to_vec(), "no path matched this glob".into());
             self.monitor.notice(Notice { level: Level::Note, object, text });
         }
         Ok(done)
     }
 
-    /// What was done, without what only the target knows.
+    /// The result, without what only the target knows.
     fn report(&self, done: &Done) -> RunReport {
         RunReport {
             command: Command::Backup,

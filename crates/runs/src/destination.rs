@@ -1,9 +1,9 @@
-//! Where a run writes to: one way out, whatever is at its end.
+//! Where a run writes to: one interface for all targets.
 //!
-//! A [`Destination`] is what a run is given; an [`Output`] is one while it is written to, with an
-//! error type of its own. What a run has to know of it (whether a set is cut into segments, when
-//! the writer starts again, what became of it at the end) it asks the output, and nobody else tells
-//! files from tapes.
+//! A [`Destination`] describes the target; an [`Output`] is the target while it is written, with
+//! its own error type. The run asks the output what it needs to know: whether a set is cut into
+//! segments, when the writer starts again, and the result at the end. No other code distinguishes
+//! files and tapes.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,7 +21,7 @@ use flow::run::Endpoint;
 use flow::sink::{FileSink, Sink, StreamSink, WriteError};
 use tapeset::{Safe, Segments, TapeDestination, TapeReport, TapeSetError, TapeSink, TapeStream};
 
-/// Time between two looks for a reader of a named pipe. Nobody is told when one comes.
+/// Time between two checks for a reader of a named pipe; the kernel does not report when one comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Where a run writes to.
@@ -45,7 +45,7 @@ impl Destination {
         matches!(self, Destination::Tape(_))
     }
 
-    /// Its name for people.
+    /// Its name in messages.
     pub fn shown(&self) -> String {
         match self {
             Destination::Path(path) if path == "-" => "standard output".to_owned(),
@@ -63,13 +63,13 @@ impl Destination {
     }
 }
 
-/// Why a destination does not take more data.
+/// Why a destination does not accept more data.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// What a path leads to does not take them.
+    /// The path's target does not.
     #[error(transparent)]
     Path(#[from] WriteError),
-    /// The tape does not take them.
+    /// The tape does not.
     #[error(transparent)]
     Tape(#[from] TapeSetError),
 }
@@ -80,32 +80,32 @@ impl From<Stopped> for DestinationError {
     }
 }
 
-/// A destination while it is written to.
+/// A destination that is being written.
 pub(crate) enum Output<'a> {
-    /// What a path leads to.
+    /// The target of a path.
     Path(Box<dyn Sink<Error = WriteError>>, Target),
     /// A set on tapes.
     Set(Box<TapeSink<'a>>),
-    /// A tape that takes a stream as it is.
+    /// A tape that takes a raw stream.
     Stream(TapeStream<'a>),
 }
 
-/// What there is to tell of a destination that is complete.
+/// The result of a completed destination.
 #[derive(Debug, Default)]
 pub(crate) struct Completed {
-    /// What of the file before could not be kept.
+    /// Properties of the replaced file that could not be kept.
     pub(crate) not_kept: Option<String>,
     /// Time until everything was on the medium.
     pub(crate) synchronise_seconds: f64,
-    /// What only a set on tapes has to tell.
+    /// Results that only a set on tapes has.
     pub(crate) tape: Option<TapeReport>,
 }
 
 impl Output<'_> {
-    /// What a target takes, several writes in flight where it takes them at any offset.
+    /// Writes to the target, with several writes in flight if it accepts any offset.
     ///
     /// # Errors
-    /// When the engine is not to be had.
+    /// When the engine is not available.
     pub(crate) fn to_target(
         target: Target,
         engine: &Choice,
@@ -123,7 +123,7 @@ impl Output<'_> {
         Ok(Output::Path(sink, target))
     }
 
-    /// What it is.
+    /// The kind of target.
     pub(crate) fn endpoint(&self) -> Endpoint {
         match self {
             Output::Path(_, target) => target.kind.into(),
@@ -131,7 +131,7 @@ impl Output<'_> {
         }
     }
 
-    /// What a path leads to.
+    /// The target of a path.
     pub(crate) fn target(&self) -> Option<&Target> {
         match self {
             Output::Path(_, target) => Some(target),
@@ -151,14 +151,14 @@ impl Output<'_> {
         self.set().map(TapeSink::segments)
     }
 
-    /// When the writer should start again after it found a ring of so many blocks empty.
+    /// When the writer starts again after a ring of this many blocks ran empty.
     pub(crate) fn restart(&self, capacity_blocks: usize) -> Restart {
         let at_once = Restart::AtFill { blocks: 1 };
         self.set().map_or(at_once, |set| set.restart(capacity_blocks))
     }
 
-    /// The archive is complete; what follows is its index. Returns where the parts of the archive
-    /// are, of a set on tapes.
+    /// Ends the archive; its index follows. Returns the locations of the archive's parts, for a set
+    /// on tapes.
     pub(crate) fn begin_index(&mut self) -> Vec<ExtentRecord> {
         match self {
             Output::Set(set) => set.begin_index(),
@@ -166,7 +166,7 @@ impl Output<'_> {
         }
     }
 
-    /// Gives up what does not come to its end. Returns what is on the media of a set.
+    /// Gives up an incomplete target. Returns what is on the media of a set.
     pub(crate) fn abandon(self) -> Option<Safe> {
         match self {
             Output::Set(set) => Some(set.abandon()),
@@ -174,10 +174,10 @@ impl Output<'_> {
         }
     }
 
-    /// Makes what was written good, behind its end.
+    /// Makes the written data durable, at the end.
     ///
     /// # Errors
-    /// When it cannot be synchronised, or not get its name.
+    /// When synchronising or renaming fails.
     pub(crate) fn complete(self) -> Result<Completed, TargetError> {
         let begun = Instant::now();
         match self {
@@ -231,8 +231,8 @@ impl Sink for Output<'_> {
     }
 }
 
-/// Opens what a path leads to; a named pipe once somebody reads it, or not at all when the run is
-/// stopped before.
+/// Opens the target of a path. A named pipe is opened once it has a reader; if the run is stopped
+/// before, it is not opened.
 pub(crate) fn open_target(
     path: &OsStr,
     existing: Existing,

@@ -1,5 +1,5 @@
-//! What a run fails with is kept, and the echoes of it in other threads do not take its place: an
-//! error that is wrongly called an echo would be lost, and the run would seem to have succeeded.
+//! A run keeps its first failure; its echoes in other threads do not replace it. An error that is
+//! wrongly classed as an echo would be lost, and the run would seem to have succeeded.
 
 use flow::cancel::Stopped;
 use flow::crew::{Failure, StageFailure};

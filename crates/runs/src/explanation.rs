@@ -1,8 +1,8 @@
 //! The limit of a run in words: which stage it was and by how much, what the run would have been
 //! without it, and what to change.
 //!
-//! The numbers come from [`flow::bottleneck`]; the advice is a table by stage and by what is at its
-//! other end.
+//! The numbers come from [`flow::bottleneck`]; the advice is a table by stage and by source or
+//! target.
 
 mod advice;
 
@@ -15,22 +15,22 @@ use advice::{ON_CORE, SMALL_FILE_BYTES, advice};
 use base::format::{duration, percent, rate, size};
 use base::rounding::Rounding;
 
-/// Changes of volume that took less are not worth a word.
+/// Changes of volume that took less are not reported.
 const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;
 
-/// Share of a stage's time that the end of the run may take without a word.
+/// Smallest share of a stage's time for which the final synchronisation is reported.
 const SYNCHRONISE_WORTH_NAMING: f64 = 0.1;
-/// Share of a stage's time that the program behind it may take without a word.
+/// Smallest share of a stage's time for which the program at the other end is reported.
 const HIDDEN_WORTH_NAMING: f64 = 0.1;
-/// Share of the run that a stage waited for cores that others had: from here on it is named.
+/// Smallest share of the run that a stage must wait for cores of other programs to be reported.
 const OTHERS_WORTH_NAMING: f64 = 0.05;
-/// Share of what passes a disk that is worth one.
+/// Smallest share of the disk's bytes for which other programs are reported.
 const DISK_SHARE_WORTH_NAMING: f64 = 0.1;
 
-/// Share of a run from which on what a tape took is what the run is about.
+/// Share of the run from which on the tape's winding, labels and changes are the result.
 const APART_SHARE: f64 = 0.5;
 
-/// What a tape took of a run in which stages ran for next to nothing.
+/// What the tape took of a run in which the stages hardly ran.
 fn apart_clause(run: &RunReport) -> Option<String> {
     let wound_seconds = run.ready_seconds - run.label_seconds + run.winding_seconds;
     let apart_seconds = wound_seconds + run.label_seconds + run.change_seconds;
@@ -52,25 +52,25 @@ fn apart_clause(run: &RunReport) -> Option<String> {
     Some(clause)
 }
 
-/// What is read of a tape before its data.
+/// What Takeup reads of a tape before the data.
 fn read_first(run: &RunReport) -> &'static str {
     if run.source == Endpoint::Tape { "labels and index" } else { "the label" }
 }
 
-/// What the limit is not said of: the changes of volume of the run, and what other programs did
-/// that is seen in the numbers and not in the limit.
+/// What bounds the claim: changes of volume, winding, and other programs that show in the numbers
+/// but are not the limit.
 fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
     let mut caveats = Vec::new();
     if run.change_seconds >= CHANGES_WORTH_NAMING_SECONDS {
         let took = duration(run.change_seconds);
-        caveats.push(format!("changes of volume took {took} of it and are no stage's"));
+        caveats.push(format!("changes of volume took {took} of it, outside the stages"));
     }
     if run.ready_seconds + run.winding_seconds >= CHANGES_WORTH_NAMING_SECONDS {
         let wound_seconds = run.ready_seconds - run.label_seconds + run.winding_seconds;
         let (wound, read) = (duration(wound_seconds.max(0.0)), duration(run.label_seconds));
         let what = read_first(run);
         caveats.push(format!(
-            "winding took {wound} of it, reading {what} {read}, and both are no stage's"
+            "winding took {wound} of it and reading {what} {read}, both outside the stages"
         ));
     }
     let waited_share = stage.core_wait_share * stage.busy_share;
@@ -89,7 +89,7 @@ fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
     (!caveats.is_empty()).then(|| caveats.join(", and "))
 }
 
-/// What others moved on the disk that was the limit, where that is worth a word.
+/// Bytes that other programs moved on the disk that was the limit, if enough to report.
 fn others_on_disk(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<u64> {
     let (theirs, own) = match stage.kind {
         StageKind::Scan | StageKind::Read => (run.others_on_source_bytes?, run.source_bytes),
@@ -114,7 +114,7 @@ fn rule(cause: Cause) -> &'static Rule {
     }
 }
 
-/// Puts an analysis into words.
+/// Describes an analysis in words.
 pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
     let stage = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
     let (Some(stage), false) = (stage, analysis.cause == Cause::Unknown) else {
@@ -156,9 +156,8 @@ pub fn explain(analysis: &Analysis, run: &RunReport) -> Finding {
         .with_number("other_programs", analysis.others_share, Unit::Share)
 }
 
-/// What a small file takes of the time of a reader, its bytes included: the most that a file may
-/// take however long it is. How much less that is, a run does not tell, for which files of several
-/// sizes would have to be read apart.
+/// Seconds of a reader for each small file, its bytes included. That is an upper bound on the fixed
+/// cost of a file; separating the two needs files of several sizes.
 fn seconds_of_file(stage: &StageShare, run: &RunReport) -> Option<f64> {
     let is_asked = stage.kind == StageKind::Read && run.command == Command::Backup;
     let busy = stage.busy_seconds * stage.threads as f64;
@@ -167,8 +166,8 @@ fn seconds_of_file(stage: &StageShare, run: &RunReport) -> Option<f64> {
 
 fn file_sentence(seconds: f64, run: &RunReport) -> String {
     format!(
-        "a file takes {} of a reader, its {} on average included, and at most that however long \
-         it is",
+        "each file takes a reader {}, including {} of data on average: the fixed cost of a file is \
+         at most that",
         Rounding::digits(3).seconds(seconds),
         size(run.source_bytes / run.files.max(1))
     )
@@ -194,8 +193,8 @@ fn limit_sentence(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> S
         Cause::FewThreads => {
             let (threads, share) = (stage.threads, percent(stage.occupied_share));
             format!(
-                "{name} was the limit: some of its {threads} threads were busy for {share} of \
-                 {whole}{next}"
+                "{name} was the limit: at least one of its {threads} threads was busy for {share} \
+                 of {whole}{next}"
             )
         }
         Cause::Source => format!(
@@ -211,13 +210,13 @@ fn limit_sentence(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> S
         Cause::Processor => processor_sentence(analysis, stage),
         Cause::Turns if analysis.larger_ring.is_some() => ring_sentence(analysis, run),
         Cause::Turns => format!(
-            "no stage was the limit alone: the busiest, {name}, was busy for {share} of \
+            "no single bottleneck: the busiest stage, {name}, was busy for {share} of \
              {whole}{next}"
         ),
     }
 }
 
-/// The ring did not hold what came while the other end was slow.
+/// The ring was too small for the data that arrived while the other end was slow.
 fn ring_sentence(analysis: &Analysis, run: &RunReport) -> String {
     let ends: Vec<String> = run
         .stages
@@ -242,7 +241,7 @@ fn ring_sentence(analysis: &Analysis, run: &RunReport) -> String {
 }
 
 fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
-    // Of those that hardly use the processor there is nothing to say.
+    // Stages that hardly use the processor are not named.
     const WORTH_NAMING: f64 = 0.05;
     let worth = |stage: &&StageShare| stage.processor_share >= WORTH_NAMING;
     let names: Vec<&str> =
@@ -288,16 +287,16 @@ fn rate_clause(stage: &StageShare) -> String {
     }
 }
 
-/// What of its time is that of the program behind it.
+/// The part of a stage's time that belongs to the program at the other end.
 fn hidden_clause(stage: &StageShare, run: &RunReport) -> String {
     if stage.kind != StageKind::Write || stage.hidden_share < HIDDEN_WORTH_NAMING {
         return String::new();
     }
     let share = percent(stage.hidden_share);
-    format!(", {share} of that the reader of the {} with what it had been given", run.target)
+    format!(", {share} of that while the reader of the {} worked on earlier data", run.target)
 }
 
-/// What of its time a last stage did not write, but waited until the medium had all.
+/// The part of its time that the last stage waited until the medium had everything.
 fn synchronise_clause(stage: &StageShare, run: &RunReport) -> String {
     let is_last = run.stages.last().is_some_and(|last| last.kind == stage.kind);
     if is_last && run.synchronise_seconds >= SYNCHRONISE_WORTH_NAMING * stage.busy_seconds {
@@ -309,7 +308,7 @@ fn synchronise_clause(stage: &StageShare, run: &RunReport) -> String {
     }
 }
 
-/// Whether a tape had most of its writer's time behind the last block: its buffer took the run.
+/// Whether most of the writer's time came after the last block: the drive's buffer took the run.
 fn is_mostly_flushing(stage: &StageShare, run: &RunReport) -> bool {
     run.target == Endpoint::Tape && run.synchronise_seconds >= stage.busy_seconds / 2.0
 }
@@ -321,7 +320,7 @@ fn next_clause(analysis: &Analysis) -> String {
     }
 }
 
-/// What the run would have been without the limit, and what the overlap saved.
+/// How long the run would have taken without the limit, and what the overlap saved.
 fn gain(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
     if let (Cause::Turns, Some(ring)) = (analysis.cause, analysis.larger_ring) {
         return Some(ring_gain(&ring, analysis));
@@ -354,7 +353,7 @@ fn ring_gain(ring: &LargerRing, analysis: &Analysis) -> String {
     )
 }
 
-/// The program at the other end always had to wait for this stage.
+/// The program at the other end always waited for this stage, so its own speed is unknown.
 fn unknown_gain(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
     let what = match (analysis.cause, stage.kind) {
         _ if analysis.is_foreign => "having the cores for itself".to_owned(),
@@ -370,8 +369,8 @@ fn unknown_gain(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Str
         target => format!("reader of the {target}"),
     };
     format!(
-        "what {what} would bring is not known: the {other} always waited, and so did not show its \
-         own pace"
+        "this run does not show what {what} would bring: the {other} always waited, so its own \
+         speed is unknown"
     )
 }
 

@@ -1,8 +1,8 @@
 //! The runs: backup, restore, list, verify and pipe, each put together from stages of `flow`.
 //!
-//! A run takes an options structure, a [`flow::monitor::Monitor`] to tell what it does, and a
+//! A run takes an options structure, a [`flow::monitor::Monitor`] that it reports to, and a
 //! [`flow::cancel::Cancel`]; it returns a [`flow::run::RunReport`] or an error. Nothing here prints
-//! or knows a flag.
+//! or knows an option.
 //!
 //! # Map
 //!
@@ -15,14 +15,9 @@
 //! - [`destination`]: where a run writes to: a path or a tape.
 //! - [`read`]: the reading stages that list, restore and verify share.
 //! - [`selection`]: which members `PATH...` means.
-//! - [`report`]: the record of a run, and what only a tape adds to it.
-//! - [`summary`]: the end of a run as one document.
-//! - [`verdict`]: whether the run succeeded, and its counts.
-//! - [`explanation`]: what limited a run, in words; [`rules`] are its rules.
-//! - [`streaming`]: whether the drive streamed.
-//! - [`run_record`]: a run in a file, with its stages over time.
-//! - `echoes`: the first failure of a run, kept apart from what follows from it.
-//! - `past_cache`: a file that is read past the page cache as long as that works.
+//! - [`report`]: the record of a run, and what a tape adds to it.
+//! - `echoes`: keeps the first failure of a run apart from its consequences.
+//! - `past_cache`: reads a file past the page cache as long as that works.
 //! - `spool`: bytes that are needed again at the end.
 //! - `warnings`: warnings that are kept for the index.
 

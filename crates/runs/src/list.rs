@@ -1,9 +1,9 @@
 //! The `list` run: what is in an archive.
 //!
-//! Three ways, the quickest that will do: names and sizes out of the index of the set; from header
-//! to header where the archive is plain and can be read at any offset; else the whole archive goes
-//! by. The index holds neither link targets nor names of owners, so a listing with all details
-//! reads the headers.
+//! There are three ways, and the quickest that is enough is used: names and sizes from the index of
+//! the set; from header to header if the archive is plain and has random access; otherwise reading
+//! the whole archive. The index has neither link targets nor names of owners, so a listing with all
+//! details reads the headers.
 
 mod against_index;
 
@@ -34,19 +34,19 @@ use tapeset::Need;
 
 use against_index::AgainstIndex;
 
-/// What to list and how.
+/// The options of a listing.
 #[derive(Clone, Debug)]
 pub struct ListOptions {
-    /// Where the archive is. Of a set on tape the index is listed, whatever the detail: reading the
-    /// headers would take as long as restoring everything.
+    /// Where the archive is. For a set on tape the index is listed, whatever the detail: reading
+    /// the headers would take as long as a full restore.
     pub from: Origin,
     /// Which members.
     pub selection: Selection,
-    /// How much of each.
+    /// How much detail of each.
     pub detail: Detail,
-    /// How far the index is held against the headers.
+    /// How many headers the index is compared with.
     pub check: HeaderCheck,
-    /// Whether an archive that does not speak of an index must have one all the same.
+    /// Whether an archive that does not announce an index must have one anyway.
     pub index: IndexNeed,
     /// Back end of bulk input.
     pub engine: Engine,
@@ -71,17 +71,17 @@ impl Default for ListOptions {
     }
 }
 
-/// How much is wanted of each member.
+/// The detail of each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// What the index has: path, kind, mode, numeric owner, size, time of modification. Link
     /// targets, names of owners, attributes and ACLs may be missing.
     Index,
-    /// All that the archive has.
+    /// Everything in the archive.
     Everything,
 }
 
-/// How far an index is held against the headers of its archive.
+/// How many headers an index is compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeaderCheck {
     /// Some of them, where the index is listed.
@@ -91,10 +91,10 @@ pub enum HeaderCheck {
     All,
 }
 
-/// A member as listed.
+/// A listed member.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
-    /// What the archive says.
+    /// The member as archived.
     pub member: &'a Member,
     /// Place of its first header in the archive, before compression.
     pub header_offset_bytes: ArchiveOffset,
@@ -104,25 +104,25 @@ pub struct Listed<'a> {
     pub stored_bytes: u64,
 }
 
-/// The end of a listing.
+/// The result of a listing.
 #[derive(Clone, Debug)]
 pub struct ListReport {
     /// The numbers.
     pub run: RunReport,
-    /// Warnings given to the monitor: what each means for the data is its `Harm`.
+    /// Number of warnings; the monitor received them.
     pub warnings: u64,
-    /// Paths asked for at which nothing was found.
+    /// Requested paths that match nothing.
     pub not_found: Vec<NotFound>,
     /// Where the list came from.
     pub way: ListWay,
 }
 
-/// Where a list comes from.
+/// The source of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListWay {
-    /// The index of the set, with so many headers of the archive looked at.
+    /// The index of the set, compared with some headers.
     Index {
-        /// Headers that were read and are what the index says.
+        /// Headers that were read and agree with the index.
         headers_checked: u64,
     },
     /// The headers in the archive.
@@ -135,7 +135,7 @@ pub enum ListError {
     /// The archive cannot be read.
     #[error(transparent)]
     Read(#[from] ReadFailure),
-    /// The index cannot be read any more, after some of it was listed.
+    /// The index became unreadable after part of it was listed.
     #[error("the list ends early: the index cannot be read to its end")]
     Index(#[source] IndexError),
     /// A stage cannot be started, or broke down.
@@ -158,7 +158,7 @@ impl Failure for ListError {
 /// Lists an archive: `each` is called for every selected member in archive order.
 ///
 /// # Errors
-/// See [`ListError`]. Damage is no error but a warning to the monitor.
+/// See [`ListError`]. Damage is a warning to the monitor, not an error.
 pub fn list(
     options: ListOptions,
     monitor: &dyn Monitor,
@@ -224,7 +224,7 @@ pub fn list(
     Ok(report(run, &selection, &warnings, ListWay::Headers))
 }
 
-/// What a run tells that has read nothing but the index.
+/// The report of a run that read nothing but the index.
 fn run_of_index(index: &IndexFile, source: Endpoint) -> RunReport {
     RunReport {
         command: Command::List,
@@ -293,8 +293,8 @@ fn list_stream(
     Ok(run)
 }
 
-/// Lists from the index, unless that is damaged or not that of the archive: the headers are
-/// listed then. Returns the members, and how many headers were looked at.
+/// Lists from the index. If the index is damaged or belongs to another archive, the headers are
+/// listed instead. Returns the members, and how many headers were compared.
 fn list_index(
     index: &IndexFile,
     selection: &mut Selection,
@@ -302,8 +302,7 @@ fn list_index(
     cancel: &Cancel,
     each: &mut impl FnMut(&Listed<'_>),
 ) -> Result<Option<(u64, u64)>, ListError> {
-    // Once over without a word, so that a damaged index leads to the headers and not to half a
-    // list.
+    // Read it once silently, so that a damaged index leads to the headers and not to half a list.
     let Some(check) = cross_check(index) else {
         let why = "it cannot be read to its end, so the headers are listed".to_owned();
         warnings.damage(&Damage::of_index(why));
@@ -320,7 +319,7 @@ fn list_index(
     let mut members = 0;
     for record in files {
         cancel.check()?;
-        // It could be read a moment ago. What was listed of it is not the archive.
+        // It was readable a moment ago; the entries listed so far cannot be taken back.
         let record = record.map_err(ListError::Index)?;
         if !selection.selects(&record.path) {
             continue;

@@ -1,9 +1,9 @@
-//! Reading a file past the page cache for as long as that works.
+//! Reads a file past the page cache for as long as that works.
 //!
-//! That is faster where the cache does not hold the file (one copy less, and the depth is ours to
-//! choose instead of read-ahead's), and it leaves the cache to those who work on the machine. What
-//! direct I/O does not take, such as the end of a file that is no multiple of a sector, is read
-//! through the cache, and so is all that follows.
+//! That is faster for uncached files: one copy less, and Takeup chooses the depth instead of
+//! read-ahead. It also leaves the cache to the other programs of the machine. What direct I/O
+//! refuses, such as the end of a file between two sectors, is read through the cache, and so is
+//! everything after it.
 
 use std::io;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use flow::backend::READS_MAX;
 /// Every ring begins at a page.
 const PAGE_BYTES: u32 = 4096;
 
-/// What an archive may be read by.
+/// How an archive may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Whichever is faster.
@@ -28,20 +28,19 @@ pub(crate) enum Way {
     Cache,
 }
 
-/// A file of which some runs are read. The descriptor is nobody else's while they are.
+/// A file of which some runs are read. No other code uses the descriptor meanwhile.
 #[derive(Debug)]
 pub(crate) struct PastCache {
     file: Arc<OwnedFd>,
     direct: Direct,
-    /// How many reads may yet be made again through the cache: as many as can be under way past it
-    /// when the first one says that direct I/O does not take it.
+    /// How many reads may be repeated through the cache: as many as can be in flight past it when
+    /// direct I/O is first refused.
     retries_left: usize,
 }
 
 impl PastCache {
-    /// Past the cache, if that can be done with these runs of the file and the cache does not hold
-    /// most of its `length_bytes`.
-    /// Where the first run begins in memory is a multiple of `place_bytes`.
+    /// Reads past the cache, if these runs of the file allow it and the cache does not hold most of
+    /// its `length_bytes`. The first run begins in memory at a multiple of `place_bytes`.
     pub fn choose(
         file: &Arc<OwnedFd>,
         runs: &[Extent],
@@ -53,8 +52,8 @@ impl PastCache {
         PastCache { file: Arc::clone(file), direct, retries_left }
     }
 
-    /// The same for what an archive is read from, through a descriptor of its own: others read the
-    /// index through the one that is there, in pieces of any length.
+    /// The same for an archive, through a descriptor of its own: others read the index through the
+    /// existing one, in pieces of any length.
     pub fn of_source(
         source: &Source,
         ranges: &[Range<StoredOffset>],
@@ -73,17 +72,17 @@ impl PastCache {
         PastCache { file: Arc::clone(&source.file), direct: Direct::Off, retries_left: 0 }
     }
 
-    /// What is to be read through.
+    /// The file to read through.
     pub fn file(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.file)
     }
 
-    /// Whether it has come past the cache so far.
+    /// Whether everything was read past the cache so far.
     pub fn is_on(&self) -> bool {
         self.direct == Direct::On
     }
 
-    /// Whether a read is to be made again: direct I/O did not take it, and now it is off.
+    /// Whether to repeat a read: direct I/O refused it, and is now off.
     pub fn is_refused<T>(&mut self, result: &io::Result<T>) -> bool {
         let refused = result.as_ref().is_err_and(is_invalid) && self.retries_left > 0;
         if refused {
@@ -93,18 +92,18 @@ impl PastCache {
         refused
     }
 
-    /// Through the cache from here on.
+    /// Reads through the cache from here on.
     pub fn leave(&mut self) {
         if self.direct == Direct::On {
             self.direct = Direct::Off;
-            // Where this fails the reads do too, and they are told of.
+            // If this fails, the reads fail too, and are reported.
             let _ = device::file::set_direct(&self.file, Direct::Off);
         }
     }
 }
 
-/// Switches direct I/O on, if the file system can and the cache does not hold most of the file.
-/// Where the first run begins in memory is a multiple of `place_bytes`.
+/// Switches direct I/O on, if the file system supports it and the cache does not hold most of the
+/// file. The first run begins in memory at a multiple of `place_bytes`.
 pub(crate) fn choose_direct(
     file: BorrowedFd<'_>,
     runs: &[Extent],

@@ -1,8 +1,8 @@
 //! The `pipe` run: a buffer between the two ends of a pipeline.
 //!
-//! Two stages over one ring: `read` takes what comes from the source, `write` hands out blocks of
-//! one size. The two run at the same time, so that a source and a target that take turns in being
-//! slow do not wait for each other. Nothing here looks at the bytes.
+//! Two stages share one ring: `read` takes data from the source, `write` passes on blocks of one
+//! size. Both run at the same time, so that a source and a target that are slow in turn do not wait
+//! for each other. Nothing here looks at the bytes.
 
 use std::ffi::OsString;
 use std::io;
@@ -28,7 +28,7 @@ use tapeset::{TapeSetError, TapeStream};
 
 use crate::destination::{Completed, Destination, DestinationError, Output, open_target};
 
-/// What to move, and how.
+/// The options of a pipe.
 #[derive(Clone, Debug)]
 pub struct PipeOptions {
     /// Path of the source; `-` is standard input.
@@ -57,7 +57,7 @@ pub struct PipeOptions {
 /// Smallest and largest block.
 pub const BLOCK_BYTES_LIMITS: (usize, usize) = (512, 64 << 20);
 
-/// Why a run ended without success.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PipeError {
     /// The options do not fit each other.
@@ -70,7 +70,7 @@ pub enum PipeError {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The ring or the back end cannot be set up.
-    #[error("set up {what}")]
+    #[error("cannot set up {what}")]
     SetUp {
         /// What.
         what: &'static str,
@@ -78,7 +78,7 @@ pub enum PipeError {
         source: io::Error,
     },
     /// Reading failed.
-    #[error("read {object} at byte {offset_bytes}")]
+    #[error("cannot read {object} at byte {offset_bytes}")]
     Read {
         /// Name of the source.
         object: String,
@@ -88,7 +88,7 @@ pub enum PipeError {
         source: io::Error,
     },
     /// Writing failed.
-    #[error("write {object} at byte {offset_bytes}")]
+    #[error("cannot write {object} at byte {offset_bytes}")]
     Write {
         /// Name of the target.
         object: String,
@@ -97,15 +97,15 @@ pub enum PipeError {
         /// Why.
         source: io::Error,
     },
-    /// The tape cannot be written to, or does not take more data.
+    /// The tape cannot be written, or does not accept more data.
     #[error(transparent)]
     Tape(#[from] TapeSetError),
-    /// The reader of the target went away.
+    /// The reader of the target closed it.
     #[error("the reader of {object} went away after {offset_bytes} bytes")]
     Closed {
         /// Name of the target.
         object: String,
-        /// Bytes that it had been given.
+        /// Bytes that it had received.
         offset_bytes: u64,
     },
     /// A stage cannot be started, or broke down.
@@ -114,16 +114,16 @@ pub enum PipeError {
     /// The user stopped the run.
     #[error("cancelled after {written_bytes} bytes")]
     Cancelled {
-        /// Bytes that had been given to the target.
+        /// Bytes that the target had received.
         written_bytes: u64,
     },
 }
 
-/// How many transfers are kept in flight on files and block devices.
+/// Transfers in flight on files and block devices.
 const DEPTH: usize = 8;
 
-/// Moves everything from the source to the target and makes it durable there: on a tape, from where
-/// it stands, behind a filemark that waits until all is on the medium.
+/// Moves everything from the source to the target and makes it durable. On a tape it begins at the
+/// tape's position, and ends with a filemark that waits until everything is on the medium.
 ///
 /// # Errors
 /// See [`PipeError`]; `Tape` at the end of the medium, with what is on it.
@@ -243,7 +243,7 @@ impl Run<'_> {
         })
     }
 
-    /// The writing stage; it tells the bytes of the reading one along with its own.
+    /// The writing stage; it also counts the bytes of the reading stage.
     fn write(
         &self,
         output: &mut Output<'_>,
@@ -273,13 +273,13 @@ fn check(options: &PipeOptions) -> Result<usize, PipeError> {
         || !options.block_bytes.is_multiple_of(512)
     {
         return Err(PipeError::Options(format!(
-            "a block of {} bytes: it has to be a multiple of 512 from {smallest} to {largest}",
+            "invalid block size {}: it must be a multiple of 512 from {smallest} to {largest}",
             options.block_bytes
         )));
     }
     if options.start_fill_percent > 100 {
         let percent = options.start_fill_percent;
-        return Err(PipeError::Options(format!("a start fill of {percent} %: more than full")));
+        return Err(PipeError::Options(format!("invalid start fill {percent} %: at most 100 %")));
     }
     Ok((options.ring_bytes / options.block_bytes).max(2))
 }
@@ -307,7 +307,7 @@ fn read_source(
                 .map_err(|source| ReadError::Read { offset_bytes: 0, source })?;
             read_file(&source.file, 0, length_bytes, producer, &mut in_flight, account)
         }
-        // Files of /proc and /sys say that they are empty.
+        // Files of /proc and /sys report a size of 0.
         _ => read_stream(&source.file, producer, account, cancel),
     }
 }
@@ -338,7 +338,7 @@ impl Failure for StageEnd {
 }
 
 impl StageEnd {
-    /// With the names of the ends.
+    /// Adds the names of the two ends.
     fn in_words(self, from: &str, to: &str, written_bytes: u64) -> PipeError {
         let object = to.to_owned();
         match self {

@@ -4,13 +4,12 @@
 //! read (several reads in flight) --> ring --> [decompress in parallel --> ring] --> MemberStream
 //! ```
 //!
-//! The blocks are parsed where they lie and handed on as leases. Everything is bounded by the two
+//! The blocks are parsed where they are and passed on as leases. Everything is bounded by the two
 //! rings and one chunk for each thread of `decompress`. Damage does not end the stream: what cannot
-//! be read or decompressed is a gap ([`flow::gaps`]), and [`members::MemberStream`] finds the way
-//! back.
+//! be read or decompressed is a gap ([`flow::gaps`]), and [`members::MemberStream`] resynchronises.
 //!
-//! A listing of a plain archive with random access does not read the content at all: it goes from
-//! header to header in the file ([`headers`]).
+//! A listing of a plain archive with random access skips the content: it goes from header to header
+//! in the file ([`headers`]).
 
 mod at_hand;
 pub(crate) mod block_check;
@@ -76,31 +75,31 @@ pub use input::IndexNeed;
 pub(crate) use settings::{Contents, ReadSettings};
 pub(crate) use {input::Input, summary::ReadSummary, table_watch::TableState};
 
-/// Bytes of a block of the reading rings. Independent of the blocks that the archive was written
-/// in, which matter to tapes only: there a read returns one of them, whatever is asked for.
+/// Bytes of a block of the reading rings. Independent of the block size of the archive, which
+/// matters to tapes only: a read from tape returns one tape block, whatever its size.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Least number of blocks of a ring. A batch of small files on its way to a worker holds two, who
-/// waits for more another one, and a chunk that is put into the ring wants up to four at once.
+/// Least number of blocks of a ring. A batch of small files on its way to a worker holds two, a
+/// worker that waits for more holds another, and a chunk that goes into the ring needs up to four.
 const RING_BLOCKS_MIN: usize = 8;
-/// Most bytes that the members on their way to workers take beside their content, which lies in the
-/// ring: names, attributes, maps of sparse files. One that is larger goes alone.
+/// Most bytes that members in transit to workers use beside their content, which is in the ring:
+/// names, attributes, sparse maps. A larger member goes alone.
 pub(crate) const MEMBERS_BYTES_MAX: usize = 16 << 20;
-/// Zeros behind a member that tar writes at most without being told otherwise: the end mark, which
-/// begins in the last unit of a record of 10 KiB, and the record behind that.
+/// Zeros that tar writes by default behind a member at most: the end mark, which begins in the last
+/// unit of a record of 10 KiB, and the record after it.
 const RECORD_ZEROS_BYTES_MAX: u64 = 512 + 10240;
 /// Reads in flight at first, through the page cache: enough to keep a disk busy, few enough for two
 /// cores.
 const READS_IN_FLIGHT: usize = 4;
-/// The same past it, where nobody reads ahead.
+/// The same past the page cache, where there is no read-ahead.
 const DIRECT_READS_IN_FLIGHT: usize = 8;
 
-/// A decoder that leaves names in ACLs unresolved.
+/// A decoder that does not resolve names in ACLs.
 pub(crate) fn plain_decoder() -> Decoder {
     Decoder::new(DecodeLimits::default())
 }
 
-/// Reads `input` and lets `body` go through its members, on this thread, whose account belongs
-/// to `stage`.
+/// Reads `input` and runs `body` over its members, on this thread, whose account belongs to
+/// `stage`.
 pub(crate) fn read_archive<R, E>(
     input: Input,
     settings: &ReadSettings<'_>,
@@ -122,7 +121,7 @@ where
     crew.outcome(result)
 }
 
-/// Everything that the threads of a run share.
+/// What the threads of a run share.
 struct Pipeline<'a, E> {
     /// Name of the source.
     name: String,
@@ -135,21 +134,21 @@ struct Pipeline<'a, E> {
     plain_file: bool,
     /// A set on tape that is not compressed.
     plain_set: bool,
-    /// Bytes of a block of the ring that takes what the source gives.
+    /// Bytes of a block of the ring behind the source.
     source_block_bytes: usize,
     after_end: AfterEnd,
     read: Arc<Stage>,
     decompress: Arc<Stage>,
-    /// Gaps of the source, and of what the decompressors make of it.
+    /// Gaps of the source, and those after decompression.
     source_gaps: Gaps<Stored>,
     archive_gaps: Gaps<Archive>,
     stop: AtomicBool,
     ring_bytes: AtomicU64,
     trailing_bytes: AtomicU64,
-    /// Whether all of the source came past the page cache.
+    /// Whether the whole source was read past the page cache.
     past_cache: AtomicBool,
     outside: Mutex<Outside>,
-    /// The index of a set on tape, once it is known.
+    /// The index of a set on tape, once known.
     tape_index: Mutex<Option<TapeIndex>>,
     tape_end: Mutex<Option<TapeEnd>>,
 }
@@ -211,7 +210,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         })
     }
 
-    /// Goes from header to header without threads and rings.
+    /// Goes from header to header, without threads and rings.
     fn skim<R>(
         self,
         source: &Source,
@@ -241,7 +240,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let check = self.settings.check.as_ref().filter(|_| !is_tape);
         let own = match (self.after_end, is_tape) {
             (AfterEnd::Segments, _) => Promise::OfSegments,
-            // A device is longer than what lies on it, and a record of a tape may be of any length.
+            // A device is longer than its archive, and a tape record may have any length.
             (AfterEnd::IndexOnly, _) | (_, true) => Promise::None { zeros_bytes_max: u64::MAX },
             _ => Promise::None { zeros_bytes_max: RECORD_ZEROS_BYTES_MAX },
         };
@@ -252,7 +251,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             .with_kept(self.settings.keep.clone())
     }
 
-    /// The gaps of an archive that is not compressed: those of its source.
+    /// The gaps of an uncompressed archive: those of its source.
     fn gaps_of_plain(&self) -> Gaps<Archive> {
         self.source_gaps.same_in()
     }
@@ -289,7 +288,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         let parsed = self.crew.scope(stage.kind(), |scope| {
             let reader = self.crew.spawn(scope, &self.read, |account| {
                 match self.read_source(input, producer, account) {
-                    // What a tape gave before it failed is worth having.
+                    // What a tape delivered before it failed is kept.
                     Err(failure @ ReadFailure::Tape(_)) => Ok(Err(failure)),
                     result => Ok(Ok(result?)),
                 }
@@ -301,7 +300,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             }
             drop(account);
             match self.crew.join(reader) {
-                // The source's own error explains why there was no more to parse.
+                // The source's own error explains why the stream ended.
                 Ok(Err(failure)) if !failure.is_echo() => Err(failure.into()),
                 _ => result,
             }
@@ -354,7 +353,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         self.parse_all(supply, gaps, format, account, body)
     }
 
-    /// Goes through all that comes.
+    /// Reads all members.
     fn parse_all<R>(
         &self,
         supply: RingSupply,
@@ -388,7 +387,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         Ok((result, archive_bytes, format))
     }
 
-    /// Starts to decompress chunks whose places an index tells.
+    /// Decompresses chunks whose places come from an index.
     fn supply_chunks<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -405,7 +404,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         Ok(RingSupply { first: None, consumer: plain })
     }
 
-    /// As `parse`, of what an index has led to.
+    /// Like `parse`, for the parts that an index selected.
     fn parse_excerpt<'scope, R>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -431,7 +430,8 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         Ok((result, stream.passed_bytes(), format))
     }
 
-    /// A ring of half the memory: plain archives of known kind need but one, and get all of it.
+    /// A ring of half the memory: archives known to be plain need one ring only, and give it all of
+    /// it.
     fn ring(&self, block_bytes: usize) -> Result<(Producer, Consumer), ReadFailure> {
         let rings = if self.plain_file || self.plain_set { 1 } else { 2 };
         let blocks = (self.settings.ring_bytes / block_bytes / rings).max(RING_BLOCKS_MIN);
@@ -527,9 +527,10 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             shared.no_more_tasks();
             Ok(())
         })?;
-        // A worker that failed leaves a stream without an end, so that nobody takes it for whole.
+        // A worker that failed leaves the stream without an end, so that it is not taken as
+        // complete.
         self.cancel.check()?;
-        // Nothing is wrong with it: it comes back by another way, and all of it.
+        // The archive is intact: it is read again in another way, from the start.
         if let Some((window_bytes, limit_bytes)) = shared.refused_window() {
             let name = self.name.clone();
             return Err(ReadFailure::Window { name, window_bytes, limit_bytes }.into());

@@ -1,15 +1,15 @@
-//! What a backup has done: the record of its run, and what only a tape has to tell.
+//! The result of a backup: the record of its run, and what a tape adds to it.
 
 use flow::run::RunReport;
 use tapeset::TapeReport;
 
-/// The end of a backup.
+/// The result of a backup.
 #[derive(Clone, Debug, Default)]
 pub struct BackupReport {
-    /// What every run tells.
+    /// The numbers of every run.
     pub run: RunReport,
-    /// The globs of `--exclude` that left something out.
+    /// The globs of `--exclude` that matched something.
     pub excluded: Vec<String>,
-    /// What only a tape has to tell.
+    /// What only a tape adds.
     pub tape: Option<TapeReport>,
 }

@@ -4,16 +4,16 @@
 //! read --> ring --> [decompress --> ring] --> parse --> create (several workers)
 //! ```
 //!
-//! The parsing thread goes through the archive and hands members to workers: all members of one
-//! directory to the same worker, in order, because the kernel takes a lock per directory and
-//! because of two members of one name the later one must win. Small files travel in batches with
-//! their content on loan from the ring, large ones piece by piece. What must wait for something
-//! (a hard link for its target, a directory that replaces a file) waits, so the outcome does not
-//! depend on the number of workers; see `order`.
+//! The parsing thread goes through the archive and passes members to workers. All members of one
+//! directory go to the same worker, in order: the kernel takes a lock per directory, and of two
+//! members of one name the later must win. Small files travel in batches with their content on loan
+//! from the ring, large ones piece by piece. What depends on something else (a hard link on its
+//! target, a directory that replaces a file) waits, so the outcome does not depend on the number of
+//! workers; see `order`.
 //!
-//! What is damaged is named and the run goes on. A file whose content is not complete never gets
-//! its name: what there is of it is kept as `NAME.incomplete`, or removed where it would have
-//! replaced something. A full target ends the run.
+//! Damage is reported and the run continues. A file with incomplete content never gets its name:
+//! its data are kept as `NAME.incomplete`, or removed if the file would have replaced another. A
+//! full target ends the run.
 
 mod check;
 mod order;
@@ -53,53 +53,53 @@ use crate::read::block_check::{BlockCheck, KeptChecksums};
 use order::Dispatcher;
 use workers::Workers;
 
-/// Bytes between selected members that are read through: a disk with heads needs about as long for
-/// them as for going elsewhere.
+/// Bytes between selected members that are read through: a disk with heads needs about as long to
+/// seek.
 const BRIDGE_BYTES: u64 = 1 << 20;
-/// The same on tape, where going elsewhere takes seconds.
+/// The same on tape, where a locate takes seconds.
 const TAPE_BRIDGE_BYTES: u64 = 256 << 20;
 
-/// Ending of the name of a file whose content is not complete.
+/// Suffix of the name of a file with incomplete content.
 pub const INCOMPLETE_SUFFIX: &str = ".incomplete";
 
-/// What to restore and how.
+/// The options of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {
     /// Where the archive is.
     pub from: Origin,
-    /// Directory to restore into; made when missing. Nothing is written outside of it.
+    /// Directory to restore into; created if missing. Nothing is written outside it.
     pub into: PathBuf,
     /// Which members.
     pub selection: Selection,
-    /// Leading components of every path (and hard link target) that are left out; members with no
-    /// more components than that are not restored.
+    /// Leading components to strip from every path (and hard link target); members with no more
+    /// components are not restored.
     pub strip_components: usize,
-    /// What happens where something exists.
+    /// What to do with existing files.
     pub overwrite: Overwrite,
-    /// Whose the files are; by default those of the archive for root, one's own for others.
+    /// Owners of the files; by default as archived for root, and the user's own for others.
     pub owners: Option<Owners>,
-    /// Permissions; by default those of the archive for root, less the umask for others.
+    /// Permissions; by default as archived for root, reduced by the umask for others.
     pub modes: Option<Modes>,
-    /// Whether set-ID bits, capabilities and other attributes that lend rights are restored.
+    /// Whether set-ID bits, capabilities and other privileged attributes are restored.
     pub privileges: Privileges,
     /// Whether extended attributes and ACLs are restored.
     pub attributes: Attributes,
-    /// Threads that create; as many as there are cores when `None`.
+    /// Threads that create files; as many as cores if `None`.
     pub threads: Option<NonZero<usize>>,
     /// Back end of bulk input.
     pub engine: Engine,
     /// Memory of the rings together.
     pub ring_bytes: usize,
-    /// Whether an archive that does not speak of an index must have one all the same.
+    /// Whether an archive that does not announce an index must have one anyway.
     pub index: IndexNeed,
     /// Whether the run waits until everything is on the disk.
     pub synchronise: Synchronise,
 }
 
-/// Whether a restore ends with a synchronisation of the file systems that it wrote to.
+/// Whether a restore ends with synchronising the file systems that it wrote to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Synchronise {
-    /// The run succeeds only after syncfs(2) has, on every file system that it wrote to.
+    /// The run succeeds only after syncfs(2), on every file system that it wrote to.
     #[default]
     Yes,
     /// The kernel writes back in its own time, as after `tar` or `cp`.
@@ -127,57 +127,57 @@ impl Default for RestoreOptions {
     }
 }
 
-/// The end of a restore.
+/// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoreReport {
     /// The numbers.
     pub run: RunReport,
-    /// What the tape has to tell, if it was one.
+    /// The tape's results, if it was a tape.
     pub tape: Option<TapeReading>,
-    /// Warnings given to the monitor: what each means for the data is its `Harm`.
+    /// Number of warnings; the monitor received them.
     pub warnings: u64,
-    /// Members that were not restored because something exists at their path (each was warned of).
+    /// Members that were not restored because their path exists (each with a warning).
     pub existing: u64,
-    /// Paths asked for at which nothing was found (each was warned of too).
+    /// Requested paths that match nothing (each with a warning).
     pub not_found: Vec<NotFound>,
-    /// What the checksums of the index said.
+    /// The result of the index's checksums.
     pub checksums: Checksums,
 }
 
-/// What the checksums of the blocks said while they went by.
+/// The result of the block checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
-    /// There was no index, or none that could be read beforehand (a pipe). Checksums of the
-    /// compression were checked all the same.
+    /// There was no index, or none readable in advance (a pipe). Checksums of the compression were
+    /// checked anyway.
     Unknown,
-    /// All of them hold.
+    /// All hold.
     Hold {
         /// Number of blocks.
         blocks: u64,
     },
-    /// Some do not: the files in these blocks were warned of.
+    /// Some do not hold; each file in these blocks has a warning.
     Damaged {
         /// Number of blocks that differ.
         blocks: u64,
     },
 }
 
-/// Why a restore did not come to its end. What was restored before stays.
+/// Why a restore was not completed. What was restored before stays.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The archive cannot be read.
     #[error(transparent)]
     Read(#[from] ReadFailure),
-    /// The target does not take more: it is full, read-only or broken.
+    /// The target does not accept more: it is full, read-only or broken.
     #[error(transparent)]
     Target(#[from] tree::RestoreError),
-    /// Nothing of what was asked for is in the archive; each path was warned of.
-    #[error("nothing was restored: nothing of what was asked for is in the archive")]
+    /// The archive has none of the requested paths; each has a warning.
+    #[error("nothing was restored: the archive has none of the paths")]
     NothingFound {
-        /// What was asked for.
+        /// The requested paths.
         paths: Vec<NotFound>,
     },
-    /// No member has as many components as were to be left out.
+    /// No member has more components than were to be stripped.
     #[error(
         "nothing was restored: no path in the archive has more than {}",
         counted(*strip_components)
@@ -189,7 +189,7 @@ pub enum RestoreError {
     /// A stage cannot be started, or broke down.
     #[error(transparent)]
     Stage(#[from] StageFailure),
-    /// Files were left out because this process could not open any more.
+    /// Files were left out because the process could not open more files.
     #[error(transparent)]
     Shortage(#[from] base::interruptible::Shortage),
     /// The run was stopped.
@@ -213,7 +213,8 @@ impl Failure for RestoreError {
 /// Restores an archive.
 ///
 /// # Errors
-/// See [`RestoreError`]. A member that cannot be restored is no error but a warning to the monitor.
+/// See [`RestoreError`]. A member that cannot be restored is a warning to the monitor, not an
+/// error.
 pub fn restore(
     options: RestoreOptions,
     monitor: &dyn Monitor,
@@ -299,7 +300,7 @@ fn restore_into(
     Ok(RestoreReport { run, tape, warnings, existing, not_found, checksums })
 }
 
-/// Opens the archive, and refuses it without the index that the user asks for.
+/// Opens the archive, and refuses it without an index that the user requires.
 fn open_input(
     options: &RestoreOptions,
     monitor: &dyn Monitor,
@@ -313,7 +314,7 @@ fn open_input(
     Ok(input)
 }
 
-/// Whether it is no mistake, where nothing was restored, nor found where it was to go.
+/// Whether it is fine that nothing was restored: everything is up to date, or was damaged.
 fn something(
     members: u64,
     options: &RestoreOptions,
@@ -321,7 +322,7 @@ fn something(
     warnings: &Warnings<'_>,
 ) -> Result<(), RestoreError> {
     let strip_components = options.strip_components;
-    // What damage has taken is in the archive all the same.
+    // Members lost to damage are in the archive all the same.
     if members > 0 || warnings.count() > not_found.len() as u64 {
         return Ok(());
     }
@@ -334,9 +335,8 @@ fn something(
     }
 }
 
-/// The paths at which nothing was found, each warned of. Of an archive that has an index all
-/// members are looked through for what may have been meant: parts of it that were left out were
-/// not seen.
+/// The paths that match nothing, each with a warning. With an index, all members are searched for
+/// similar names, since a partial restore did not see all of them.
 fn not_found(
     selection: &mut Selection,
     index: Option<&IndexFile>,
@@ -354,12 +354,12 @@ fn not_found(
     not_found
 }
 
-/// Where the selected members are, if there is an index that says so.
+/// Ranges of the selected members, if there is an index that has them.
 fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
     if options.selection.is_everything() {
         return None;
     }
-    // Parts of another index would lead to other places, or leave some out.
+    // An index with parts of another set would lead to other places, or leave some out.
     if set_id_holds(index) != Some(true) {
         return None;
     }
@@ -367,7 +367,7 @@ fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
     plan(|| index.files(), &options.selection, bridge_bytes).ok()
 }
 
-/// Where members go.
+/// Opens the directory that members are restored into.
 fn open_destination(options: &RestoreOptions) -> Result<Arc<Destination>, RestoreError> {
     let default = DestinationOptions::for_this_user();
     let destination = DestinationOptions {
@@ -375,7 +375,7 @@ fn open_destination(options: &RestoreOptions) -> Result<Arc<Destination>, Restor
         owners: options.owners.unwrap_or(default.owners),
         modes: options.modes.unwrap_or(default.modes),
         privileges: options.privileges,
-        // Who does not wait for the disk at the end does not wait for it in between.
+        // Without a final synchronisation there is none in between.
         replaced: match options.synchronise {
             Synchronise::Yes => Replaced::Flushed,
             Synchronise::No => Replaced::Unflushed,
@@ -386,9 +386,8 @@ fn open_destination(options: &RestoreOptions) -> Result<Arc<Destination>, Restor
     Ok(Destination::open(&options.into, destination, Arc::new(Accounts::load()))?)
 }
 
-/// Gives directories their metadata, after a failure as well: one that is left without its mode
-/// would be closed to its owner's group for good. Says how many objects lack what would lend
-/// rights; nothing is wrong with them.
+/// Gives directories their metadata, even after a failure: a directory without its final mode would
+/// stay closed to its group. Reports how many objects lack privileged attributes; that is no error.
 fn finish(destination: &Destination, warnings: &Warnings<'_>) {
     destination.finish(|problem| warnings.metadata(&problem));
     let objects = match destination.without_privilege() {
@@ -397,8 +396,8 @@ fn finish(destination: &Destination, warnings: &Warnings<'_>) {
         count => format!("{count} objects"),
     };
     let text = format!(
-        "set-ID bits, capabilities or other privilege of {objects} left off: they come back with \
-         the archived owner and mode only (--privileges)"
+        "set-ID bits, capabilities and other privileges of {objects} were not restored: they need \
+         the archived owner and mode (--privileges)"
     );
     warnings.note(b"", text);
 }

@@ -1,9 +1,9 @@
-//! The record of a run, kept in a file: what it told at its end, and what its stages did over time.
+//! The record of a run in a file: its summary, and the times of its stages.
 //!
-//! One JSON object in one line. It has the document that `--json` prints, the text for people, and
-//! for each stage a series that does not grow with the time ([`flow::series`]). Its beginning is a
-//! moment of the day with its fraction, so that a run can be laid beside what was recorded of the
-//! same time by others.
+//! One JSON object in one line. It holds the document that `--json` prints, the text for people,
+//! and for each stage a series of bounded length ([`flow::series`]). Its start is a time of day
+//! with a fraction, so that a run can be compared with records that other programs made of the same
+//! time.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,22 +16,22 @@ use serde_json::Value;
 
 use crate::summary::RunSummary;
 
-/// Version of the object. Fields are added without a new one.
+/// Version of the object. New fields do not change it.
 pub const FORMAT: u32 = 1;
-/// Most bytes that are read; what is written has a tenth of it at most.
+/// Most bytes that are read. Takeup writes a tenth of that at most.
 const BYTES_MAX: u64 = 8 << 20;
 /// Most stages.
 const STAGES_MAX: usize = 16;
-/// Longest run that is read, in s: some three hundred years.
+/// Longest run that is read, in s: about three hundred years.
 const SECONDS_MAX: f64 = 1e10;
-/// Largest number of bytes that is read; no sum of them leaves 64 bits.
+/// Most bytes of a stage that are read; no sum of them overflows 64 bits.
 const STAGE_BYTES_MAX: u64 = 1 << 55;
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RunRecordError {
-    /// It cannot be opened or read.
-    #[error("{what} {}", path.display())]
+    /// The file cannot be opened or read.
+    #[error("cannot {what} {}", path.display())]
     File {
         /// `open` or `read`.
         what: &'static str,
@@ -40,13 +40,13 @@ pub enum RunRecordError {
         /// Why.
         source: io::Error,
     },
-    /// It was not made by a run.
-    #[error("{} holds no record of a run", path.display())]
+    /// The file is not a run record.
+    #[error("{} is not the record of a run", path.display())]
     NoRecord {
         /// The file.
         path: PathBuf,
     },
-    /// It was made by another version.
+    /// Another version wrote the record.
     #[error("{} has format {format}, and only {FORMAT} is known", path.display())]
     Format {
         /// The file.
@@ -54,7 +54,7 @@ pub enum RunRecordError {
         /// Its format.
         format: u32,
     },
-    /// It is cut off, or has what no run has.
+    /// The record is cut off, or has values that no run has.
     #[error("{} is damaged", path.display())]
     Damaged {
         /// The file.
@@ -67,28 +67,28 @@ pub enum RunRecordError {
 /// What is wrong with a record.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// It is nothing that JSON has, or lacks something.
+    /// It is no valid JSON, or a field is missing.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// A number that no run has.
-    #[error("{0} cannot be")]
+    #[error("{0} is out of range")]
     Number(&'static str),
-    /// There are more of a kind than are kept.
-    #[error("there are more {0} than are kept")]
+    /// More entries than a record may have.
+    #[error("too many {0}")]
     Many(&'static str),
 }
 
-/// What is kept of a run.
+/// The record of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     takeup_run: u32,
-    /// The time of day at its beginning, in seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub began_unix_seconds: f64,
-    /// From then to its end.
+    /// Length of the run in seconds.
     pub seconds: f64,
-    /// What it told at its end, for people.
+    /// The summary for people.
     pub text: String,
-    /// The same in one line.
+    /// The summary in one line.
     pub headline: String,
     /// What `--json` prints.
     pub summary: Value,
@@ -102,7 +102,7 @@ pub struct RecordedStage {
     /// What it did over the whole run.
     #[serde(flatten)]
     pub report: StageReport,
-    /// And when; nothing of a stage that nobody followed.
+    /// Its times over the run; `None` if they were not sampled.
     pub over_time: Option<StageSeries>,
 }
 
@@ -116,8 +116,7 @@ pub struct RunWords {
 }
 
 impl RunRecord {
-    /// Of a run that began at a moment of the day and is over; `series` is what is known of its
-    /// stages over time.
+    /// Makes the record of a run that is over; `series` has the times of its stages.
     pub fn new(
         summary: &RunSummary,
         words: RunWords,
@@ -143,7 +142,7 @@ impl RunRecord {
         }
     }
 
-    /// As the file has it.
+    /// The record as one line of the file.
     ///
     /// # Panics
     /// Never: it is made of numbers and texts.
@@ -151,11 +150,11 @@ impl RunRecord {
         serde_json::to_string(self).expect("numbers and texts can be written as JSON") + "\n"
     }
 
-    /// Of a file.
+    /// Reads a record from a file.
     ///
     /// # Errors
-    /// When it cannot be read, was made by something else or another version, or has what no run
-    /// has.
+    /// When the file cannot be read, is no run record, has another version, or has values that no
+    /// run has.
     pub fn read(path: &Path) -> Result<RunRecord, RunRecordError> {
         let bytes = bytes_of(path)?;
         let format =
@@ -170,12 +169,12 @@ impl RunRecord {
         Ok(record)
     }
 
-    /// `backup`, `restore` and so on, as it was typed.
+    /// The command as typed: `backup`, `restore` and so on.
     pub fn command(&self) -> &str {
         self.summary["command"].as_str().unwrap_or("run")
     }
 
-    /// What its end says of the limit.
+    /// What the summary says of the limit.
     pub fn explanation(&self) -> Option<&str> {
         self.summary["explanation"].as_str().filter(|text| !text.is_empty())
     }
@@ -183,10 +182,10 @@ impl RunRecord {
     fn check(&self) -> Result<(), Damage> {
         let is_time = |seconds: f64| (0.0..SECONDS_MAX).contains(&seconds);
         if !is_time(self.began_unix_seconds / 10.0) {
-            return Err(Damage::Number("the time of its beginning"));
+            return Err(Damage::Number("the start time"));
         }
         if !is_time(self.seconds) {
-            return Err(Damage::Number("its length"));
+            return Err(Damage::Number("the length of the run"));
         }
         if self.stages.len() > STAGES_MAX {
             return Err(Damage::Many("stages"));
@@ -195,7 +194,7 @@ impl RunRecord {
             let report = &stage.report;
             let times = [report.working_seconds, report.starved_seconds, report.blocked_seconds];
             if !times.into_iter().all(is_time) || report.bytes > STAGE_BYTES_MAX {
-                return Err(Damage::Number("what a stage did"));
+                return Err(Damage::Number("a number of a stage"));
             }
             if let Some(series) = &stage.over_time {
                 check_series(series)?;
@@ -217,13 +216,13 @@ fn check_series(series: &StageSeries) -> Result<(), Damage> {
     let is_length = series.interval_seconds > 0.0 && is_time(&series.interval_seconds);
     let is_amount = |bytes: &u64| *bytes <= STAGE_BYTES_MAX;
     if !is_length || !all.copied().all(|it| is_time(&it)) || !series.bytes.iter().all(is_amount) {
-        return Err(Damage::Number("what a stage did over time"));
+        return Err(Damage::Number("a number in the time series of a stage"));
     }
     Ok(())
 }
 
-/// Whether a file is a record of a run, of this or another version. Of what can be read once, as a
-/// pipe, it is not asked.
+/// Whether a file is a run record of this or another version. Pipes are not looked at: they can be
+/// read only once.
 pub fn is_record(path: &Path) -> bool {
     let is_file = path.metadata().is_ok_and(|it| it.is_file());
     is_file && bytes_of(path).is_ok_and(|bytes| format_of(&bytes).is_some())
@@ -237,7 +236,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, RunRecordError> {
     Ok(bytes)
 }
 
-/// The version that the first field tells, also where what follows is cut off.
+/// The version in the first field, even where the rest is cut off.
 fn format_of(bytes: &[u8]) -> Option<u32> {
     let rest = bytes.strip_prefix(b"{\"takeup_run\":")?;
     let digits = rest.iter().take(10).take_while(|byte| byte.is_ascii_digit()).count();
@@ -296,20 +295,20 @@ mod tests {
             let source = std::error::Error::source(&error).map(ToString::to_string);
             format!("{error}: {}", source.unwrap_or_default())
         };
-        assert!(text(read_back("")).contains("holds no record of a run"));
-        assert!(text(read_back("{}\n")).contains("holds no record of a run"));
+        assert!(text(read_back("")).contains("is not the record of a run"));
+        assert!(text(read_back("{}\n")).contains("is not the record of a run"));
         assert!(
             text(read_back("{\"takeup_run\":7}")).contains("has format 7, and only 1 is known")
         );
         let line = record().to_line();
         assert!(text(read_back(&line[..line.len() / 2])).contains("is damaged: EOF"));
         for (from, to, said) in [
-            ("\"began_unix_seconds\":1780000000.25", "\"began_unix_seconds\":-1", "beginning"),
-            ("\"seconds\":1.125", "\"seconds\":1e300", "its length"),
+            ("\"began_unix_seconds\":1780000000.25", "\"began_unix_seconds\":-1", "start time"),
+            ("\"seconds\":1.125", "\"seconds\":1e300", "the length of the run"),
             ("[700,300]", "[700,300,1]", "intervals"),
-            ("[700,300]", "[700,18446744073709551615]", "over time"),
-            ("[0.01,0.005]", "[0.01,-0.005]", "over time"),
-            ("\"interval_seconds\":0.01", "\"interval_seconds\":0", "over time"),
+            ("[700,300]", "[700,18446744073709551615]", "time series"),
+            ("[0.01,0.005]", "[0.01,-0.005]", "time series"),
+            ("\"interval_seconds\":0.01", "\"interval_seconds\":0", "time series"),
         ] {
             let damaged = line.replacen(from, to, 1);
             assert_ne!(damaged, line, "{from}");

@@ -1,9 +1,9 @@
-//! Which members of an archive are meant: the `PATH...` of list and restore.
+//! The selected members of an archive: the `PATH...` of list and restore.
 //!
-//! A path selects the member of that name and everything below it. `./`, leading and trailing
-//! slashes do not count on either side, so `etc/ssh/` selects what was stored as `./etc/ssh`.
+//! A path selects the member of that name and everything below it. `./` and leading and trailing
+//! slashes are ignored on both sides, so `etc/ssh/` selects a member stored as `./etc/ssh`.
 
-/// Paths to be selected; none select everything.
+/// Selected paths; no path selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     paths: Vec<Selected>,
@@ -14,27 +14,27 @@ struct Selected {
     as_given: Vec<u8>,
     components: Vec<u8>,
     found: bool,
-    /// The member that may have been meant, as long as nothing is found.
+    /// A similar member, as long as nothing matches.
     near: Option<(Nearness, Vec<u8>)>,
 }
 
-/// A path that was asked for, at which the archive has nothing.
+/// A requested path that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotFound {
-    /// As it was given.
+    /// As given.
     pub path: Vec<u8>,
-    /// A member that may have been meant.
+    /// A similar member.
     pub near: Option<Vec<u8>>,
 }
 
-/// How a member is like a path that is none, the best first.
+/// How a member resembles a path that matches nothing, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
-    /// It has folders in front of it.
+    /// The member has additional leading folders.
     Deeper,
-    /// The path has folders in front of it.
+    /// The path has additional leading folders.
     Shallower,
-    /// Letters are large or small in another way.
+    /// Upper and lower case differ.
     Case,
     /// They differ in one place.
     Typo,
@@ -42,11 +42,11 @@ enum Nearness {
     Elsewhere,
 }
 
-/// Bytes that two names may differ by and be one mistyped.
+/// Most bytes of difference between a name and a mistyped form of it.
 const TYPO_BYTES_MAX: usize = 2;
 
 impl Selection {
-    /// Selects these paths and what is below them.
+    /// Selects these paths and everything below them.
     pub fn new(paths: impl IntoIterator<Item = Vec<u8>>) -> Selection {
         let select = |as_given: Vec<u8>| {
             let components = normal(&as_given);
@@ -60,12 +60,12 @@ impl Selection {
         self.paths.is_empty()
     }
 
-    /// How many paths were given.
+    /// Number of given paths.
     pub fn count(&self) -> usize {
         self.paths.len()
     }
 
-    /// Whether the member at `path` is selected; remembers which paths were found.
+    /// Whether the member at `path` is selected; records which paths matched.
     pub fn selects(&mut self, path: &[u8]) -> bool {
         if self.paths.is_empty() {
             return true;
@@ -82,27 +82,25 @@ impl Selection {
         any
     }
 
-    /// Shows a member that was passed over: it may be what was meant by a path at which nothing is
-    /// found.
+    /// Offers an unselected member as a suggestion for paths that match nothing.
     pub(crate) fn pass(&mut self, path: &[u8]) {
         let path = normal(path);
         self.paths.iter_mut().for_each(|selected| selected.look_at(&path));
     }
 
-    /// Whether a path was found nothing at.
+    /// Whether a path matches nothing so far.
     pub(crate) fn lacks_any(&self) -> bool {
         self.paths.iter().any(|selected| !selected.found)
     }
 
-    /// Whether the member at `path` is selected, without remembering it.
+    /// Whether the member at `path` is selected, without recording it.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
         let path = normal(path);
         self.paths.is_empty()
             || self.paths.iter().any(|selected| is_at_or_below(&path, &selected.components))
     }
 
-    /// The paths at which nothing was found, with what may have been meant of the members that were
-    /// seen.
+    /// The paths that match nothing, with similar members among those that were offered.
     pub fn not_found(&self) -> Vec<NotFound> {
         let missing = self.paths.iter().filter(|selected| !selected.found);
         let told = |selected: &Selected| NotFound {
@@ -114,7 +112,7 @@ impl Selection {
 }
 
 impl Selected {
-    /// Keeps a member in mind that is nearer to the path than the others.
+    /// Keeps the member that is most similar to the path.
     fn look_at(&mut self, path: &[u8]) {
         if self.found {
             return;
@@ -126,7 +124,7 @@ impl Selected {
     }
 }
 
-/// How a member is like what was asked for, if it is. Takes no longer than reading both.
+/// How a member resembles a requested path, if it does. The cost is linear in both.
 fn nearness(wanted: &[u8], path: &[u8]) -> Option<Nearness> {
     let ends_with = |long: &[u8], short: &[u8]| {
         let front = long.strip_suffix(short);
@@ -148,7 +146,7 @@ fn nearness(wanted: &[u8], path: &[u8]) -> Option<Nearness> {
     let (wanted, path) = (&wanted[front..], &path[front..]);
     let back = wanted.iter().rev().zip(path.iter().rev()).take_while(same).count();
     let differing = wanted.len().max(path.len()) - back;
-    // Short names are all like each other.
+    // Short names all resemble each other.
     if differing <= TYPO_BYTES_MAX && front + back > differing {
         return Some(Nearness::Typo);
     }
@@ -184,8 +182,8 @@ pub(crate) fn is_absolute(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
 }
 
-/// `path` without the slashes in front, which would lead outside of the directory that members go
-/// into. `/` itself is that directory.
+/// `path` without leading slashes, which would lead outside the destination. `/` itself is the
+/// destination.
 pub(crate) fn without_root(path: &mut Vec<u8>) {
     let slashes = path.iter().take_while(|byte| **byte == b'/').count();
     path.drain(..slashes);
@@ -217,7 +215,7 @@ mod tests {
         assert_eq!(selection.not_found().len(), usize::from(!expected));
     }
 
-    /// What is offered for a path at which nothing was found.
+    /// The suggestions for a path that matches nothing.
     #[track_caller]
     fn check_near(wanted: &str, members: &[&str], expected: Option<&str>) {
         let mut selection = Selection::new([wanted.as_bytes().to_vec()]);

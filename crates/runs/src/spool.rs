@@ -1,7 +1,7 @@
-//! Bytes that are needed again at the end of a run: the index while it grows, what was found of
-//! every file until the index says what should have been.
+//! Bytes that are needed again at the end of a run: the index while it grows, and results for each
+//! file until the index has the expected ones.
 //!
-//! A small spool stays in memory; from [`MEMORY_BYTES`] on it goes to an unnamed temporary file, so
+//! A small spool stays in memory. From [`MEMORY_BYTES`] on it goes to an unnamed temporary file, so
 //! that memory does not grow with the number of files and a killed run leaves nothing behind.
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use machine::unnamed_file;
 
-/// What is kept in memory before a temporary file is made, and between two writes to it.
+/// Bytes kept in memory before a temporary file is made, and between two writes to it.
 const MEMORY_BYTES: usize = 1 << 20;
 
 /// An append-only store of bytes.
@@ -22,7 +22,7 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// The end of the spool, to be appended to. Call [`Spool::settle`] now and then.
+    /// The end of the spool, to append to. Call [`Spool::settle`] now and then.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -32,7 +32,7 @@ impl Spool {
         self.file_bytes + self.buffer.len() as u64
     }
 
-    /// Moves what is in memory to the file if it has become large.
+    /// Moves the memory to the file if it has become large.
     pub(crate) fn settle(&mut self) -> io::Result<()> {
         if self.buffer.len() < MEMORY_BYTES {
             return Ok(());
@@ -56,7 +56,8 @@ impl Spool {
             let stored = self.buffer.get(start..start + bytes);
             out.copy_from_slice(stored.ok_or(io::ErrorKind::UnexpectedEof)?);
         } else if let Some(file) = &self.file {
-            // `settle` moves the buffer as a whole, so nothing lies half here and half there.
+            // `settle` moves the buffer as a whole, so a range is never split between file and
+            // memory.
             file.read_exact_at(&mut out, offset_bytes)?;
         }
         Ok(out)
@@ -74,7 +75,7 @@ impl Spool {
         Ok(file.chain(Cursor::new(self.buffer)))
     }
 
-    /// Hands on all bytes from the start, in slices.
+    /// Passes on all bytes from the start, in slices.
     pub(crate) fn read_through(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let all = |bytes: &[u8]| {
             each(bytes);
@@ -83,8 +84,8 @@ impl Spool {
         self.try_read_through(all, |error| error)
     }
 
-    /// Hands on all bytes from the start, in slices, until `each` fails. `failed` says what an
-    /// error of the spool itself is to the caller.
+    /// Passes on all bytes from the start, in slices, until `each` fails. `failed` converts an
+    /// error of the spool itself.
     pub(crate) fn try_read_through<E>(
         &self,
         mut each: impl FnMut(&[u8]) -> Result<(), E>,

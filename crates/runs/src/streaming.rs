@@ -1,9 +1,9 @@
-//! What a backup to tape tells besides what every run tells: the set, the medium, and whether the
-//! drive could stream.
+//! What a backup to tape reports besides the numbers of every run: the set, the medium, and whether
+//! the drive could stream.
 //!
-//! The verdict compares what the drive was given with its lowest speed. Below that speed a drive
-//! empties its buffer, stops, goes back and starts again, and does so unseen: its buffer takes the
-//! writes all the while, so that they never seem slow.
+//! The verdict compares the rate of data to the drive with its lowest speed. Below that speed a
+//! drive empties its buffer, stops, winds back and starts again. The host does not see it: the
+//! buffer takes the writes all the while, so no write seems slow.
 
 use base::finding::{Certainty, Finding, Unit};
 use serde::Serialize;
@@ -20,24 +20,24 @@ pub struct TapeSummary {
     pub set: String,
     /// Generation of the first medium.
     pub generation: Option<&'static str>,
-    /// Its lowest speed: native bytes per second.
+    /// Its lowest speed in native bytes per second.
     pub lowest_bytes_per_second: Option<u64>,
-    /// Where that number comes from, in words.
+    /// Where the lowest speed comes from, in words.
     pub lowest_certainty: Option<String>,
-    /// How sure it is for that.
+    /// How sure the lowest speed is.
     #[serde(skip)]
     pub certainty: Option<Certainty>,
-    /// Its buffer. A set that it holds as a whole says nothing about streaming.
+    /// Size of the drive's buffer. A set that fits into it says nothing about streaming.
     pub drive_buffer_bytes: Option<u64>,
-    /// Bytes of every block.
+    /// Bytes of each block.
     pub block_bytes: u64,
-    /// Length from which on segments were closed, in bytes of the archive.
+    /// Length at which segments are closed, in bytes of the archive.
     pub segment_bytes: u64,
     /// File on the first medium at which the set begins.
     pub file_number: u32,
     /// Volumes of the set.
     pub volumes: u32,
-    /// Segments, that of the index included.
+    /// Segments, the index segment included.
     pub segments: u32,
     /// Blocks written, labels included.
     pub blocks: u64,
@@ -47,31 +47,31 @@ pub struct TapeSummary {
     pub filemarks: u64,
     /// Time that the drive took for writes, as the kernel counts it.
     pub write_seconds: Option<f64>,
-    /// Time until the first medium could be written: it is wound, and its label is read.
+    /// Time until the first medium could be written: winding, and reading its label.
     pub ready_seconds: f64,
-    /// Part of that for reading its label; the rest is winding.
+    /// Part of `ready_seconds` for reading the label; the rest is winding.
     pub label_seconds: f64,
     /// Time of the last filemark, which waits until everything is on the medium.
     pub synchronise_seconds: f64,
     /// Time for changes of volume.
     pub change_seconds: f64,
-    /// Time in which the drive could have been given data: without that filemark and changes.
+    /// Time in which the drive could receive data: without the last filemark and changes of volume.
     pub streaming_seconds: f64,
-    /// Bytes by that time: what the drive was given.
+    /// `bytes` by `streaming_seconds`: the rate of data to the drive.
     pub streaming_bytes_per_second: f64,
-    /// Whether that is the lowest speed at least; `null` when it is not known.
+    /// Whether that rate is at least the lowest speed; `null` when the speed is unknown.
     pub kept_streaming: Option<bool>,
     /// How often the ring ran empty.
     pub ring_ran_empty: u64,
-    /// All of it in words.
+    /// The verdict in words.
     pub verdict: String,
-    /// The same by its parts, for the findings of the run.
+    /// The same in parts, for the findings of the run.
     #[serde(skip)]
     pub finding: Option<Finding>,
 }
 
 impl TapeSummary {
-    /// Fills in what follows from the rest.
+    /// Computes the fields that follow from the others.
     #[must_use]
     pub fn judged(mut self) -> TapeSummary {
         if self.streaming_seconds > 0.0 {
@@ -138,8 +138,8 @@ impl TapeSummary {
         let (Some(lowest), Some(generation)) = (self.lowest_bytes_per_second, self.generation)
         else {
             let what = format!(
-                "the drive was given {given}, and {empty}; whether it streamed is not known, since \
-                 the density of the medium is that of no LTO generation"
+                "the drive was given {given}, and {empty}; whether it streamed is unknown: the \
+                 density of the medium belongs to no LTO generation"
             );
             return found(&rules::NO_SPEEDS, Certainty::Unknown, what);
         };
@@ -162,12 +162,12 @@ impl TapeSummary {
             _ => (
                 &rules::STOPPED,
                 format!(
-                    ": it had to stop and go back; {empty}, and each time the drive ran from its \
-                     buffer to a stop"
+                    ": it had to stop and go back; {empty}, and each time the drive emptied its \
+                     buffer and stopped"
                 ),
             ),
         };
-        // Stops are not seen: they follow from what the drive was given.
+        // Nothing reports stops: they follow from the rate of data to the drive.
         let certainty = match (self.kept_streaming, self.certainty) {
             (None, _) => Certainty::Unknown,
             (_, Some(Certainty::Told)) => Certainty::Inferred,

@@ -9,62 +9,61 @@ use serde_json::{Value, json};
 use crate::explanation::explain;
 use crate::verdict::Verdict;
 
-/// Everything that is known at the end of a run: its record, and what follows from it. The names
-/// are part of the command line's promise: fields are added, never renamed.
+/// Everything known at the end of a run: its record, and what follows from it. The names are part
+/// of the promise of the command line: fields are added, never renamed.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunSummary {
-    /// What the run came to for the data: the first line.
+    /// The verdict: the first line.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What was counted.
+    /// The counts.
     #[serde(flatten)]
     pub run: RunReport,
     /// What the user chose: the target (backup, pipe) or the source (restore, list, verify).
     pub endpoint: Endpoint,
     /// `source_bytes` by `seconds`.
     pub bytes_per_second: f64,
-    /// What was not done as asked; at most as many as the monitor keeps.
+    /// Warnings; at most as many as the monitor keeps.
     pub warnings: Vec<Warning>,
-    /// How many there were.
+    /// Number of all warnings.
     pub warnings_total: u64,
     /// The stage that was the limit.
     pub bottleneck: Option<StageKind>,
-    /// TimeKind of the limit: stage, source, rate limit, processor, turns, unknown.
+    /// Kind of the limit: stage, few threads, source, rate limit, processor, turns, unknown.
     pub limit: &'static str,
     /// Time that the run would have taken if the bottleneck cost nothing.
     pub seconds_without_bottleneck: f64,
-    /// Time that the stages would have taken more, one after the other.
+    /// Time that the stages would have taken more without overlap.
     pub overlap_saved_seconds: f64,
-    /// Part of `seconds` in which data could move: without what a tape took to be ready
+    /// Part of `seconds` in which data could move: without the time until a tape was ready
     /// (`ready_seconds`), later winding, changes of volume and the final synchronisation.
     pub moving_seconds: f64,
-    /// Share of their time that other programs used meanwhile.
+    /// Share of the cores that other programs used meanwhile.
     pub others_processor_share: f64,
-    /// Bytes that other programs moved on the disk of the source meanwhile; zero where that is not
-    /// known.
+    /// Bytes that other programs moved on the disk of the source meanwhile; zero where unknown.
     pub others_on_source_bytes: u64,
-    /// The same of the target's disk.
+    /// The same for the disk of the target.
     pub others_on_target_bytes: u64,
-    /// All of it in words.
+    /// The limit in words.
     pub explanation: String,
-    /// The same by its parts; what else was found comes behind it.
+    /// The limit in parts, followed by other findings.
     pub findings: Vec<Finding>,
     /// Rate of each stage while it was busy.
     #[serde(skip)]
     pub busy_bytes_per_second: Vec<f64>,
 }
 
-/// Something that was not done as asked.
+/// A warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// What it is about, escaped like a name on the terminal.
+    /// The object, escaped like a name on the terminal.
     pub object: String,
     /// What happened.
     pub text: String,
 }
 
 impl RunSummary {
-    /// Draws the conclusions from a run.
+    /// Analyses a run.
     pub fn new(run: RunReport, warnings: Vec<Warning>, warnings_total: u64) -> RunSummary {
         let analysis = analyse(&run);
         let limit = explain(&analysis, &run);
@@ -90,7 +89,7 @@ impl RunSummary {
         }
     }
 
-    /// The document.
+    /// The document that `--json` prints.
     pub fn to_document(&self) -> Value {
         let mut document =
             serde_json::to_value(self).expect("strings and numbers can be written as JSON");
@@ -112,7 +111,7 @@ impl RunSummary {
     }
 }
 
-/// What becomes of a stage's time.
+/// What a stage spends its time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeKind {
     /// It worked.
@@ -121,15 +120,15 @@ pub enum TimeKind {
     Starved,
     /// It waited for room.
     Blocked,
-    /// A tape is on its way to where it is written or read.
+    /// The tape winds to where it is written or read.
     Winding,
-    /// The label there is read, and of a tape that is read the index; no stage runs.
+    /// The label is read, and the index of a tape that is read; no stage runs.
     Label,
-    /// Another volume is put in.
+    /// A volume is changed.
     Changing,
     /// The last stage waits until the medium has everything.
     Flushing,
-    /// Its threads are not there: not yet, or not any more.
+    /// Its threads do not exist yet, or any more.
     Idle,
 }
 
@@ -160,7 +159,7 @@ impl TimeKind {
         }
     }
 
-    /// Its name in the document, where that does not have it by itself.
+    /// Its name in the document, unless the report already has it.
     fn field(self) -> Option<&'static str> {
         match self {
             TimeKind::Working | TimeKind::Starved | TimeKind::Blocked => None,
@@ -178,7 +177,7 @@ impl TimeKind {
     }
 }
 
-/// The time of a stage by kinds, which add up to that of the run.
+/// The time of a stage by kind, which adds up to the time of the run.
 pub struct Times([f64; 8]);
 
 impl Times {
@@ -205,7 +204,7 @@ impl Times {
         };
         let mut seconds = TimeKind::ALL.map(|kind| known(kind).max(0.0));
         let told: f64 = seconds.iter().sum();
-        // The last one, as it stands in the list.
+        // Idle is the last entry of the list.
         seconds[TimeKind::ALL.len() - 1] = (run.seconds - told).max(0.0);
         Times(seconds)
     }

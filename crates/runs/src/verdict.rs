@@ -1,7 +1,7 @@
-//! What a run came to for the data of the user: the first line of a summary, and the exit code.
+//! The verdict on a run for the user's data: the first line of a summary, and the exit code.
 //!
-//! Each warning of a run says what it means for the data ([`Harm`]). A [`Tally`] counts the objects
-//! of each kind of harm, and the verdict follows from the counts, the same way for every command.
+//! Each warning says what it means for the data ([`Harm`]). A [`Tally`] counts the objects by harm,
+//! and the verdict follows from the counts in the same way for every command.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,39 +12,39 @@ use serde::Serialize;
 
 use base::format::{count, counted};
 
-/// What a run came to, from good to bad.
+/// The result of a run, from good to bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// All was done, and what was looked at is good.
+    /// Everything was done, and all that was checked is good.
     #[default]
     Done,
-    /// All was done, and there was nothing to do it with.
+    /// Everything was done, but there was no data.
     Empty,
-    /// Nothing proves that data are lost, and they may be.
+    /// Data may be lost; nothing proves that they are.
     Doubtful,
-    /// The archive is sound, and the live files are not as archived.
+    /// The archive is sound, but the live files differ from it.
     Different,
     /// Something was left out, and was named.
     Incomplete,
-    /// Part of it is of a later version of the format, which this program cannot check.
+    /// Part of the archive has a later format version, which this program cannot check.
     Later,
-    /// Data are lost, or are not what was archived.
+    /// Data are lost, or differ from what was archived.
     Damaged,
 }
 
 /// The state in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// What the run came to.
+    /// The result of the run.
     #[serde(rename = "verdict")]
     pub state: RunState,
-    /// The first line of the summary; empty where the headline says all there is.
+    /// The first line of the summary; empty where the headline says everything.
     #[serde(rename = "verdict_text")]
     pub text: String,
 }
 
-/// Objects that are told apart when they are counted; more are counted as often as they come.
+/// Objects that are counted once each; beyond that every warning counts.
 const TOLD_APART_MAX: usize = 1 << 20;
 
 /// Objects by kind of harm.
@@ -59,21 +59,21 @@ pub struct Tally {
 struct Objects {
     /// How many have a name.
     named: u64,
-    /// The first of them by name, escaped: which comes first in time depends on the threads.
+    /// The first by name, escaped. The first in time would depend on the threads.
     first: String,
-    /// What was said without a name: of the run, or of the archive.
+    /// Warnings without an object: about the run, or the archive.
     unnamed: u64,
     first_text: String,
 }
 
 impl Tally {
-    /// Counts a warning. `object` is escaped, and empty where the run as a whole is meant.
+    /// Counts a warning. `object` is escaped, and empty for a warning about the whole run.
     pub fn count(&mut self, harm: Harm, object: &str, text: &str) {
         let kind = self.kinds.entry(harm).or_default();
         if object.is_empty() {
             kind.unnamed += 1;
             if kind.unnamed == 1 {
-                // It goes before that of an object, which has its name in the verdict.
+                // It goes before the text of an object, whose name is in the verdict anyway.
                 text.clone_into(&mut kind.first_text);
             }
             return;
@@ -99,7 +99,7 @@ impl Tally {
             Some(state @ RunState::Doubtful) => (state, "DOUBTFUL"),
             Some(state) => (state, "INCOMPLETE"),
         };
-        // The files in damaged blocks are named where they are known.
+        // Blocks are not counted where the files in them are named.
         let has_names = self.kinds.get(&Harm::Damage).is_some_and(|damage| damage.named > 0);
         let is_told = |harm: &Harm| *harm != Harm::Blocks || !has_names;
         let kinds = self.kinds.iter().filter(|(harm, _)| is_told(harm));
@@ -112,8 +112,8 @@ impl Tally {
     }
 
     fn worst(&self, run: &RunReport) -> Option<RunState> {
-        // What is on a volume that was left out is lost to this run, and no damage. Blocks of one
-        // that was there are.
+        // A volume that was left out is no damage: this run could not see it. Damaged blocks of a
+        // volume that was there are damage.
         let left_out = matches!(run.command, Command::Restore | Command::List)
             && self.kinds.contains_key(&Harm::Unseen)
             && run.unreadable_blocks == 0;
@@ -130,10 +130,10 @@ impl Tally {
 }
 
 impl Objects {
-    /// `60 files could not be read`; of a single one its name.
+    /// `60 files could not be read`; the name as well, if it is one.
     fn clause(&self, harm: Harm) -> String {
         if harm == Harm::CutOff {
-            let text = "the end of the archive is missing or was written over: more may be lost";
+            let text = "the end of the archive is missing or was overwritten: more may be lost";
             return text.to_owned();
         }
         let Some((one, many)) = words(harm) else { return self.first_text.clone() };
@@ -153,14 +153,14 @@ impl Objects {
     }
 }
 
-/// What is counted, for one and for many; `None` where the text itself is what is to be said.
+/// What is counted, singular and plural; `None` where the warning's own text is the message.
 fn words(harm: Harm) -> Option<(&'static str, &'static str)> {
     Some(match harm {
         Harm::Damage => ("file is damaged or lost", "files are damaged or lost"),
         Harm::Unread => ("file could not be read", "files could not be read"),
         Harm::Unlisted => (
-            "folder could not be listed, with all that is in it",
-            "folders could not be listed, with all that is in them",
+            "folder could not be listed, so its content is missing",
+            "folders could not be listed, so their content is missing",
         ),
         Harm::Flawed => ("file is not archived as it was", "files are not archived as they were"),
         Harm::Existing => ("file exists already and stays", "files exist already and stay"),
@@ -177,16 +177,16 @@ fn words(harm: Harm) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// What an archive without files does not have: folders and links may be in it.
+/// What an archive without files lacks: it may still hold folders and links.
 pub fn no_file(run: &RunReport) -> &'static str {
     if run.members > 1 { "no regular file" } else { "no file" }
 }
 
-/// Of a run that warned of nothing: whether it had anything to do.
+/// The verdict on a run without warnings: whether there was anything to do.
 fn nothing(run: &RunReport) -> Verdict {
     let text = match run.command {
         Command::Backup if run.files == 0 && run.members <= 1 => {
-            "EMPTY: the archive holds no file, because there was none to archive"
+            "EMPTY: the archive holds no file: there was none to archive"
         }
         Command::Restore if run.members == 0 => "EMPTY: the archive holds nothing to restore",
         Command::Pipe if run.source_bytes == 0 => "EMPTY: the source gave no data",
@@ -206,19 +206,19 @@ mod tests {
     #[test]
     fn one_flaw_that_two_checks_find_is_one() {
         let mut tally = Tally::default();
-        tally.count(Harm::Damage, "a/b", "its content is not whole");
+        tally.count(Harm::Damage, "a/b", "its content is incomplete");
         tally.count(Harm::Damage, "a/b", "its hash differs");
         let verdict = tally.verdict(&run(Command::Restore));
         assert_eq!(verdict.state, RunState::Damaged);
         assert_eq!(verdict.text, "DAMAGED: 1 file is damaged or lost (a/b)");
     }
 
-    /// Several threads find what is wrong in an order of their own.
+    /// Several threads report damage in their own order.
     #[test]
     fn the_first_by_name_is_named() {
         let mut tally = Tally::default();
         for name in ["s/48", "s/07", "s/30"] {
-            tally.count(Harm::Damage, name, "its content is not whole");
+            tally.count(Harm::Damage, name, "its content is incomplete");
         }
         let verdict = tally.verdict(&run(Command::Restore));
         assert_eq!(verdict.text, "DAMAGED: 3 files are damaged or lost (s/07 and others)");
@@ -230,14 +230,14 @@ mod tests {
         let mut tally = Tally::default();
         tally.count(Harm::CutOff, "a/b", "the archive is cut off inside this member");
         tally.count(Harm::Damage, "a/b", "not restored: 5 bytes are missing");
-        tally.count(Harm::Blocks, "", "checksums that do not hold: 1 of 3 blocks");
+        tally.count(Harm::Blocks, "", "checksums do not hold: 1 of 3 blocks");
         let text = tally.verdict(&run(Command::Restore)).text;
-        let end = "the end of the archive is missing or was written over: more may be lost";
+        let end = "the end of the archive is missing or was overwritten: more may be lost";
         assert_eq!(text, format!("DAMAGED: 1 file is damaged or lost (a/b); {end}"));
         let mut tally = Tally::default();
-        tally.count(Harm::Blocks, "", "checksums that do not hold: 1 of 3 blocks");
+        tally.count(Harm::Blocks, "", "checksums do not hold: 1 of 3 blocks");
         let text = tally.verdict(&run(Command::Restore)).text;
-        assert_eq!(text, "DAMAGED: checksums that do not hold: 1 of 3 blocks");
+        assert_eq!(text, "DAMAGED: checksums do not hold: 1 of 3 blocks");
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         tally.count(Harm::Damage, "", "the index is damaged");
         assert_eq!(tally.verdict(&run(Command::Restore)).state, RunState::Damaged);
         // A volume that the user left out is no damage of the others.
-        tally.count(Harm::Unseen, "", "volume 2 was left out: what is on it is missing");
+        tally.count(Harm::Unseen, "", "volume 2 was left out: its data are missing");
         for command in [Command::Restore, Command::List] {
             assert_eq!(tally.verdict(&run(command)).state, RunState::Incomplete);
             let beside = RunReport { unreadable_blocks: 1, ..run(command) };

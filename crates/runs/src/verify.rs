@@ -1,17 +1,16 @@
-//! The `verify` run: reads every byte of an archive back, and compares it with the live files.
+//! The `verify` run: reads every byte of an archive, and compares it with the live files.
 //!
 //! ```text
 //! read --> ring --> [decompress --> ring] --> parse --> check (several workers)
 //! ```
 //!
-//! What is checked, whatever there is to check it with: the structure of the archive, the checksums
-//! of the compression, and, when the archive carries its index, the checksum of every block, the
-//! content hash of every file, and the index's own checksums. A file that the index knows and the
-//! archive does not give is named.
+//! What is checked, as far as the archive has it: the structure of the archive, the checksums of
+//! the compression, and with an index the checksum of every block, the content hash of every file,
+//! and the index's own checksums. A file that is in the index but not in the archive is named.
 //!
 //! Against a directory every member is compared with the live object of its path, content included.
-//! What differs is sorted by whether the live object was touched since the backup: *changed* is
-//! what a backup is for, *differs although it did not change* is what nobody did.
+//! Differences are sorted by whether the live object was touched since the backup: *changed* is
+//! what a backup is for, *differs although it did not change* must not happen.
 
 mod elsewhere;
 mod error;
@@ -61,8 +60,8 @@ impl Textual for Vec<u8> {
     }
 }
 
-/// Whether an archive has the compressed form that it was written in. Who has compressed it anew,
-/// or decompressed it, has changed nothing that matters.
+/// Whether an archive still has its original compressed form. Recompressing or decompressing it is
+/// no damage.
 fn is_as_written(written: archive::chunk::Compression, summary: &ReadSummary) -> bool {
     let packed_anew =
         summary.compression == "gzip" && summary.outside.headers == ChunkHeaders::Foreign;
@@ -72,7 +71,7 @@ fn is_as_written(written: archive::chunk::Compression, summary: &ReadSummary) ->
 /// Verifies an archive.
 ///
 /// # Errors
-/// See [`VerifyError`]. Damage and differences are no errors: they are in the report.
+/// See [`VerifyError`]. Damage and differences are in the report; they are no errors.
 pub fn verify(
     options: VerifyOptions,
     monitor: &dyn Monitor,
@@ -141,7 +140,7 @@ pub fn verify(
     Ok(base::interruptible::check_shortage().map(|()| report)?)
 }
 
-/// What the workers do.
+/// The job of the workers.
 fn kind_of_checking(options: &VerifyOptions) -> StageKind {
     if options.against.is_some() { StageKind::Compare } else { StageKind::Hash }
 }

@@ -1,4 +1,4 @@
-//! Counting what a reading run has to warn about, on the way to the monitor.
+//! Counts the warnings of a reading run on their way to the monitor.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use flow::monitor::{Harm, Level, Monitor, Notice};
 
 use crate::read::Damage;
 
-/// Passes notices on and counts the warnings among them. Shared by the threads of a run.
+/// Passes notices on and counts the warnings. Shared by the threads of a run.
 pub(crate) struct Warnings<'a> {
     monitor: &'a dyn Monitor,
     count: AtomicU64,
@@ -26,18 +26,18 @@ impl<'a> Warnings<'a> {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Something was not done or not as asked.
+    /// Warns.
     pub fn warn(&self, harm: Harm, object: &[u8], text: impl Into<String>) {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.tell(Level::Warning(harm), object, text);
     }
 
-    /// Worth a line, no more.
+    /// Adds a note.
     pub fn note(&self, object: &[u8], text: impl Into<String>) {
         self.tell(Level::Note, object, text);
     }
 
-    /// A second archive in the same source: what it holds may take the place of what the first has.
+    /// A second archive in the same source: its members may replace those of the first.
     pub fn next_archive(&self, offset_bytes: ArchiveOffset) {
         let text = format!("another archive follows at byte {offset_bytes}");
         self.tell(Level::Notable, b"", text);
@@ -52,7 +52,7 @@ impl<'a> Warnings<'a> {
         }
     }
 
-    /// A part of an object's metadata that could not be restored.
+    /// A property of an object that could not be restored.
     pub fn metadata(&self, problem: &tree::MetadataProblem) {
         let text = format!("cannot restore {}: {}", problem.what, problem.source);
         self.warn(Harm::Metadata, &problem.path, text);

@@ -571,7 +571,7 @@ mod tests {
         let source = io::Error::from_raw_os_error(28);
         let error = PipeError::Write { object: "/x".into(), offset_bytes: 7, source };
         let text = Failure::from(error).to_text();
-        let expected = "takeup: write /x at byte 7: no space left on device\n";
+        let expected = "takeup: cannot write /x at byte 7: no space left on device\n";
         assert!(text.starts_with(expected) && text.contains("hint: nothing"), "{text}");
     }
 }

@@ -1,5 +1,5 @@
-//! What compression costs a virtual drive: the estimate of what the drive makes of data, whole and
-//! sampled as a drive in real time takes it, and a medium file with blocks as they come and packed.
+//! The cost of compression for a virtual drive: the estimate of how data compress, from all bytes
+//! and from samples as in a real-time drive, and a medium file with unpacked and packed blocks.
 //!
 //! `cargo run --release -p sim --example compressibility_rate [FILE...]`; data are zeros, noise,
 //! words, and the first 128 MiB of each FILE. The medium file is in `/dev/shm`.

@@ -95,7 +95,7 @@ impl Bench {
             ..DiskChanges::default()
         };
         let disk = DiskParameters::sas15k().with(&changes);
-        // What the path gives when the disk takes no time, both copies of it.
+        // The rate of the path when the disk takes no time, with both copies.
         let path_rate = self.with(&disk, Clock::None, |_, device| {
             self.set_read_ahead(&queue_setting(device), 4096);
             // Whatever else the machine does can only make it slower.
@@ -220,7 +220,7 @@ fn print_row(name: &str, predicted: f64, measured: f64, digits: usize) {
     println!("| {name} | {predicted:.digits$} | {measured:.digits$} | {off:+.1} % |");
 }
 
-/// Requests a second with always so many of them under way, at random places.
+/// Requests per second with this many always in flight, at random places.
 fn closed_loop(disk: &DiskParameters, depth: usize) -> f64 {
     const REQUESTS: u64 = 20_000;
     const BLOCKS: u64 = SIZE_BYTES >> 13;

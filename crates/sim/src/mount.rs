@@ -1,9 +1,9 @@
 //! Virtual devices as folders, for any program: FUSE.
 //!
-//! [`drive`] is the folder with a tape drive in it, [`disk`] that with a disk. What every such
-//! folder does with a request is in `folder`, how large one may be in `storage::settings::fuse`.
+//! [`drive`] is the folder with a tape drive, [`disk`] the folder with a disk. `folder` handles
+//! requests for both, and `storage::settings::fuse` sets the largest size of a request.
 //!
-//! Not here: the devices themselves, and the time that they take.
+//! Not here: the devices themselves, and their timing.
 
 pub mod disk;
 pub mod drive;
@@ -18,38 +18,38 @@ use folder::{Files, Folder};
 
 pub use folder::attributes_of;
 
-/// Why there is no folder with a device.
+/// Why a device has no folder.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// FUSE does not mount it.
+    /// The FUSE mount failed.
     #[error("cannot mount a virtual {what} on {path}")]
     Mount {
         /// The device.
         what: &'static str,
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The connection to the kernel broke.
-    #[error("the connection of {path} to the kernel broke")]
+    /// The connection to the kernel failed.
+    #[error("the FUSE connection of {path} failed")]
     Connection {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Requests that are taken at the same time: one may wait for the device while others ask how it
-/// is.
+/// Requests that are handled at the same time: one may wait for the device while others ask for its
+/// status.
 const THREADS: usize = 4;
 
-/// What is mounted as what.
+/// What is mounted, and under which names.
 struct MountAs {
-    /// In messages.
+    /// Name in messages.
     what: &'static str,
-    /// Of the file system.
+    /// Name of the file system.
     subtype: &'static str,
     options: Vec<MountOption>,
 }
@@ -70,14 +70,14 @@ impl MountAs {
     }
 }
 
-/// Serves until the folder is unmounted and nobody has a file of it open.
+/// Serves until the folder is unmounted and no program has a file of it open.
 fn serve<F: Files>(session: Session<Folder<F>>) -> io::Result<()> {
     ended(session.run())
 }
 
-/// The connection ends with `ENODEV`, which fuser takes for the end; but a thread that was just
-/// being handed a request (the release of the last file, mostly) gets `ECONNABORTED`. It says no
-/// more than that: a request that somebody still waited for would have kept the file system busy.
+/// The connection ends with `ENODEV`, which fuser takes as the end. But a thread that was just
+/// receiving a request (mostly the release of the last file) gets `ECONNABORTED`. That means no
+/// more than the end: a request with a waiting program would have kept the file system busy.
 fn ended(session: io::Result<()>) -> io::Result<()> {
     match session {
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
@@ -85,8 +85,8 @@ fn ended(session: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Unmounts; where it is busy, nobody can open a file of it any more, and who has one open keeps
-/// it.
+/// Unmounts. If the folder is busy, no program can open a file of it any more, and a program with
+/// an open file keeps it.
 fn unmount(session: &mut SessionUnmounter, path: &Path) -> io::Result<()> {
     match session.unmount() {
         Ok(()) => Ok(()),
@@ -95,12 +95,12 @@ fn unmount(session: &mut SessionUnmounter, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes this thread and those that it starts serve as a device does: at once. Without the
-/// privilege it does without.
+/// Raises the priority of this thread and those that it starts, to respond at once as a device
+/// does. Without the privilege nothing changes.
 fn serve_at_once() {
-    /// In front of everything that has not asked for more.
+    /// Before everything of normal priority.
     const NICE: i32 = -15;
-    // On Linux this is the thread's alone.
+    // On Linux this applies to the calling thread only.
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 

@@ -1,26 +1,26 @@
-//! How many times as fast as ours the time of something virtual runs.
+//! How many times faster than real time a virtual device runs.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
 
-/// Kept to a thousandth, so that times go there and back without a rest.
+/// Kept in thousandths, so that conversions in both directions agree.
 const PARTS: u64 = 1000;
 
-/// From 0.001, a thousandth of our speed, to 1,000,000.
+/// From 0.001, a thousandth of real time, to 1,000,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpeedUp {
     thousandths: u32,
 }
 
-/// A text that is no such number.
+/// A text that is not a valid speed-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a number from 0.001 to 1000000, 2.5 for a time that runs two and a half times as fast")]
+#[error("expected a number from 0.001 to 1000000: 2.5 runs two and a half times as fast")]
 pub struct NoSpeedUp;
 
 impl SpeedUp {
-    /// As fast as ours.
+    /// Real time.
     pub const ONE: SpeedUp = SpeedUp::times(1);
 
     /// A whole number of times, at least one and at most 1,000,000.
@@ -33,17 +33,17 @@ impl SpeedUp {
         SpeedUp { thousandths: times * PARTS as u32 }
     }
 
-    /// What passes there in so many nanoseconds of ours.
+    /// Virtual nanoseconds for real ones.
     pub fn there_ns(self, ours_ns: u64) -> u64 {
         scaled(ours_ns, self.thousandths.into(), PARTS)
     }
 
-    /// What passes here in so many nanoseconds of it.
+    /// Real nanoseconds for virtual ones.
     pub fn ours_ns(self, there_ns: u64) -> u64 {
         scaled(there_ns, PARTS, self.thousandths.into())
     }
 
-    /// For documents: a whole number where it is one.
+    /// As a JSON number: a whole number if it is one.
     pub fn document(self) -> Value {
         let thousandths = u64::from(self.thousandths);
         if thousandths.is_multiple_of(PARTS) {

@@ -1,15 +1,15 @@
 //! A tape drive in this process.
 //!
-//! Four floors, as in a machine: a [`Cartridge`] holds blocks and filemarks; a drive executes the
-//! commands of the SCSI stream command standard on it; a driver turns them into what read(2),
-//! write(2) and `MTIOCTOP` show to a program, errno by errno as the kernel's `st` does;
-//! [`VirtualTape`] is an open file of it and implements [`RawTape`]. Faults to order sit in the two
-//! lower floors ([`Faults`], [`DriveSettings`]), so that they reach a program the way they would
-//! from a real drive.
+//! Four layers, as in a machine: a [`Cartridge`] holds blocks and filemarks. A drive executes the
+//! commands of the SCSI stream command standard on it. A driver turns them into what read(2),
+//! write(2) and `MTIOCTOP` show to a program, errno by errno as the kernel's `st` does.
+//! [`VirtualTape`] is an open file of it and implements [`RawTape`]. Faults on demand are in the
+//! two lower layers ([`Faults`], [`DriveSettings`]), so that they reach a program as from a real
+//! drive.
 //!
-//! Commands take no time, unless a [`pace::Pace`] says so; [`real_time`] has one.
+//! Commands take no time, unless a [`pace::Pace`] adds it; [`real_time`] has one.
 //!
-//! Not here: the file system in front.
+//! Not here: the folder in front (`mount`).
 
 mod answer;
 mod check;
@@ -48,7 +48,7 @@ pub use watched::{Call, WatchedTape};
 
 use driver::Driver;
 
-/// A drive into which cartridges can be put. Clones are the same drive.
+/// A drive for cartridges. Clones are the same drive.
 #[derive(Clone)]
 pub struct VirtualDrive {
     name: String,
@@ -62,15 +62,15 @@ impl VirtualDrive {
         VirtualDrive { name: name.into(), driver }
     }
 
-    /// A drive with usual settings and a cartridge in it.
+    /// A drive with default settings and a cartridge in it.
     pub fn loaded(cartridge: Cartridge) -> VirtualDrive {
         let drive = VirtualDrive::new("virtual tape", DriveSettings::default());
         drive.insert(cartridge);
         drive
     }
 
-    /// Puts a cartridge in, whatever a program is doing; returns the one that was there. The next
-    /// command meets a unit attention.
+    /// Inserts a cartridge, whatever a program is doing; returns the previous one. The next command
+    /// meets a unit attention.
     pub fn insert(&self, cartridge: Cartridge) -> Option<Cartridge> {
         let mut driver = self.lock();
         let before = driver.drive.remove();
@@ -78,7 +78,7 @@ impl VirtualDrive {
         before
     }
 
-    /// Takes the cartridge out, whatever a program is doing.
+    /// Removes the cartridge, whatever a program is doing.
     pub fn eject(&self) -> Option<Cartridge> {
         self.lock().drive.remove()
     }
@@ -88,33 +88,33 @@ impl VirtualDrive {
         self.lock().drive.cartridge().cloned()
     }
 
-    /// Whether a cartridge is threaded; not after an unload.
+    /// Whether a cartridge is threaded; false after an unload.
     pub fn is_loaded(&self) -> bool {
         self.lock().drive.is_loaded()
     }
 
-    /// Changes what the drive is, or what is wrong with it.
+    /// Changes the drive's properties and defects.
     pub fn change_settings(&self, change: impl FnOnce(&mut DriveSettings)) {
         change(&mut self.lock().drive.settings);
     }
 
-    /// Counts commands from here on, whoever sends them, and lets `mishap` happen to the one with
-    /// the number `at`, from 0, and as many behind it as `persistence` says.
+    /// Counts commands from here on, of all programs. `mishap` happens to command number `at`, from
+    /// 0, and to as many after it as `persistence` says.
     pub fn order_mishap(&self, at: u64, persistence: Persistence, mishap: Mishap) {
         self.lock().drive.mishaps.order(Some((at, persistence, mishap)));
     }
 
-    /// Counts commands from here on; nothing happens to them.
+    /// Counts commands from here on, without a mishap.
     pub fn count_commands(&self) {
         self.lock().drive.mishaps.order(None);
     }
 
-    /// Commands since they are counted.
+    /// Number of commands since counting began.
     pub fn commands(&self) -> u64 {
         self.lock().drive.mishaps.commands()
     }
 
-    /// Sets compression by the drive, as somebody at its panel could.
+    /// Switches compression in the drive, as from its panel.
     pub fn set_compression(&self, compression: pace::Compression) {
         self.lock().drive.compression = compression == pace::Compression::On;
     }
@@ -124,12 +124,12 @@ impl VirtualDrive {
         self.lock().drive.pace = Some(pace);
     }
 
-    /// Number of the next object, without asking through the driver.
+    /// Number of the next object, without going through the driver.
     pub fn position(&self) -> u64 {
         self.lock().drive.position()
     }
 
-    /// What the driver and the drive know, without the side effects of asking through the driver.
+    /// State of driver and drive, without the side effects of asking through the driver.
     pub fn glance(&self) -> Glance {
         let driver = self.lock();
         let drive = &driver.drive;
@@ -149,7 +149,7 @@ impl VirtualDrive {
     /// open(2) of its device node.
     ///
     /// # Errors
-    /// `EBUSY` when it is open already, `ENOMEDIUM`, `EROFS`, `EIO` as `st` answers.
+    /// `EBUSY` if it is open already, `ENOMEDIUM`, `EROFS`, `EIO`, as `st` returns.
     pub fn open_raw(&self, mode: OpenMode) -> io::Result<VirtualTape> {
         self.lock().open(mode)?;
         Ok(VirtualTape { driver: Arc::clone(&self.driver), open: true })
@@ -167,17 +167,17 @@ pub struct Glance {
     pub loaded: bool,
     /// Number of the next object.
     pub position: u64,
-    /// The driver's file number, if it knows.
+    /// The driver's file number, if known.
     pub file_number: Option<u32>,
-    /// The driver's block number in the file, if it knows.
+    /// The driver's block number in the file, if known.
     pub block_number: Option<u32>,
-    /// Block size; 0 is variable.
+    /// Block size; 0 means variable.
     pub block_bytes: u32,
     /// The cartridge cannot be written to.
     pub write_protected: bool,
     /// The drive compresses.
     pub compression: bool,
-    /// What went wrong last where the cartridge keeps its bytes.
+    /// The last storage error of the cartridge.
     pub trouble: Option<String>,
 }
 
@@ -192,7 +192,7 @@ impl TapeDrive for VirtualDrive {
             Access::Write => OpenDirection::ReadWrite,
             Access::Read | Access::Look => OpenDirection::Read,
         };
-        // As the real drive is opened: without waiting, and then looked at.
+        // Like opening a real drive: without waiting, then checking.
         let mode = OpenMode { direction, readiness: Readiness::NotNeeded, on_close: OnClose::Stay };
         let mut raw = match self.open_raw(mode) {
             Ok(raw) => raw,
@@ -204,7 +204,7 @@ impl TapeDrive for VirtualDrive {
         let status = raw.status().map(TapeStatus::from);
         match (access, status) {
             (Access::Look, _) => {}
-            // The position is not known after a reset; a rewind finds it.
+            // The position is unknown after a reset; a rewind sets it.
             (_, Err(_)) => {}
             (_, Ok(status)) if status.no_medium => return Err(OpenError::NoMedium { device }),
             (_, Ok(status)) if !status.online => {
@@ -219,7 +219,7 @@ impl TapeDrive for VirtualDrive {
     }
 }
 
-/// An open virtual drive. Dropping it closes it, which writes a filemark behind data.
+/// An open virtual drive. Dropping it closes it, which writes a filemark after data.
 pub struct VirtualTape {
     driver: Arc<Mutex<Driver>>,
     open: bool,
@@ -235,18 +235,18 @@ impl VirtualTape {
         Ok(lock(&self.driver).close()?)
     }
 
-    /// Waits until everything that was written is on the medium, and changes nothing else.
+    /// Waits until everything written is on the medium, and changes nothing else.
     ///
     /// # Errors
-    /// When it did not get there.
+    /// When it did not reach the medium.
     pub fn settle(&mut self) -> io::Result<()> {
         Ok(lock(&self.driver).settle()?)
     }
 
-    /// `MTIOCTOP` with any number of `linux/mtio.h`.
+    /// `MTIOCTOP` with any operation number of `linux/mtio.h`.
     ///
     /// # Errors
-    /// As `st` answers; `ENOSYS` for what is not known.
+    /// As `st` returns; `ENOSYS` for unknown operations.
     pub fn operate_by_number(&mut self, operation: i16, count: i32) -> io::Result<()> {
         Ok(lock(&self.driver).operate(operation, count)?)
     }
@@ -255,7 +255,7 @@ impl VirtualTape {
 impl Drop for VirtualTape {
     fn drop(&mut self) {
         if self.open {
-            // Nobody is there to be told; `close` is for those who want to know.
+            // Dropping cannot return the error; `close` does.
             let _ = lock(&self.driver).close();
         }
     }
@@ -299,7 +299,7 @@ impl RawTape for VirtualTape {
     }
 }
 
-/// A rack of cartridges beside a drive, with somebody to change them.
+/// A rack of cartridges beside a drive, with a changer.
 #[derive(Clone)]
 pub struct Library {
     drive: VirtualDrive,
@@ -307,7 +307,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// A drive with a rack. Nothing is loaded yet.
+    /// A drive with a rack. Nothing is loaded.
     pub fn new(drive: VirtualDrive, cartridges: impl IntoIterator<Item = Cartridge>) -> Library {
         Library { drive, cartridges: Arc::new(cartridges.into_iter().collect()) }
     }
@@ -317,13 +317,13 @@ impl Library {
         &self.drive
     }
 
-    /// The cartridges, wherever they are.
+    /// All cartridges, loaded or not.
     pub fn cartridges(&self) -> &[Cartridge] {
         &self.cartridges
     }
 
-    /// Puts cartridge `slot` into the drive, in the place of what is there. `false` when there is
-    /// no such slot; the drive is untouched then.
+    /// Loads cartridge `slot` in place of the current one. `false` if the slot does not exist; the
+    /// drive is unchanged then.
     pub fn load(&self, slot: usize) -> bool {
         match self.cartridges.get(slot) {
             Some(cartridge) => {
@@ -340,8 +340,8 @@ impl Library {
         self.cartridges.iter().position(|cartridge| cartridge.is_same(&inside))
     }
 
-    /// Puts the next cartridge behind the present one into the drive, the first if it is empty;
-    /// returns its slot. None when there is no more.
+    /// Loads the next cartridge, or the first if the drive is empty; returns its slot. `None` after
+    /// the last one.
     pub fn load_next(&self) -> Option<usize> {
         let slot = self.loaded_slot().map_or(0, |slot| slot + 1);
         self.load(slot).then_some(slot)

@@ -1,7 +1,7 @@
-//! What `device` makes of drives: limits, compression, answers that make no sense, places, ends.
+//! How `device` reads drives: limits, compression, nonsense answers, positions, ends.
 //!
-//! These run against the drive in this process only, since no real one can be told to misbehave;
-//! `crates/device/tests/tape_lab.rs` asks the same of real ones.
+//! These run against the drive in this process only, since no real drive misbehaves on demand;
+//! `crates/device/tests/tape_lab.rs` asks real ones the same.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -37,7 +37,7 @@ fn opened(drive: &VirtualDrive) -> Tape {
     tape
 }
 
-/// Writes files of so many blocks; a block holds the numbers of its file and itself.
+/// Writes files of this many blocks; a block holds the numbers of its file and of itself.
 fn write_files(tape: &mut Tape, files: &[u8]) {
     for (file, blocks) in (0..).zip(files) {
         for block in 0..*blocks {
@@ -51,7 +51,7 @@ fn place(file: u32, block: u32) -> TapePlace {
     TapePlace { file_number: Some(file), block_in_file: Some(block) }
 }
 
-/// A tape whose driver keeps what the drive said to itself, as it does from all but root.
+/// A tape whose driver does not show the drive's log, as for all users but root.
 struct Silent(Box<dyn RawTape>);
 
 impl RawTape for Silent {
@@ -104,7 +104,7 @@ fn limits_are_tried_where_the_drive_cannot_be_asked() {
         assert_eq!(limits.found, Found::Tried);
         assert_eq!(limits.block_bytes_min, u64::from(least));
         assert_eq!(limits.block_bytes_max, u64::from(most));
-        // Nobody should notice.
+        // This must go unnoticed.
         assert_eq!(tape.status().unwrap().block_mode, BlockMode::Fixed(1024));
     }
 }
@@ -129,7 +129,7 @@ fn compression_is_read_back() {
     assert_eq!(on, Compression::On);
     let off = switched(CompressionSwitch::Obeyed, DriveCompression::Off).unwrap();
     assert_eq!(off, Compression::Off);
-    // One of the two is what the drive does anyway; the other is refused in silence.
+    // One of the two is the drive's current state; the other is silently refused.
     let ignored = [DriveCompression::On, DriveCompression::Off]
         .map(|wanted| switched(CompressionSwitch::Ignored, wanted));
     let told = |result: &Result<_, _>| matches!(result, Err(CompressionError::NotApplied { .. }));
@@ -228,7 +228,7 @@ fn the_end_of_the_data_is_known_without_a_word_of_the_drive() {
     assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::EndOfData);
 }
 
-/// The driver logs the codes of a blank check for nobody, so the drive is asked past it.
+/// The driver does not log the codes of a blank check, so the drive is asked directly.
 #[test]
 fn a_blank_check_for_other_reasons_is_no_end() {
     let drive = drive(|_| {});
@@ -239,7 +239,7 @@ fn a_blank_check_for_other_reasons_is_no_end() {
     let refused =
         |times| drive.order_mishap(0, Persistence::Times(times), Mishap::Refused(unknown));
     let mut buffer = [0; 64];
-    // The read, what the driver is asked then, and what the drive is.
+    // The read, the question to the driver, and the drive's identity.
     refused(3);
     let error = tape.read(&mut buffer).unwrap_err();
     assert_eq!(error.said, Some(unknown));
@@ -247,7 +247,7 @@ fn a_blank_check_for_other_reasons_is_no_end() {
     tape.rewind().unwrap();
     refused(2);
     tape.read(&mut buffer).unwrap_err();
-    // Whoever may not ask it has the key.
+    // A user who may not ask the drive gets the key only.
     tape.rewind().unwrap();
     drive.change_settings(|settings| settings.answers = Answers::Unreachable);
     refused(2);

@@ -1,17 +1,17 @@
-//! Blocks of a tape whose size nobody knows beforehand.
+//! Tape blocks whose size is not known in advance.
 //!
-//! The drive is in variable mode, where each read gives one block whatever its size, or says that
-//! it is larger than the buffer.
+//! The drive is in variable mode: each read returns one block of any size, or reports that the
+//! block is larger than the buffer.
 
 use device::tape::{Tape, TapeError, TapeRead};
 
-/// Buffer for blocks of unknown size to begin with; doubled until the block fits. Bareos tries the
-/// same steps.
+/// First buffer for blocks of unknown size; doubled until the block fits. Bareos uses the same
+/// steps.
 pub(crate) const FIRST_BUFFER_BYTES: usize = 1 << 20;
-/// Largest block: a drive counts the bytes of one in 24 bits (SSC-3, READ BLOCK LIMITS).
+/// Largest block: a drive has 24 bits for its length (SSC-3, READ BLOCK LIMITS).
 pub(crate) const BLOCK_BYTES_MAX: usize = 16 << 20;
 
-/// Makes room for a larger block, up to `most_bytes`; false when there is as much already.
+/// Enlarges the buffer, up to `most_bytes`; false if it has that size already.
 pub(crate) fn grow(buffer: &mut Vec<u8>, most_bytes: usize) -> bool {
     let bytes = (2 * buffer.len()).min(most_bytes);
     let grows = bytes > buffer.len();
@@ -21,10 +21,10 @@ pub(crate) fn grow(buffer: &mut Vec<u8>, most_bytes: usize) -> bool {
     grows
 }
 
-/// Reads what comes next; the buffer grows as it must, up to `most_bytes`.
+/// Reads the next object; the buffer grows as needed, up to `most_bytes`.
 ///
 /// # Errors
-/// What the drive says.
+/// What the drive reports.
 pub(crate) fn read_any(
     tape: &mut Tape,
     buffer: &mut Vec<u8>,

@@ -1,37 +1,37 @@
-//! Asking for another volume. Who is asked (a person, an autoloader) is the caller's.
+//! Changes of volume. The caller decides whom to ask: a person or an autoloader.
 
 use archive::label::LABEL_VERSION;
 
-/// Volumes that are asked for before a run gives up, for each change.
+/// How often one volume is asked for before the run gives up.
 pub const CHANGE_ATTEMPTS_MAX: u32 = 10;
 
-/// Puts another volume into a drive. The drive is closed while this is at work.
+/// Puts another volume into a drive. The drive is closed meanwhile.
 pub trait VolumeChanger: Send {
-    /// Returns when another medium is in the drive, or is said to be: whether it is the right one
-    /// is looked at afterwards.
+    /// Returns when another medium is in the drive, or is said to be. The caller checks afterwards
+    /// whether it is the right one.
     ///
     /// # Errors
-    /// When there will be none.
+    /// When there is no other volume.
     fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError>;
 }
 
-/// Which volume is wanted.
+/// The volume that a run needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeRequest {
-    /// The drive, by its name.
+    /// Name of the drive.
     pub device: String,
-    /// What it is wanted for.
+    /// What the run needs it for.
     pub purpose: VolumePurpose,
-    /// Why the one before was not taken, on attempts after the first.
+    /// Why the last volume was refused, from the second attempt on.
     pub refused: Option<Refused>,
     /// Number of the attempt, from 1 to [`CHANGE_ATTEMPTS_MAX`].
     pub attempt: u32,
 }
 
-/// What a volume is wanted for.
+/// What a volume is needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumePurpose {
-    /// To write the next volume of a set to it.
+    /// To write the next volume of a set.
     Write {
         /// Id of the set.
         set: [u8; 16],
@@ -44,18 +44,18 @@ pub enum VolumePurpose {
         set: [u8; 16],
         /// Number of the volume in the set, from 1.
         volume: u32,
-        /// Id of the medium, when an index or label has told it.
+        /// Id of the medium, if an index or label has it.
         medium: Option<[u8; 16]>,
     },
 }
 
-/// Why a volume was not taken.
+/// Why a volume was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The drive is empty.
     #[error("the drive holds no medium")]
     NoMedium,
-    /// There is something in the drive, which does not get ready.
+    /// The drive has a medium, but does not become ready.
     #[error("the drive is not ready")]
     NotReady,
     /// The medium cannot be written to.
@@ -67,31 +67,31 @@ pub enum Refused {
         /// Number of that volume.
         volume: u32,
     },
-    /// It was tried before, and has no room for any of the set.
+    /// It was tried before and had no room for any part of the set.
     #[error("the medium is full")]
     Full,
-    /// It holds something that we did not write.
+    /// Another program wrote it.
     #[error("the medium holds data that Takeup did not write")]
     Foreign,
-    /// It holds a set of a later version of this program.
+    /// It holds a set of a later version of Takeup.
     #[error(
         "the medium holds a set of a later version of takeup (label version {version}, and this \
          one knows {LABEL_VERSION})"
     )]
     LaterVersion {
-        /// Which one.
+        /// Its label version.
         version: u32,
     },
     /// It begins with the test area of an experiment.
     #[error("the medium holds a test area of `takeup bench tape`")]
     TestArea,
-    /// Something is recorded behind the place where it stands.
-    #[error("data follow where the tape stands")]
+    /// Data follow the position of the tape.
+    #[error("data follow the position of the tape")]
     DataFollow,
     /// It holds nothing.
     #[error("the medium is blank")]
     Blank,
-    /// It is a volume of another set only.
+    /// It holds other sets only.
     #[error("the medium holds no volume of this set")]
     OtherSet,
     /// It is another volume of the set.
@@ -102,31 +102,32 @@ pub enum Refused {
         /// What is wanted.
         wanted: u32,
     },
-    /// It cannot be looked at.
+    /// The drive cannot read it.
     #[error("{text}")]
     Unreadable {
-        /// What the drive said.
+        /// What the drive reported.
         text: String,
     },
 }
 
-/// Why there will be no other volume.
+/// Why there is no other volume.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// There is nobody to ask: no terminal, and no command was given.
-    #[error("nobody can be asked for another volume")]
+    /// There is neither a terminal nor a command to ask.
+    #[error("cannot ask for another volume: no terminal, and no command was given")]
     NobodyToAsk,
     /// The person or the command said no.
     #[error("the change of volume was declined: {text}")]
     Declined {
-        /// In their words.
+        /// The reason that they gave.
         text: String,
     },
     /// The command or the terminal fails.
     #[error("cannot ask for another volume")]
     Failed(#[source] std::io::Error),
-    /// The run shall go on without this volume. Reading knows that; writing takes it for a no.
-    #[error("the run goes on without it")]
+    /// The run continues without this volume. Only reading allows that; writing treats it as
+    /// declined.
+    #[error("the run continues without this volume")]
     WithoutIt,
     /// The run was stopped meanwhile.
     #[error(transparent)]

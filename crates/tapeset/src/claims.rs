@@ -1,8 +1,8 @@
-//! What labels and indexes may claim of a set: no more than tapes can hold.
+//! Upper bounds on what labels and indexes may claim of a set: no more than tapes can hold.
 //!
-//! A checksum tells that a label is as it was written, not who wrote it. What is missing of a set
-//! becomes zeros in the stream, and numbers become places, so they are held against what is there:
-//! a label against the stream before it, an index against its own length, which was read.
+//! A checksum shows that a label is intact, not who wrote it. Missing parts of a set become zeros
+//! in the stream, and numbers become positions. So a label is checked against the stream before it,
+//! and an index against its own length.
 
 use archive::index::{ExtentRecord, IndexSection, Trailer};
 use archive::label::{LABEL_BYTES_MAX, Label};
@@ -10,24 +10,23 @@ use archive::stream::StoredOffset;
 
 use crate::block::BLOCK_BYTES_MAX;
 
-/// More of a stored stream than a volume can hold: LTO-10 has 40 TB, and compresses 2.5:1 at most
-/// by its maker's word.
+/// More of a stored stream than a volume can hold: LTO-10 has 40 TB, and its maker states a
+/// compression of at most 2.5:1.
 pub(crate) const VOLUME_BYTES_MAX: u64 = 1 << 47;
-/// Zeros that stand in a stream for each byte that was read of it, and so many in any case: a
-/// volume of 100 TB may be missing behind a few gigabytes, and a label alone is no reason to make
-/// zeros for a day.
+/// Zeros that may stand in a stream for each byte that was read, plus a fixed number. A volume of
+/// 100 TB may be missing behind a few gigabytes, but a label alone must not make a day of zeros.
 const ZEROS_PER_BYTE_MAX: u64 = 1 << 14;
 const ZEROS_MAX: u64 = 1 << 36;
-/// More volumes, segments and files than a set has.
+/// More volumes, segments and files than any set has.
 const VOLUMES_MAX: u32 = 1 << 16;
 const FILES_MAX: u32 = 1 << 28;
-/// More bytes and objects than all volumes of a set have.
+/// More bytes and objects than all volumes of a set hold.
 const STREAM_END_MAX: StoredOffset = StoredOffset::new(1 << 62);
 const OBJECTS_MAX: u64 = 1 << 48;
-/// More than a chunk takes on tape, or the padding behind it.
+/// More than a chunk with its padding takes on tape.
 const CHUNK_STORED_BYTES_MAX: u64 = 80 << 20;
 
-/// Whether the numbers of a label are some that a tape can have.
+/// Whether the numbers of a label are possible on a tape.
 pub(crate) fn label_can_be(label: &Label) -> bool {
     label.volume <= VOLUMES_MAX
         && label.segment <= FILES_MAX
@@ -35,10 +34,9 @@ pub(crate) fn label_can_be(label: &Label) -> bool {
         && label.block_bytes as usize <= BLOCK_BYTES_MAX
 }
 
-/// Most bytes of the stored stream that may be missing before a part: what lies on volumes that
-/// were not read, or the rest of one that ended early, in proportion to what was read; on the same
-/// volume no more than a label whose length had to be guessed. `zeros_bytes` stand in the stream
-/// for what was missing before.
+/// Most bytes of the stored stream that may be missing before a part: volumes that were not read,
+/// or the rest of a volume that ended early, in proportion to the bytes read. On the same volume no
+/// more than a label of unknown length. `zeros_bytes` is the number of zeros in the stream so far.
 pub(crate) fn missing_bytes_max(
     volume_before: u32,
     volume: u32,
@@ -51,8 +49,8 @@ pub(crate) fn missing_bytes_max(
     LABEL_BYTES_MAX as u64 + between
 }
 
-/// Whether extents are those of a set: one behind the other without gaps, from the beginning of the
-/// stored stream to its end, which is where the trailer of an index of `index_bytes` has it.
+/// Whether extents describe a set: one after the other without gaps, from the start of the stored
+/// stream to its end, as the trailer of an index of `index_bytes` has it.
 pub(crate) fn extents_can_be(
     extents: &[ExtentRecord],
     set: [u8; 16],
@@ -83,8 +81,8 @@ pub(crate) fn extents_can_be(
         && stored_end_max(trailer, index_bytes).is_some_and(|most| end <= most)
 }
 
-/// Where a stored stream ends at most that an index of so many bytes can describe: it has a
-/// checksum for every block of the archive, and a record for every chunk.
+/// Longest stored stream that an index of this many bytes can describe: it has a checksum for every
+/// block of the archive, and a record for every chunk.
 fn stored_end_max(trailer: &Trailer, index_bytes: u64) -> Option<StoredOffset> {
     let records = |section, least_bytes| {
         let place = trailer.section(section);
@@ -123,7 +121,7 @@ mod tests {
         }
     }
 
-    /// Of an archive of so many blocks of 4 KiB whose index has room for its checksums.
+    /// An archive of this many blocks of 4 KiB whose index has room for its checksums.
     fn trailer(blocks: u64) -> Trailer {
         let mut sections = [SectionPlace::default(); 5];
         let summary = SectionSummary { length_bytes: blocks * 8 + 100, records: blocks };
@@ -182,7 +180,7 @@ mod tests {
         assert!(missing_bytes_max(0, u32::MAX, u64::MAX, 0) < u64::MAX);
         assert_eq!(missing_bytes_max(1, 2, 0, 0), label + ZEROS_MAX);
         assert_eq!(missing_bytes_max(1, 2, 0, ZEROS_MAX), label);
-        // Behind the few gigabytes that were left of one volume another one may be missing.
+        // After the few gigabytes left of one volume, another volume may be missing.
         assert!(missing_bytes_max(1, 3, 4 << 30, 0) > 50 << 40);
     }
 }

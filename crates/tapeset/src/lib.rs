@@ -1,8 +1,8 @@
-//! Sets: what one run of a backup leaves on tapes, written and read.
+//! Sets: what one backup writes to tapes. This crate writes and reads them.
 //!
 //! A set is a stored stream that is cut twice: into *segments*, each a complete archive between two
-//! filemarks, where the run chooses ([`Segments`]), and into *parts* where a volume ends. A label
-//! (`archive::label`) stands before each part, and an index in a segment of its own comes last.
+//! filemarks, where the run chooses ([`Segments`]), and into *parts* where a volume ends. Each part
+//! begins with a label (`archive::label`), and an index in a segment of its own comes last.
 //! `docs/format.md` ("On tape") draws the bytes.
 //!
 //! ```text
@@ -10,12 +10,11 @@
 //! drive --> OpenTape (which set, where its parts are) --> blocks of the stored stream
 //! ```
 //!
-//! [`TapeStream`] and the files that [`OpenTape`] finds on tapes of others are what both directions
-//! do without labels. [`VolumeChanger`] is who is asked for another volume, in both. The index of
-//! a set, once it was read from its tape, is a [`catalogue::IndexFile`].
+//! [`TapeStream`] writes, and [`OpenTape`] reads, tapes without labels. Both directions ask a
+//! [`VolumeChanger`] for other volumes. An index that was read from tape is a
+//! [`catalogue::IndexFile`].
 //!
-//! Not here: what a drive means by its answers (`device::tape`), and what the stream holds
-//! (`runs`).
+//! Not here: what a drive's answers mean (`device::tape`), and what the stream holds (`runs`).
 //!
 //! # Map
 //!
@@ -23,9 +22,9 @@
 //! - `segments`: where segments end.
 //! - `write`: labels, blocks and filemarks, until a medium is full.
 //! - `read`: sets of a volume, and their parts joined to a stream again.
-//! - `change`: who is asked for another volume.
-//! - `claims`: what labels and indexes may say.
-//! - `block`: blocks of a tape whose size is not known beforehand.
+//! - `change`: changes of volume.
+//! - `claims`: upper bounds on what labels and indexes may claim.
+//! - `block`: tape blocks whose size is not known in advance.
 
 mod block;
 mod change;

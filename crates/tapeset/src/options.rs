@@ -1,4 +1,4 @@
-//! How a set is laid out on tape, and what follows from the drive for segments and pace.
+//! The layout of a set on tape, and what follows from the drive for segments and pace.
 
 use archive::chunk::Compression;
 use device::tape::DriveCompression;
@@ -12,34 +12,34 @@ pub enum BlockLayout {
     /// The drive takes each write as a block.
     #[default]
     Variable,
-    /// The drive is set to the block size and takes nothing else.
+    /// The drive is set to the block size and accepts no other.
     Fixed,
 }
 
-/// What a backup to a tape can be told besides what every backup can.
+/// Options of a backup to tape.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TapeOptions {
-    /// Length from which on a segment is closed, in bytes of the archive. By default as long as
-    /// filemarks cost less than 1 % of the time.
+    /// Length at which a segment is closed, in bytes of the archive. The default keeps the cost of
+    /// filemarks below 1 % of the time.
     pub segment_bytes: Option<u64>,
     /// How blocks are laid out.
     pub layout: BlockLayout,
-    /// Switches the drive's compression; left as it is by default.
+    /// Switches the drive's compression; unchanged by default.
     pub drive_compression: Option<DriveCompression>,
-    /// Whether what volumes after the first hold may be written over.
+    /// Whether volumes after the first may be overwritten.
     pub later_volumes: Existing,
-    /// What the pace is chosen by; by default that of the drive's generation.
+    /// What the pace is chosen by; by default the drive's generation.
     pub pace: Option<DrivePace>,
 }
 
 /// What the writer to a drive is paced by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrivePace {
-    /// Below this the tape stops.
+    /// Below this rate the tape stops.
     pub lowest_bytes_per_second: u64,
-    /// The drive's own buffer.
+    /// Bytes of the drive's own buffer.
     pub buffer_bytes: u64,
-    /// Its highest speed, in its own time: what a filemark costs it is told in that, too.
+    /// Its highest speed in its own time, which the cost of a filemark counts in, too.
     pub highest_bytes_per_second: u64,
 }
 
@@ -53,15 +53,15 @@ impl From<&Generation> for DrivePace {
     }
 }
 
-/// Time that an immediate filemark is assumed to cost. Drives are not known to tell; the measured
-/// cost of a synchronising one, a stop, is seconds.
+/// Assumed cost of an immediate filemark, since drives do not report it. A synchronising filemark
+/// stops the tape and costs seconds.
 const FILEMARK_SECONDS: f64 = 0.05;
-/// Part of the time that filemarks and labels may cost.
+/// Share of the time that filemarks and labels may cost.
 const OVERHEAD_SHARE: f64 = 0.01;
-/// Segment where the drive is not known.
+/// Length of a segment for an unknown drive.
 const SEGMENT_BYTES: u64 = 1 << 30;
-/// Compression that segments are expected to gain at most on average: they are cut by bytes of the
-/// archive, and on tape they are shorter.
+/// Highest average compression expected. Segments are cut by bytes of the archive, and are shorter
+/// on tape.
 const COMPRESSION_RATIO: f64 = 3.0;
 
 /// Length of a segment in bytes of the archive.
@@ -76,27 +76,27 @@ pub fn segment_bytes(pace: Option<DrivePace>, block_bytes: usize, compression: C
     (overhead_bytes / OVERHEAD_SHARE * ratio) as u64
 }
 
-/// Fill at which a writer to tape starts: half a ring lies before the drive then, and the start is
-/// not held up for as long as a full one takes.
+/// Fill at which a writer to tape starts: half a ring is ready for the drive, without the wait for
+/// a full one.
 pub const START_FILL_PERCENT: u8 = 50;
-/// Fill at which it starts again where the source is slower than the lowest speed of the drive. A
-/// stop is sure to come again then: the fuller the ring, the longer the run until it does.
+/// Fill at which it starts again if the source is slower than the drive's lowest speed. The drive
+/// will stop again; the fuller the ring, the later.
 const REFILL_PERCENT: usize = 95;
 
-/// A ring that is drained without a limit, as it is when nobody knows what the drive makes of the
-/// data, has to be so many times as large as the drive's buffer to be worth the wait: the drive
-/// sees a fast host, takes its highest step, and has emptied a smaller one before the stop is made
-/// up for (`docs/design/models.md`, "Pacing"; 2.0 at a source of 60 % of the lowest step).
+/// A ring that is drained without a limit must have this multiple of the drive's buffer to be worth
+/// the wait. It is drained so if the drive's compression of the data is unknown. The drive sees a
+/// fast host, takes its highest step, and empties a smaller ring before the stop is made up for
+/// (`docs/design/models.md`, "Pacing"; 2.0 at a source of 60 % of the lowest step).
 const UNLIMITED_RING_BUFFERS: u64 = 2;
 
-/// When the writer to a drive starts again after it found a ring of so many blocks empty.
+/// When the writer to a drive starts again after a ring of this many blocks ran empty.
 pub(crate) fn restart(
     pace: Option<DrivePace>,
     compressed: Compressed,
     capacity_blocks: usize,
     block_bytes: usize,
 ) -> Restart {
-    // Of a drive that is not known nothing is known to be gained by waiting.
+    // Waiting is not known to help an unknown drive.
     let Some(pace) = pace else { return Restart::AtFill { blocks: 1 } };
     let lowest_bytes_per_second = pace.lowest_bytes_per_second;
     let ring_bytes = (capacity_blocks * block_bytes) as u64;
@@ -105,8 +105,8 @@ pub(crate) fn restart(
     Restart::Paced {
         blocks: if is_worth_it { (capacity_blocks * REFILL_PERCENT / 100).max(1) } else { 1 },
         lowest_bytes_per_second,
-        // Slow enough for a long run, fast enough for the lowest step. What a drive's own
-        // compression makes of the data is not known while it writes.
+        // Slow enough for a long run, fast enough for the lowest step. The drive does not report
+        // its compression while it writes.
         drain_bytes_per_second: match compressed {
             Compressed::NotByDrive => Some(lowest_bytes_per_second + lowest_bytes_per_second / 50),
             Compressed::PerhapsByDrive => None,
@@ -114,22 +114,21 @@ pub(crate) fn restart(
     }
 }
 
-/// Whether a byte from the host may be less than a byte on the medium.
+/// Whether a byte from the host may take less than a byte on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compressed {
-    /// The data is compressed already, or the drive's compression was switched off.
+    /// The data are compressed already, or the drive's compression is off.
     NotByDrive,
     /// The drive may compress it.
     PerhapsByDrive,
 }
 
-/// Largest ring that a run with a tape takes without being asked; and at most this part of the
-/// memory.
+/// Largest default ring of a run with a tape; and at most this share of the memory.
 const RING_BYTES_MAX: usize = 1 << 30;
 const RING_MEMORY_DIVISOR: u64 = 4;
 
-/// Memory for the rings of a run with a tape, which should not have to stop while others are slower
-/// for a moment: a part of the machine's, and not less than `usual_bytes`.
+/// Memory for the rings of a run with a tape: a share of the machine's memory, at least
+/// `usual_bytes`. The drive must not stop whenever another stage is slow for a moment.
 pub fn ring_bytes(usual_bytes: usize) -> usize {
     let memory = rustix::system::sysinfo();
     let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit.max(1));

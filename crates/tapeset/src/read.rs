@@ -1,18 +1,17 @@
-//! A tape as the source of an archive: a set of ours over any number of volumes, or a file of a
-//! tape that somebody else wrote.
+//! A tape as the source of an archive: a Takeup set over any number of volumes, or a file that
+//! another program wrote.
 //!
 //! ```text
 //! drive --> BlockReader --> Stitcher (parts and volumes into one stored stream) --> ring --> ...
 //!           one block a read(2), around what cannot be read       or TapeFile
 //! ```
 //!
-//! A thread of its own reads, since the kernel cannot interrupt a command to a drive. From the ring
-//! on a tape is read like a file: gaps stand for what cannot be had, and the index, which tapes
-//! keep in a file of its own, follows the data as if it stood behind them.
+//! Reading has its own thread, since the kernel cannot interrupt a command to a drive. From the
+//! ring on, a tape is read like a file: gaps stand for missing data. The index has a file of its
+//! own on tape, and follows the data as if it stood behind them.
 //!
-//! `docs/format.md` ("On tape") says what lies on the medium, `docs/design/reading.md` how it is
-//! read. Not here: writing ([`crate::write`]), and what a drive means by its answers
-//! (`device::tape`).
+//! `docs/format.md` ("On tape") describes the medium, `docs/design/reading.md` the reading. Not
+//! here: writing ([`crate::write`]), and what a drive's answers mean (`device::tape`).
 
 mod beginning;
 mod blocks;
@@ -62,57 +61,57 @@ use sign::Sign;
 use stitch::{SetEnd, Stitcher};
 use walk::{SetHere, Walk};
 
-/// A tape whose beginning was looked at.
+/// An open tape.
 pub struct OpenTape {
     found: Found,
-    /// What that took.
+    /// How long opening took.
     times: OpeningTimes,
 }
 
-/// What became of the time until a tape was open, in seconds.
+/// The time until a tape was open, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpeningTimes {
-    /// All of it but changes of volume.
+    /// All of it except changes of volume.
     ready: f64,
-    /// Part of it that was winding.
+    /// Part of it for winding.
     winding: f64,
 }
 
-/// What it holds.
+/// What the tape holds.
 enum Found {
-    /// A set of ours.
+    /// A Takeup set.
     Set(Box<OpenSet>),
-    /// A file of a tape.
+    /// A file of a tape without sets.
     File(Box<TapeFile>),
 }
 
-/// What has to be told once reading has ended.
+/// Results that are reported after reading.
 #[derive(Default)]
 pub struct TapeEnd {
     /// The numbers.
     pub report: TapeReading,
-    /// What is missing.
+    /// Missing data.
     pub warnings: Vec<String>,
-    /// What is not as it was written.
+    /// Damage.
     pub damage: Vec<String>,
-    /// Worth a line.
+    /// Notes.
     pub notes: Vec<String>,
     index: Option<TapeIndex>,
 }
 
-/// What the reading thread shares with the others.
+/// What the reading thread shares with others.
 #[derive(Clone, Copy)]
 pub struct TapeShared<'a> {
-    /// Where what cannot be read is entered.
+    /// Gaps: what cannot be read.
     pub gaps: &'a Gaps<Stored>,
-    /// Set by whoever has seen enough.
+    /// Set when the reader needs no more.
     pub stop: &'a AtomicBool,
-    /// The index of the set, before the stream ends.
+    /// The index of the set, available before the stream ends.
     pub index: &'a Mutex<Option<TapeIndex>>,
 }
 
 impl OpenTape {
-    /// Opens the drive and looks what it holds.
+    /// Opens the drive and finds out what the tape holds.
     ///
     /// # Errors
     /// See [`TapeReadFailure`].
@@ -130,7 +129,7 @@ impl OpenTape {
         Ok(tape)
     }
 
-    /// What is known not to be as it was written, before anything is read.
+    /// Damage that is known before reading.
     pub fn damage(&self) -> &[String] {
         match &self.found {
             Found::Set(set) => &set.drive.damage,
@@ -138,17 +137,17 @@ impl OpenTape {
         }
     }
 
-    /// Whether it is a set whose data are not compressed.
+    /// Whether it is an uncompressed set.
     pub fn is_plain_set(&self) -> bool {
         matches!(&self.found, Found::Set(set) if set.compression() == Compression::None)
     }
 
-    /// Whether parts of it can be gone to.
+    /// Whether the tape can go to parts of it.
     pub fn knows_its_parts(&self) -> bool {
         matches!(&self.found, Found::Set(set) if set.knows_its_parts())
     }
 
-    /// Whether it is a set of ours, of which every segment is an archive.
+    /// Whether it is a Takeup set, of which every segment is an archive.
     pub fn is_set(&self) -> bool {
         matches!(&self.found, Found::Set(_))
     }
@@ -161,7 +160,7 @@ impl OpenTape {
         }
     }
 
-    /// The index of the set, if it is at hand.
+    /// The index of the set, if it is known.
     pub fn index(&self) -> Option<&TapeIndex> {
         match &self.found {
             Found::Set(set) => set.index.as_ref(),
@@ -169,7 +168,7 @@ impl OpenTape {
         }
     }
 
-    /// Bytes of the blocks of a set, which its index has checksums of.
+    /// Bytes of the blocks of a set, the unit of the checksums in its index.
     pub fn set_block_bytes(&self) -> Option<u32> {
         match &self.found {
             Found::Set(set) => u32::try_from(set.block_bytes()).ok().filter(|bytes| *bytes > 0),
@@ -177,7 +176,7 @@ impl OpenTape {
         }
     }
 
-    /// Bytes of a block of the ring that takes whole blocks of the tape: about `about_bytes`.
+    /// Bytes of a ring block that holds whole tape blocks: about `about_bytes`.
     pub fn ring_block_bytes(&self, about_bytes: usize) -> usize {
         let block_bytes = match &self.found {
             Found::Set(set) => set.block_bytes(),
@@ -190,8 +189,8 @@ impl OpenTape {
         }
     }
 
-    /// Reads all of it, or `ranges` of the stored stream of a set, into the ring. What was read
-    /// stays good when the tape fails later on.
+    /// Reads everything, or `ranges` of the stored stream of a set, into the ring. What was read
+    /// stays valid if the tape fails later.
     pub fn read(
         mut self,
         ranges: Option<&[Range<StoredOffset>]>,
@@ -213,12 +212,12 @@ impl OpenTape {
                 Err(error) => (TapeEnd::default(), Err(error)),
             },
         };
-        // Whoever comes to the end of the stream looks for the index, which follows whole data
-        // only: behind half a file it would be taken for the other half.
+        // The index follows complete data only: behind half a file it would be read as the other
+        // half.
         if result.is_ok() {
             *lock(index) = end.index.take();
         }
-        // A run that is stopped ends at once; what was read before a failure is worth having.
+        // A stopped run ends at once; data read before a failure are kept.
         if !matches!(result, Err(TapeReadFailure::Stopped(_))) {
             feed.finish();
         }
@@ -249,7 +248,7 @@ impl OpenTape {
     }
 }
 
-/// Looks what the tape in the drive holds.
+/// Finds out what the tape in the drive holds.
 fn find(origin: &TapeOrigin, need: Need, cancel: &Cancel) -> Result<Found, TapeReadFailure> {
     let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
     if let Some(number) = origin.file_number {
@@ -262,7 +261,7 @@ fn find(origin: &TapeOrigin, need: Need, cancel: &Cancel) -> Result<Found, TapeR
     };
     let search = match origin.set {
         SetChoice::Last => Search::Nowhere,
-        // Who asks for a set knows that there is one.
+        // A request for a set implies that there is one.
         _ => Search::Everywhere,
     };
     match drive.beginning(search)? {
@@ -281,7 +280,7 @@ fn find(origin: &TapeOrigin, need: Need, cancel: &Cancel) -> Result<Found, TapeR
                 Some(number @ 1..) => blocks.go_to_number(number),
                 _ => blocks.go_to(before),
             };
-            // Not every drive finds the end of the data by its count.
+            // Not every drive finds the end of data by its count.
             if returned.is_err() && (before.file > 0 || number.is_some()) {
                 return Err(TapeReadFailure::AtEndOfData { device: blocks.device() });
             }
@@ -341,7 +340,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A set of a volume, as `list --sets` tells it.
+/// A set of a volume, as `list --sets` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetOnVolume {
     /// Its number on the volume, from 1.
@@ -350,7 +349,7 @@ pub struct SetOnVolume {
     pub id: String,
     /// When its run began, in seconds since 1970.
     pub time_seconds: u64,
-    /// The machine that wrote it, where its label tells.
+    /// The machine that wrote it, if the label has it.
     pub host: Option<String>,
     /// Number of the volume in the set.
     pub volume: u32,
@@ -358,24 +357,24 @@ pub struct SetOnVolume {
     pub segments: (u32, u32),
     /// Whether its index is here.
     pub has_index: bool,
-    /// Whether another set follows it on this volume: one without an index then is incomplete.
+    /// Whether another set follows it on this volume: without an index it is incomplete then.
     pub followed: bool,
-    /// Compression as the user would write it.
+    /// Compression in the form of the option.
     pub compression: String,
     /// Bytes of a block.
     pub block_bytes: u32,
     /// Number of its first file on the volume.
     pub first_file: u32,
-    /// What is in it; `None` where its index is not here, or cannot be read.
+    /// Its contents; `None` if its index is not on this volume, or cannot be read.
     pub contents: Option<SetContents>,
 }
 
-/// What the index of a set tells of it.
+/// The contents of a set, from its index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetContents {
-    /// What it begins with: the sources as they were given, at most [`ROOTS_MAX`].
+    /// The sources as given, at most [`ROOTS_MAX`].
     pub roots: Vec<Vec<u8>>,
-    /// How many sources there are in all.
+    /// Number of all sources.
     pub roots_total: u64,
     /// Objects of all kinds.
     pub members: u64,
@@ -387,11 +386,11 @@ pub struct SetContents {
     pub archive_bytes: u64,
 }
 
-/// Sources of a set that are named.
+/// Most sources of a set that are listed.
 pub const ROOTS_MAX: usize = 8;
 
 impl SetContents {
-    /// Counts what an index has, and shows `look` the path of each member.
+    /// Counts the members of an index, and shows each path to `look`.
     fn of(index: &IndexFile, look: &mut dyn FnMut(&[u8])) -> Option<SetContents> {
         let archive_bytes = index.trailer.archive_bytes;
         let mut contents = SetContents { archive_bytes, ..SetContents::default() };
@@ -423,7 +422,7 @@ impl SetContents {
 /// The sets of the volume in the drive, oldest first.
 ///
 /// # Errors
-/// When the drive cannot be read, or holds no set.
+/// When the drive cannot be read, or the volume holds no set.
 pub fn sets_on_volume(
     origin: &TapeOrigin,
     cancel: &Cancel,
@@ -431,7 +430,7 @@ pub fn sets_on_volume(
     look_through_sets(origin, cancel, &mut |_, _| {})
 }
 
-/// The same, with the path of each member of each set shown to `look`, and the number of the set.
+/// Like [`sets_on_volume`], and shows each path of each set to `look`, with the number of the set.
 ///
 /// # Errors
 /// See [`sets_on_volume`].
@@ -451,10 +450,10 @@ pub fn look_through_sets(
     let mut sets = Walk::new(drive.blocks()?, cancel)?.sets(|_| false)?;
     sets.reverse();
     let mut told: Vec<SetOnVolume> = sets.iter().zip(1..).map(on_volume).collect();
-    // From the end on, where the tape stands.
+    // From the end, where the tape is.
     for (here, set) in sets.iter().zip(&mut told).rev() {
         cancel.check()?;
-        // What goes on on another volume is not asked for.
+        // Parts on other volumes are not asked for.
         if here.last.begins_index() {
             let index = read_index(&mut drive, here.last, Following::AnotherSet)?;
             let look = &mut |path: &[u8]| look(set.number, path);

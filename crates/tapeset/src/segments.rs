@@ -1,12 +1,12 @@
-//! Where the segments of a set on tape end, told to all stages by one list.
+//! Where the segments of a set on tape end: one list for all stages.
 //!
-//! A reader that holds its turn closes a segment when it has become long enough: the end-of-archive
-//! mark, then zeros up to a whole block of the ring. The place is on the list before these bytes
-//! are committed, so whoever sees the block that ends there can know that a segment ends with it.
-//! Compressors pad the stored stream at such a place and hand the place on, as it is behind them.
+//! A reader that holds its turn closes a segment when it is long enough: the end-of-archive mark,
+//! then zeros up to a whole block of the ring. The list has the place before these bytes are
+//! committed, so a stage that sees the block knows that a segment ends with it. Compressors pad the
+//! stored stream there, and pass the place on as it is behind them.
 //!
-//! Capacity: a place is taken off the list by the stage that passes it, so the list is as long as
-//! the ring has ends of segments in it, and a segment is a block at least.
+//! Capacity: the stage that passes a place removes it, so the list has as many entries as the ring
+//! has segment ends. A segment is at least a block.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -20,17 +20,17 @@ use flow::ring::{Marks, Producer};
 /// Bytes of the end-of-archive mark.
 const MARK_BYTES: u64 = 1024;
 
-/// Lengths of the chunks so far, compressed and not; 8 bytes for each.
+/// Lengths of the chunks so far, compressed and uncompressed; 8 bytes each.
 pub type Chunks = Vec<(u32, u32)>;
 
 /// The segments of a run.
 pub struct Segments {
-    /// Length from which on a segment is closed, in bytes of the archive.
+    /// Length at which a segment is closed, in bytes of the archive.
     length_bytes: u64,
     /// What the stored stream is padded to.
     block_bytes: usize,
     coding: Option<Coding>,
-    /// Where the segment that is being filled starts in the archive.
+    /// Start of the current segment in the archive.
     start_bytes: Mutex<ArchiveOffset>,
     /// Ends in the archive, for the compressors.
     archive_ends: Marks<ArchiveOffset, ()>,
@@ -59,8 +59,8 @@ impl Segments {
         }
     }
 
-    /// Closes the segment if it is long enough. To be called between members, with the turn held.
-    /// Returns the bytes that this took.
+    /// Closes the segment if it is long enough. Called between members, with the turn held. Returns
+    /// the bytes that this took.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -76,14 +76,13 @@ impl Segments {
         self.close(producer, account)
     }
 
-    /// Bytes behind which the segment that is being filled is long enough.
+    /// Bytes after which the current segment is long enough.
     pub fn room_bytes(&self, producer: &Producer) -> u64 {
         let filled = position(producer) - *lock(&self.start_bytes);
         self.length_bytes.saturating_sub(filled)
     }
 
-    /// Closes the last segment, unless nothing was put behind the one before. Returns the bytes
-    /// that this took.
+    /// Closes the last segment, unless it is empty. Returns the bytes that this took.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -116,9 +115,9 @@ impl Segments {
         Ok(end - position)
     }
 
-    /// The padding that follows a chunk, when a segment ends there: `archive_end` is where its
-    /// content ends in the archive, `stored_end` where it ends itself in the stored stream. To be
-    /// called once for each chunk, in their order, before the padding is handed on.
+    /// The padding behind a chunk if a segment ends there: `archive_end` is the end of its content
+    /// in the archive, `stored_end` its own end in the stored stream. Called once for each chunk,
+    /// in order, before the padding is passed on.
     pub fn padding_behind(
         &self,
         archive_end: ArchiveOffset,
@@ -140,13 +139,13 @@ impl Segments {
     }
 
     /// Whether a segment ends at this place of the stored stream. True once for each end: the
-    /// writer asks for each place between two blocks, in their order.
+    /// writer asks at each place between two blocks, in order.
     pub fn take_end(&self, place: StoredOffset) -> bool {
         self.stored_ends.take_at(place).is_some()
     }
 }
 
-/// Where the readers stand in the archive, which is what their ring holds.
+/// The readers' position in the archive, which their ring holds.
 fn position(producer: &Producer) -> ArchiveOffset {
     producer.position_bytes().same_in()
 }

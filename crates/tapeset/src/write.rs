@@ -1,7 +1,7 @@
-//! Writing sets: labels, blocks, filemarks, and what happens at the end of a volume.
+//! Writing sets: labels, blocks, filemarks, and the end of a volume.
 //!
-//! `docs/format.md` ("On tape") says what lies on the medium; what the drive means by its answers
-//! is `device::tape`.
+//! `docs/format.md` ("On tape") describes the medium; `device::tape` knows what the drive's answers
+//! mean.
 
 mod begin;
 mod end;
@@ -33,9 +33,9 @@ pub use stream::TapeStream;
 pub struct TapeDestination {
     /// The drive.
     pub drive: Arc<dyn TapeDrive>,
-    /// How a set is laid out on it.
+    /// The layout of the set.
     pub options: TapeOptions,
-    /// Who is asked for other volumes.
+    /// Asks for other volumes.
     pub changer: Arc<Mutex<dyn VolumeChanger>>,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Debug for TapeDestination {
     }
 }
 
-/// An id that nobody else has made up.
+/// A random id.
 fn random_id() -> Result<[u8; 16], TapeSetError> {
     let mut id = [0; 16];
     let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut id));

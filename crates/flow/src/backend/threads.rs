@@ -14,7 +14,7 @@ use super::{Backend, Completion, Memory, TransferRequest};
 use crate::crew::guarded;
 use crate::run::StageKind;
 
-/// Transfers through threads of its own, of which there are as many as ever were wanted at once.
+/// Transfers on threads of its own, started as needed.
 pub struct ThreadBackend {
     requests: Option<SyncSender<TransferRequest>>,
     taken: Arc<Mutex<Receiver<TransferRequest>>>,
@@ -53,7 +53,8 @@ impl ThreadBackend {
             loop {
                 let next = lock(&taken).recv();
                 let Ok(mut operation) = next else { return };
-                // Whoever waits for the operation waits for nothing else: it has to come back.
+                // The waiting thread waits for nothing else, so the operation must always be
+                // returned.
                 let result = guarded(StageKind::Io, || transfer(&mut operation));
                 let result = result.unwrap_or_else(|failure| Err(io::Error::other(failure)));
                 if done.send(Completion { operation, result }).is_err() {
@@ -94,7 +95,7 @@ impl Backend for ThreadBackend {
 
     fn submit(&mut self, operation: TransferRequest) -> io::Result<()> {
         if self.in_flight >= self.threads.len() {
-            // Those that there are do it, if a little later.
+            // The existing threads do it, if a little later.
             let _ = self.start_thread();
         }
         let requests = self.requests.as_ref().expect("requests are taken until drop");

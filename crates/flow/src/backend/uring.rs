@@ -85,11 +85,11 @@ impl Backend for UringBackend {
 }
 
 impl Drop for UringBackend {
-    /// The kernel may still write into the memory of what is in flight: wait for it.
+    /// The kernel may still write to the memory of operations in flight: wait for them.
     fn drop(&mut self) {
         while self.in_flight() > 0 {
             if self.wait().is_err() {
-                // The ring itself is broken. The memory must then outlive everything.
+                // The ring itself is broken. The memory must then never be freed.
                 self.slots.drain(..).flatten().for_each(std::mem::forget);
                 self.free.clear();
                 return;

@@ -1,45 +1,45 @@
-//! A stream through one ring, played again: what a larger ring would have brought, and the pace of
-//! the end that would be left if the other one cost nothing.
+//! Replays a stream through one ring: what a larger ring would have saved, and the pace of one end
+//! if the other one cost nothing.
 
 use crate::run::{Endpoint, RunReport};
 use crate::steps::{Pauses, Step, StreamSteps, costs, played_seconds, sustained_seconds};
 
-/// A larger ring is worth a word from this share of the run on, and from this time on.
+/// A larger ring is reported if it saves at least this share of the run, and this time.
 const WORTH_SHARE: f64 = 0.05;
 const WORTH_SECONDS: f64 = 0.05;
-/// The run as it is played and as it was may differ by this share.
+/// Largest relative difference between replay and run.
 const PLAYED_SHARE: f64 = 0.1;
 /// Fewer blocks show nothing.
 const LEAST_BLOCKS: usize = 8;
-/// A ring of this time, or less above it, is as good as a larger one.
+/// A ring within this share of the best time is as good as a larger one.
 const AS_GOOD: f64 = 1.02;
-/// No larger ring is proposed.
+/// Largest ring that is proposed.
 const RING_BYTES_MAX: usize = 1 << 30;
 
-/// What a larger ring would have brought.
+/// What a larger ring would have saved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LargerRing {
     /// Its bytes.
     pub bytes: u64,
-    /// What the run would have taken with it.
+    /// Seconds of the run with it.
     pub seconds: f64,
 }
 
 /// What is known of the pace of an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pace {
-    /// What it took is what it takes.
+    /// Its measured time is its pace.
     AsSeen,
-    /// It makes up for waiting: so many seconds a block, where it does not have to.
+    /// It makes up for waits; its pace is this many seconds per block without them.
     Clock(f64),
-    /// It pauses, also while nothing is seen of it.
+    /// It pauses, even while it is not observed.
     Pauses(Pauses),
-    /// It makes up for waiting, and always had to wait.
+    /// It makes up for waits, and always had to wait.
     Unknown,
 }
 
 impl Pace {
-    /// That of a program: it pauses, or it may keep to a clock.
+    /// The pace of a program: it pauses, or it may keep to a clock.
     fn of_program(steps: &[Step]) -> Pace {
         match Pauses::of(steps) {
             Some(pauses) => Pace::Pauses(pauses),
@@ -47,9 +47,9 @@ impl Pace {
         }
     }
 
-    /// What each block would have cost without a wait.
+    /// The cost of each block without waits.
     fn costs(self, steps: &[Step]) -> Vec<f64> {
-        // Where a pause was seen behind a wait there is no need to guess it.
+        // If a pause was seen after a wait, its length need not be guessed.
         let are_hidden = steps.iter().all(|step| step.hidden_seconds <= 0.0);
         let cost = |step: &Step| match self {
             Pace::Clock(seconds) => seconds,
@@ -62,19 +62,19 @@ impl Pace {
     }
 }
 
-/// A run that can be played again.
+/// A run that can be replayed.
 pub(super) struct Stream<'a> {
     steps: &'a StreamSteps,
     paces: [Pace; 2],
-    /// As it was played with the ring that it had.
+    /// Its replay with its real ring.
     played_seconds: f64,
-    /// The run by what was played.
+    /// Ratio of run to replay.
     blocks_scale: f64,
     run_seconds: f64,
 }
 
 impl<'a> Stream<'a> {
-    /// `None` where the blocks were not kept, or played again take another time than they did.
+    /// `None` if the blocks were not kept, or the replay does not match the run.
     pub(super) fn new(run: &'a RunReport) -> Option<Stream<'a>> {
         let steps = run.steps.as_ref()?;
         let blocks = steps.read.len().min(steps.write.len());
@@ -106,8 +106,8 @@ impl<'a> Stream<'a> {
         })
     }
 
-    /// The least that the run would have taken with the end `free` at no cost; `None` where the
-    /// pace of the other end is not known.
+    /// The least time of the run with the end `free` at no cost; `None` if the pace of the other
+    /// end is unknown.
     pub(super) fn seconds_without(&self, free: usize) -> Option<f64> {
         let (steps, pace) = match free {
             0 => (&self.steps.write, self.paces[1]),
@@ -117,7 +117,7 @@ impl<'a> Stream<'a> {
         (pace != Pace::Unknown).then(|| sum(Pace::AsSeen).max(sum(pace)))
     }
 
-    /// The smallest ring that is as good as a very large one, if the run gains by it.
+    /// The smallest ring that is as good as a very large one, if it helps the run.
     pub(super) fn larger_ring(&self) -> Option<LargerRing> {
         if self.paces.contains(&Pace::Unknown) {
             return None;
@@ -137,7 +137,7 @@ impl<'a> Stream<'a> {
         })
     }
 
-    /// As the ends were seen, and at their own pace: the longer of both.
+    /// With measured times and with their own pace: the longer of both.
     fn seconds_with(&self, blocks: usize) -> f64 {
         let [read, write] = self.paces;
         let at_their_pace =
@@ -147,8 +147,8 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// The least that a run through other rings than one takes at its target: nothing where that is a
-/// disk, `None` where it is a program or a drive that did not show its pace.
+/// The least time that the target of a run with several rings needs: zero for a disk, `None` for a
+/// program or a drive that did not show its pace.
 pub(super) fn target_floor_seconds(run: &RunReport) -> Option<f64> {
     if !is_program_or_drive(run.target) {
         return Some(0.0);
@@ -163,7 +163,7 @@ pub(super) fn target_floor_seconds(run: &RunReport) -> Option<f64> {
     (pace != Pace::Unknown).then(|| pace.costs(&steps.write).iter().sum::<f64>() * scale)
 }
 
-/// What keeps to a pace of its own, that a run shows only where it did not wait for the run.
+/// An end with a pace of its own, which shows only while it does not wait for the run.
 pub(super) fn is_program_or_drive(end: Endpoint) -> bool {
     matches!(end, Endpoint::Pipe | Endpoint::Stream | Endpoint::Tape)
 }
@@ -174,7 +174,7 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// A run of which the first half was kept: 128 blocks, 64 of them with what they cost.
+    /// A run whose first half was kept: 128 blocks, 64 of them with their costs.
     fn half_kept(read: Vec<Step>, mut write: Vec<Step>, target: Endpoint) -> RunReport {
         let steps = |write: &[Step]| StreamSteps {
             read: read.clone(),
@@ -207,7 +207,7 @@ mod tests {
             [0, 1].map(|free| stream.seconds_without(free).unwrap());
         assert!((without_read - 128.0 * 0.02).abs() < 1e-9, "{without_read}");
         assert!((without_write - 128.0 * 0.001).abs() < 1e-9, "{without_write}");
-        // It was waited for before each block, so that nobody knows its pace.
+        // It had to wait before each block, so its pace is unknown.
         let waits =
             vec![Step { cost_seconds: 0.001, waited_seconds: 0.02, hidden_seconds: 0.0 }; 64];
         let mut run = half_kept(vec![cost(0.021); 64], waits.clone(), Endpoint::Pipe);

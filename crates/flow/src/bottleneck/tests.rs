@@ -1,4 +1,4 @@
-//! What is concluded from stages as they are written down here, and as runs have recorded them.
+//! Analyses of stages that are written down here, and of recorded runs.
 
 use super::*;
 use crate::run::StageReport;
@@ -173,8 +173,8 @@ fn recorded(seconds: f64, others_seconds: f64, stages: &[Recorded]) -> RunReport
     }
 }
 
-/// One file of 400 MiB on a disk of 150 MB/s, its archive into a pipe. Two busy loops beside it
-/// change nothing in what it waits for.
+/// One file of 400 MiB on a disk of 150 MB/s, its archive into a pipe. Two busy loops beside it do
+/// not change what it waits for.
 #[test]
 fn a_disk_stays_the_limit_whoever_has_the_cores() {
     let two_loops = recorded(
@@ -217,8 +217,8 @@ fn a_disk_stays_the_limit_whoever_has_the_cores() {
     }
 }
 
-/// 40 MB from a disk of 30 MB/s into a program of 13 MB/s: the kernel reads ahead, and nobody waits
-/// for the disk.
+/// 40 MB from a disk of 30 MB/s into a program of 13 MB/s: the kernel reads ahead, and no thread
+/// waits for the disk.
 #[test]
 fn a_disk_behind_a_read_ahead_is_there_without_the_target() {
     let run = recorded(
@@ -234,7 +234,7 @@ fn a_disk_behind_a_read_ahead_is_there_without_the_target() {
     assert!((analysis.seconds_without - 1.34).abs() < 1e-9, "{analysis:?}");
 }
 
-/// What a stage behind the reader is said to cost is never more than what the reader did not.
+/// The cost of a stage behind the reader is never more than the time that the reader did not take.
 #[test]
 fn no_promise_beats_a_device_with_requests_in_flight() {
     // All threads of the hash stage busy on the processor, the disk occupied for most of the run.
@@ -317,14 +317,14 @@ fn a_target_that_is_made_ready_is_nobodys_fault() {
     ];
     let ready = RunReport { ready_seconds: 8.5, ..run(&stages) };
     let analysis = check_run(&ready, (Cause::Stage, StageKind::Write));
-    // What is told is of the whole run, as the table has it; nobody can save the time before.
+    // The sentence is about the whole run, like the table; no stage can save the time before.
     assert!((analysis.seconds - 10.0).abs() < 1e-9, "{analysis:?}");
     assert!((analysis.stages[1].busy_share - 0.14).abs() < 1e-9, "{analysis:?}");
     assert!((analysis.seconds_without - 9.5).abs() < 1e-9, "{analysis:?}");
     check_run(&run(&stages), (Cause::Turns, StageKind::Write));
 }
 
-/// A small file from a tape: no stage is what 70 seconds of winding are blamed on.
+/// A small file from a tape: no stage is blamed for 70 seconds of winding.
 #[test]
 fn a_run_that_is_nearly_all_winding_has_no_limit() {
     let stages = [
@@ -413,7 +413,7 @@ fn few_of_many_threads_that_take_all_cores_are_limited_by_the_processor() {
     let write = stage(StageKind::Write, [0.1, 9.9, 0.0], 0.2);
     let scan = stage(StageKind::Scan, [0.3, 0.0, 9.7], 0.1);
     let analysis = check(&[scan, read, hash, write], (Cause::Processor, StageKind::Read));
-    // Not what 48 of them would do if each had a core of its own.
+    // Not the rate of 48 threads with a core each.
     assert!((analysis.stages[1].bytes_per_second - 1e9 / 9.8).abs() < 1e3, "{analysis:?}");
     // Two threads have two cores: both count.
     assert!((analysis.stages[2].bytes_per_second - 1e9 / 0.7).abs() < 1e3, "{analysis:?}");

@@ -1,5 +1,5 @@
-//! What a consumer holds of a ring: a complete block, until it lets it go. Part of `ring`, whose
-//! rules keep the bytes apart.
+//! A consumer's part of a ring: a complete block, until it is released. Part of `ring`, whose rules
+//! keep the bytes apart.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{RingOffset, Shared};
 #[derive(Clone, Debug)]
 pub struct Block(Arc<Lease>);
 
-/// What a consumer has of the ring until the last clone of its block is gone.
+/// The consumer's hold on the ring until the last clone of its block is gone.
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) shared: Arc<Shared>,

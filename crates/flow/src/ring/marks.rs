@@ -1,20 +1,19 @@
-//! What belongs to a place of a stream and is no byte of it, carried beside the ring.
+//! Data that belong to a place of a stream but are no bytes of it, carried beside the ring.
 //!
-//! A mark is put at its place before the bytes in front of that place are committed. The ring hands
-//! a block on under its own lock, so whoever holds the block that reaches the place finds the mark
-//! here. One stage takes the marks off, in the order of their places.
+//! A mark is put at its place before the bytes before that place are committed. The ring passes a
+//! block on under its own lock, so a thread with the block that reaches the place finds the mark
+//! here. One stage removes the marks, in the order of their places.
 //!
-//! Capacity: nobody puts a mark without having reserved bytes for it, so their number is bounded by
-//! the ring and by what the bytes of one mark are at the least; who has marks without bytes bounds
-//! them (see `gaps`).
+//! Capacity: a mark is put only after bytes were reserved for it, so the ring, and the least bytes
+//! for each mark, bound their number. Marks without bytes must be bounded by their user (see
+//! `gaps`).
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use base::failures::lock;
 
-/// Marks of one kind, ascending by their places, which are offsets in one stream; shared by
-/// reference.
+/// Marks of one kind, ascending by place, which is an offset in one stream; shared by reference.
 #[derive(Debug)]
 pub struct Marks<At, T> {
     inner: Mutex<VecDeque<(At, T)>>,
@@ -27,12 +26,12 @@ impl<At, T> Default for Marks<At, T> {
 }
 
 impl<At: Copy + Ord, T> Marks<At, T> {
-    /// Puts a mark at a place, which is mostly behind all others; behind those of the same place.
+    /// Puts a mark at a place, mostly after all others; after those of the same place.
     pub fn put(&self, place: At, mark: T) {
         self.change(|marks| Self::sort_in(marks, place, mark));
     }
 
-    /// What [`Marks::put`] does, for a list that is held already.
+    /// Like [`Marks::put`], for a list that is already locked.
     pub fn sort_in(marks: &mut VecDeque<(At, T)>, place: At, mark: T) {
         let at = match marks.back() {
             Some((last, _)) if *last > place => marks.partition_point(|(other, _)| *other <= place),
@@ -41,7 +40,7 @@ impl<At: Copy + Ord, T> Marks<At, T> {
         marks.insert(at, (place, mark));
     }
 
-    /// Takes the first mark, if it is in front of `end`.
+    /// Takes the first mark, if it is before `end`.
     pub fn take_before(&self, end: At) -> Option<(At, T)> {
         self.change(|marks| marks.pop_front_if(|(place, _)| *place < end))
     }
@@ -60,7 +59,7 @@ impl<At: Copy + Ord, T> Marks<At, T> {
         self.change(|marks| marks.front().cloned())
     }
 
-    /// For whoever puts marks by rules of its own: they must stay ascending.
+    /// For users with their own rules: marks must stay ascending.
     pub fn change<R>(&self, act: impl FnOnce(&mut VecDeque<(At, T)>) -> R) -> R {
         act(&mut lock(&self.inner))
     }

@@ -1,9 +1,9 @@
 //! The aligned buffers: one anonymous mapping that a ring cuts into blocks.
 //!
 //! Its `unsafe` code is the memory itself. A [`Region`] hands out [`Span`]s, each the only owner of
-//! its bytes while it lives; who may own which bytes when is decided by the ring. Page alignment is
-//! what direct I/O and the tape driver's direct transfers ask for; huge pages keep a 1 MiB block in
-//! one piece of physical memory, which saves the kernel 256 page look-ups for each transfer.
+//! its bytes while it lives; the ring decides who owns which bytes when. Direct I/O and the tape
+//! driver's direct transfers need page alignment. Huge pages keep a 1 MiB block in one piece of
+//! physical memory, which saves the kernel 256 page look-ups for each transfer.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -75,7 +75,7 @@ impl Drop for Region {
     }
 }
 
-/// Some bytes of a region, owned by whoever holds this.
+/// Some bytes of a region, owned by the holder of this span.
 #[derive(Debug)]
 pub struct Span {
     region: Arc<Region>,
@@ -108,7 +108,7 @@ impl Deref for Span {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         // SAFETY: in bounds of a live mapping, initialised (zero pages), and by the contract of
-        // `Region::span` nobody writes these bytes while this span is borrowed.
+        // `Region::span` no one writes these bytes while this span is borrowed.
         unsafe { std::slice::from_raw_parts(self.address(), self.length_bytes) }
     }
 }

@@ -1,5 +1,5 @@
-//! What a producer holds of a ring: the next bytes of the stream, to be filled and committed by any
-//! thread in any order. Part of `ring`, whose rules keep the bytes apart.
+//! A producer's part of a ring: the next bytes of the stream, which any thread may fill and commit
+//! in any order. Part of `ring`, whose rules keep the bytes apart.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::region::Span;
 use super::waking::Wake;
 use super::{RingOffset, Shared};
 
-/// The next bytes of a stream, owned by whoever holds this until they are committed.
+/// The next bytes of a stream, owned by the holder until they are committed.
 #[derive(Debug)]
 pub struct Reservation {
     pub(super) start_bytes: u64,
@@ -21,7 +21,7 @@ impl Reservation {
         RingOffset::new(self.start_bytes)
     }
 
-    /// Bytes that are not handed out or filled yet.
+    /// Bytes that are not yet handed out or filled.
     pub fn remaining_bytes(&self) -> usize {
         self.pieces.iter().map(|piece| piece.span.len()).sum()
     }
@@ -31,7 +31,7 @@ impl Reservation {
         self.pieces.into_iter()
     }
 
-    /// Takes the first `bytes` as pieces, to be filled and committed apart from the rest.
+    /// Takes the first `bytes` as pieces, to be filled and committed separately.
     pub fn split_front(&mut self, bytes: usize) -> Reservation {
         let mut front = VecDeque::new();
         let mut left = bytes;
@@ -65,12 +65,12 @@ impl Reservation {
         Filler { current: &mut [], later: self.pieces.iter_mut() }
     }
 
-    /// Says that all bytes are filled.
+    /// Commits all bytes as filled.
     pub fn commit(self) {
         self.pieces.into_iter().for_each(Piece::commit);
     }
 
-    /// Says so as [`Piece::commit_unheard`] does.
+    /// The same, as in [`Piece::commit_unheard`].
     pub fn commit_unheard(self) {
         self.pieces.into_iter().for_each(Piece::commit_unheard);
     }
@@ -151,13 +151,13 @@ impl Piece {
         Piece { shared: Arc::clone(&self.shared), block: self.block, span, armed: true }
     }
 
-    /// Says that the bytes are filled.
+    /// Commits the bytes as filled.
     pub fn commit(self) {
         self.commit_and(Wake::FirstConsumer);
     }
 
-    /// Says that the bytes are filled and wakes nobody, since the caller is going to take what is
-    /// ready as the first consumer does ([`Consumer::try_next`](super::Consumer::try_next)).
+    /// Commits the bytes and wakes no thread, since the caller will take the ready blocks as the
+    /// first consumer does ([`Consumer::try_next`](super::Consumer::try_next)).
     pub fn commit_unheard(self) {
         self.commit_and(Wake::Nobody);
     }
@@ -175,8 +175,8 @@ impl Piece {
 }
 
 impl Drop for Piece {
-    /// A piece that is dropped without being filled would leave a hole in the stream: the run is
-    /// stopped, so that no consumer waits for it or takes old bytes for new ones.
+    /// A piece that is dropped unfilled would leave a hole in the stream: the run is stopped, so
+    /// that no consumer waits for it or reads stale bytes.
     fn drop(&mut self) {
         if self.armed && !self.span.is_empty() {
             self.shared.cancel.fail();

@@ -1,13 +1,13 @@
-//! Who of those that wait for a block is woken.
+//! Which of the threads that wait for a block are woken.
 
-/// Who is told that a block is complete.
+/// Whether threads are woken for a complete block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wake {
     FirstConsumer,
     Nobody,
 }
 
-/// Which of a consumer's threads that wait are called.
+/// Which waiting threads of a consumer are woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Nobody,
@@ -15,7 +15,7 @@ pub(super) enum Call {
     All,
 }
 
-/// Whether blocks will follow.
+/// Whether more blocks will follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behind {
     More,
@@ -23,9 +23,8 @@ pub(super) enum Behind {
 }
 
 impl Call {
-    /// Where `waiting` threads wait when so many blocks have come. When these were the last ones,
-    /// there is nothing more to wait for, and who is not called finds out at its next look for a
-    /// stop only.
+    /// For `waiting` threads when this many blocks arrived. After the last blocks all are woken: a
+    /// thread that is not woken would notice the end only at its next check for a stop.
     pub(super) fn after(waiting: usize, blocks: u64, behind: Behind) -> Call {
         match (waiting, blocks, behind) {
             (0, ..) | (_, 0, _) => Call::Nobody,

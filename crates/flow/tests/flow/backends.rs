@@ -38,7 +38,7 @@ fn new_ring(block_bytes: usize) -> (Producer, Consumer) {
     (producer, consumers.remove(0))
 }
 
-/// Reaps what is under way; returns the bytes moved, in the order of `offsets`.
+/// Reaps the transfers in flight; returns the bytes moved, in the order of `offsets`.
 fn complete(in_flight: &mut InFlight, offsets: &[u64]) -> Vec<usize> {
     let mut lengths = vec![0; offsets.len()];
     while let Some(done) = in_flight.wait().unwrap() {
@@ -47,7 +47,7 @@ fn complete(in_flight: &mut InFlight, offsets: &[u64]) -> Vec<usize> {
         let at_the_end = Some(std::io::ErrorKind::UnexpectedEof);
         assert!(done.result.is_ok() || done.result.err().map(|error| error.kind()) == at_the_end);
         if let Memory::Fill(mut piece) = done.operation.memory {
-            // What lies behind the end of the file is not the kernel's.
+            // The kernel does not fill bytes after the end of the file.
             piece.bytes_mut()[done.operation.done_bytes..].fill(0);
             piece.commit();
         }

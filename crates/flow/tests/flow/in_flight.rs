@@ -1,4 +1,4 @@
-//! What is under way against a plain copy, on a back end that transfers as a script says: short,
+//! Compares transfers in flight with a plain copy, on a back end that follows a script: short,
 //! interrupted, refused, failing, and in any order.
 
 use std::fs::File;
@@ -29,8 +29,8 @@ enum Step {
     Fails(Errno),
 }
 
-/// Transfers when they are waited for: of what is under way the one that the script names, as it
-/// says. When it is over all are whole, the oldest first.
+/// Transfers when waited for: the operation that the script names, with the result that it names.
+/// After the script, all complete, the oldest first.
 struct Scripted {
     script: Vec<(usize, Step)>,
     waiting: Vec<TransferRequest>,
@@ -44,7 +44,7 @@ impl Scripted {
         InFlight::new(Box::new(Scripted { script, waiting: Vec::new(), bad: bad.to_vec() }))
     }
 
-    /// Moves up to `most_bytes`, and none that cannot be.
+    /// Moves up to `most_bytes`, and none that cannot be moved.
     fn transfer(&self, operation: &mut TransferRequest, most_bytes: usize) -> io::Result<usize> {
         let TransferRequest { offset_bytes: start, done_bytes, memory, .. } = operation;
         let length = match memory {
@@ -119,7 +119,7 @@ fn begin_reads(in_flight: &mut InFlight, producer: &Producer, file: &Arc<OwnedFd
     }
 }
 
-/// What a read stage does: as many reads as there may be, until all blocks are in the ring.
+/// Like a read stage: as many reads as allowed, until all blocks are in the ring.
 fn read_all(
     in_flight: &mut InFlight,
     producer: &Producer,
@@ -138,7 +138,7 @@ fn read_all(
     }
 }
 
-/// Writes the blocks of the ring one behind the other.
+/// Writes the blocks of the ring one after the other.
 fn write_all(
     in_flight: &mut InFlight,
     consumer: &Consumer,
@@ -194,7 +194,7 @@ proptest! {
         let mut reads = Scripted::started(&reading, &bad);
         let result = read_all(&mut reads, &producer, &source, blocks);
         prop_assert!(reads.is_empty());
-        // Reads are begun in order: what lies before a failure has ended whole or is under way.
+        // Reads begin in order: everything before a failure is complete or in flight.
         let first = bad.into_iter().filter(|&bad| bad < blocks * BLOCK as u64).min();
         prop_assert_eq!(result.err().map(|failure| failure.offset_bytes), first);
     }

@@ -15,7 +15,7 @@ fn new_ring(blocks: usize, consumers: usize) -> (Producer, Vec<Consumer>) {
 
 const BLOCK: usize = 512;
 
-/// One step of a schedule; what cannot be done now is passed over.
+/// One step of a schedule; impossible steps are skipped.
 #[derive(Clone, Debug)]
 enum Step {
     Reserve { bytes: usize },
@@ -36,7 +36,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A ring and what a naive reader knows of it, driven by one thread.
+/// A ring and a naive model of it, driven by one thread.
 struct Driven {
     producer: Option<Producer>,
     consumers: Vec<Consumer>,
@@ -356,8 +356,8 @@ fn a_start_fill_that_can_not_be_reached_does_not_stop_the_run() {
     assert_eq!(bytes, 90 * BLOCK as u64);
 }
 
-/// Threads that fill, some of which pass on what is ready as the first consumer does, and threads
-/// that wait for blocks: every block goes through every consumer once, whoever was woken for it.
+/// Threads that fill, some of which pass on ready blocks as the first consumer does, and threads
+/// that wait for blocks: every block goes through every consumer once, whichever thread was woken.
 #[test]
 fn blocks_that_are_committed_unheard_are_seen_once_with_rings_of_every_small_size() {
     const BYTES: u64 = 300 * BLOCK as u64 + 77;

@@ -1,18 +1,18 @@
-//! Ratios with their intervals against a band in which nobody would notice a difference: one row
-//! each, so that what an interval settles is seen and not believed.
+//! Ratios with their intervals against a band of differences too small to matter: one row each, so
+//! that the reader sees what each interval decides.
 //!
-//! The verdict is in the form of the mark and in a word beside the interval, never in a colour
-//! alone: a filled square where the two differ, a filled circle inside of the band, a ring where it
-//! is not settled.
+//! The verdict is in the shape of the mark and in a word, never in colour alone: a filled square
+//! where the two differ, a filled circle inside the band, a ring where the interval decides
+//! nothing.
 
 use std::fmt::Write;
 
 use super::{STYLE, cut, escaped};
 
-/// What an interval settles.
+/// What an interval decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// It leaves out that there is no difference.
+    /// It excludes a ratio of 1.
     Differs,
     /// All of it is in the band.
     Same,
@@ -25,27 +25,27 @@ pub enum Settled {
 pub struct Row {
     /// What is compared.
     pub name: String,
-    /// How many times as fast.
+    /// The ratio.
     pub ratio: f64,
-    /// Its interval; without one nothing is known of how sure it is.
+    /// Its interval; `None` where it could not be computed.
     pub interval: Option<(f64, f64)>,
-    /// What that settles.
+    /// What the interval decides.
     pub settled: Settled,
 }
 
-/// The ways in which rates differ.
+/// The words for ratios of rates.
 pub const RATES: [&str; 2] = ["slower", "faster"];
 
-/// Rows below each other on one logarithmic axis.
+/// Rows on one logarithmic axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
-    /// Above it.
+    /// The title.
     pub title: String,
-    /// Below the axis: what the ratio is of.
+    /// Name of the axis: what the ratio is of.
     pub x_name: String,
-    /// Differences below this share are noticed by nobody.
+    /// Differences below this share are too small to matter.
     pub band: f64,
-    /// What a ratio below 1 and one above it are, in a word each.
+    /// The words for a ratio below 1 and above 1.
     pub ways: [&'static str; 2],
     /// The rows.
     pub rows: Vec<Row>,
@@ -58,11 +58,11 @@ const TOP: f64 = 34.0;
 const ROW: f64 = 26.0;
 const BOTTOM: f64 = 44.0;
 const LETTER: f64 = 6.0;
-/// Intervals that end further out than this are drawn to the edge.
+/// Intervals that end further out are drawn to the edge.
 const FACTOR_MAX: f64 = 32.0;
 const TICKS: [f64; 17] =
     [0.03, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25, 2.0, 5.0, 10.0, 30.0];
-/// Nearer than this two numbers at the axis would touch.
+/// Labels of the axis closer than this would touch.
 const APART: f64 = 38.0;
 
 impl Forest {
@@ -71,13 +71,13 @@ impl Forest {
         self.drawn("", "")
     }
 
-    /// A file that stands for itself.
+    /// A self-contained SVG file.
     pub fn to_file(&self) -> String {
         let attributes = format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\"");
         self.drawn(&attributes, &format!("<style>{STYLE}</style>"))
     }
 
-    /// How far the axis goes to both sides of 1.
+    /// How far the axis goes on both sides of 1.
     fn reach(&self) -> f64 {
         let ends = self.rows.iter().flat_map(|row| {
             let (low, high) = row.interval.unwrap_or((row.ratio, row.ratio));
@@ -129,7 +129,7 @@ impl Forest {
     }
 }
 
-/// Numbers at the axis: 1 first, and no other where it would touch.
+/// Labels of the axis: 1 first, then those that do not touch another.
 fn draw_ticks(text: &mut String, reach: f64, bottom: f64, place: impl Fn(f64) -> f64) {
     let mut told: Vec<f64> = Vec::new();
     let mut ticks = TICKS.to_vec();

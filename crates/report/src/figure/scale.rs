@@ -1,11 +1,11 @@
-//! From data to places in a figure, and the numbers at its axes.
+//! From data to positions in a figure, and the labels of its axes.
 
 use super::{Axis, Figure, LEFT, PLOT_HEIGHT, RIGHT, TOP, WIDTH};
 
-/// Steps of an axis, about.
+/// Approximate number of steps of an axis.
 const TICKS: f64 = 6.0;
 
-/// From data to the place in the figure.
+/// From data to positions in the figure.
 pub(super) struct Scale {
     pub(super) logarithmic: bool,
     pub(super) x_low: f64,
@@ -60,7 +60,7 @@ impl Scale {
         TOP + PLOT_HEIGHT * (1.0 - (value / self.y_most).clamp(0.0, 1.0))
     }
 
-    /// Powers of two on the axis, so few that their labels do not touch.
+    /// Powers of two on the axis, few enough that their labels do not touch.
     pub(super) fn powers(&self) -> Vec<f64> {
         const LABELS_MAX: usize = 9;
         let (first, last) = (self.x_low.log2().ceil() as i32, self.x_high.log2().floor() as i32);
@@ -70,7 +70,7 @@ impl Scale {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that there are about [`TICKS`] steps.
+/// 1, 2 or 5 times a power of ten, which gives about [`TICKS`] steps.
 pub(super) fn tick_step(most: f64) -> f64 {
     if most.is_nan() || most < 1e-6 {
         return 1.0;

@@ -1,43 +1,43 @@
-//! What was so from when to when: a lane for each thing that was said, a bar for each time in which
-//! it was, on the same axis of time as the figures beside it.
+//! Time spans: a lane for each finding, with a bar for each time in which it held, on the same time
+//! axis as the figures beside it.
 
 use std::fmt::Write;
 
 use super::scale::VALUES_MAX;
 use super::{LEFT, LETTER, RIGHT, STYLE, TITLE_LETTER, WIDTH, cut, escaped, time};
 
-/// A time in which something was so.
+/// A time span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Its beginning, in seconds behind that of the axis.
+    /// Start, in seconds after the start of the axis.
     pub from: f64,
-    /// Its end.
+    /// End, in the same seconds.
     pub until: f64,
-    /// All of it in words.
+    /// The span in words.
     pub label: String,
 }
 
-/// All times of one thing.
+/// All spans of one finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
-    /// What was so.
+    /// The finding.
     pub name: String,
-    /// Whether somebody should act.
+    /// Whether the finding needs an action.
     pub is_warning: bool,
-    /// When.
+    /// The spans.
     pub spans: Vec<Span>,
 }
 
-/// Lanes below each other.
+/// Lanes, one above the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spans {
-    /// Above them.
+    /// The title.
     pub title: String,
-    /// Below the axis.
+    /// The name of the axis.
     pub x_name: String,
-    /// Where the axis begins, in seconds since 1970.
+    /// Start of the axis, in seconds since 1970.
     pub began: i64,
-    /// How long it is, in seconds.
+    /// Length of the axis in seconds.
     pub seconds: f64,
     /// The lanes.
     pub lanes: Vec<Lane>,
@@ -47,7 +47,7 @@ const TOP: f64 = 34.0;
 const LANE: f64 = 32.0;
 const BOTTOM: f64 = 46.0;
 const BAR: f64 = 10.0;
-/// What is shorter is drawn so wide, so that it is seen.
+/// Shorter spans are drawn this wide, so that they are visible.
 const WIDTH_MIN: f64 = 3.0;
 
 impl Spans {
@@ -56,7 +56,7 @@ impl Spans {
         self.drawn("", "")
     }
 
-    /// A file that stands for itself.
+    /// A self-contained SVG file.
     pub fn to_file(&self) -> String {
         let attributes = format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\"");
         self.drawn(&attributes, &format!("<style>{STYLE}</style>"))

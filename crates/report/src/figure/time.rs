@@ -1,4 +1,4 @@
-//! An axis of time of day: marks at round times, in UTC, so few that they do not touch.
+//! An axis of time of day: marks at round times in UTC, few enough that they do not touch.
 
 use base::calendar::time_text;
 
@@ -7,12 +7,12 @@ const STEPS: [i64; 19] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
     604_800,
 ];
-/// Marks at most.
+/// Most marks.
 const MARKS_MAX: f64 = 7.0;
 const DAY: i64 = 86_400;
 
-/// Marks from `began`, in seconds since 1970, on for so many seconds: how far each is behind the
-/// beginning, and its label. Days are named where there is more than one.
+/// Marks for a time that starts at `began` (seconds since 1970): seconds after the start, and the
+/// label. The label has the day if there are several days.
 pub(super) fn marks(began: i64, seconds: f64) -> Vec<(f64, String)> {
     let seconds = if seconds.is_finite() { seconds.clamp(0.0, 1e10) } else { 0.0 };
     let fits = |step: &&i64| seconds / **step as f64 <= MARKS_MAX;

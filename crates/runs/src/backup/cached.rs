@@ -1,15 +1,14 @@
-//! A large file that the page cache holds: each of several threads copies a block and hashes it.
+//! A large file in the page cache: each of several threads copies blocks and hashes them.
 //!
-//! A block that one thread copies and another one hashes goes through memory twice more, since it
-//! has left the first one's cache by then; and reads that are asked for ahead fill blocks that
-//! nobody needs yet. Here whoever takes a block copies it, hashes it while its own cache has it,
-//! and gives it up: few blocks are under way, and they go round in the cache
+//! If one thread copies a block and another one hashes it, the block goes through memory twice
+//! more, since it has left the first core's cache by then; and reads asked for ahead fill blocks
+//! that are not needed yet. Here one thread copies a block, hashes it while it is in its core's
+//! cache, and releases it. Few blocks are in use, and they stay in the cache
 //! (`docs/design/speed.md` has the numbers).
 //!
-//! It is tried without asking first: a read that would have to wait for the disk says so
-//! (`RWF_NOWAIT`), and from there on the file is streamed with reads in flight, as one is that the
-//! page cache never held. The last part stays for that, too: it is committed when the record of the
-//! file is complete.
+//! It is tried without asking first: a read that would have to wait for the disk fails
+//! (`RWF_NOWAIT`). From there on the file is streamed with reads in flight, like a file that was
+//! never cached. The last part always is: it is committed when the record of the file is complete.
 
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -35,20 +34,20 @@ use super::reader::Shared;
 pub(super) struct Cached {
     file: Arc<OwnedFd>,
     content: Arc<Content>,
-    /// Held by the one of those who want a block that waits for room: the others wait for it.
-    /// Nobody takes it who is at a block.
+    /// Held by the thread that waits for room in the ring; the others wait for it. Not taken by a
+    /// thread that is copying a block.
     first: Mutex<()>,
     progress: Mutex<Progress>,
-    /// Nobody is at a block any more.
+    /// Signals that no thread is copying a block.
     idle: Condvar,
 }
 
 #[derive(Default)]
 struct Progress {
     parts: Parts,
-    /// Whether no part is to be taken any more.
+    /// Whether no more parts may be taken.
     is_over: bool,
-    /// Threads that are at a block.
+    /// Threads that are copying a block.
     copying: usize,
     not_copied: Vec<NotCopied>,
 }
@@ -59,25 +58,25 @@ pub(super) struct NotCopied {
     pub(super) part: Part,
 }
 
-/// A part that a thread has taken, and its place.
+/// A part that a thread has taken, with its place.
 struct Taken {
     piece: Piece,
     place: ArchiveOffset,
     part: Part,
 }
 
-/// What is left to be read in another way.
+/// What must be read in another way.
 pub(super) struct Left {
     pub(super) parts: Parts,
-    /// In front of these, in any order.
+    /// Parts before the rest, in any order.
     pub(super) not_copied: Vec<NotCopied>,
 }
 
-/// The thread that has the turn: when it leaves, with an error or a panic too, nobody takes more
-/// places in the archive, which are the next one's.
+/// The thread that has the turn. When it leaves, even with an error or a panic, no thread takes
+/// more places in the archive, which belong to the next turn.
 struct Over<'a>(&'a Cached);
 
-/// A thread at a block: it is missed also when it panics.
+/// A thread that copies a block; the count stays right when it panics.
 struct Copying<'a>(&'a Cached);
 
 impl Cached {
@@ -86,7 +85,7 @@ impl Cached {
         Arc::new(Cached { file, content, first: Mutex::default(), progress, idle: Condvar::new() })
     }
 
-    /// Copies what can be copied, with the help of others, and says what is left. For the thread
+    /// Copies what it can, with the help of other threads, and returns the rest. For the thread
     /// that has the turn.
     pub(super) fn copy_with_others(
         self: Arc<Cached>,
@@ -94,7 +93,7 @@ impl Cached {
         account: &mut Account,
     ) -> Result<Left, BackupError> {
         let over = Over(&self);
-        // Nobody is called for a file that the page cache does not hold.
+        // No helper is called for a file that is not in the page cache.
         if self.copy_one(shared, account)? {
             for _ in 1..cores() {
                 if shared.placed.try_push(PlacedJob::Blocks(Arc::clone(&self))).is_err() {
@@ -120,7 +119,7 @@ impl Cached {
         })
     }
 
-    /// Copies blocks until that is over.
+    /// Copies blocks until none is left.
     pub(super) fn copy(
         &self,
         shared: &Shared<'_>,
@@ -130,7 +129,7 @@ impl Cached {
         Ok(())
     }
 
-    /// Copies the next block; false if there is none, or this could not be had without waiting.
+    /// Copies the next block; false if none is left, or reading would wait.
     fn copy_one(&self, shared: &Shared<'_>, account: &mut Account) -> Result<bool, BackupError> {
         let Some(taken) = self.take(shared, account)? else { return Ok(false) };
         let Taken { mut piece, place, part } = taken;
@@ -144,7 +143,7 @@ impl Cached {
         shared.monitor.count(Counter::SourceBytes, bytes as u64);
         account.stage().add_bytes(bytes as u64);
         if bytes < shared.producer.block_bytes() {
-            // Who fills the rest of the block may be another one.
+            // Another thread may fill the rest of the block.
             piece.commit();
         } else {
             shared.hasher.hash_early(place, piece.bytes_mut(), &self.content);
@@ -155,14 +154,14 @@ impl Cached {
         Ok(true)
     }
 
-    /// Leaves a part, and all that nobody has taken yet, to be read in another way.
+    /// Leaves a part, and all later ones, to be read in another way.
     fn give_up(&self, not_copied: NotCopied) {
         let mut progress = lock(&self.progress);
         progress.is_over = true;
         progress.not_copied.push(not_copied);
     }
 
-    /// Takes the next part and its place, which lies in one block. The last part is nobody's.
+    /// Takes the next part and its place, which is in one block. The last part is not taken here.
     fn take(&self, shared: &Shared<'_>, account: &mut Account) -> Result<Option<Taken>, Stopped> {
         let _first = account.during(ThreadState::Blocked, || lock(&self.first));
         loop {
@@ -185,8 +184,8 @@ impl Cached {
                 return Ok(Some(Taken { piece, place, part }));
             }
             drop(progress);
-            // The ring may be full for want of a block that could not be copied, which is told by
-            // `progress`, and it stays full until that is read in another way.
+            // The ring may be full because a block could not be copied, which `progress` shows. It
+            // stays full until that block is read in another way.
             producer.wait_a_while_for_room(part.total_bytes(), account)?;
         }
     }
@@ -208,7 +207,7 @@ impl Drop for Copying<'_> {
     }
 }
 
-/// Fills a slice from the page cache; false if something of it is not there.
+/// Fills a slice from the page cache; false if the cache lacks some of it.
 fn fill(file: &OwnedFd, offset_bytes: u64, slice: &mut [u8]) -> bool {
     let mut filled = 0;
     while filled < slice.len() {
@@ -220,7 +219,7 @@ fn fill(file: &OwnedFd, offset_bytes: u64, slice: &mut [u8]) -> bool {
             Ok(0) => return false,
             Ok(bytes) => filled += bytes,
             Err(Errno::INTR) => {}
-            // At the page where read-ahead is to go on the kernel says so as well.
+            // At the page that triggers read-ahead the kernel reports the same.
             Err(Errno::AGAIN) if is_cached(file, offset..end) => {
                 match base::interruptible::read_at(file, rest, offset) {
                     Ok(bytes) if bytes > 0 => filled += bytes,

@@ -53,7 +53,7 @@ pub(super) fn run(shared: &Shared<'_>, account: &mut Account) -> Result<(), Back
     Ok(())
 }
 
-/// Appends bytes to a ring, in reservations that it surely can give.
+/// Appends bytes to a ring, in reservations small enough to be granted.
 pub(super) fn put(
     producer: &Producer,
     bytes: &[u8],

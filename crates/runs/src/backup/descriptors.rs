@@ -1,8 +1,9 @@
-//! How much may be in hand at once, so that the open files stay below the limit of the process.
+//! Bounds what is in progress, so that the number of open files stays below the process's limit.
 //!
-//! An entry that waits for its reader keeps its folder open, one that is being read its file as
-//! well, and the scan holds folders that it listed ahead. The sum of the worst cases is bounded
-//! here: a file that cannot be opened for want of descriptors would be missing from the backup.
+//! An entry that waits for its reader keeps its folder open, and an entry that is being read its
+//! file, too. The scan keeps folders open that it listed ahead. The sum of the worst cases is
+//! bounded here, because a file that cannot be opened for lack of descriptors would be missing from
+//! the backup.
 
 use std::mem::MaybeUninit;
 
@@ -13,32 +14,31 @@ use tree::{BATCH_ITEMS_MAX, LookAheadLimits};
 
 use super::placed::{PLACED_THREADS, PLACED_WAITING};
 
-/// What may be in hand at once.
+/// What may be in progress at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InHand {
     pub(super) read_threads: usize,
     pub(super) batches_waiting: usize,
-    /// Entries of a batch at most.
+    /// Most entries of a batch.
     pub(super) batch_items: usize,
-    /// Files of medium size that wait to be read at their places, and that are being read.
+    /// Most medium-sized files that wait to be read, or are being read.
     pub(super) placed_waiting: usize,
     pub(super) placed_threads: usize,
     pub(super) look_ahead: LookAheadLimits,
 }
 
-/// Threads that read when the user does not say how many: what it takes to keep a solid-state disk
-/// busy with small files. On a cold tree of 100,000 files 64 were no faster
-/// (`docs/design/speed.md`).
+/// Default number of reading threads, which keeps a solid-state disk busy with small files. On a
+/// cold tree of 100,000 files 64 were no faster (`docs/design/speed.md`).
 const READ_THREADS: usize = 32;
 /// Most batches that wait for a reader.
 const BATCHES_WAITING: usize = 64;
-/// Descriptors that are open without regard to the tree: of the target, of io_uring, of spools.
+/// Descriptors that are open independently of the tree: target, io_uring, spools.
 const OTHERS: usize = 24;
-/// Of each reader: its statistics and its io_uring.
+/// Descriptors of each reader: its statistics and its io_uring.
 const OF_A_READER: usize = 2;
 
 impl InHand {
-    /// Takes as much as fits below the limit of open files.
+    /// Chooses as much as fits below the limit of open files.
     pub(super) fn for_run(read_threads: Option<usize>, monitor: &dyn Monitor) -> InHand {
         let wanted = InHand {
             read_threads: read_threads.unwrap_or(READ_THREADS).max(1),
@@ -61,7 +61,7 @@ impl InHand {
         fitting
     }
 
-    /// Less and less, until it fits or is the least that works.
+    /// Reduces step by step, until it fits or is the least that works.
     fn fit(self, limit: usize) -> InHand {
         let mut now = self;
         while now.descriptors() > limit {
@@ -94,21 +94,21 @@ impl InHand {
         now
     }
 
-    /// Most that are open at once: every entry in a folder of its own.
+    /// Most descriptors open at once: every entry in a folder of its own.
     fn descriptors(&self) -> usize {
         // The scan's last batch is cut into ours while it is handed on.
         let LookAheadLimits { directories, open_levels, batch_items, .. } = self.look_ahead;
         let scan = directories + open_levels + 2 + batch_items;
         let waiting = self.batches_waiting * self.batch_items;
         let reading = self.read_threads * (2 * self.batch_items + OF_A_READER);
-        // The reader that handed them on has taken its next batch.
+        // The reader that passed them on has taken its next batch.
         let placed = self.placed_waiting + self.placed_threads;
         OTHERS + scan + waiting + reading + placed
     }
 }
 
-/// How many descriptors the process has open; 0 where the kernel does not tell. Not by the
-/// standard library, whose directories panic when closing one gives an error.
+/// Number of open descriptors of the process; 0 if the kernel does not report it. The standard
+/// library's directories are not used: they panic when closing one fails.
 fn open_descriptors() -> usize {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(directory) = openat(CWD, c"/proc/self/fd", flags, Mode::empty()) else { return 0 };

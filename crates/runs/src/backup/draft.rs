@@ -1,5 +1,4 @@
-//! One object on its way into the archive: what is known of it, and its content on the way to its
-//! place.
+//! An object on its way into the archive: its metadata, and its content until it is in place.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -25,13 +24,13 @@ pub(super) struct Draft {
 
 const UNIT_BYTES: u64 = 512;
 
-/// Bytes of content with the padding to whole units.
+/// Bytes of content, padded to whole units.
 pub(super) fn padded(content_bytes: u64) -> u64 {
     content_bytes.next_multiple_of(UNIT_BYTES)
 }
 
 impl Draft {
-    /// Hashes the content in the way that suits how it is stored.
+    /// Hashes the content in the way that fits how it is stored.
     pub(super) fn content_hasher(&self) -> ContentHasher {
         let member = &self.captured.member;
         match &member.sparse {
@@ -40,7 +39,8 @@ impl Draft {
         }
     }
 
-    /// How others hash the content, in stretches: with the result of [`Draft::content_hasher`].
+    /// How other threads hash the content, in stretches: with the result of
+    /// [`Draft::content_hasher`].
     pub(super) fn content_tree(&self) -> ContentTree {
         let member = &self.captured.member;
         match &member.sparse {
@@ -49,7 +49,7 @@ impl Draft {
         }
     }
 
-    /// Adds what the index shall know of this member.
+    /// Adds the index entries of this member.
     pub(super) fn find(
         &mut self,
         header_offset_bytes: ArchiveOffset,
@@ -96,7 +96,7 @@ impl Draft {
         self.header.len() as u64 + padded(self.content_bytes)
     }
 
-    /// Looks at the file after its content was read, and says what happened to it meanwhile.
+    /// Checks the file after its content was read, and warns of changes.
     pub(super) fn check_again(&mut self, file: &OwnedFd) {
         let text = match tree::recheck(file, &self.captured.version) {
             Ok(FileChange::None | FileChange::Metadata) => return,
@@ -115,17 +115,17 @@ impl Draft {
     }
 }
 
-/// What became of the content of a member.
+/// The state of a member's content.
 pub(super) enum Content<'a> {
-    /// It has none.
+    /// It has no content.
     None,
-    /// It lies in one piece in the block, to be hashed with others.
+    /// It is in one piece in the block, to be hashed together with others.
     Small(&'a [u8]),
     /// It is hashed.
     Hashed([u8; 32]),
 }
 
-/// Longest content that is hashed with others; a longer one keeps the processor busy by itself.
+/// Longest content that is hashed together with others; a longer one keeps the processor busy.
 const SMALL_BYTES_MAX: u64 = 64 << 10;
 
 /// Reads the content of one file into its place.
@@ -134,7 +134,7 @@ pub(super) fn fill_content<'a>(draft: &mut Draft, filler: &mut Filler<'a>) -> Co
     let content_bytes = draft.content_bytes;
     let mut problem = None;
     let mut start: &'a mut [u8] = &mut [];
-    // A file with holes is hashed in its own way, also when it holds nothing else.
+    // A file with holes has its own way of hashing, even if it is all holes.
     let is_whole = draft.captured.member.sparse.is_none();
     if is_whole && content_bytes <= SMALL_BYTES_MAX {
         start = filler.slice(content_bytes as usize);
@@ -151,8 +151,8 @@ pub(super) fn fill_content<'a>(draft: &mut Draft, filler: &mut Filler<'a>) -> Co
     content
 }
 
-/// Reads what follows the `start` of a content, which may end in the next block or have holes, and
-/// hashes it while it is in the processor's cache.
+/// Reads the content after its `start`, which may end in the next block or have holes, and hashes
+/// it while it is in the processor's cache.
 fn fill_rest(
     file: &OwnedFd,
     draft: &Draft,
@@ -177,7 +177,7 @@ fn fill_rest(
     hasher.finish()
 }
 
-/// Reads a whole file past the page cache. Asks for the padding too, since direct I/O moves whole
+/// Reads a whole file past the page cache. Asks for the padding, too, since direct I/O moves whole
 /// units; the kernel stops at the end of the file.
 #[expect(clippy::disallowed_methods, reason = "behind a short read the place may be no unit's")]
 pub(super) fn fill_direct(file: &OwnedFd, draft: &mut Draft, filler: &mut Filler<'_>) -> [u8; 32] {
@@ -193,8 +193,8 @@ pub(super) fn fill_direct(file: &OwnedFd, draft: &mut Draft, filler: &mut Filler
             match rustix::io::pread(file, &mut slice[filled..], offset) {
                 Ok(bytes) if bytes > 0 && bytes.is_multiple_of(512) => filled += bytes,
                 Ok(bytes) if filled + bytes >= wanted => filled += bytes,
-                // An end in the middle of a unit, or an error: what can be read is read through
-                // the cache, which also says what is wrong.
+                // The file ended inside a unit, or a read failed: the rest is read through the
+                // cache, which also reports what is wrong.
                 Err(rustix::io::Errno::INTR) => {}
                 _ => {
                     let _ = device::file::set_direct(file, device::file::Direct::Off);
@@ -211,7 +211,7 @@ pub(super) fn fill_direct(file: &OwnedFd, draft: &mut Draft, filler: &mut Filler
     hasher.finish()
 }
 
-/// Bytes that are read before they are hashed: they fit the processor's second-level cache.
+/// Bytes that are read before they are hashed: they fit into the processor's second-level cache.
 const HASH_STEP_BYTES: u64 = 256 << 10;
 
 /// Fills one slice. After a problem the rest is zeros, since its place is fixed.
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that had so many bytes when it was looked at.
+    /// A file that had this many bytes when it was opened.
     fn draft(content_bytes: u64) -> Draft {
         let member = Member {
             path: b"file".to_vec(),
@@ -272,8 +272,8 @@ mod tests {
         Draft { captured, header: 0..0, content_bytes, warnings: Vec::new() }
     }
 
-    /// The end of a file lies where units of direct reads end, or elsewhere; it has the size that
-    /// it was seen with, or less.
+    /// The end of a file is where units of direct reads end, or elsewhere; the file still has its
+    /// size, or is shorter.
     #[test]
     fn a_file_that_is_read_past_the_page_cache_may_have_become_shorter() {
         let folder = tempfile::tempdir().unwrap();

@@ -13,35 +13,36 @@ use std::io;
 use tapeset::{Safe, TapeSetError};
 use tree::ScanError;
 
-/// Why a backup did not come to its end. Nothing of it is under the target's name then.
+/// Why a backup was not completed. No file has the target's name then.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// A source is not there, or a glob is none.
+    /// A source is missing, or a glob is invalid.
     #[error(transparent)]
     Scan(#[from] ScanError),
     /// The target cannot be opened or completed.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The target would replace what is backed up.
+    /// The target is one of the sources.
     #[error("{target} is also the source")]
     TargetIsSource {
         /// The target.
         target: String,
     },
-    /// The new archive has far less than the one that it would replace.
+    /// The new archive has far less than the one it would replace.
     #[error(
-        "{target} has {} members in {} bytes, and the new archive only {} in {}",
-        before.members, before.bytes, now.members, now.bytes
+        "the new archive is far smaller than {target}: {} instead of {} members, {} instead of {} \
+         bytes",
+        now.members, before.members, now.bytes, before.bytes
     )]
     FarLess {
         /// The target.
         target: String,
-        /// What is there.
+        /// The existing archive.
         before: ArchiveSize,
-        /// What would take its place.
+        /// The new archive.
         now: ArchiveSize,
     },
-    /// The target does not take more data.
+    /// The target does not accept more data.
     #[error("cannot write to {target}")]
     Write {
         /// The target.
@@ -49,7 +50,7 @@ pub enum BackupError {
         /// Why.
         source: WriteError,
     },
-    /// Sizes of block and ring do not fit each other.
+    /// Block and ring sizes do not fit each other.
     #[error("a ring of {ring_bytes} bytes is too small for blocks of {block_bytes} bytes")]
     RingTooSmall {
         /// Asked for.
@@ -57,20 +58,20 @@ pub enum BackupError {
         /// Bytes of one block, or of one chunk of compression.
         block_bytes: usize,
     },
-    /// A block size that is no multiple of 512.
+    /// The block size is not a multiple of 512.
     #[error("a block size of {block_bytes} bytes is not a multiple of 512")]
     BlockSize {
         /// Asked for.
         block_bytes: usize,
     },
-    /// The memory of a ring cannot be had.
+    /// The memory of a ring cannot be allocated.
     #[error("cannot allocate the ring")]
     Ring(#[source] io::Error),
     /// A stage cannot be started, or broke down.
     #[error(transparent)]
     Stage(#[from] StageFailure),
     /// The back end for bulk input and output fails.
-    #[error("bulk input fails")]
+    #[error("bulk input and output failed")]
     Engine(#[source] io::Error),
     /// The temporary file of the index fails.
     #[error("cannot keep the index in a temporary file")]
@@ -81,7 +82,7 @@ pub enum BackupError {
     /// The seek table cannot be written.
     #[error("cannot write the seek table")]
     SeekTable(#[source] SeekTableError),
-    /// The compression is not one we have.
+    /// The compression is not available.
     #[error(transparent)]
     Compression(CompressionError),
     /// A chunk cannot be compressed.
@@ -90,10 +91,10 @@ pub enum BackupError {
     /// The set cannot be written to tape.
     #[error(transparent)]
     Tape(#[from] TapeSetError),
-    /// A set on tape did not come to its end. Part of it is there.
+    /// A set on tape is incomplete. Part of it is on the medium.
     #[error(transparent)]
     Unfinished(Box<Unfinished>),
-    /// Files were left out because this process could not open any more.
+    /// Files were left out because the process could not open more files.
     #[error(transparent)]
     Shortage(#[from] base::interruptible::Shortage),
     /// The run was stopped.
@@ -107,7 +108,7 @@ impl flow::crew::Failure for BackupError {
     }
 }
 
-/// A set on tape that did not come to its end.
+/// An incomplete set on tape.
 #[derive(Debug)]
 pub struct Unfinished {
     /// Why.

@@ -1,9 +1,9 @@
-//! What the reading workers tell the hash stage: which bytes of the archive belong to which member.
+//! What the readers pass to the hash stage: which bytes of the archive belong to which member.
 //!
-//! Every reservation of archive bytes is announced here first, in archive order, by the worker
-//! whose turn it is. The findings behind it are complete before the last byte of the reservation is
-//! committed, so when the hash stage sees a whole block, everything it must know about it is here.
-//! Capacity: an announcement covers at least 512 bytes of the ring, which bounds their number.
+//! Every reservation of archive bytes is announced here first, in archive order, by the worker that
+//! has the turn. The results for it are complete before its last byte is committed, so when the
+//! hash stage sees a whole block, everything about it is here. Capacity: an announcement covers at
+//! least 512 bytes of the ring, which bounds their number.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -13,49 +13,49 @@ use archive::stream::ArchiveOffset;
 use base::failures::lock;
 use flow::ring::{Marks, RingOffset};
 
-/// What is found out about the members of a stretch, in archive order.
+/// Results about the members of a stretch, in archive order.
 pub(super) type Findings = Arc<Mutex<Vec<Finding>>>;
 
 /// One line of the index.
 #[derive(Clone, Debug)]
 pub(super) enum Finding {
-    /// A member. That of a stream comes without its hash.
+    /// A member. One whose content is streamed comes without its hash.
     File(FileRecord),
-    /// Something to remember about the run.
+    /// A warning about the run.
     Warning(WarningRecord),
 }
 
 /// A stretch of the archive, marked at its end.
 #[derive(Clone, Debug)]
 pub(super) struct HashGroup {
-    /// The content of one large file, which the hash stage hashes as it passes; otherwise the
-    /// worker that reads the members does.
+    /// The content of one large file, which the hash stage hashes as it passes. Otherwise the
+    /// reader hashes it.
     pub(super) content: Option<Arc<Content>>,
-    /// What was found out.
+    /// The results.
     pub(super) findings: Findings,
 }
 
-/// Where content is, and what becomes of it.
+/// Where content is, and how it is hashed.
 #[derive(Debug)]
 pub(super) struct Content {
     /// Place of its first byte.
     pub(super) start_bytes: ArchiveOffset,
-    /// Padding not counted.
+    /// Without padding.
     pub(super) length_bytes: u64,
     /// How stretches of it are hashed.
     pub(super) tree: ContentTree,
-    /// Those that were joined, in order.
+    /// The stretches joined so far, in order.
     joined: Mutex<Option<JoinedContent>>,
 }
 
 impl Content {
-    /// Content of so many bytes from this place of the archive on.
+    /// Content of this many bytes from this place of the archive on.
     pub(super) fn new(start_bytes: ArchiveOffset, length_bytes: u64, tree: ContentTree) -> Content {
         let joined = Mutex::new(Some(tree.begin()));
         Content { start_bytes, length_bytes, tree, joined }
     }
 
-    /// What a block of the ring holds of it, as a part of the block.
+    /// The part of it that a block of the ring holds, as a range of the block.
     pub(super) fn part(&self, block_start: ArchiveOffset, block_bytes: usize) -> Range<usize> {
         let within = |place: ArchiveOffset| {
             place.saturating_since(block_start).min(block_bytes as u64) as usize
@@ -68,7 +68,7 @@ impl Content {
         lock(&self.joined).take().map(JoinedContent::finish)
     }
 
-    /// Takes the next stretch.
+    /// Joins the next stretch.
     pub(super) fn join(&self, stretch: Stretch) {
         if let Some(joined) = &mut *lock(&self.joined) {
             joined.add(stretch);
@@ -77,17 +77,17 @@ impl Content {
 }
 
 impl HashGroup {
-    /// Members or headers whose content is not hashed here.
+    /// Members or headers whose content is not hashed by the hash stage.
     pub(super) fn of(findings: Findings) -> HashGroup {
         HashGroup { content: None, findings }
     }
 }
 
-/// The announcements that the hash stage has not done with, each at the place of the first byte
-/// behind its stretch; put in archive order, before the bytes are committed.
+/// Announcements that the hash stage has not finished, each at the place of the first byte behind
+/// its stretch. They are added in archive order, before the bytes are committed.
 pub(super) type Groups = Marks<ArchiveOffset, HashGroup>;
 
-/// Where in the archive a place of the readers' ring is, which holds the archive from its
+/// The place in the archive of a place in the readers' ring, which holds the archive from its
 /// beginning.
 pub(super) fn in_archive(place: RingOffset) -> ArchiveOffset {
     place.same_in()

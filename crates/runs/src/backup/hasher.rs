@@ -1,13 +1,13 @@
 //! The hash stage: threads that see every block of the archive once.
 //!
-//! A block is hashed by one of them, in any order: the checksums of the blocks of the archive in
-//! it, and the stretches of files that are too large for their reader to hash at once. What is in
-//! archive order by nature stays in it, in turns: stretches are joined to content hashes, and what
-//! the readers found out becomes the sections of the index. That costs microseconds for each
-//! block, so the threads share the rest (`cargo run --release -p runs --example serial_rest`).
+//! One thread hashes a block, in any order: the checksums of the archive blocks in it, and the
+//! stretches of files that are too large for their reader to hash. What must be in archive order is
+//! done in turns: stretches are joined to content hashes, and the readers' results become the
+//! sections of the index. That costs microseconds for each block, so the threads share the rest
+//! (`cargo run --release -p runs --example serial_rest`).
 //!
-//! A reader that has copied a block from the page cache hashes it itself, while it is in the cache
-//! of its core ([`Hasher::hash_early`]); what is left to do here is the part in order.
+//! A reader that copies a block from the page cache hashes it itself, while it is in its core's
+//! cache ([`Hasher::hash_early`]); only the ordered part is left for this stage.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,12 +27,12 @@ use super::error::BackupError;
 use super::groups::{Content, Finding, Groups, HashGroup, in_archive};
 use crate::spool::Spool;
 
-/// Largest block of the archive whose checksum is computed in one go, which takes half the time
-/// that steps take (`cargo run --release -p archive --example hash_limits`). A longer one is not in
-/// the cache any more when its content hash is done.
+/// Largest archive block whose checksum is computed in one go, which takes half the time of steps
+/// (`cargo run --release -p archive --example hash_limits`). A longer one would have left the cache
+/// before its content hash is done.
 const CHECKSUM_WHOLE_BYTES_MAX: usize = 4 << 20;
 
-/// What the hash stage has gathered when the archive ends: three sections of the index.
+/// The result of the hash stage at the end of the archive: three sections of the index.
 pub(super) struct Gathered {
     pub(super) files: (Spool, SectionSummary),
     pub(super) blocks: (Spool, SectionSummary),
@@ -50,11 +50,11 @@ pub(super) struct Hasher<'a> {
     block_bytes: usize,
     turnstile: Turnstile,
     gathering: Mutex<Gathering>,
-    /// What readers have made of blocks that they have yet to commit, or that wait to be taken.
+    /// Hashes that readers computed for blocks that are not yet committed or taken.
     early: Mutex<Vec<(ArchiveOffset, Hashed)>>,
 }
 
-/// What is put together in the order of the archive.
+/// What is assembled in archive order.
 struct Gathering {
     block: BlockHasher,
     files: (Spool, IndexWriter<FileRecord>),
@@ -66,12 +66,12 @@ struct Gathering {
     source_bytes: u64,
 }
 
-/// What one thread has made of a block of the ring.
+/// What one thread computed for a block of the ring.
 struct Hashed {
-    /// The part of it that is whole blocks of the archive, and their checksums.
+    /// The part of it with whole archive blocks, and their checksums.
     whole: Range<usize>,
     checksums: Vec<u64>,
-    /// Of the files that are hashed here, in the order in which they lie in the block.
+    /// Hashes of the files that are hashed here, in the order of the block.
     stretches: Vec<Stretch>,
 }
 
@@ -92,14 +92,14 @@ impl<'a> Hasher<'a> {
         }
     }
 
-    /// Hashes a whole block of the ring that its reader has just filled with nothing but a part of
-    /// `content`, and has yet to commit.
+    /// Hashes a whole ring block that its reader has just filled with nothing but a part of
+    /// `content`, before it is committed.
     pub(super) fn hash_early(&self, start: ArchiveOffset, block: &[u8], content: &Content) {
         let hashed = self.hash(start, block, [content].into_iter());
         lock(&self.early).push((start, hashed));
     }
 
-    /// What its reader has made of a block.
+    /// What the reader computed for a block.
     fn take_early(&self, start: ArchiveOffset) -> Option<Hashed> {
         let mut early = lock(&self.early);
         let place = early.iter().position(|(place, _)| *place == start)?;
@@ -116,9 +116,9 @@ impl<'a> Hasher<'a> {
         Ok(())
     }
 
-    /// What is left to do of the blocks that are ready, by a reader that has filled one of them
-    /// unheard: it has the block in its cache, and no thread has to be woken for microseconds. The
-    /// time and the bytes are the reader's.
+    /// Does the ordered work of the ready blocks, called by a reader that committed one of them
+    /// without waking a thread: it has the block in its cache, and the work takes microseconds.
+    /// Time and bytes count for the reader.
     pub(super) fn pass_ready(&self, account: &mut Account) -> Result<(), BackupError> {
         while let Some(block) = self.consumer.try_next()? {
             self.pass(block, account)?;
@@ -138,12 +138,12 @@ impl<'a> Hasher<'a> {
         Ok(())
     }
 
-    /// What all threads have gathered, when they are done.
+    /// The result of all threads, when they are done.
     pub(super) fn finish(self) -> Result<Gathered, BackupError> {
         self.gathering.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
     }
 
-    /// Hashes a block of the ring, in which there is something of these contents.
+    /// Hashes a block of the ring, which holds parts of these contents.
     fn hash<'c>(
         &self,
         start: ArchiveOffset,
@@ -172,8 +172,8 @@ impl<'a> Hasher<'a> {
         Hashed { whole, checksums, stretches }
     }
 
-    /// The contents of which there is something in a block. All that lies in it was announced
-    /// before it was filled, and stays so until its turn has come.
+    /// The contents that have a part in a block. All of them were announced before the block was
+    /// filled, and stay until its turn.
     fn contents(&self, start: ArchiveOffset, block_bytes: usize) -> Vec<Arc<Content>> {
         self.groups.change(|groups| {
             let first = groups.partition_point(|(end_bytes, _)| *end_bytes <= start);
@@ -214,7 +214,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// Goes through the stretches of the archive that this block holds or ends.
+    /// Handles the stretches of the archive that this block holds or ends.
     fn members(
         &mut self,
         block: &Block,
@@ -261,7 +261,7 @@ impl Gathering {
     fn warning(&mut self, warning: &WarningRecord) -> Result<(), BackupError> {
         let (spool, writer) = &mut self.warnings;
         match writer.push(warning, spool.buffer()) {
-            // Too long to be kept: it was told when it happened.
+            // Too long to be kept; it was reported when it happened.
             Ok(()) | Err(IndexError::Unwritable { .. }) => {}
             Err(error) => return Err(BackupError::Index(error)),
         }

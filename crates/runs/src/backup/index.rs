@@ -1,5 +1,5 @@
-//! The end of a backup: the index archive behind the archive, from the sections that the hash stage
-//! has gathered, chunk by chunk where the archive is compressed, and zstd's seek table last.
+//! The end of a backup: the index archive behind the archive, made of the sections from the hash
+//! stage, in chunks if the archive is compressed, and zstd's seek table last.
 
 use archive::chunk::seek_table::SeekTableBuilder;
 use archive::chunk::{ChunkCompressor, Compression};
@@ -27,7 +27,7 @@ pub(super) enum IndexPlace {
     OwnSegment,
 }
 
-/// What the archive and its index look like.
+/// Properties of the archive and its index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) compression: Compression,
@@ -121,10 +121,10 @@ fn extent_section(extents: &[ExtentRecord]) -> Result<(Spool, SectionSummary), B
     Ok((section, summary))
 }
 
-/// Takes the bytes of the index and hands on blocks or chunks.
+/// Takes the bytes of the index and passes on blocks or chunks.
 struct Output<'a> {
     compressor: Option<ChunkCompressor>,
-    /// Of all that was appended.
+    /// Hash of everything appended.
     hasher: IndexHasher,
     compression: Compression,
     pending: Vec<u8>,
@@ -187,7 +187,7 @@ impl<'a> Output<'a> {
         Ok(put(&self.producer, &self.chunk, self.account)?)
     }
 
-    /// Writes the trailer as a chunk of its own, which is found from the end of a file.
+    /// Writes the trailer as a chunk of its own, so that it is found from the end of a file.
     fn finish(mut self, trailer: &[u8]) -> Result<(), BackupError> {
         self.flush()?;
         self.pending.extend_from_slice(trailer);

@@ -1,4 +1,4 @@
-//! What a backup is asked to do.
+//! The options of a backup.
 
 use crate::backup::Shrinking;
 use crate::destination::Destination;
@@ -15,9 +15,9 @@ pub struct BackupOptions {
     pub sources: Vec<PathBuf>,
     /// Where the archive goes.
     pub target: Destination,
-    /// What to do with a target that exists, or with what the first medium holds.
+    /// What to do with an existing target, or with the data on the first medium.
     pub existing: Existing,
-    /// What to do when that is an archive in a file, and the new one has far less.
+    /// What to do if the target is an archive in a file, and the new one has far less.
     pub shrinking: Shrinking,
     /// Permissions of a target that is a file.
     pub mode: FileMode,
@@ -31,15 +31,15 @@ pub struct BackupOptions {
     pub block_bytes: usize,
     /// Memory of the rings together.
     pub ring_bytes: usize,
-    /// Share of the ring that must be full before the writer starts.
+    /// Share of the ring that must be full before the writer starts, in percent.
     pub start_fill_percent: u8,
     /// When the writer starts again after the ring ran empty.
     pub refill: Refill,
-    /// Globs of what is left out.
+    /// Globs of paths to leave out.
     pub excludes: Vec<String>,
     /// Whether to enter other file systems.
     pub file_systems: FileSystems,
-    /// Whether extended attributes and ACLs are archived.
+    /// Whether to archive extended attributes and ACLs.
     pub attributes: Attributes,
     /// Back end of bulk input and output.
     pub engine: Engine,
@@ -47,13 +47,13 @@ pub struct BackupOptions {
     pub rate_limit_bytes_per_second: Option<u64>,
 }
 
-/// When a writer that found the ring empty starts again.
+/// When a writer whose ring ran empty starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refill {
-    /// At the fill at which it started.
+    /// At the start fill.
     AsAtTheStart,
-    /// As suits the target: a tape drive with a source too slow for it gets a full ring, everything
-    /// else what there is.
+    /// As suits the target: a tape drive with a source too slow for it gets a full ring, all others
+    /// whatever is ready.
     AsTheTargetNeeds,
 }
 

@@ -1,10 +1,9 @@
-//! How many readers work at once.
+//! The number of readers that work at once.
 //!
-//! Reading many small files from a disk is waiting, and the more readers wait at once, the better
-//! the disk is used. Reading them from the page cache is computing, and more readers than cores
-//! then only get in each other's way. Which of the two it is changes from folder to folder, so it
-//! is found out while reading: a reader that slept for its batch raises the limit, one that
-//! computed (or waited for a core, which is the same here) lowers it.
+//! Reading many small files from a disk is waiting: the more readers wait at once, the busier the
+//! disk. Reading them from the page cache is computing: more readers than cores only hinder each
+//! other. This changes from folder to folder, so it is measured while reading. A reader that slept
+//! during its batch raises the limit; one that computed, or waited for a core, lowers it.
 
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -15,22 +14,22 @@ use machine::counters::processor::{ThreadSchedule, thread_ns};
 
 use base::failures::lock;
 
-/// Share of the time, in percent, that a reader must have slept for the limit to rise. A little it
-/// does in any case, by contention for locks in the kernel.
+/// Share of the time, in percent, that a reader must have slept for the limit to rise. Locks in the
+/// kernel make every reader sleep a little.
 const ASLEEP_PERCENT: u64 = 15;
 
-/// Readers that work until it is known what they wait for.
+/// Readers that work until it is known whether they wait or compute.
 const AT_THE_START: usize = 8;
 
-/// While the limit is at its lowest, one batch of so many is measured: each look at the scheduler's
-/// account costs 2 microseconds, which is a fortieth of the time for batches of small cached files.
+/// While the limit is at its lowest, one batch in this many is measured: reading the scheduler's
+/// account costs 2 microseconds, a fortieth of the time for a batch of small cached files.
 const MEASURED_EACH: u32 = 4;
 
-/// How long a reader without a permit sleeps at the longest. There may be 64 of them, and nothing
-/// for them to look at: every holder of a permit notices a stop and wakes them.
+/// Longest sleep of a reader without a permit. Up to 64 of them wait, and need not look at
+/// anything: every holder of a permit notices a stop and wakes them.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// Hands out permits to work, as many as do good.
+/// Hands out permits to work, as many as help.
 #[derive(Debug)]
 pub(super) struct Pace {
     state: Mutex<Permits>,
@@ -46,16 +45,16 @@ struct Permits {
     used: usize,
 }
 
-/// The right to work; given back when dropped.
+/// A permit to work; returned when dropped.
 #[derive(Debug)]
 pub(super) struct Permit<'a> {
     pace: &'a Pace,
 }
 
 impl Pace {
-    /// Between `lowest` and `highest` at once. Starts at [`AT_THE_START`]: each of so many that
-    /// wait for a disk adds four, so the highest is reached after two batches of each, while cached
-    /// files are read by few from the beginning, which use few blocks of the ring.
+    /// Between `lowest` and `highest` at once. Starts at [`AT_THE_START`]. Each reader that waits
+    /// for a disk adds four, so the highest is reached after two batches of each. Cached files are
+    /// read by few readers from the start, which use few blocks of the ring.
     pub(super) fn new(lowest: usize, highest: usize, cancel: Cancel) -> Pace {
         let highest = highest.max(1);
         let lowest = lowest.clamp(1, highest);
@@ -64,7 +63,7 @@ impl Pace {
         Pace { state, changed: Condvar::new(), lowest, highest, cancel }
     }
 
-    /// Waits for the right to work.
+    /// Waits for a permit.
     pub(super) fn enter(&self, account: &mut Account) -> Result<Permit<'_>, Stopped> {
         let mut state = lock(&self.state);
         if state.used >= state.limit {
@@ -81,19 +80,19 @@ impl Pace {
         Ok(Permit { pace: self })
     }
 
-    /// Whether the holder of a permit may keep it for its next batch: nobody else has to be woken
-    /// for work that this one goes on with at once.
+    /// Whether a permit may be kept for the next batch, so that no other reader is woken for work
+    /// that this one can do at once.
     pub(super) fn may_stay(&self) -> bool {
         let state = lock(&self.state);
         state.used <= state.limit
     }
 
-    /// Whether readers are waiting for the disk rather than computing.
+    /// Whether readers wait for the disk rather than compute.
     pub(super) fn is_waiting_for_disk(&self) -> bool {
         lock(&self.state).limit > self.lowest
     }
 
-    /// Learns from how a reader spent its time, if that was measured.
+    /// Adjusts the limit to how a reader spent its time, if that was measured.
     pub(super) fn learn(&self, spent: Spent) {
         if spent.asleep_ns + spent.awake_ns == 0 {
             return;
@@ -126,10 +125,11 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-/// Measures how the thread that made it spends its time.
+/// Measures how its thread spends its time.
 #[derive(Debug)]
 pub(super) struct SleepMeter {
-    /// A kernel without it makes every wait for a core look like sleep: more readers than needed.
+    /// A kernel without scheduler statistics makes every wait for a core look like sleep, and there
+    /// are more readers than needed.
     schedule: ThreadSchedule,
     since: Instant,
     awake_ns: u64,
@@ -145,14 +145,14 @@ impl SleepMeter {
         SleepMeter { schedule, since, awake_ns: 0, batches: 0, is_measuring: true }
     }
 
-    /// A new batch, of which some may do where nobody waits for the disk.
+    /// Begins a batch; only some are measured unless readers wait for the disk.
     pub(super) fn next_batch(&mut self, pace: &Pace) {
         self.is_measuring =
             self.batches.is_multiple_of(MEASURED_EACH) || pace.is_waiting_for_disk();
         self.batches = self.batches.wrapping_add(1);
     }
 
-    /// Starts a stretch.
+    /// Begins a stretch.
     pub(super) fn start(&mut self) {
         if self.is_measuring {
             self.awake_ns = self.awake_ns_of_thread();
@@ -160,14 +160,13 @@ impl SleepMeter {
         }
     }
 
-    /// How the thread has spent the time since the start of the stretch; nothing, where that is not
-    /// measured.
+    /// How the thread spent the time since the start of the stretch; `None` if not measured.
     pub(super) fn spent(&self) -> Spent {
         if !self.is_measuring {
             return Spent::default();
         }
         let wall_ns = self.since.elapsed().as_nanos() as u64;
-        // What the kernel says may be missing once, and the sum is smaller then.
+        // The kernel's numbers may be missing once, and the sum is smaller then.
         let awake_ns = self.awake_ns_of_thread().saturating_sub(self.awake_ns).min(wall_ns);
         Spent { awake_ns, asleep_ns: wall_ns - awake_ns }
     }
@@ -242,7 +241,7 @@ mod tests {
         let computing = Pace::new(2, 2, Cancel::new());
         let measured = (0..16).filter(|_| spin(&mut meter, &computing)).count();
         assert_eq!(measured, 4);
-        // What was not measured changes nothing.
+        // An unmeasured stretch changes nothing.
         computing.learn(Spent::default());
         waiting.learn(Spent::default());
         assert_eq!(lock(&waiting.state).limit, 8);

@@ -1,4 +1,4 @@
-//! What is still to be read of a large file, cut where its runs and the blocks of the ring end.
+//! The unread parts of a large file, cut where its runs and the blocks of the ring end.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use archive::member::Extent;
 
 use super::draft::padded;
 
-/// The parts that nobody has taken yet, in the order in which the archive holds them.
+/// The parts that no thread has taken yet, in archive order.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     runs: VecDeque<Extent>,
@@ -14,13 +14,13 @@ pub(super) struct Parts {
     padding_bytes: usize,
 }
 
-/// Bytes of the file that lie next to each other in one block.
+/// Bytes of the file that are adjacent in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Where they are in the file.
     pub(super) offset_bytes: u64,
     pub(super) content_bytes: u64,
-    /// Zeros behind them: the end of the content.
+    /// Zeros behind them: the padding at the end of the content.
     pub(super) padding_bytes: usize,
     /// Whether the content ends with it.
     pub(super) is_last: bool,
@@ -34,14 +34,14 @@ impl Part {
 }
 
 impl Parts {
-    /// All of a content of so many bytes in these runs.
+    /// All of a content of this many bytes in these runs.
     pub(super) fn new(runs: Vec<Extent>, content_bytes: u64) -> Parts {
         let runs = runs.into_iter().filter(|run| run.length_bytes > 0).collect();
         Parts { runs, padding_bytes: (padded(content_bytes) - content_bytes) as usize }
     }
 
-    /// The next part, where `room_bytes` are left in the block. The padding is in the same block as
-    /// what it follows: blocks and places are multiples of 512 as well.
+    /// The next part, if `room_bytes` are left in the block. The padding is in the same block as
+    /// the data before it: blocks and places are multiples of 512.
     pub(super) fn next(&self, room_bytes: u64) -> Option<Part> {
         let run = self.runs.front()?;
         let content_bytes = run.length_bytes.min(room_bytes);
@@ -50,7 +50,7 @@ impl Parts {
         Some(Part { offset_bytes: run.offset_bytes, content_bytes, padding_bytes, is_last })
     }
 
-    /// Says that the next part is taken.
+    /// Marks the next part as taken.
     pub(super) fn take(&mut self, part: Part) {
         if let Some(run) = self.runs.front_mut() {
             run.offset_bytes += part.content_bytes;

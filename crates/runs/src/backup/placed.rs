@@ -1,9 +1,9 @@
-//! Files of medium size: their place in the archive is fixed in the order of the archive, their
-//! content is read by whoever is free.
+//! Files of medium size: their place in the archive is fixed in archive order, and any free thread
+//! reads their content.
 //!
-//! A reader that has its turn would hold up everybody else if it read sixty files of a megabyte one
-//! after the other, as it does with small ones. So it reserves their places, hands them on, and
-//! passes the turn; the threads here read them, many at once.
+//! A reader that read sixty files of a megabyte one after the other, as it does with small ones,
+//! would hold up all others during its turn. So it reserves their places, passes the files on, and
+//! passes the turn. The threads here read them, many at once.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -24,20 +24,20 @@ use super::groups::{Findings, in_archive};
 use super::reader::{Shared, tell_warnings};
 use crate::past_cache::choose_direct;
 
-/// Content from which on a file is handed on.
+/// Smallest content for which a file is passed on.
 pub(super) const PLACED_BYTES_MIN: u64 = 128 << 10;
-/// Content from which on it is worth asking whether the page cache holds it.
+/// Smallest content for which it is worth checking the page cache.
 const DIRECT_BYTES_MIN: u64 = 1 << 20;
 /// Files that wait to be read.
 pub(super) const PLACED_WAITING: usize = 64;
 /// Threads that read them.
 pub(super) const PLACED_THREADS: usize = 16;
 
-/// What there is to do for the threads here.
+/// Work for the threads here.
 pub(super) enum PlacedJob {
     /// A file to be read into its place.
     File(Box<Placed>),
-    /// A large one that the page cache holds, of which somebody has begun to copy the blocks.
+    /// A large file in the page cache, whose blocks another thread has begun to copy.
     Blocks(Arc<Cached>),
 }
 
@@ -50,8 +50,8 @@ pub(super) struct Placed {
     pub(super) findings: Findings,
 }
 
-/// One of the threads. It takes part in the stage from its first file on: where there is none of
-/// this size, nobody needs to see it wait. `start_next` starts another one, which that takes.
+/// One of the threads. It joins the stage with its first file: without files of this size its
+/// waiting is not shown. `start_next` starts another thread, which takes the next file.
 pub(super) fn run(
     shared: &Shared<'_>,
     idle: &mut Account,

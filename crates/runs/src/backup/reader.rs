@@ -1,13 +1,13 @@
 //! The read stage: many workers that turn entries of the scan into bytes of the archive.
 //!
-//! A worker takes a batch of entries and goes through it in two parts. First, in parallel with all
+//! A worker takes a batch of entries and handles it in two parts. First, in parallel with all
 //! others, it opens and describes the objects and encodes their headers, so that it knows how many
-//! bytes the batch will take. Then it waits for its turn, reserves these bytes in the ring, and
-//! passes the turn on: the place of everything is fixed now, and the contents are read straight
-//! into it, again in parallel. Order costs a few microseconds a batch, and no byte is copied twice.
+//! bytes the batch takes. Then it waits for its turn, reserves these bytes in the ring, and passes
+//! the turn on. Every place is fixed now, and the contents are read straight into it, again in
+//! parallel. Order costs a few microseconds a batch, and no byte is copied twice.
 //!
-//! Hard links are told apart while the worker has its turn, since "seen before" means earlier in
-//! the archive. A file too large to be reserved at once is streamed while the turn is held.
+//! Hard links are found while the worker has its turn, since "seen before" means earlier in the
+//! archive. A file too large to be reserved at once is streamed while the turn is held.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ use super::placed::{self, PLACED_BYTES_MIN, Placed, PlacedJob};
 use crate::spool::Spool;
 use tapeset::Segments;
 
-/// Entries with their place in the order.
+/// Entries with their number in archive order.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) ticket: u64,
@@ -51,13 +51,13 @@ pub(super) struct Shared<'a> {
     pub(super) turnstile: Turnstile,
     pub(super) producer: &'a Producer,
     pub(super) groups: &'a Groups,
-    /// For blocks that are hashed by whoever fills them.
+    /// Hashes blocks in the thread that fills them.
     pub(super) hasher: &'a Hasher<'a>,
     pub(super) links: Mutex<LinkTable>,
     pub(super) monitor: &'a dyn Monitor,
     pub(super) pace: Pace,
     pub(super) engine: &'a Choice,
-    /// The file that the target replaces in the end; left out like the target itself.
+    /// The file that the target will replace; left out like the target itself.
     pub(super) replaced: Option<tree::Identity>,
     /// Most bytes of one reservation; a file with more content is streamed.
     pub(super) group_bytes_max: usize,
@@ -77,7 +77,7 @@ pub(super) struct LinkTable {
 pub(super) struct Reader<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) account: &'a mut Account,
-    /// Of the last file that was streamed, for the next one.
+    /// The io_uring of the last streamed file, for the next one.
     pub(super) in_flight: Option<InFlight>,
     capturer: Capturer,
     headers: Vec<u8>,
@@ -86,21 +86,21 @@ pub(super) struct Reader<'a> {
     small_hashes: Vec<[u8; 32]>,
     /// Warnings about objects of the batch that have no place in the archive.
     passed_over: Vec<Finding>,
-    /// The list of the last batch, and members that are done with: what they hold of memory is used
-    /// again. Asking for it anew for each small file cost a quarter of the time outside the kernel.
+    /// The list of the last batch, and finished members, whose memory is reused. Allocating it anew
+    /// for each small file cost a quarter of the time outside the kernel.
     drafts: VecDeque<Draft>,
     spare: Vec<Member>,
 }
 
-/// An entry of a batch that another program holds a lease on.
+/// An entry of a batch on which another program holds a lease.
 struct Leased<'a> {
     number: usize,
-    /// How many of the batch are in front of it that needed no wait.
+    /// Number of entries before it in the batch that needed no wait.
     place: usize,
     entry: &'a Entry,
 }
 
-/// Members that are kept for the memory that they hold.
+/// Most members that are kept for their memory.
 const SPARE_MAX: usize = 64;
 
 impl<'a> Reader<'a> {
@@ -124,8 +124,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Works until the scan has ended and all batches are done. `start_next` starts another reader,
-    /// as soon as this one has a batch.
+    /// Works until the scan has ended and all batches are done. Calls `start_next` to start another
+    /// reader, as soon as this one has a batch.
     pub(super) fn run(
         mut self,
         start_next: &dyn Fn() -> Result<(), BackupError>,
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         }
         let mut spent = self.meter.spent();
         self.wait_for_leases(leased, &mut rest)?;
-        // What could not be opened then is no warning about a file: the run ends.
+        // If files could not be opened for lack of descriptors, the run ends instead of warning.
         base::interruptible::check_shortage()?;
         drop(batch.items);
         let shared = self.shared;
@@ -204,10 +204,10 @@ impl<'a> Reader<'a> {
         Ok(spent)
     }
 
-    /// Keeps the memory of members that are done with.
+    /// Keeps the memory of finished members.
     fn keep(&mut self, done: impl Iterator<Item = Draft>) {
         let room = SPARE_MAX - self.spare.len();
-        // All of them have to go, also those that are not kept.
+        // All are removed, also those that are not kept.
         for (number, draft) in done.enumerate() {
             if number < room {
                 self.spare.push(draft.captured.member);
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Fixes the place of a file of medium size and hands it on to be read. Called with the turn
+    /// Fixes the place of a file of medium size and passes it on to be read. Called with the turn
     /// held.
     fn place(&mut self, draft: Draft) -> Result<(), BackupError> {
         let shared = self.shared;
@@ -244,8 +244,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Tries the entries that another program holds a lease on until it lets go, which was asked of
-    /// it for all of them. Meanwhile nobody's turn is held.
+    /// Opens the entries on which another program holds a lease, once it releases them; all leases
+    /// were broken before. No turn is held meanwhile.
     fn wait_for_leases(
         &mut self,
         mut leased: Vec<Leased<'_>>,
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
                 }
             });
         }
-        // From the last to the first, so that the places of those in front stay what they were.
+        // From last to first, so that earlier positions stay valid.
         late.sort_by_key(|(number, ..)| std::cmp::Reverse(*number));
         for (_, place, draft) in late {
             drafts.insert(place, draft);
@@ -276,7 +276,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What goes into the archive of an object that was looked at, with its header encoded.
+    /// The archive entry of an object that was examined, with its header encoded.
     fn draft(&mut self, entry: &Entry, captured: Result<Capture, CaptureError>) -> Option<Draft> {
         let captured = match captured {
             Ok(Capture::Object(captured)) => captured,
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
         Some(draft)
     }
 
-    /// What only some objects need: holes, and whatever deserves a warning.
+    /// What only some objects need: holes, and warnings.
     fn look_closer(&mut self, draft: &mut Draft) {
         let captured = &mut draft.captured;
         if let Some(listed) = captured.turned_from {
@@ -312,7 +312,7 @@ impl<'a> Reader<'a> {
             draft.warnings.push(match captured.member.kind {
                 MemberKind::Directory => format!(
                     "was a {listed} when it was listed and is a directory now, archived without \
-                     what is in it"
+                     its content"
                 ),
                 _ => format!("was a {listed} when it was listed, archived as it is now"),
             });
@@ -333,12 +333,12 @@ impl<'a> Reader<'a> {
                         tell(self.shared.monitor, Level::Note, &captured.member.path, text);
                     }
                 }
-                Err(error) => draft.warnings.push(format!("holes not found: {error}")),
+                Err(error) => draft.warnings.push(format!("cannot find its holes: {error}")),
             }
         }
     }
 
-    /// Encodes the header; `None` where the object cannot be archived.
+    /// Encodes the header; `None` if the object cannot be archived.
     fn encode(&mut self, draft: &mut Draft) -> Option<()> {
         let start = self.headers.len();
         let member = &draft.captured.member;
@@ -373,8 +373,8 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// How many of the next drafts are small and are reserved together. A segment ends between the
-    /// same members however they were batched, so a group goes no further than that.
+    /// How many of the next drafts are small and are reserved together. A group ends where a
+    /// segment may end, so that segments end between the same members however these were batched.
     fn group_length(&self, drafts: &VecDeque<Draft>) -> usize {
         let shared = self.shared;
         let room = shared.segments.map_or(u64::MAX, |it| it.room_bytes(shared.producer));
@@ -425,7 +425,7 @@ impl<'a> Reader<'a> {
                 Content::Hashed(hash) => hashes[number] = Some(hash),
             }
         }
-        // The small contents are hashed together, while they are still in the processor's cache.
+        // The small contents are hashed together, while they are in the processor's cache.
         let contents: Vec<&[u8]> = small.iter().map(|(_, content)| *content).collect();
         self.content_batch.hash_whole(&contents, &mut self.small_hashes);
         for ((number, _), hash) in small.iter().zip(&self.small_hashes) {
@@ -439,12 +439,12 @@ impl<'a> Reader<'a> {
         let source_bytes = group.iter().map(|draft| draft.content_bytes).sum();
         self.report_group(group, source_bytes, bytes);
         *lock(findings) = found;
-        // Whoever has filled a block has it in its cache: nobody is woken to hash it.
+        // This thread has the filled block in its cache: no other is woken to hash it.
         reservation.commit_unheard();
         self.shared.hasher.pass_ready(self.account)
     }
 
-    /// Tells the monitor about members that are done.
+    /// Counts finished members in the monitor.
     pub(super) fn report_group(&mut self, group: &[Draft], source_bytes: u64, bytes: u64) {
         let monitor = self.shared.monitor;
         monitor.count(Counter::Members, group.len() as u64);
@@ -458,7 +458,7 @@ impl<'a> Reader<'a> {
         &self.headers[draft.header.clone()]
     }
 
-    /// An object that is not archived although it should be.
+    /// Warns of an object that is not archived although it should be.
     fn warn(&mut self, harm: Harm, path: &[u8], text: String) {
         let warning = WarningRecord { path: path.to_vec(), text: text.clone() };
         self.passed_over.push(Finding::Warning(warning));
@@ -470,7 +470,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Tells what happened to an object while it was archived.
+/// Reports what happened to an object while it was archived.
 pub(super) fn tell_warnings(monitor: &dyn Monitor, draft: &Draft) {
     for text in &draft.warnings {
         let level = Level::Warning(Harm::Flawed);
@@ -483,7 +483,7 @@ fn tell(monitor: &dyn Monitor, level: Level, path: &[u8], text: String) {
 }
 
 impl LinkTable {
-    /// The name under which the file is in the archive already, if it is.
+    /// The name under which the file is in the archive, if it is.
     fn earlier_name(&mut self, draft: &mut Draft) -> Option<Vec<u8>> {
         let captured = &draft.captured;
         let generation = captured.generation?;
@@ -493,14 +493,13 @@ impl LinkTable {
             Ok(Link::Again(reference)) => match self.name_at(reference) {
                 Ok(name) => return Some(name),
                 Err(error) => {
-                    draft.warnings.push(format!("archived as a file of its own: {error}"));
+                    draft.warnings.push(format!("archived as a separate file: {error}"));
                 }
             },
             Ok(Link::Reused(earlier)) => {
                 let earlier = self.name_at(earlier).unwrap_or_default();
                 draft.warnings.push(format!(
-                    "has the inode number of {} and is not what that was when it was archived: \
-                     archived as a file of its own",
+                    "has the inode number of {}, but is another file: archived as a separate file",
                     String::from_utf8_lossy(&earlier)
                 ));
                 self.keep_name(draft);
@@ -517,7 +516,7 @@ impl LinkTable {
         buffer.extend_from_slice(&(path.len() as u32).to_le_bytes());
         buffer.extend_from_slice(path);
         if let Err(error) = self.names.settle() {
-            draft.warnings.push(format!("names of links cannot be kept: {error}"));
+            draft.warnings.push(format!("cannot keep the names of its links: {error}"));
         }
     }
 
@@ -528,7 +527,7 @@ impl LinkTable {
     }
 }
 
-/// What is said of a file with more holes than a map takes.
+/// The note on a file with more holes than a map holds.
 fn filled_text(map: &SparseMap) -> Option<String> {
     let (holes, bytes) = (map.filled_holes, map.filled_bytes);
     let runs = tree::EXTENTS_MAX;

@@ -1,9 +1,9 @@
-//! The archive that a new one is to take the place of.
+//! The archive that a new one will replace.
 //!
-//! A disk that is not mounted is an empty folder, and one that dies lists half of what it had: both
-//! make an archive that is complete as far as anybody can tell, and that must not replace the good
-//! one. So the new archive is held against the old one before it gets its name. What the old one
-//! has is read from the trailer of its index; without one there is nothing to compare with.
+//! An unmounted disk is an empty folder, and a dying disk lists half of its files. Both make an
+//! archive that looks complete, but must not replace the good one. So the new archive is compared
+//! with the old one before it gets its name. The size of the old one is read from the trailer of
+//! its index; without an index there is no comparison.
 
 use std::ffi::OsStr;
 
@@ -13,27 +13,27 @@ use device::source::Source;
 use super::error::BackupError;
 use catalogue::IndexFile;
 
-/// What to do when the new archive has far less than the one that it replaces.
+/// What to do if the new archive has far less than the one it replaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shrinking {
-    /// Leave the old one and fail.
+    /// Keep the old one and fail.
     #[default]
     Refuse,
-    /// Replace it all the same.
+    /// Replace it anyway.
     Allow,
 }
 
-/// How much an archive has.
+/// Size of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveSize {
     /// Members.
     pub members: u64,
-    /// Bytes before compression, index not counted.
+    /// Bytes before compression, without the index.
     pub bytes: u64,
 }
 
 impl ArchiveSize {
-    /// That of the archive in a file, if it has an index that can be found.
+    /// Size of the archive in a file, if its index is found.
     pub(super) fn of_file(path: &OsStr) -> Option<ArchiveSize> {
         let is_file = std::fs::metadata(path).is_ok_and(|status| status.is_file());
         let source = is_file.then(|| Source::open(path).ok())??;
@@ -42,14 +42,14 @@ impl ArchiveSize {
         Some(ArchiveSize { members, bytes: trailer.archive_bytes })
     }
 
-    /// Whether so little cannot be what became of `before` without somebody's doing: less than half
-    /// of the members, or of the bytes.
+    /// Whether an archive shrank too much to be an accident of normal use: to less than half of its
+    /// members, or of its bytes.
     fn is_far_less_than(self, before: ArchiveSize) -> bool {
         self.members < before.members.div_ceil(2) || self.bytes < before.bytes.div_ceil(2)
     }
 }
 
-/// Refuses to put `now` in the place of `before` when it is far less.
+/// Refuses to replace `before` by `now` if `now` is far less.
 ///
 /// # Errors
 /// `FarLess`.

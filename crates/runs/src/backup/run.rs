@@ -1,4 +1,4 @@
-//! A backup under way: its stages, put together and taken apart again.
+//! A backup in progress: its stages are set up and taken down here.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -35,12 +35,12 @@ use super::sizes::RingSizes;
 use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
 
-/// Objects of a batch where readers wait for the disk.
+/// Objects of a batch while readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
-/// Bytes of one reservation at most, unless the ring is small.
+/// Most bytes of one reservation, unless the ring is small.
 const GROUP_BYTES_MAX: usize = 8 << 20;
-/// Threads that hash what goes by: each takes several gigabytes a second, more than memory gives to
-/// so many.
+/// Hashing threads: each hashes several gigabytes per second, more than memory delivers to this
+/// many.
 const HASH_THREADS_MAX: usize = 16;
 /// Blocks of the ring that the index goes through.
 const INDEX_BLOCKS: usize = 4;
@@ -67,7 +67,7 @@ impl Stages {
         stages
     }
 
-    /// What each block cost the writer.
+    /// The cost of each block for the writer.
     pub(super) fn write_steps(&self) -> Vec<Step> {
         self.write.steps()
     }
@@ -77,7 +77,7 @@ impl Stages {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Run<'a> {
     pub(super) options: &'a BackupOptions,
     pub(super) monitor: &'a dyn Monitor,
@@ -95,7 +95,7 @@ pub(super) struct Run<'a> {
     pub(super) segments: Option<Arc<Segments>>,
 }
 
-/// What is known when everything has been handed to the target.
+/// The result when everything was passed to the target.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) members: u64,
@@ -108,14 +108,14 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// What an archive is compared by.
+    /// The size that archives are compared by.
     pub(super) fn size(&self) -> ArchiveSize {
         ArchiveSize { members: self.members, bytes: self.archive_bytes - self.index_bytes }
     }
 }
 
 impl Run<'_> {
-    /// Writes the archive and the index behind it.
+    /// Writes the archive and its index.
     pub(super) fn archive(&self, scan: Scan, output: &mut Output<'_>) -> Result<Done, BackupError> {
         let own = Mutex::default();
         let chunks = self.segments.as_deref().map_or(&own, |segments| &segments.chunks);
@@ -252,7 +252,7 @@ impl Run<'_> {
         };
         let accounts = Arc::new(Accounts::load());
         let placed_threads = self.in_hand.placed_threads;
-        // Readers by name, whose waiting for work is not among the times of that stage.
+        // These threads are named after the read stage, but their wait for work is no time of it.
         let idle = Stage::new(self.stages.read.kind());
         self.crew.scope(StageKind::Scan, |content_scope| {
             let (shared, read) = (&shared, &self.stages.read);
@@ -277,7 +277,7 @@ impl Run<'_> {
         self.end_archive(producer)
     }
 
-    /// What the archive says of itself at its front. A segment on tape has a label instead.
+    /// The mark at the front of the archive. A segment on tape has a label instead.
     fn begin_archive(&self, producer: &Producer) -> Result<(), BackupError> {
         if self.segments.is_some() {
             return Ok(());
@@ -290,7 +290,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The end mark, and what a segment needs behind it.
+    /// The end mark, and what a segment needs after it.
     fn end_archive(&self, producer: &Producer) -> Result<(), BackupError> {
         let bytes = self.crew.work_here(&self.stages.read, |account| match &self.segments {
             Some(segments) => Ok(segments.close_last(producer, account)?),
@@ -402,7 +402,7 @@ fn now() -> Timestamp {
     Timestamp { seconds, nanoseconds: 0 }
 }
 
-/// Draws the entries from the scan and hands them on in numbered batches.
+/// Takes the entries from the scan and passes them on in numbered batches.
 fn scan_all(
     mut scan: Scan,
     shared: &reader::Shared<'_>,
@@ -416,7 +416,7 @@ fn scan_all(
         base::interruptible::check_shortage()?;
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
         let progress = scan.next_batch(&mut items);
-        // Where readers wait for the disk, smaller batches keep more of them busy.
+        // If readers wait for the disk, smaller batches keep more of them busy.
         let size = if shared.pace.is_waiting_for_disk() {
             BATCH_ITEMS_WHEN_WAITING.min(batch_items)
         } else {

@@ -1,4 +1,4 @@
-//! How the memory of a run is divided between its rings, and whether that can work.
+//! How the memory of a run is divided between its rings, and whether it is enough.
 
 use archive::chunk::Compression;
 use flow::ring::RingOptions;
@@ -10,20 +10,20 @@ use super::options::BackupOptions;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingSizes {
     pub(super) archive: RingOptions,
-    /// The ring behind compression, if there is any.
+    /// The ring behind compression, if any.
     pub(super) output: Option<RingOptions>,
 }
 
 /// What the writer needs of its ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// It lets each block go as soon as it is written.
+    /// It releases each block as soon as it is written.
     OneStream,
-    /// It holds blocks back from the start of a chunk on.
+    /// It keeps blocks from the start of a chunk on.
     Segments,
 }
 
-/// Chunks in front of the compressors of a backup to tape, at least.
+/// Least number of chunks in front of the compressors of a backup to tape.
 const CHUNKS_AHEAD: usize = 16;
 
 impl RingSizes {
@@ -42,8 +42,8 @@ impl RingSizes {
             let archive = sized(options.ring_bytes, block_bytes, 2)?;
             return Ok(RingSizes { archive, output: None });
         }
-        // Chunks need room in front of the compressors, of which each holds one; what comes out
-        // is smaller.
+        // Chunks need room in front of the compressors, each of which holds one; their output is
+        // smaller.
         let held_bytes = match layout {
             Layout::OneStream => 0,
             // Incompressible chunks grow by less than 1 %, and share their first and last block.
@@ -54,8 +54,8 @@ impl RingSizes {
         };
         let share_bytes = match layout {
             Layout::OneStream => options.ring_bytes / 4,
-            // The ring in front of a drive is what it runs from between two stops; compressors
-            // need no more than a few chunks each.
+            // The drive runs from the ring before it between two stops; compressors need only a few
+            // chunks each.
             Layout::Segments => {
                 let chunks_bytes = CHUNKS_AHEAD * options.compression.chunk_bytes();
                 let archive_bytes = (options.ring_bytes / 8).max(chunks_bytes);

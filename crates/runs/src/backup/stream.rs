@@ -1,9 +1,9 @@
 //! One large file, streamed into the archive with several reads in flight.
 //!
-//! The worker holds its turn all the while, since the file takes more than a reservation may. Each
-//! read goes to its place in a block. A file that the page cache does not hold is read past it
-//! ([`crate::past_cache`]); of one that it does hold, blocks are copied by several threads for as
-//! long as nothing is missing ([`super::cached`]).
+//! The worker holds its turn all the while, since the file is larger than a reservation. Each read
+//! goes to its place in a block. A file that is not in the page cache is read past it
+//! ([`crate::past_cache`]); the blocks of a cached file are copied by several threads until one is
+//! missing ([`super::cached`]).
 
 use std::io;
 use std::ops::Range;
@@ -30,17 +30,17 @@ use crate::past_cache::PastCache;
 
 /// Reads in flight at first. Eight of 1 MiB reach what a fast disk gives to one stream.
 const DEPTH: usize = 8;
-/// Smallest step in which the readable parts of a damaged region are looked for.
+/// Smallest step in which the readable parts of a damaged region are searched.
 const SALVAGE_BYTES: usize = 4096;
 /// Failed steps after which the rest of a region is given up: a dying disk takes seconds for each.
 const SALVAGE_FAILURES_MAX: usize = 16;
 
-/// A file while it is streamed.
+/// A file that is being streamed.
 struct Stream<'a, 'b> {
     reader: &'b mut Reader<'a>,
     file: Arc<OwnedFd>,
     content: Arc<Content>,
-    /// What is still to be asked for.
+    /// The parts that are still to be read.
     parts: Parts,
     past_cache: PastCache,
     /// Size of the file when it was opened.
@@ -48,8 +48,8 @@ struct Stream<'a, 'b> {
     lost_bytes: u64,
     first_error: Option<(u64, io::Error)>,
     shrank_at: Option<u64>,
-    /// The piece that was filled last waits for the next one, or for the end: the record must be
-    /// complete before the last byte is committed.
+    /// The piece that was filled last. It waits for the next one, or for the end: the record must
+    /// be complete before the last byte is committed.
     held: Option<Piece>,
 }
 
@@ -101,7 +101,7 @@ impl Reader<'_> {
     }
 
     /// An object without content whose header alone is larger than a reservation. The last unit of
-    /// the header goes as a group of its own, which carries what the index shall know.
+    /// the header is a group of its own, which carries the index entry.
     fn stream_header_alone(&mut self, draft: &mut Draft) -> Result<(), BackupError> {
         let header_bytes = self.header(draft).len();
         let last_unit = header_bytes - 512..header_bytes;
@@ -151,13 +151,13 @@ impl Stream<'_, '_> {
         for NotCopied { piece, part } in not_copied {
             in_flight.begin(self.operation(piece, part.offset_bytes)).map_err(broken)?;
         }
-        // After an early end its drop waits for what is under way.
+        // After an early end, dropping it waits for the reads in flight.
         self.transfer(&mut in_flight)?;
         self.reader.in_flight = Some(in_flight);
         Ok(())
     }
 
-    /// Copies what the page cache holds. What of it could not be copied has its place already.
+    /// Copies from the page cache. Parts that could not be copied have their place already.
     fn copy_cached(&mut self) -> Result<Vec<NotCopied>, BackupError> {
         let (file, content) = (Arc::clone(&self.file), Arc::clone(&self.content));
         let cached = Cached::new(file, content, std::mem::take(&mut self.parts));
@@ -181,7 +181,7 @@ impl Stream<'_, '_> {
     }
 
     /// Reserves the place of the next read; `None` if there is nothing to read, or no room while
-    /// others are in flight.
+    /// other reads are in flight.
     fn next_operation(
         &mut self,
         in_flight: &mut InFlight,
@@ -190,8 +190,8 @@ impl Stream<'_, '_> {
         let block_bytes = producer.block_bytes() as u64;
         let in_block = block_bytes - producer.position_bytes() % block_bytes;
         let Some(part) = self.parts.next(in_block) else { return Ok(None) };
-        // More content follows, so what is held is not the end: it must not keep the ring from
-        // moving on, or a small ring would wait for this thread and this thread for the ring.
+        // More content follows, so the held piece is not the end. It must be committed, or a small
+        // ring and this thread would wait for each other.
         if let Some(held) = self.held.take_if(|_| in_flight.is_empty()) {
             held.commit();
         }
@@ -202,8 +202,8 @@ impl Stream<'_, '_> {
         Ok(Some(self.operation(piece, part.offset_bytes)))
     }
 
-    /// The read that fills a piece from a place in the file. One over the end of the file stops
-    /// there, and the padding stays to be filled.
+    /// The read that fills a piece from a position in the file. A read across the end of the file
+    /// stops there, and the padding is filled later.
     fn operation(&self, piece: Piece, offset_bytes: u64) -> TransferRequest {
         let before_end = self.end_bytes.saturating_sub(offset_bytes) as usize;
         let wanted_bytes = piece.len().min(before_end);
@@ -211,9 +211,9 @@ impl Stream<'_, '_> {
         TransferRequest { wanted_bytes, ..operation }
     }
 
-    /// Takes what a read has brought. Returns the operation if it is to go on: what direct I/O does
-    /// not take (a short read may end at a place that is no multiple of a sector) is read through
-    /// the cache, and so is the rest of the file.
+    /// Handles a finished read. Returns the operation if it must continue: if direct I/O refuses it
+    /// (a short read may end between sectors), it is read through the cache, and so is the rest of
+    /// the file.
     fn completed(&mut self, done: Transfer) -> Option<TransferRequest> {
         let Transfer { operation, result } = done;
         if self.past_cache.is_refused(&result) {
@@ -244,14 +244,14 @@ impl Stream<'_, '_> {
         self.reader.shared.monitor.count(Counter::ArchiveBytes, bytes);
         self.reader.shared.monitor.count(Counter::SourceBytes, filled as u64);
         self.reader.account.stage().add_bytes(bytes);
-        // The piece that is committed last waits for the record, which is complete only then.
+        // The piece committed last waits for the record, which is complete only then.
         if let Some(held) = self.held.replace(piece) {
             held.commit();
         }
     }
 
-    /// Reads a region that failed as a whole in small steps, which are aligned in the file as pages
-    /// and sectors are, and leaves zeros where that fails too.
+    /// Reads a failed region in small steps, aligned in the file like pages and sectors, and leaves
+    /// zeros where that fails, too.
     fn salvage(&mut self, region: &mut [u8], offset_bytes: u64, error: io::Error) {
         self.past_cache.leave();
         let (mut at, mut failures) = (0, 0);
@@ -274,7 +274,7 @@ impl Stream<'_, '_> {
             }
             at = end;
         }
-        // Reads end in any order; the message names the first place.
+        // Reads end in any order; the message names the first position.
         let place = first_lost_bytes.unwrap_or(offset_bytes);
         if self.first_error.as_ref().is_none_or(|(first, _)| place < *first) {
             self.first_error = Some((place, error));

@@ -1,4 +1,4 @@
-//! What to do about the limit of a run: a table by stage and by what is at its other end.
+//! Advice on the limit of a run: a table by stage and by source or target.
 
 use flow::bottleneck::{Analysis, Cause, RATE_LIMITED_STAGE, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
@@ -6,25 +6,25 @@ use flow::run::{Command, Endpoint, RunReport, StageKind};
 use super::{is_mostly_flushing, is_of_small_files, others_on_disk};
 use base::format::{counted, percent};
 
-/// Less of a run is no gain.
+/// Smallest share of the run that is worth reporting as a gain.
 const GAIN_WORTH_NAMING: f64 = 0.05;
-/// What advice about a program at one end says.
+/// How advice to check a program at one end begins.
 const LOOK_AT: &str = "look at ";
-/// Fewer pieces of compression hardly overlap with what is in front of them.
+/// With fewer pieces, compression hardly overlaps with the stages in front of it.
 const PIECES_TO_OVERLAP: u64 = 4;
-/// Share of the run in which a disk had requests, from which on it is the limit itself.
+/// Share of the run in which the disk had requests, from which on the disk itself is the limit.
 const DISK_BUSY_SHARE: f64 = 0.9;
-/// What is not compressed has to be written in this share of the run to be worth it.
+/// Writing without compression must take less than this share of the run to be worth proposing.
 const NONE_IS_FASTER: f64 = 0.9;
-/// Share of a run that both ends of a ring must wait for it, where nothing else shows that it is
-/// small.
+/// Share of the run that both ends of a ring must wait for it, where nothing else shows that the
+/// ring is small.
 const RING_WAITS_SHARE: f64 = 0.2;
-/// From which share on the processor counts as what a stage waits for.
+/// Share of a stage's busy time on a core, from which on the stage counts as computing.
 pub(super) const ON_CORE: f64 = 0.7;
-/// Files of this mean size and less are small: opening them costs more than reading.
+/// Files of this mean size (bytes) and less are small: opening them costs more than reading.
 pub(super) const SMALL_FILE_BYTES: f64 = 128e3;
 
-/// What to do about the limit, and the ring where a larger one brings something, too.
+/// Advice on the limit, and the ring where a larger one would help, too.
 pub(super) fn advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
     let limit = advice_on_limit(analysis, stage, run);
     match (&limit, analysis.larger_ring) {
@@ -48,7 +48,7 @@ fn advice_on_limit(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> 
         }
         Cause::Turns if is_mostly_opening(analysis, run) => {
             let winding = if run.source == Endpoint::Tape { "winding, " } else { "" };
-            format!("so little was moved that {winding}opening and closing took the time")
+            format!("too little data to tell: {winding}opening and closing took most of the time")
         }
         Cause::Turns => return turns_advice(analysis, run),
         Cause::Processor if analysis.is_foreign => {
@@ -57,16 +57,16 @@ fn advice_on_limit(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> 
             }
             if !analysis.without_is_known {
                 return Some(
-                    "other programs use the cores; whether it would be faster without them is not \
-                     known"
+                    "other programs use the cores; this run does not show whether it would be \
+                     faster without them"
                         .to_owned(),
                 );
             }
-            "other programs use the cores: run it when they do not, or let it go first with nice"
+            "other programs use the cores: run it when they are idle, or raise its priority (nice)"
                 .to_owned()
         }
         _ if others_on_disk(analysis, stage, run).is_some() => {
-            "other programs use that disk: run it when they do not".to_owned()
+            "other programs use that disk: run it when they are idle".to_owned()
         }
         Cause::Processor | Cause::Stage | Cause::FewThreads => {
             return Some(as_sure_as_known(stage_advice(analysis, stage, run), analysis, run));
@@ -75,14 +75,14 @@ fn advice_on_limit(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> 
     Some(text)
 }
 
-/// Which end is the slower one is not known: what shows it.
+/// The run that shows which end is the slower one, where this run does not.
 fn see_first(run: &RunReport) -> String {
     let what = if run.command == Command::Pipe { "source" } else { "tree" };
-    format!("see first what the {what} gives alone: --to /dev/null")
+    format!("measure the {what} alone first: --to /dev/null")
 }
 
-/// A change of the stage that was the limit helps as far as what is left of the run is less: where
-/// that is as long nothing is promised, and where it is not known nothing is certain.
+/// A faster bottleneck helps only as far as the rest of the run is shorter. Where the rest takes as
+/// long, this promises nothing; where its time is unknown, it says "may".
 fn as_sure_as_known(text: String, analysis: &Analysis, run: &RunReport) -> String {
     let gained = analysis.seconds - analysis.seconds_without;
     let next = analysis.next.and_then(|index| analysis.stages.get(index));
@@ -91,36 +91,36 @@ fn as_sure_as_known(text: String, analysis: &Analysis, run: &RunReport) -> Strin
         _ if !analysis.without_is_known => text.replace("would help", "may help"),
         Some(next) if gained < GAIN_WORTH_NAMING * analysis.seconds => {
             let as_long = match run.rate_limit_bytes_per_second {
-                Some(_) if next.kind == RATE_LIMITED_STAGE => "the rate limit or what is behind it",
+                Some(_) if next.kind == RATE_LIMITED_STAGE => "the rate limit or the target",
                 _ => next.kind.name(),
             };
-            format!("no change of it alone would help: {as_long} takes as long")
+            format!("no change to this stage alone would help: {as_long} takes as long")
         }
         _ => text,
     }
 }
 
-/// Whether all that was moved fits into the ring, and the stages together were busy for less than
-/// half of the run: what is left was none of their work.
+/// Whether all data fit into the ring, and the stages together were busy for less than half of the
+/// run: the rest was setup.
 fn is_mostly_opening(analysis: &Analysis, run: &RunReport) -> bool {
     let busy: f64 = analysis.stages.iter().map(|stage| stage.busy_seconds).sum();
     run.archive_bytes <= run.ring_bytes && busy < analysis.seconds / 2.0
 }
 
-/// A ring is proposed where it was played through, or where both ends were seen to wait for it.
+/// Proposes a ring where a replay of the run used one, or where both ends waited for it.
 fn turns_advice(analysis: &Analysis, run: &RunReport) -> Option<String> {
     if let Some(ring) = analysis.larger_ring {
         return Some(format!("--ring {}", typed(ring.bytes)));
     }
     if let Some(pieces) = run.compressed_pieces.filter(|pieces| *pieces < PIECES_TO_OVERLAP) {
         return Some(format!(
-            "so little was archived that compression had {}, and began with each when that was \
-             read: a longer run overlaps more",
+            "compression had only {}, too few to overlap with reading: a longer run overlaps more",
             counted(pieces, "piece", "pieces")
         ));
     }
     let share = |seconds: f64| seconds / run.seconds.max(f64::MIN_POSITIVE);
-    // The last one waits for a rate limit, and for no room; names of files go past the ring.
+    // The last stage waits for a rate limit, not for room; names of files do not go through the
+    // ring.
     let front = run.stages.len().saturating_sub(1);
     let fills = run.stages[..front].iter().filter(|it| it.kind != StageKind::Scan);
     let waits = fills.map(|it| share(it.blocked_seconds));
@@ -137,7 +137,7 @@ fn turns_advice(analysis: &Analysis, run: &RunReport) -> Option<String> {
     ))
 }
 
-/// Bytes as an option takes them.
+/// Bytes in the form that an option accepts.
 fn typed(bytes: u64) -> String {
     match bytes {
         whole if whole.is_multiple_of(1 << 20) => format!("{}M", whole >> 20),
@@ -161,30 +161,28 @@ fn stage_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Str
         StageKind::Compress => compress_advice(analysis, stage, run),
         StageKind::Decompress => decompress_advice(run).to_owned(),
         StageKind::Hash => hash_advice(analysis, stage, run).to_owned(),
-        StageKind::Parse => {
-            "one thread goes through the archive: a faster core would help".to_owned()
-        }
+        StageKind::Parse => "one thread parses the archive: a faster core would help".to_owned(),
         StageKind::Create => {
             if on_core {
                 "more cores would help: every file is created, filled and closed".to_owned()
             } else {
-                "the file system of the tree takes no more: a faster disk would help".into()
+                "the target file system cannot write faster: a faster disk would help".into()
             }
         }
         StageKind::Compare if on_core => {
             "one thread reads the live files and compares them: a faster core would help".into()
         }
         StageKind::Compare => {
-            "the disk of the live files gives no more: a faster one would help".into()
+            "the disk of the live files cannot read faster: a faster one would help".into()
         }
         StageKind::Write if is_mostly_flushing(stage, run) => {
-            "most of that the drive emptied its buffer behind the last block: a longer run shows \
-             more of how it streams"
+            "most of that time the drive emptied its buffer after the last block: a longer run \
+             shows better how it streams"
                 .to_owned()
         }
         StageKind::Write if run.target == Endpoint::Tape && run.times_ran_empty > 0 => format!(
-            "the drive takes no more while it is given something, but the ring ran empty {}: a \
-             faster source or a larger --ring spares it the stops",
+            "the drive writes as fast as it can while data arrive, but the ring ran empty {}: a \
+             faster source or a larger --ring avoids the stops",
             counted(run.times_ran_empty, "time", "times")
         ),
         StageKind::Write => write_advice(on_core, run).to_owned(),
@@ -213,15 +211,15 @@ fn hash_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> &'st
     match (run.command, analysis.cause) {
         (Command::Backup, _) => "more or faster cores would help",
         (_, Cause::FewThreads) => {
-            "one thread hashes all of a file, and there are few at a time: a faster core would help"
+            "one thread hashes each file, and few files come at a time: a faster core would help"
         }
         _ if stage.threads < analysis.cores as u64 => "more --threads would help",
         _ => "more or faster cores would help",
     }
 }
 
-/// What the readers of a tree wait for. A run reads in one way, so it does not show what another
-/// would bring, and no setting is proposed.
+/// What the readers of a tree wait for. A run reads in one way, so it cannot show whether another
+/// setting would help, and this proposes none.
 fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
     let busy = run.source_disk_seconds.map(|seconds| seconds / run.seconds.max(f64::MIN_POSITIVE));
     match (busy, run.source_disk_in_flight) {
@@ -230,18 +228,20 @@ fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
         {
             format!(
                 "the disk of the tree had requests for {} of the run, {in_flight:.1} at once: a \
-                 faster disk would help; whether a setting would, this run does not show",
+                 faster disk would help; this run does not show whether a setting would",
                 percent(busy.min(1.0))
             )
         }
         (Some(busy), _) => format!(
-            "the disk of the tree had requests for {} of the run only; what else the readers \
-             waited for is not known",
+            "the disk of the tree had requests for only {} of the run; this run does not show \
+             what else the readers waited for",
             percent(busy.min(1.0))
         ),
-        _ => "the readers waited for the file system of the tree; whether a setting would help, \
-              this run does not show"
-            .to_owned(),
+        _ => {
+            "the readers waited for the file system of the tree; this run does not show whether a \
+              setting would help"
+                .to_owned()
+        }
     }
 }
 
@@ -257,25 +257,26 @@ fn read_advice(on_core: bool, run: &RunReport) -> &'static str {
         }
         (_, true) => "the cost is in copying: a faster core would help",
         (Command::Pipe, false) if run.source == Endpoint::Pipe => "look at what fills the pipe",
-        (_, false) => "what holds the archive gives no more: a faster device would help",
+        (_, false) => "the device of the archive cannot read faster: a faster one would help",
     }
 }
 
 fn write_advice(on_core: bool, run: &RunReport) -> &'static str {
     match (run.target, on_core) {
         (Endpoint::Pipe | Endpoint::Stream, true) => {
-            "the cost is in copying into the pipe: a file as the target saves that"
+            "the cost is in copying into the pipe: write to a file to avoid it"
         }
         (Endpoint::Pipe | Endpoint::Stream, false) => {
             "the reader of the pipe is slow: look at that program"
         }
-        (Endpoint::Tape, _) => "the drive takes no more, which is how it should be",
+        (Endpoint::Tape, _) => "the drive writes as fast as it can, as it should",
         (Endpoint::CharacterDevice, _) => {
-            "the device takes no more: larger blocks (--block-size) may help"
+            "the device cannot take data faster: larger blocks (--block-size) may help"
         }
         (_, true) => "the cost is in copying to the page cache: a faster core would help",
         (_, false) => {
-            "the disk of the target takes no more: a faster one or stronger compression would help"
+            "the disk of the target cannot write faster: a faster one or stronger compression \
+             would help"
         }
     }
 }
@@ -283,7 +284,7 @@ fn write_advice(on_core: bool, run: &RunReport) -> &'static str {
 fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
     let (method, level) = run.compression.split_once(':').unwrap_or((&run.compression, ""));
     let level = level.parse::<i32>().unwrap_or(0);
-    // Pieces that more threads could share, each of them more than one.
+    // Enough pieces for more threads, at least two for each core.
     let has_pieces = run.compressed_pieces.is_none_or(|pieces| pieces >= 2 * analysis.cores as u64);
     let has_cores = analysis.processor_share < 0.75 && stage.threads < analysis.cores as u64;
     let spare_cores = has_cores && has_pieces;
@@ -309,8 +310,8 @@ fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> 
     }
 }
 
-/// Whether the target takes what is not compressed in less time than this run took. A program and a
-/// drive may keep to a clock: of them that is not known.
+/// Whether the target would take the uncompressed data in less time than this run took. Unknown for
+/// programs and drives, which may keep to a clock.
 fn none_is_faster(analysis: &Analysis, run: &RunReport) -> bool {
     let grows = run.archive_bytes as f64 / run.target_bytes.max(1) as f64;
     let grows = if run.target_bytes == 0 { 1.0 } else { grows };

@@ -1,4 +1,4 @@
-//! Sentences of runs whose limit is known.
+//! Sentences of runs with known limits.
 
 use super::*;
 use flow::bottleneck::{BUSY_SHARE, CORE_WAIT_PROCESSOR_SHARE, CORE_WAIT_SHARE};
@@ -152,8 +152,8 @@ fn hashing_takes_all_cores_in_a_backup_and_those_asked_for_in_verify() {
         ..stage(StageKind::Hash, [2.5, 0.1, 7.4], 2.4)
     };
     let text = verified(few, idle, &verify("zstd"));
-    assert!(text.contains("some of its 4 threads"), "{text}");
-    assert!(text.contains("one thread hashes all of a file"), "{text}");
+    assert!(text.contains("at least one of its 4 threads"), "{text}");
+    assert!(text.contains("one thread hashes each file"), "{text}");
 }
 
 /// A stage that works on a core is no evidence of a slow disk.
@@ -195,7 +195,7 @@ fn a_larger_ring_is_for_stages_that_it_keeps_waiting() {
     assert!(!told(works, waits, 1 << 20).contains("--ring"));
 }
 
-/// What fits into the ring may still be most of the work of stages that take turns.
+/// Data that fit into the ring may still be most of the work of stages that take turns.
 #[test]
 fn opening_takes_the_time_only_where_no_stage_does() {
     let with = |busy: f64| {
@@ -207,7 +207,7 @@ fn opening_takes_the_time_only_where_no_stage_does() {
         let run = RunReport { archive_bytes: 1, ring_bytes: 2, ..backup("none", SMALL) };
         words(&stages, &run)
     };
-    let said = "so little was moved that opening and closing took the time";
+    let said = "too little data to tell: opening and closing took most of the time";
     assert!(with(2.0).contains(said), "{}", with(2.0));
     assert!(!with(4.0).contains(said), "{}", with(4.0));
 }
@@ -297,8 +297,8 @@ fn changes_of_volume_are_nobodys_limit_and_that_is_said() {
     let plain = words(&stages, &pipe());
     assert!(!plain.contains("volume"), "{plain}");
     let changed = words(&stages, &RunReport { seconds: 105.0, change_seconds: 95.0, ..pipe() });
-    assert!(changed.contains("changes of volume took 1 min 35 s of it and are no stage's"));
-    // All of it is of the whole run, and nothing saves the time of a change.
+    assert!(changed.contains("changes of volume took 1 min 35 s of it, outside the stages"));
+    // All shares are of the whole run, and no stage saves the time of a change.
     assert!(
         plain.contains("busy for 90 % of 10.0 s") && plain.contains("2.00 s instead of 10.0 s")
     );
@@ -313,7 +313,7 @@ fn a_run_of_no_length_has_a_sentence() {
     assert_eq!(text, "the run was too short to say what its limit was");
 }
 
-/// One small file from a tape of which the rest is wound over.
+/// One small file from a tape; the rest of the run is winding.
 #[test]
 fn of_a_run_that_wound_nearly_all_the_time_winding_is_told() {
     let stages = [StageReport::of_one_thread(StageKind::Read, [0.05, 0.0, 0.0])];
@@ -330,7 +330,7 @@ fn of_a_run_that_wound_nearly_all_the_time_winding_is_told() {
     assert_eq!(words(&stages, &tape), expected);
 }
 
-/// On a machine with other work: write waited for a core 1 % of its time, and that is nothing.
+/// On a machine with other work: write waited for a core 1 % of its time, which is negligible.
 #[test]
 fn cores_that_were_hardly_waited_for_are_not_named() {
     let text = |core_wait_seconds: f64| {
@@ -344,7 +344,7 @@ fn cores_that_were_hardly_waited_for_are_not_named() {
     assert!(held.contains("other programs took 98 % of the cores, for which write"), "{held}");
 }
 
-/// A cold tree of small files: what more files in flight would bring, the run does not show.
+/// A cold tree of small files: the run does not show what more files in flight would bring.
 #[test]
 fn no_setting_is_proposed_that_the_run_did_not_try() {
     let read = StageReport { threads: 8, ..stage(StageKind::Read, [9.7, 0.3, 0.0], 1.0) };
@@ -352,7 +352,7 @@ fn no_setting_is_proposed_that_the_run_did_not_try() {
     for bytes in [SMALL, 40_000_000] {
         for (busy, said) in [
             (Some(9.9), "had requests for 99 % of the run, 3.6 at once: a faster disk would help"),
-            (Some(2.0), "had requests for 20 % of the run only; what else the readers waited for"),
+            (Some(2.0), "had requests for only 20 % of the run; this run does not show what else"),
             (None, "the readers waited for the file system of the tree"),
         ] {
             let run = RunReport {
@@ -367,7 +367,7 @@ fn no_setting_is_proposed_that_the_run_did_not_try() {
     }
 }
 
-/// Eight bursts of ten blocks with a pause behind each, into a ring of two blocks, and to a program
+/// Eight bursts of ten blocks with a pause after each, into a ring of two blocks, and to a program
 /// that takes 20 MB/s by the clock: it makes up for each pause.
 fn bursts_to_a_clock(ring_blocks: usize) -> RunReport {
     let (mut read, mut write) = (Vec::new(), Vec::new());
@@ -379,7 +379,7 @@ fn bursts_to_a_clock(ring_blocks: usize) -> RunReport {
         now += blocked + cost;
         read.push(Step { cost_seconds: cost, waited_seconds: blocked, ..Step::default() });
         let starved = (now - written).max(0.0);
-        // The clock went on while nothing came.
+        // The clock went on while no data came.
         owed += starved;
         let saved = owed.min(0.049);
         owed -= saved;
@@ -418,7 +418,7 @@ fn a_ring_too_small_for_the_bursts_is_named_with_what_a_larger_one_brings() {
     assert!(text.contains("; --ring "), "{text}");
     // Neither end costs less than its own pace: eight pauses of 0.4 s, 80 blocks of 50 ms.
     assert!(analysis.seconds_without > 3.1, "{analysis:?}");
-    // With a ring that holds a burst there is nothing to say of it.
+    // A ring that holds a burst is not mentioned.
     let run = bursts_to_a_clock(64);
     let analysis = analyse(&run);
     assert_eq!(analysis.larger_ring, None);
@@ -442,14 +442,14 @@ fn a_reader_that_always_waited_has_shown_no_pace() {
     };
     let text = explain(&analyse(&run), &run).line();
     assert!(text.starts_with("the source was the limit"), "{text}");
-    assert!(text.contains("what a faster source would bring is not known"), "{text}");
+    assert!(text.contains("does not show what a faster source would bring"), "{text}");
     // A device that takes all at once has no clock.
     let run = RunReport { target: Endpoint::CharacterDevice, ..run };
     let text = explain(&analyse(&run), &run).line();
     assert!(text.contains("the run would have taken 40 ms instead of 4.00 s"), "{text}");
 }
 
-/// A disk and a program behind it that take equally long, and one that never showed its pace.
+/// A disk and a program behind it that take equally long; and a program that never showed its pace.
 #[test]
 fn a_faster_stage_is_promised_only_where_less_is_left() {
     let read = |seconds| StageReport {
@@ -472,11 +472,14 @@ fn a_faster_stage_is_promised_only_where_less_is_left() {
     };
     let cost = |cost_seconds: f64| Step { cost_seconds, ..Step::default() };
     let slow = text([9.6, 0.4, 0.0], steps(vec![cost(0.24); 40]));
-    assert!(slow.contains("no change of it alone would help: write takes as long"), "{slow}");
+    assert!(
+        slow.contains("no change to this stage alone would help: write takes as long"),
+        "{slow}"
+    );
     assert!(!slow.contains("a faster disk"), "{slow}");
     let waited = Step { waited_seconds: 0.24, ..cost(0.001) };
     let unknown = text([0.1, 9.9, 0.0], steps(vec![waited; 40]));
-    assert!(unknown.contains("is not known"), "{unknown}");
+    assert!(unknown.contains("its own speed is unknown"), "{unknown}");
     assert!(unknown.contains("a faster disk may help"), "{unknown}");
 }
 
@@ -513,7 +516,10 @@ fn cores_are_no_promise_before_a_program_that_did_not_show_its_pace() {
         words(&stages, &run)
     };
     let (file, piped) = (text(Endpoint::File), text(Endpoint::Pipe));
-    assert!(file.contains("run it when they do not"), "{file}");
-    assert!(piped.contains("having the cores for itself would bring is not known"), "{piped}");
-    assert!(!piped.contains("run it when they do not"), "{piped}");
+    assert!(file.contains("run it when they are idle"), "{file}");
+    assert!(
+        piped.contains("does not show what having the cores for itself would bring"),
+        "{piped}"
+    );
+    assert!(!piped.contains("run it when they are idle"), "{piped}");
 }

@@ -1,4 +1,4 @@
-//! All headers of an archive held against its index, as they are listed.
+//! Compares all headers of an archive with its index while they are listed.
 
 use archive::index::{FileRecord, IndexError};
 use flow::monitor::Harm;
@@ -9,7 +9,7 @@ use crate::read::{Damage, ReadFailure};
 use crate::warnings::Warnings;
 use catalogue::IndexFile;
 
-/// The records of an index, walked along the archive.
+/// The records of an index, followed along the archive.
 pub(super) struct AgainstIndex<'a> {
     records: std::iter::Peekable<Box<dyn Iterator<Item = Result<FileRecord, IndexError>> + 'a>>,
 }
@@ -21,14 +21,14 @@ impl<'a> AgainstIndex<'a> {
         Ok(AgainstIndex { records: records.peekable() })
     }
 
-    /// A member that the archive has.
+    /// A member of the archive.
     pub fn member(&mut self, found: &Found, warnings: &Warnings<'_>) {
         let at = found.header_offset_bytes;
         let before = |record: &Result<FileRecord, IndexError>| {
             record.as_ref().is_ok_and(|record| record.header_offset_bytes < at)
         };
         while let Some(Ok(record)) = self.records.next_if(before) {
-            let text = "is in the index and not in the archive: it is lost";
+            let text = "is in the index but not in the archive: it is lost";
             warnings.warn(Harm::Damage, &record.path, text);
         }
         let here = |record: &Result<FileRecord, IndexError>| {
@@ -38,7 +38,7 @@ impl<'a> AgainstIndex<'a> {
             warnings.warn(
                 Harm::Damage,
                 &found.member.path,
-                "is in the archive and not in its index",
+                "is in the archive but not in its index",
             );
             return;
         };
@@ -52,7 +52,7 @@ impl<'a> AgainstIndex<'a> {
         for record in self.records.by_ref() {
             match record {
                 Ok(record) => {
-                    let text = "is in the index and not in the archive: it is lost";
+                    let text = "is in the index but not in the archive: it is lost";
                     warnings.warn(Harm::Damage, &record.path, text);
                 }
                 Err(error) => {

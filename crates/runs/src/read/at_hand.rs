@@ -1,12 +1,11 @@
 //! Compressed bytes at hand, in one piece.
 //!
-//! As long as they lie in one block of the ring they are not copied: who decompresses a chunk has
-//! the block on loan. A chunk that lies across two blocks is joined in memory of its own, once,
-//! and no further than it goes. That memory comes back when the chunk is done with.
+//! Bytes within one block of the ring are not copied: the decompressing thread has the block on
+//! loan. A chunk across two blocks is copied once, no further than its end, into memory of its own.
+//! That memory is returned when the chunk is done.
 //!
-//! Capacity: one block and the bytes that were asked for. What waits for [`AtHand::take`] to be
-//! given back is bounded by who takes; of memory that came back none is kept that is longer than
-//! [`SPARE_BYTES_MAX`].
+//! Capacity: one block and the requested bytes. The receiver of [`AtHand::take`] bounds what it
+//! holds; returned memory longer than [`SPARE_BYTES_MAX`] is not kept.
 
 use std::ops::{Deref, Range};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,15 +14,15 @@ use flow::account::Account;
 use flow::cancel::Stopped;
 use flow::ring::{Block, Consumer};
 
-/// Longest memory that is kept for the next chunk: longer ones are those of other programs.
+/// Longest memory kept for the next chunk; only other programs write longer chunks.
 const SPARE_BYTES_MAX: usize = 4 << 20;
 
 /// A chunk that was cut off.
 #[derive(Debug)]
 pub(crate) enum Cut {
-    /// As it lies in the ring.
+    /// As it is in the ring.
     Lies(Block, Range<usize>),
-    /// Joined from several blocks.
+    /// Copied from several blocks.
     Joined(Vec<u8>),
 }
 
@@ -37,12 +36,12 @@ impl Deref for Cut {
     }
 }
 
-/// Memory that waits for the next chunk that lies across two blocks.
+/// Memory for the next chunk across two blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Vec<Vec<u8>>>);
 
 impl Spare {
-    /// Takes a chunk back that is done with.
+    /// Takes back a finished chunk.
     pub fn give_back(&self, cut: Cut) {
         if let Cut::Joined(mut bytes) = cut
             && bytes.capacity() <= SPARE_BYTES_MAX
@@ -61,25 +60,25 @@ impl Spare {
     }
 }
 
-/// The compressed stream from where it is not cut yet.
+/// The compressed stream from the next cut on.
 pub(crate) struct AtHand<'a> {
     consumer: &'a Consumer,
     spare: &'a Spare,
-    /// The block taken last, which goes on at `next`.
+    /// The block taken last, which continues at `next`.
     block: Option<Block>,
     next: usize,
-    /// Bytes in front of that, where the stream stands in an earlier block: those from `passed` on.
+    /// Earlier bytes, if the stream is still in an earlier block: those from `passed` on.
     joined: Vec<u8>,
     passed: usize,
 }
 
 impl<'a> AtHand<'a> {
-    /// The stream from `first` on, or from what comes next.
+    /// The stream from `first` on, or from the next block.
     pub fn new(consumer: &'a Consumer, spare: &'a Spare, first: Option<Block>) -> AtHand<'a> {
         AtHand { consumer, spare, block: first, next: 0, joined: Vec::new(), passed: 0 }
     }
 
-    /// What is at hand.
+    /// The bytes at hand.
     pub fn bytes(&self) -> &[u8] {
         if self.joined.is_empty() { self.in_block() } else { &self.joined[self.passed..] }
     }
@@ -88,8 +87,8 @@ impl<'a> AtHand<'a> {
         self.block.as_ref().map_or(&[], |block| &block[self.next..])
     }
 
-    /// Takes more of the source, up to `wanted_bytes` in all where it has to be joined; false at
-    /// its end.
+    /// Takes more of the source, up to `wanted_bytes` in all if it must be copied; false at its
+    /// end.
     pub fn grow(&mut self, wanted_bytes: usize, account: &mut Account) -> Result<bool, Stopped> {
         if self.joined.is_empty() && !self.in_block().is_empty() {
             let mut joined = self.spare.take();
@@ -113,7 +112,7 @@ impl<'a> AtHand<'a> {
         Ok(true)
     }
 
-    /// Goes on behind the first `bytes` of what is at hand.
+    /// Continues after the first `bytes` of what is at hand.
     pub fn pass(&mut self, bytes: usize) {
         if self.joined.is_empty() {
             self.next += bytes;
@@ -129,7 +128,7 @@ impl<'a> AtHand<'a> {
         }
     }
 
-    /// Cuts the first `bytes` of what is at hand off, and goes on behind them.
+    /// Cuts off the first `bytes` of what is at hand, and continues after them.
     pub fn take(&mut self, bytes: usize) -> Cut {
         if self.joined.is_empty() {
             let range = self.next..self.next + bytes;
@@ -164,11 +163,11 @@ mod tests {
     /// One thing that is done with the stream.
     #[derive(Clone, Debug)]
     enum Step {
-        /// So many bytes are made to be at hand, at once or one by one, and cut off.
+        /// Makes this many bytes be at hand, at once or one by one, and cuts them off.
         Cut(usize, usize),
         /// As before, but for fewer bytes than there are then.
         CutLess(usize, usize),
-        /// So many of those that are at hand are passed over.
+        /// Skips this many of those that are at hand.
         Pass(usize),
         /// More is taken, whatever is at hand.
         Grow(usize),

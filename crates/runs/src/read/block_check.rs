@@ -1,5 +1,5 @@
-//! The checksums that the index keeps of the archive's blocks, held against what goes by, or, where
-//! the index comes behind the blocks, kept until it does.
+//! Checks the archive's blocks with the checksums of the index. If the index comes after the
+//! blocks, their checksums are kept until then.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,41 +11,39 @@ use base::failures::lock;
 use super::cursor::Lease;
 use catalogue::IndexFile;
 
-/// Blocks that differ and are kept by number; of more only the count.
+/// Most differing blocks that are kept by number; the rest are only counted.
 const DIFFERING_MAX: usize = 10_000;
 /// Most checksums that are held at once: 8 bytes each, 4 TiB of blocks of 1 MiB.
 const CHECKSUMS_MAX: u64 = 1 << 22;
 
-/// Bytes of a block whose checksum is kept for later where no mark says what they are: what
-/// archives have unless told otherwise.
+/// Block size for checksums kept for later, if no mark states it: the default of archives.
 const KEPT_BLOCK_BYTES: u32 = 1 << 20;
 
-/// Checksums of all blocks that went by. Fed by one thread, 8 bytes for each of up to
-/// [`CHECKSUMS_MAX`] blocks. What came last is held back, as the archive may end in it: a block of
-/// the ring.
+/// Checksums of all blocks so far. Fed by one thread, 8 bytes for each of up to [`CHECKSUMS_MAX`]
+/// blocks. The last block of the ring is held back, since the archive may end in it.
 pub(crate) struct KeptChecksums(Mutex<Kept>);
 
 struct Kept {
-    /// What blocks have where no mark says so.
+    /// The block size if no mark states it.
     supposed_bytes: u32,
     block_bytes: u32,
     hasher: BlockHasher,
     checksums: Vec<u64>,
     state: KeptState,
-    /// What came last, of which the bytes from `from` on are not hashed.
+    /// The last bytes fed, of which those from `from` on are not hashed.
     pending: Option<Lease>,
     from: usize,
-    /// Where that starts.
+    /// Where these start.
     pending_bytes: ArchiveOffset,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeptState {
-    /// The archive goes by.
+    /// Blocks of the archive are being fed.
     Going,
     /// Its last block is known.
     Ended,
-    /// Where it ends or begins has gone by already.
+    /// Its start or end has passed already.
     Lost,
 }
 
@@ -69,7 +67,7 @@ impl KeptChecksums {
         lock(&self.0)
     }
 
-    /// Says how large the blocks are of which an index has checksums, where no mark does.
+    /// Sets the block size of the index's checksums, if no mark states it.
     pub fn suppose(&self, block_bytes: u32) {
         self.lock().supposed_bytes = block_bytes;
     }
@@ -91,7 +89,7 @@ impl KeptChecksums {
         kept.pending = Some(bytes);
     }
 
-    /// Says that the archive ends at this offset, and its index begins there.
+    /// The archive ends at this offset, and its index begins there.
     pub fn end_at(&self, offset_bytes: ArchiveOffset) {
         let mut kept = self.lock();
         if kept.state != KeptState::Going {
@@ -111,7 +109,7 @@ impl KeptChecksums {
         }
     }
 
-    /// Says that an archive begins at this offset, behind what came before.
+    /// An archive begins at this offset, after earlier data.
     pub fn begin_at(&self, offset_bytes: ArchiveOffset) {
         let mut kept = self.lock();
         kept.state = KeptState::Lost;
@@ -124,17 +122,17 @@ impl KeptChecksums {
         }
     }
 
-    /// Says that the blocks were not those of an archive from its beginning on.
+    /// The blocks did not begin with the start of an archive.
     pub fn forget(&self) {
         self.lock().state = KeptState::Lost;
     }
 
-    /// Checksum of a block, once all of it has gone by.
+    /// Checksum of a block that is complete.
     pub fn get(&self, number: u64) -> Option<u64> {
         self.lock().checksums.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Bytes of the blocks and their number, once the archive has ended.
+    /// Block size and number of blocks, once the archive has ended.
     pub fn ended(&self) -> Option<(u32, u64)> {
         let kept = self.lock();
         let all = (kept.checksums.len() as u64) < CHECKSUMS_MAX && kept.state == KeptState::Ended;
@@ -159,14 +157,14 @@ impl Kept {
         }
     }
 
-    /// Where in what came last an offset lies.
+    /// Position of an offset in the last bytes fed.
     fn within(&self, offset_bytes: ArchiveOffset) -> Option<usize> {
         let at = usize::try_from(offset_bytes.checked_since(self.pending_bytes)?).ok()?;
         self.pending.as_ref().is_some_and(|pending| at <= pending.len()).then_some(at)
     }
 }
 
-/// Expected checksums and what came of them. Fed by one thread.
+/// Expected checksums and the results. Fed by one thread.
 pub(crate) struct BlockCheck {
     pub index: IndexFile,
     expected: Vec<u64>,
@@ -175,20 +173,20 @@ pub(crate) struct BlockCheck {
 
 struct Seen {
     hasher: BlockHasher,
-    /// Where the next bytes are expected.
+    /// Offset of the next expected byte.
     next_bytes: ArchiveOffset,
-    /// From where on they are hashed: the start of a block.
+    /// Offset from which bytes are hashed: the start of a block.
     start_bytes: ArchiveOffset,
-    /// Number of the block that is being hashed.
+    /// Number of the current block.
     number: u64,
-    /// Blocks seen in all.
+    /// Number of blocks so far.
     blocks: u64,
     differing: Vec<u64>,
     differing_count: u64,
 }
 
 impl BlockCheck {
-    /// The checksums of an index.
+    /// Loads the checksums of an index.
     pub fn of(index: IndexFile) -> Option<BlockCheck> {
         let block_bytes = index.trailer.block_bytes as usize;
         let count = index.trailer.section(IndexSection::Blocks).summary.records;
@@ -212,7 +210,7 @@ impl BlockCheck {
         Some(BlockCheck { index, expected, state: Mutex::new(state) })
     }
 
-    /// Bytes of the archive, in ascending order. Where some are left out, checking goes on with the
+    /// Takes bytes of the archive, in ascending order. After a gap, checking continues with the
     /// next whole block.
     pub fn update(&self, offset_bytes: ArchiveOffset, bytes: &[u8]) {
         let mut state = lock(&self.state);
@@ -224,7 +222,7 @@ impl BlockCheck {
             state.number = state.start_bytes.block(block_bytes);
         }
         state.next_bytes = offset_bytes + bytes.len() as u64;
-        // The index itself lies behind the archive and has checksums of its own.
+        // The index follows the archive and has checksums of its own.
         let archive_end = self.index.trailer.archive_end_bytes();
         let to = archive_end.saturating_since(offset_bytes).min(bytes.len() as u64) as usize;
         let from = state.start_bytes.saturating_since(offset_bytes).min(to as u64) as usize;
@@ -249,14 +247,14 @@ impl BlockCheck {
         }
     }
 
-    /// Says that what follows the last bytes was left out on purpose.
+    /// The bytes after the last ones were left out on purpose.
     pub fn leave_out_the_rest(&self) {
         let mut state = lock(&self.state);
         state.number = self.expected.len() as u64;
     }
 
-    /// Blocks seen, blocks that differ, and the numbers of the first of those. Behind the last
-    /// bytes that were seen no block may be left.
+    /// Blocks seen, blocks that differ, and the numbers of the first of those. Called after the
+    /// last byte.
     pub fn outcome(&self) -> (u64, u64, Vec<u64>) {
         let state = lock(&self.state);
         let missing = (self.expected.len() as u64).saturating_sub(state.number);

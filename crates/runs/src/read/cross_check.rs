@@ -1,10 +1,9 @@
-//! An index held against its archive without reading that: what can be had for the price of a few
-//! reads.
+//! Compares an index with its archive without reading the archive: what a few reads can show.
 //!
-//! The checksums of an index say that it is whole, not that it belongs to what lies in front of it:
-//! that may be lost, or of another generation. So the id of the set is computed again, the lengths
-//! are held against each other, and some headers are read where the index says that they are. What
-//! lies between those is believed. `list --check` and `verify` believe nothing.
+//! The checksums of an index show that it is intact, not that it belongs to the archive before it,
+//! which may be lost or from another run. So the set id is computed again, the lengths are
+//! compared, and some headers are read where the index has them. The members between these are not
+//! checked; `list --check` and `verify` check them all.
 
 use std::io::Read;
 
@@ -18,29 +17,28 @@ use archive::stream::{ArchiveOffset, StoredOffset};
 use super::plain_decoder;
 use catalogue::{IndexFile, read_at};
 
-/// Headers that are looked at in a plain archive: a few milliseconds on a disk with heads each.
+/// Headers that are read in a plain archive: a few milliseconds each on a disk with heads.
 const SAMPLE_MAX: u64 = 32;
-/// The same in a compressed one, where a whole chunk has to be decompressed for each.
+/// The same in a compressed archive, where each header needs a whole chunk.
 const SAMPLE_COMPRESSED_MAX: u64 = 3;
-/// Longest header that is looked at.
+/// Longest header that is read.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CrossCheck {
-    /// Headers that were looked at.
+    /// Headers that were read.
     pub headers: u64,
-    /// In what index and archive do not agree: lowercase fragments.
+    /// Differences between index and archive: lowercase fragments.
     pub disagreements: Vec<String>,
 }
 
-/// Holds an index against its archive. `None` when the index itself is damaged.
+/// Compares an index with its archive. `None` if the index itself is damaged.
 pub(crate) fn cross_check(index: &IndexFile) -> Option<CrossCheck> {
     let mut check = CrossCheck::default();
     let sample = read_sample(index, &mut check)?;
     if !set_id_holds(index)? {
-        check
-            .disagree("the id of the set is not that of the index: parts of it are of another set");
+        check.disagree("the set id does not match the index: parts of it belong to another set");
     }
     let chunks = chunks_of(index, &sample)?;
     if index.is_compressed() && index.holds_archive() {
@@ -48,11 +46,11 @@ pub(crate) fn cross_check(index: &IndexFile) -> Option<CrossCheck> {
         if stored != index.trailer.index_compressed_offset_bytes
             || archive != index.trailer.archive_end_bytes()
         {
-            check.disagree("the chunks of the index are not as long as its archive");
+            check.disagree("the chunks of the index do not add up to the length of its archive");
         }
     }
     if !index.holds_archive() {
-        // On tape: what it says is all there is to be had.
+        // On tape the index is the only source.
         return Some(check);
     }
     for record in &sample {
@@ -61,7 +59,7 @@ pub(crate) fn cross_check(index: &IndexFile) -> Option<CrossCheck> {
     Some(check)
 }
 
-/// In what a member in the archive is not as its index has it; `None` when it is.
+/// Where a member of the archive differs from its index record; `None` if it does not.
 pub(crate) fn disagreement(
     record: &FileRecord,
     member: &Member,
@@ -87,7 +85,7 @@ pub(crate) fn disagreement(
     } else {
         return None;
     };
-    Some(format!("another {what} in the archive than in its index"))
+    Some(format!("the {what} in the archive differs from the index"))
 }
 
 fn is_kind(record: &RecordKind, kind: &MemberKind) -> bool {
@@ -105,7 +103,7 @@ fn is_kind(record: &RecordKind, kind: &MemberKind) -> bool {
     }
 }
 
-/// Reads all records; returns some, the first and the last among them.
+/// Reads all records; returns some, including the first and the last.
 fn read_sample(index: &IndexFile, check: &mut CrossCheck) -> Option<Vec<FileRecord>> {
     let count = index.trailer.section(IndexSection::Files).summary.records;
     let wanted = if index.is_compressed() { SAMPLE_COMPRESSED_MAX } else { SAMPLE_MAX };
@@ -120,7 +118,7 @@ fn read_sample(index: &IndexFile, check: &mut CrossCheck) -> Option<Vec<FileReco
         number += 1;
     }
     if number != count {
-        check.disagree(&format!("the index has {number} members, and says that they are {count}"));
+        check.disagree(&format!("the index has {number} members, but its trailer states {count}"));
     }
     let end_mark_bytes = 2 * UNIT_BYTES as u64;
     if last_end + end_mark_bytes > index.trailer.archive_end_bytes() {
@@ -129,7 +127,7 @@ fn read_sample(index: &IndexFile, check: &mut CrossCheck) -> Option<Vec<FileReco
     Some(sample)
 }
 
-/// Whether the id of the set is that of the sections.
+/// Whether the set id is that of the sections.
 pub(crate) fn set_id_holds(index: &IndexFile) -> Option<bool> {
     let mut hasher = SetIdHasher::new();
     let mut buffer = vec![0; 64 << 10];
@@ -147,11 +145,11 @@ pub(crate) fn set_id_holds(index: &IndexFile) -> Option<bool> {
 
 struct SampleChunks {
     records: Vec<ChunkRecord>,
-    /// Where the last one ends, compressed and not.
+    /// Ends of the last chunk, compressed and not.
     end: (StoredOffset, ArchiveOffset),
 }
 
-/// The chunks that hold the sample. `None` when they are damaged.
+/// The chunks that hold the sample. `None` if they are damaged.
 fn chunks_of(index: &IndexFile, sample: &[FileRecord]) -> Option<SampleChunks> {
     let (mut records, mut end) = (Vec::new(), Default::default());
     for chunk in index.chunks().ok()? {
@@ -172,7 +170,7 @@ impl CrossCheck {
         self.disagreements.push(what.to_owned());
     }
 
-    /// Reads the header of a record, and says where it is not what the record says.
+    /// Reads the header of a record, and compares the two.
     fn look_at(&mut self, index: &IndexFile, record: &FileRecord, chunks: &[ChunkRecord]) {
         let (from, to) = (record.header_offset_bytes, record.content_offset_bytes);
         if to.saturating_since(from) > HEADER_BYTES_MAX {
@@ -182,7 +180,7 @@ impl CrossCheck {
         let header = match index.place_in_file(from) {
             Some(at) => read_at(index.file(), at, (to - from) as usize).map_err(|e| e.to_string()),
             None => match header_in_chunk(index, from, to, chunks) {
-                // It lies in two chunks.
+                // It spans two chunks.
                 None => return,
                 Some(header) => header,
             },
@@ -226,7 +224,7 @@ fn header_in_chunk(
     }))
 }
 
-/// The member that a header describes, if it is one to its last unit.
+/// The member that a header describes, if the header fills these units.
 fn decode(header: &[u8]) -> Option<Box<Member>> {
     let mut decoder = plain_decoder();
     let mut units = header.chunks_exact(UNIT_BYTES);

@@ -1,7 +1,7 @@
-//! A place in the stream of blocks, and the bytes from there on, handed out as leases.
+//! A position in the stream of blocks; hands out the bytes from there on as leases.
 //!
-//! Nothing is copied but a unit that lies across two blocks. A [`Slice`] keeps its block on loan
-//! until it is dropped, so content can be passed to other threads as it lies in the ring.
+//! Only a unit across two blocks is copied. A [`Slice`] keeps its block on loan until it is
+//! dropped, so content can be passed to other threads where it is in the ring.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, Range};
@@ -16,7 +16,7 @@ use flow::ring::{Block, Consumer};
 use super::block_check::{BlockCheck, KeptChecksums};
 use flow::gaps::{Gap, Gaps};
 
-/// Memory that a slice lies in.
+/// Memory that holds a slice.
 #[derive(Clone, Debug)]
 pub(crate) enum Lease {
     /// A block of the ring.
@@ -38,7 +38,7 @@ impl Deref for Lease {
     }
 }
 
-/// Some bytes of the stream on loan.
+/// Leased bytes of the stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     lease: Lease,
@@ -53,27 +53,25 @@ impl Deref for Slice {
     }
 }
 
-/// Where the blocks come from.
+/// The source of the blocks.
 pub(crate) trait Supply {
     /// The next bytes, `None` at the end. Never empty.
     fn next(&mut self, account: &mut Account) -> Result<Option<Lease>, Stopped>;
-    /// Bytes of the archive between the last lease and the one before, of which nothing is known
-    /// to be wanted.
+    /// Bytes of the archive skipped between the last two leases, which no selected member needs.
     fn jumped_bytes(&self) -> u64 {
         0
     }
-    /// Where in its archive the stream begins, which is known when its index comes.
+    /// Where the stream begins in its archive, known when its index arrives.
     fn begins_bytes(&self) -> ArchiveOffset {
         ArchiveOffset::START
     }
-    /// Passes over up to `bytes` of the stream without handing them out, if that is cheap.
-    /// Returns how many were passed over.
+    /// Skips up to `bytes` of the stream if that is cheap. Returns how many were skipped.
     fn pass_over(&mut self, bytes: u64) -> u64;
     /// Whether `next` would wait.
     fn would_wait(&self) -> bool;
 }
 
-/// Blocks out of a ring.
+/// Blocks from a ring.
 pub(crate) struct RingSupply {
     pub first: Option<Block>,
     pub consumer: Consumer,
@@ -103,11 +101,11 @@ impl Supply for RingSupply {
     }
 }
 
-/// Blocks out of a ring, held against their checksums.
+/// Blocks from a ring, checked with their checksums.
 pub(crate) struct CheckedSupply {
     pub supply: RingSupply,
     pub check: Arc<BlockCheck>,
-    /// Bytes that have gone by.
+    /// Bytes so far.
     pub position_bytes: ArchiveOffset,
 }
 
@@ -130,7 +128,7 @@ impl Supply for CheckedSupply {
     }
 }
 
-/// Blocks out of a ring, whose checksums are kept.
+/// Blocks from a ring, whose checksums are kept.
 pub(crate) struct KeepingSupply {
     pub supply: RingSupply,
     pub checksums: Arc<KeptChecksums>,
@@ -154,31 +152,30 @@ impl Supply for KeepingSupply {
     }
 }
 
-/// What the next unit is. A unit is copied once from here to the decoder; boxing it would cost
-/// more.
+/// The next unit. A unit is copied once from here to the decoder; boxing it would cost more.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum NextUnit {
-    /// A whole unit, which the cursor has passed.
+    /// A whole unit; the cursor is behind it.
     Unit(Unit),
-    /// A gap starts before the unit ends; the cursor stands where it stood.
+    /// A gap starts before the unit ends; the cursor did not move.
     Gap(Gap<Archive>),
-    /// The stream ends here, with this many bytes left, fewer than a unit; the cursor passed them.
+    /// The stream ends with this many bytes, fewer than a unit; the cursor is behind them.
     End(usize),
 }
 
 /// Reads the stream from front to back.
 pub(crate) struct Cursor<'a> {
     supply: Box<dyn Supply + 'a>,
-    /// What was taken from the supply and not passed yet.
+    /// Taken from the supply, not yet passed.
     segments: VecDeque<Slice>,
     position_bytes: ArchiveOffset,
-    /// Offset of the end of the last segment.
+    /// Offset of the end of the last block taken.
     taken_bytes: ArchiveOffset,
-    /// Offset at which the last jump ended, and the length of all of them.
+    /// Offset at which the last jump ended, and the sum of all jumps.
     landed_bytes: ArchiveOffset,
     jumped_bytes: u64,
     gaps: Gaps<Archive>,
-    /// The first gap at or behind the position, once it is known.
+    /// The first gap at or behind the position, once known.
     gap: Option<Gap<Archive>>,
     ended: bool,
 }
@@ -199,12 +196,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Bytes of the stream up to here, without what was jumped over.
+    /// Bytes of the stream so far, without jumps.
     pub fn passed_bytes(&self) -> u64 {
         self.position_bytes.bytes() - self.jumped_bytes
     }
 
-    /// Where in its archive the stream begins, which is known when its index comes.
+    /// Where the stream begins in its archive, known when its index arrives.
     pub fn begins_bytes(&self) -> ArchiveOffset {
         self.supply.begins_bytes()
     }
@@ -214,12 +211,12 @@ impl<'a> Cursor<'a> {
         self.position_bytes
     }
 
-    /// Whether asking for more bytes would wait for them.
+    /// Whether asking for more bytes would wait.
     pub fn would_wait(&self) -> bool {
         self.segments.is_empty() && !self.ended && self.supply.would_wait()
     }
 
-    /// Takes another segment; false at the end of the stream.
+    /// Takes another block; false at the end of the stream.
     fn take_more(&mut self, account: &mut Account) -> Result<bool, Stopped> {
         if self.ended {
             return Ok(false);
@@ -249,8 +246,8 @@ impl<'a> Cursor<'a> {
         Ok(self.segments.front().map_or(&[], |front| &**front))
     }
 
-    /// The first gap that begins before `bytes` from here are over, if what is at hand knows one.
-    /// A seam at the position itself counts until [`Cursor::leave_gap`].
+    /// The first gap that begins within the next `bytes`, if what is at hand has one. A seam at the
+    /// position itself counts until [`Cursor::leave_gap`].
     pub fn gap_within(&mut self, bytes: u64) -> Option<&Gap<Archive>> {
         let end_bytes = self.position_bytes.saturating_add(bytes.max(1));
         let landed_bytes = self.landed_bytes;
@@ -267,14 +264,14 @@ impl<'a> Cursor<'a> {
         self.gap.as_ref().filter(|gap| gap.start_bytes < end_bytes)
     }
 
-    /// Forgets the gap last shown once the position has come to its end.
+    /// Forgets the current gap once the position is at its end.
     pub fn leave_gap(&mut self) {
         if self.gap.as_ref().is_some_and(|gap| gap.end_bytes() <= self.position_bytes) {
             self.gap = None;
         }
     }
 
-    /// Passes `bytes` of what `rest` showed.
+    /// Passes `bytes` of what `rest` returned.
     pub fn advance(&mut self, bytes: usize) {
         let Some(front) = self.segments.front_mut() else { return };
         front.from += bytes.min(front.to - front.from);
@@ -296,7 +293,7 @@ impl<'a> Cursor<'a> {
         Ok(slice)
     }
 
-    /// Passes over up to `bytes` if the supply can do so without reading them.
+    /// Skips up to `bytes` if the supply can do so without reading them.
     pub fn jump(&mut self, bytes: u64) -> u64 {
         if !self.segments.is_empty() || self.ended {
             return 0;
@@ -307,8 +304,8 @@ impl<'a> Cursor<'a> {
         passed
     }
 
-    /// Passes over `bytes`, gaps and jumps included: less at the end of the stream, more where a
-    /// jump leads further on.
+    /// Skips `bytes`, gaps and jumps included: fewer at the end of the stream, more where a jump
+    /// leads further on.
     pub fn pass_over(&mut self, bytes: u64, account: &mut Account) -> Result<(), Stopped> {
         let target_bytes = self.position_bytes.saturating_add(bytes);
         while self.position_bytes < target_bytes {
@@ -322,7 +319,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Passes everything that is left, so that whoever fills the stream comes to an end.
+    /// Passes the rest, so that the thread that fills the stream can finish.
     pub fn drain(&mut self, account: &mut Account) -> Result<(), Stopped> {
         self.segments.clear();
         while self.take_more(account)? {
@@ -331,7 +328,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Puts bytes back that were passed, in front of what is at hand.
+    /// Puts passed bytes back, in front of what is at hand.
     pub fn unread(&mut self, bytes: Vec<u8>) {
         if bytes.is_empty() {
             return;

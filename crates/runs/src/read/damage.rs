@@ -1,4 +1,4 @@
-//! What is wrong with an archive, as plain data with a sentence.
+//! Damage of an archive, as plain data with a sentence.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use archive::index::INDEX_VERSION;
 use archive::stream::{ArchiveOffset, StoredOffset};
 use flow::monitor::Harm;
 
-/// One thing found wrong while an archive was read. Offsets count bytes of the archive before
-/// compression, from the start of the source.
+/// One damaged place. Offsets count bytes of the archive before compression, from the start of the
+/// source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Where it starts.
     pub offset_bytes: ArchiveOffset,
-    /// How far it reaches; 0 when that is unknown or a single place is meant.
+    /// Its length; 0 if unknown, or for a single place.
     pub length_bytes: u64,
-    /// What it is.
+    /// The kind of damage.
     pub kind: DamageKind,
-    /// Path of the member it lies in, empty when it lies in none.
+    /// Path of the member it is in, empty if it is in none.
     pub path: Vec<u8>,
 }
 
@@ -25,12 +25,12 @@ pub struct Damage {
 pub enum DamageKind {
     /// Bytes in front of the first header.
     LeadingGarbage,
-    /// Bytes between members that belong to none: what a damaged header described is lost.
+    /// Bytes between members: what a damaged header described is lost.
     Garbage {
-        /// What gave it away.
+        /// How it was noticed.
         why: String,
     },
-    /// A header that cannot be understood; its member is lost.
+    /// An invalid header; its member is lost.
     Header {
         /// Why.
         why: String,
@@ -40,34 +40,34 @@ pub enum DamageKind {
         /// Why.
         why: String,
     },
-    /// The header of a compressed chunk is not as it was written, in bits that decompressors pass
-    /// over. Whether the content holds says what else is told.
+    /// The header of a compressed chunk was changed, in bits that decompressors ignore. Other
+    /// damage shows whether the content is intact.
     ChunkHeader {
-        /// Where in the source.
+        /// Offset in the source.
         stored_bytes: StoredOffset,
     },
     /// The archive ends inside a member or header.
     Truncated,
-    /// The archive ends behind a member without its end-of-archive mark, so more may be missing.
+    /// The archive ends after a member without an end-of-archive mark, so more may be missing.
     NoEndMark,
-    /// The part of a file that began in another volume.
+    /// A part of a file that began on another volume.
     Continuation,
-    /// The archive says at its front that an index follows, and none does, or not all of it.
+    /// The archive announces an index, but none follows, or only a part.
     IndexMissing,
-    /// More zeros behind an end-of-archive mark than tar writes: what was lost may have become
-    /// them. Told, but nothing proves that anything is missing.
+    /// More zeros behind an end-of-archive mark than tar writes: data may have become zeros.
+    /// Nothing proves that data are missing.
     Zeros,
-    /// Bytes behind the end of the archive that are no archive. Not an error: tapes and devices
-    /// hold what was there before.
+    /// Bytes after the end of the archive that are no archive. No error: tapes and devices keep
+    /// older data.
     Trailing,
     /// A checksum or hash of the index does not match what was read.
     Checksum {
-        /// Which one.
+        /// `checksum` or `hash`.
         what: &'static str,
     },
-    /// The index is of a version of the format that is not known here.
+    /// The index has an unknown, later version.
     Later {
-        /// Which one.
+        /// Its version.
         version: u32,
     },
     /// The index itself is damaged.
@@ -82,22 +82,22 @@ impl Damage {
         Damage { offset_bytes, length_bytes, kind, path: Vec::new() }
     }
 
-    /// Of the index as a whole.
+    /// Damage of the index as a whole.
     pub(crate) fn of_index(why: String) -> Damage {
         Damage::new(ArchiveOffset::START, 0, DamageKind::Index { why })
     }
 
-    /// Of the outside of a compressed chunk.
+    /// Damage of the header of a compressed chunk.
     pub(crate) fn of_chunk_header(stored_bytes: StoredOffset) -> Damage {
         Damage::new(ArchiveOffset::START, 0, DamageKind::ChunkHeader { stored_bytes })
     }
 
-    /// Whether it is a warning. Trailing bytes are none.
+    /// Whether it is a warning. Trailing bytes are not.
     pub fn counts(&self) -> bool {
         self.kind != DamageKind::Trailing
     }
 
-    /// Whether something is wrong for certain, so that the archive is not sound.
+    /// Whether it proves that the archive is damaged.
     pub fn is_certain(&self) -> bool {
         matches!(self.harm(), Harm::Damage | Harm::CutOff)
     }
@@ -122,12 +122,12 @@ impl fmt::Display for Damage {
             DamageKind::LeadingGarbage => {
                 write!(
                     formatter,
-                    "the archive starts at byte {length}, behind bytes that are no tar"
+                    "the archive starts at byte {length}, after bytes that are not tar"
                 )
             }
             DamageKind::Garbage { why } => write!(
                 formatter,
-                "{length} bytes at byte {at} belong to no member and were passed over: {why}"
+                "{length} bytes at byte {at} belong to no member and were skipped: {why}"
             ),
             DamageKind::Header { why } => write!(formatter, "damaged header at byte {at}: {why}"),
             DamageKind::Lost { why } if *length == 0 => {
@@ -138,8 +138,8 @@ impl fmt::Display for Damage {
             }
             DamageKind::ChunkHeader { stored_bytes } => write!(
                 formatter,
-                "the header of the compressed chunk at byte {stored_bytes} of the source is not as \
-                 it was written"
+                "the header of the compressed chunk at byte {stored_bytes} of the source was \
+                 changed"
             ),
             DamageKind::Truncated if self.path.is_empty() => {
                 write!(formatter, "the archive is cut off at byte {at}, inside a header")
@@ -153,20 +153,20 @@ impl fmt::Display for Damage {
             ),
             DamageKind::Continuation => write!(
                 formatter,
-                "continues a file of an earlier volume at byte {at}; this part was passed over"
+                "continues a file of an earlier volume at byte {at}; this part was skipped"
             ),
             DamageKind::IndexMissing => write!(
                 formatter,
-                "the archive says at its front that an index follows, and it ends at byte {at} \
-                 without a whole one: part of it is lost, or something else was written over it"
+                "the archive announces an index, but ends at byte {at} without a complete one: \
+                 its end is lost or was overwritten"
             ),
             DamageKind::Zeros => write!(
                 formatter,
                 "{length} bytes of zeros follow the member that ends at byte {at}, more than tar \
-                 writes at the end: what was there may be lost"
+                 writes at the end: data there may be lost"
             ),
             DamageKind::Trailing => {
-                write!(formatter, "{length} bytes behind the end of the archive were passed over")
+                write!(formatter, "{length} bytes after the end of the archive were skipped")
             }
             DamageKind::Checksum { what } if *length == 0 => {
                 write!(formatter, "the {what} of the content does not hold")
@@ -177,7 +177,7 @@ impl fmt::Display for Damage {
             DamageKind::Later { version } => write!(
                 formatter,
                 "a later version of takeup wrote the index (version {version}, and this one knows \
-                 {INDEX_VERSION}): the contents were not held against it"
+                 {INDEX_VERSION}): the contents were not checked with it"
             ),
             DamageKind::Index { why } => write!(formatter, "the index is damaged: {why}"),
         }

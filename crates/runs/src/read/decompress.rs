@@ -1,17 +1,17 @@
 //! The `decompress` stage: blocks of the source in, blocks of the archive out, in order.
 //!
-//! One thread cuts the compressed stream into chunks wherever their ends can be known beforehand
-//! and hands them to workers, which decompress them at the same time and put the contents into the
-//! ring in the order of the chunks (a turnstile). Where an end cannot be known (one long frame, a
-//! foreign gzip member) the cutting thread decodes the stream itself, in its turn.
+//! One thread cuts the compressed stream into chunks, wherever their ends can be known in advance.
+//! Workers decompress them in parallel and put the contents into the ring in the order of the
+//! chunks (a turnstile). If an end is not known (one long frame, a foreign gzip member), the
+//! cutting thread decodes the stream itself, in its turn.
 //!
-//! A chunk that does not decompress costs its own bytes only: zeros stand for them where their
-//! number is known, else the stream goes on without them (a seam, see `gaps`). Where not even the
-//! end of the chunk is known, the next magic number is searched.
+//! A chunk that does not decompress loses only its own bytes. Zeros replace them if their number is
+//! known; otherwise the stream continues without them (a seam, see `gaps`). If even the end of the
+//! chunk is unknown, the next magic number is searched.
 //!
-//! Capacity: one chunk for each worker waits in the queue; a chunk has at most [`CHUNK_BYTES_MAX`]
-//! in either form, larger ones are streamed. A chunk is decompressed where it lies in the ring, or
-//! joined once (`at_hand`), so workers hold up to two blocks of the source each.
+//! Capacity: one chunk for each worker waits in the queue. A chunk has at most [`CHUNK_BYTES_MAX`]
+//! in either form; larger ones are streamed. A chunk is decompressed where it is in the ring, or
+//! copied once (`at_hand`), so each worker holds up to two blocks of the source.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,12 +34,12 @@ use super::frame_watch::{FrameWatch, Outside};
 use super::table_watch::TableWatch;
 use flow::gaps::{Gap, Gaps};
 
-/// Largest chunk that is decompressed as one.
+/// Largest chunk that is decompressed in one piece.
 pub(crate) const CHUNK_BYTES_MAX: usize = 32 << 20;
-/// Largest window of a zstd frame that is decoded as a stream: what `zstd -d` decodes unless told
-/// otherwise, and other readers too. A frame may ask for 2 GiB in 8 bytes.
+/// Largest window of a zstd frame that is streamed: the default limit of `zstd -d` and other
+/// readers. A frame of 8 bytes may ask for 2 GiB.
 const WINDOW_BYTES_MAX: u64 = StreamDecoder::WINDOW_BYTES_DEFAULT;
-/// Most blocks that one reservation of the ring spans.
+/// Most ring blocks of one reservation.
 const RESERVED_BLOCKS_MAX: usize = 4;
 
 /// One chunk on its way to a worker.
@@ -50,11 +50,11 @@ struct Task {
     content: Content,
 }
 
-/// What is known of a chunk's content beforehand.
+/// What is known of a chunk's content in advance.
 enum Content {
-    /// It has no more bytes than that.
+    /// Its largest size.
     AtMost(usize),
-    /// It has so many bytes and starts there in the archive.
+    /// Its size, and its start in the archive.
     Known { bytes: usize, start_bytes: ArchiveOffset },
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Decompress {
     trailing: AtomicU64,
     table: Mutex<TableWatch>,
     frames: Mutex<FrameWatch>,
-    /// A window that was refused.
+    /// A window that was refused, in bytes.
     window_bytes: AtomicU64,
 }
 
@@ -106,13 +106,13 @@ impl Decompress {
         }
     }
 
-    /// The window of a frame that was too large, and the largest that is not.
+    /// The refused window, and the largest allowed.
     pub fn refused_window(&self) -> Option<(u64, u64)> {
         let window_bytes = self.window_bytes.load(Ordering::Relaxed);
         (window_bytes > 0).then_some((window_bytes, WINDOW_BYTES_MAX))
     }
 
-    /// What the frames or members were like that went by.
+    /// What the headers of the frames or members showed.
     pub fn outside(&self) -> Outside {
         let table = self.table().state();
         Outside { table, headers: lock(&self.frames).headers(table) }
@@ -126,7 +126,7 @@ impl Decompress {
         lock(&self.table)
     }
 
-    /// Compressed bytes behind the last frame or member that are none.
+    /// Compressed bytes after the last frame or member.
     pub fn trailing_bytes(&self) -> u64 {
         self.trailing.load(Ordering::Relaxed)
     }
@@ -136,12 +136,12 @@ impl Decompress {
         self.producer.finish();
     }
 
-    /// Lets the workers end when they have done what there is.
+    /// Lets the workers end after the queued chunks.
     pub fn no_more_tasks(&self) {
         self.tasks.close();
     }
 
-    /// A worker: decompresses chunks until there are no more.
+    /// A worker: decompresses chunks until none is left.
     pub fn work(&self, account: &mut Account) -> Result<(), Stopped> {
         let mut decompressor = ChunkDecompressor::new();
         let mut content = Vec::new();
@@ -153,7 +153,7 @@ impl Decompress {
                 task.content.bytes_max(),
                 &mut content,
             );
-            // Without its length in the frame nobody knows how much is lost.
+            // The frame has no length, so the size of the loss is unknown.
             let exact = self.coding == Coding::Gzip || names_content_bytes(&task.compressed);
             self.spare.give_back(task.compressed);
             let turn = self.turnstile.enter(task.ticket, account, ThreadState::Blocked)?;
@@ -164,7 +164,7 @@ impl Decompress {
                     self.put(&content, account)?;
                 }
                 (Ok(()), Content::Known { bytes, start_bytes }) => {
-                    let why = "a chunk does not have the length that the index has".to_owned();
+                    let why = "a chunk is not as long as the index says".to_owned();
                     self.put_gap(start_bytes, bytes, why, account)?;
                 }
                 (Err(error), Content::Known { bytes, start_bytes }) => {
@@ -180,13 +180,13 @@ impl Decompress {
         Ok(())
     }
 
-    /// Where what comes next begins in the archive, if all of it was put into the ring. To be
-    /// asked in one's turn only.
+    /// Start of the next content in the archive, if everything so far was put into the ring. Call
+    /// only in turn.
     fn position(&self) -> ArchiveOffset {
         self.producer.position_bytes().same_in()
     }
 
-    /// Appends content to the archive. To be called in one's turn only.
+    /// Appends content to the archive. Call only in turn.
     fn put(&self, mut content: &[u8], account: &mut Account) -> Result<(), Stopped> {
         let most_bytes = self.reservation_bytes();
         while !content.is_empty() {
@@ -200,7 +200,7 @@ impl Decompress {
         Ok(())
     }
 
-    /// Leaves room for a chunk that is lost; a seam when `content_bytes` is 0.
+    /// Leaves room for a lost chunk; a seam if `content_bytes` is 0.
     fn put_gap(
         &self,
         start_bytes: ArchiveOffset,
@@ -222,12 +222,12 @@ impl Decompress {
 
     fn reservation_bytes(&self) -> usize {
         let block_bytes = self.producer.block_bytes();
-        // One block may be filled in part, and one is held by whoever waits for the next.
+        // One block may be filled in part, and a thread that waits for the next holds one.
         let blocks = (self.producer.capacity_bytes() as usize / block_bytes).saturating_sub(2);
         blocks.clamp(1, RESERVED_BLOCKS_MAX) * block_bytes
     }
 
-    /// The cutting thread where an index says what comes: these chunks, one behind the other.
+    /// The cutting thread with an index: these chunks, one after the other.
     pub fn hand_out(
         &self,
         chunks: &[ChunkRecord],
@@ -240,13 +240,13 @@ impl Decompress {
             let wanted = chunk.compressed_bytes as usize;
             while at_hand.bytes().len() < wanted {
                 if !at_hand.grow(wanted, account)? {
-                    // The run was told to stop, or the source has become shorter.
+                    // The run was stopped, or the source became shorter.
                     return Ok(());
                 }
             }
             let compressed = at_hand.take(wanted);
             if chunk.content_bytes == 0 {
-                // Padding: there is nothing in it.
+                // Padding, without content.
                 self.spare.give_back(compressed);
                 continue;
             }
@@ -259,12 +259,12 @@ impl Decompress {
             self.tasks.push(Task { ticket, compressed, offset_bytes, content }, account)?;
             ticket += 1;
         }
-        // What is left is nothing, but whoever fills the ring waits for it to be taken.
+        // The rest is empty, but the thread that fills the ring waits for it to be taken.
         while consumer.next(account)?.is_some() {}
         Ok(())
     }
 
-    /// The cutting thread: takes the source's blocks, of which `first` was taken before.
+    /// The cutting thread: takes the source's blocks; `first` was taken before.
     pub fn cut(
         &self,
         first: Block,
@@ -330,7 +330,7 @@ impl Cutter<'_> {
                     }
                 }
                 Ok(Boundary::End) => return Ok(()),
-                // What there is of the last chunk is worth having.
+                // The start of the last chunk is kept.
                 Err(ChunkError::Truncated { .. }) => self.stream(account)?,
                 Err(error) => {
                     if !self.search_next(Some(&error), account)? {
@@ -360,7 +360,7 @@ impl Cutter<'_> {
         Ok(more)
     }
 
-    /// Goes on behind `bytes` of what is held, a whole frame or what takes the place of one.
+    /// Continues after `bytes` of what is held: a whole frame, or its replacement.
     fn pass(&mut self, bytes: usize) {
         self.at_hand.pass(bytes);
         self.finder.advance(bytes as u64);
@@ -380,7 +380,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Decodes a frame or member whose end is not known, in its turn.
+    /// Decodes a frame or member of unknown length, in turn.
     fn stream(&mut self, account: &mut Account) -> Result<(), Stopped> {
         self.shared.table().unknown_frame();
         let ticket = self.take_ticket();
@@ -414,8 +414,8 @@ impl Cutter<'_> {
         Ok(())
     }
 
-    /// Looks for the next frame behind a place that makes no sense, which `error` explains; without
-    /// one it may be nothing but bytes behind the last frame. False at the end of the source.
+    /// Looks for the next frame after an invalid place, which `error` explains. Without an error
+    /// the rest may just be bytes after the last frame. False at the end of the source.
     fn search_next(
         &mut self,
         error: Option<&ChunkError>,
@@ -427,7 +427,7 @@ impl Cutter<'_> {
         let found = loop {
             let rest = self.at_hand.bytes();
             let ended = self.input == Input::Ended;
-            // The very first byte is where the trouble is.
+            // The error is at the very first byte.
             let skip = usize::from(self.finder.offset_bytes() == start_bytes).min(rest.len());
             if let Some(offset) = find_magic(self.shared.coding, &rest[skip..]) {
                 self.pass(skip + offset);
@@ -462,13 +462,13 @@ impl Cutter<'_> {
     }
 }
 
-/// Whether a zstd frame says how long its content is: RFC 8878, 3.1.1.1.1, the upper two bits of
-/// the descriptor or the single-segment bit.
+/// Whether a zstd frame states the length of its content: RFC 8878, 3.1.1.1.1, the upper two bits
+/// of the descriptor or the single-segment bit.
 fn names_content_bytes(frame: &[u8]) -> bool {
     frame.get(4).is_some_and(|descriptor| descriptor & 0xe0 != 0)
 }
 
-/// Bytes that a frame or member is recognised by.
+/// Bytes that identify a frame or member.
 const MAGIC_BYTES: usize = 4;
 
 fn find_magic(coding: Coding, bytes: &[u8]) -> Option<usize> {

@@ -1,15 +1,13 @@
-//! Parts of an archive in a file: what is read of it when the index says where the selected members
-//! are.
+//! Parts of an archive in a file: what is read if the index knows where the selected members are.
 //!
-//! Around the ranges of the plan whole blocks are read, so that the checksum of every block that a
-//! member touches is held against the index, and of a compressed archive the whole chunks that hold
-//! these blocks. What comes through the ring is one part after the other; [`ExcerptSupply`] knows
-//! where each lies in the archive, hands the blocks to their check, and passes on the members only.
-//! To whoever parses them the archive looks whole but for jumps from the end of one member to the
-//! header of another.
+//! Whole blocks are read around the planned ranges, so that every block that a member touches is
+//! checked with the index; of a compressed archive, the whole chunks of these blocks. The parts
+//! come through the ring one after the other. [`ExcerptSupply`] knows where each is in the archive,
+//! passes the blocks to their check, and passes on only the members. To the parser the archive
+//! looks complete, with jumps from the end of one member to the header of another.
 //!
-//! The end-of-archive mark is read as well: without it nobody could tell a selection of nothing
-//! from an archive that was cut off.
+//! The end-of-archive mark is read as well: without it, an empty selection would look like an
+//! archive that was cut off.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -29,14 +27,14 @@ use super::decompress::CHUNK_BYTES_MAX;
 use super::ranges::Plan;
 use catalogue::IndexFile;
 
-/// Most chunks that are read apart: 24 bytes each. Beyond, everything is read.
+/// Most chunks that are read separately: 24 bytes each. Beyond that everything is read.
 const CHUNKS_MAX: usize = 1 << 20;
-/// An excerpt of more than this part of the archive is not worth the trouble.
+/// Largest share of the archive for which an excerpt is worth its cost.
 const PERCENT_MAX: u64 = 75;
 /// Two units of zeros end an archive.
 const END_MARK_BYTES: u64 = 2 * UNIT_BYTES as u64;
 
-/// What is read, and what of it is members.
+/// The parts to read, and which of their bytes are members.
 #[derive(Debug)]
 pub(crate) struct Excerpt {
     /// What is parsed.
@@ -45,26 +43,26 @@ pub(crate) struct Excerpt {
     parts: Vec<Range<ArchiveOffset>>,
     /// What is read of the source.
     pub source: Vec<Range<StoredOffset>>,
-    /// Of a compressed archive: what holds the parts.
+    /// The chunks of a compressed archive that hold the parts.
     pub chunks: Option<Chunks>,
     end_mark: EndMark,
 }
 
-/// Chunks of an archive, one behind the other in the source, with its coding.
+/// Chunks that are adjacent in the source, with their coding.
 pub(crate) type Chunks = (Coding, Vec<ChunkRecord>);
 
-/// Where the end-of-archive mark comes from.
+/// Source of the end-of-archive mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndMark {
     /// It is read.
     Read,
-    /// It is made up: the index was found behind it, and on tape it may be volumes away.
+    /// It is made up: the index was found behind it, and on tape it may be on another volume.
     MadeUp,
 }
 
 impl Excerpt {
-    /// What has to be read for a plan; `None` where reading everything is as good, or the index
-    /// does not say enough.
+    /// What to read for a plan; `None` if reading everything is as good, or the index has too
+    /// little information.
     pub fn new(index: &IndexFile, plan: &Plan) -> Option<Excerpt> {
         let trailer = &index.trailer;
         let archive_end = trailer.archive_end_bytes();
@@ -112,7 +110,7 @@ impl Excerpt {
     }
 }
 
-/// All chunks of a compressed archive; `None` when the index does not lead from one to the next.
+/// All chunks of a compressed archive; `None` if they are not contiguous in the index.
 pub(crate) fn all_chunks(index: &IndexFile) -> Option<Chunks> {
     let coding = index.archive_coding()?;
     let mut chunks = Vec::new();
@@ -133,7 +131,7 @@ pub(crate) fn all_chunks(index: &IndexFile) -> Option<Chunks> {
     whole.then_some((coding, chunks))
 }
 
-/// The chunks that hold `parts`; `None` when the index does not lead to all of them.
+/// The chunks of `parts`; `None` if the index does not have all of them.
 fn chunks_of(index: &IndexFile, parts: &[Range<ArchiveOffset>]) -> Option<Vec<ChunkRecord>> {
     let mut chunks = Vec::new();
     let mut parts = parts.iter().peekable();
@@ -156,7 +154,7 @@ fn chunks_of(index: &IndexFile, parts: &[Range<ArchiveOffset>]) -> Option<Vec<Ch
     parts.all(|part| part.end <= reached).then_some(chunks)
 }
 
-/// Appends a range behind those that are there, as one with the last if they touch.
+/// Appends a range, merged with the last one if they touch.
 fn push_merged<At: Copy + Ord>(ranges: &mut Vec<Range<At>>, range: Range<At>) {
     match ranges.last_mut() {
         Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
@@ -164,22 +162,22 @@ fn push_merged<At: Copy + Ord>(ranges: &mut Vec<Range<At>>, range: Range<At>) {
     }
 }
 
-/// Members out of the parts that come through a ring.
+/// Passes on the members of the parts that come through a ring.
 pub(crate) struct ExcerptSupply {
     supply: RingSupply,
     check: Option<Arc<BlockCheck>>,
     parts: VecDeque<Range<ArchiveOffset>>,
     members: VecDeque<Range<ArchiveOffset>>,
-    /// What is left of the block at hand, and of the part in it that is looked at.
+    /// The rest of the current block, and of the current part in it.
     block: Option<(Block, usize)>,
     piece: Option<Piece>,
-    /// Where in the archive the last lease ended, and how far the next one was from there.
+    /// End of the last lease in the archive, and the distance to the next one.
     position_bytes: ArchiveOffset,
     jumped_bytes: u64,
     end_mark: EndMark,
 }
 
-/// Bytes of one block that lie in one part.
+/// Bytes of one block that belong to one part.
 struct Piece {
     block: Block,
     in_block: Range<usize>,
@@ -215,7 +213,7 @@ impl ExcerptSupply {
         made_up.then(|| Lease::Memory(Arc::new(vec![0; END_MARK_BYTES as usize])))
     }
 
-    /// Cuts the next piece off, and holds it against the checksums. `None` at the end.
+    /// Cuts off the next piece, and checks its checksums. `None` at the end.
     fn next_piece(&mut self, account: &mut Account) -> Result<Option<Piece>, Stopped> {
         if self.block.is_none() {
             self.block = self.supply.next_block(account)?.map(|block| (block, 0));
@@ -239,7 +237,7 @@ impl ExcerptSupply {
         Ok(Some(Piece { block, in_block, start_bytes }))
     }
 
-    /// The first bytes of a piece that belong to a member; what is left of the piece is kept.
+    /// The first bytes of a piece that belong to a member; the rest of the piece is kept.
     fn trim(&mut self, mut piece: Piece) -> Option<Lease> {
         let end_bytes = piece.start_bytes + piece.in_block.len() as u64;
         while self.members.front().is_some_and(|member| member.end <= piece.start_bytes) {
@@ -285,7 +283,7 @@ impl Supply for ExcerptSupply {
         0
     }
 
-    /// Says yes where what is at hand may hold no member, since `next` then waits for more.
+    /// True if what is at hand may hold no member, since `next` then waits for more.
     fn would_wait(&self) -> bool {
         let Some(piece) = &self.piece else { return true };
         let end_bytes = piece.start_bytes + piece.in_block.len() as u64;

@@ -1,4 +1,4 @@
-//! Why an archive cannot be read at all: what is damaged in one that can is `damage`.
+//! Why an archive cannot be read at all; damage of readable archives is in `damage`.
 
 use std::io;
 
@@ -14,12 +14,12 @@ pub enum ReadFailure {
     /// The source cannot be opened.
     #[error(transparent)]
     Open(#[from] SourceError),
-    /// Reading failed where it cannot be gone around.
+    /// Reading failed, and the failure cannot be skipped.
     #[error("{name}")]
     Read {
         /// The source.
         name: String,
-        /// Where and why.
+        /// Offset and cause.
         source: ReadError,
     },
     /// The source is empty.
@@ -28,8 +28,8 @@ pub enum ReadFailure {
         /// The source.
         name: String,
     },
-    /// The source is a tar archive without a single member, and without an index that says so.
-    #[error("{name} holds no member: {zeros_bytes} bytes of zeros, which are no archive")]
+    /// The source has no member and no index that explains it.
+    #[error("{name} is not an archive: {zeros_bytes} bytes of zeros")]
     OnlyZeros {
         /// The source.
         name: String,
@@ -42,7 +42,7 @@ pub enum ReadFailure {
         /// The source.
         name: String,
     },
-    /// There is no index, and the user said that there must be one.
+    /// There is no index, but the user requires one.
     #[error("{name} has no index")]
     NoIndex {
         /// The source.
@@ -54,31 +54,30 @@ pub enum ReadFailure {
         /// The source.
         name: String,
     },
-    /// The source is compressed in a way that is not read here.
-    #[error("{name} is compressed with {format}, which is not read here")]
+    /// The source has an unsupported compression.
+    #[error("{name} is compressed with {format}, which takeup cannot read")]
     OtherCompression {
         /// The source.
         name: String,
         /// The compression, with the command that opens it.
         format: OtherFormat,
     },
-    /// A zstd frame needs more memory than is given to one.
+    /// A zstd frame needs more memory than allowed.
     #[error(
-        "{name} is compressed with a zstd window of {window_bytes} bytes, and the largest that is \
-         read here has {limit_bytes}"
+        "{name} needs a zstd window of {window_bytes} bytes; takeup allows at most {limit_bytes}"
     )]
     Window {
         /// The source.
         name: String,
         /// Window of the frame.
         window_bytes: u64,
-        /// Most bytes of one.
+        /// Most bytes allowed.
         limit_bytes: u64,
     },
     /// A tape cannot be read, or not to its end.
     #[error(transparent)]
     Tape(#[from] TapeReadFailure),
-    /// Memory, threads or io_uring are not to be had.
+    /// Memory, threads or io_uring are not available.
     #[error("cannot set up the {what}")]
     SetUp {
         /// What for.
@@ -89,7 +88,7 @@ pub enum ReadFailure {
 }
 
 impl ReadFailure {
-    /// Whether this but tells that the run was being stopped.
+    /// Whether this only reports that the run was being stopped.
     pub(crate) fn is_echo(&self) -> bool {
         matches!(
             self,

@@ -1,53 +1,53 @@
-//! The outside of compressed chunks, held against what Takeup writes there.
+//! Compares the headers of compressed chunks with what Takeup writes.
 //!
-//! A gzip member's header has a time, a system, hints and a field for extensions, which no checksum
-//! of the format covers and every reader passes over; a zstd frame has a bit that nobody uses. A
-//! flip there harms no content, but a medium that flips bits is damaged, and who asks whether an
-//! archive is sound wants to hear of it. Where one member of an archive is ours, all are: whoever
-//! compresses an archive anew leaves none of ours. Whether the source holds other archives, whose
-//! members are not ours, is not known here: `verify` asks only where there is one.
+//! The header of a gzip member has a time, a system, hints and a field for extensions. No checksum
+//! of the format covers them, and every reader ignores them; a zstd frame has an unused bit. A flip
+//! there does not change content, but shows that the medium flips bits, which a verification must
+//! report. If Takeup wrote one member of an archive, it wrote all, since recompressing replaces all
+//! of them. Whether the source holds other archives is not known here: `verify` uses the result
+//! only for a single archive.
 
 use archive::chunk::{Coding, is_as_written};
 use archive::stream::StoredOffset;
 
 use super::table_watch::TableState;
 
-/// What is known of the outside of a compressed archive.
+/// What is known of the headers of a compressed archive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outside {
-    /// What became of the seek table, where the stream was cut without an index.
+    /// The state of the seek table, if the stream was cut without an index.
     pub table: TableState,
-    /// Whether the headers of the chunks are ours.
+    /// Whether Takeup wrote the headers.
     pub headers: ChunkHeaders,
 }
 
-/// Who has written the headers.
+/// Who wrote the headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ChunkHeaders {
-    /// None is ours, or there are none.
+    /// Takeup wrote none, or there are none.
     #[default]
     Foreign,
     /// All are as Takeup writes them.
     AsWritten,
-    /// Some are, and this is the first that is not.
+    /// Some are; this is the first that is not.
     Changed(StoredOffset),
 }
 
-/// Frames or members as they go by.
+/// Watches frames or members as they pass.
 #[derive(Debug, Default)]
 pub(crate) struct FrameWatch {
     any_as_written: bool,
     /// The first that is not as Takeup writes them.
     unlike: Option<StoredOffset>,
-    /// The same, once one as Takeup writes them came behind it: what lies behind an archive on a
-    /// device may be anyone's.
+    /// The same, once a header as Takeup writes it followed: what comes after an archive on a
+    /// device may belong to another program.
     changed: Option<StoredOffset>,
-    /// Bytes that are no frame came: what lies behind them may be anyone's.
+    /// Bytes that are no frame came: what follows may belong to another program.
     is_settled: bool,
 }
 
 impl FrameWatch {
-    /// One begins with these bytes, which hold all of its header.
+    /// A frame begins with these bytes, which hold its whole header.
     pub fn frame(&mut self, coding: Coding, bytes: &[u8], offset_bytes: StoredOffset) {
         if self.is_settled {
             return;
@@ -60,14 +60,14 @@ impl FrameWatch {
         }
     }
 
-    /// Bytes that are no frame: the end of the archive, or damage that is told by itself. What a
-    /// device held before may lie behind them.
+    /// Bytes that are no frame: the end of the archive, or damage that is reported separately.
+    /// Older data of a device may follow.
     pub fn settle(&mut self) {
         self.is_settled = true;
     }
 
-    /// What is known once all have gone by. A seek table that is that of all frames in front of it
-    /// shows that they are of one archive, the last one too, which no other comes behind.
+    /// The result after all frames. A seek table that matches all frames proves that they belong to
+    /// one archive, which nothing follows.
     pub fn headers(&self, table: TableState) -> ChunkHeaders {
         let changed = if table == TableState::Holds { self.unlike } else { self.changed };
         match changed {

@@ -1,6 +1,6 @@
 //! From header to header through a plain archive with random access, for listings.
 //!
-//! A window is read at a time; content beyond its end is jumped over. An archive of small files is
+//! Reads a window at a time, and jumps over content beyond its end. An archive of small files is
 //! read nearly whole, one of large files hardly at all.
 
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use flow::cancel::{Cancel, Stopped};
 use super::cursor::{Lease, Supply};
 use flow::gaps::{Gap, Gaps};
 
-/// Bytes of a read. More costs time at large files, less costs calls at small ones.
+/// Bytes of a read. More costs time with large files, less costs calls with small ones.
 const WINDOW_BYTES: u64 = 128 << 10;
 
 /// Windows of a file.
@@ -49,7 +49,7 @@ impl Supply for HeaderSupply<'_> {
     fn next(&mut self, _: &mut Account) -> Result<Option<Lease>, Stopped> {
         self.cancel.check()?;
         let left_bytes = self.length_bytes - self.offset_bytes;
-        // Reads stay aligned, so that neighbouring windows do not share pages.
+        // Reads stay aligned, so that adjacent windows do not share pages.
         let window_bytes = WINDOW_BYTES - self.offset_bytes % 4096;
         let mut window = vec![0; left_bytes.min(window_bytes) as usize];
         if window.is_empty() {

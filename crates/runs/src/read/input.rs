@@ -1,4 +1,4 @@
-//! What an archive is read from, opened once, with what is known of it before it is read.
+//! The source of an archive, opened once, with what is known before it is read.
 
 use std::os::fd::OwnedFd;
 
@@ -14,18 +14,18 @@ use super::excerpt::{self, Chunks};
 use super::failure::ReadFailure;
 use crate::origin::Origin;
 
-/// Whether an index must follow an archive that does not say so itself.
+/// Whether an index must follow an archive that does not announce one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexNeed {
-    /// What the archive says is what counts.
+    /// Only if the archive announces it.
     #[default]
     AsTheArchiveSays,
-    /// It must, whoever wrote the archive.
+    /// Always, whoever wrote the archive.
     Required,
 }
 
-/// Where the bytes come from. Opened once in a run: who opens a named pipe again finds nobody. Read
-/// once: the thread that reads it has it to itself.
+/// The source of the bytes. Opened once in a run: reopening a named pipe would wait for a second
+/// writer. Read once: the reading thread has it to itself.
 pub(crate) enum Input {
     /// A file, a device, a pipe.
     File(Source),
@@ -34,7 +34,7 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Opens what an archive is read from. `monitor` hears that a tape is wound meanwhile.
+    /// Opens the source. Reports to `monitor` while a tape is wound.
     pub fn open(
         from: &Origin,
         need: Need,
@@ -52,7 +52,7 @@ impl Input {
         })
     }
 
-    /// What is known not to be as it was written, before anything is read.
+    /// Damage that is known before reading.
     pub fn damage(&self) -> Vec<String> {
         match self {
             Input::File(_) => Vec::new(),
@@ -60,8 +60,8 @@ impl Input {
         }
     }
 
-    /// Where the chunks of a compressed set on tape are, as far as its index knows: behind bytes
-    /// that cannot be read the next one would have to be searched.
+    /// Locations of the chunks of a compressed set on tape, as far as its index has them: after
+    /// unreadable bytes the next chunk would have to be searched.
     pub fn chunks(&self) -> Option<Chunks> {
         match self {
             Input::File(_) => None,
@@ -72,8 +72,8 @@ impl Input {
         }
     }
 
-    /// The file or block device that the page cache may hold, and its length; also when it is
-    /// standard input.
+    /// The file or block device that the page cache may hold, and its length; also for standard
+    /// input.
     pub fn cacheable(&self) -> Option<(&OwnedFd, u64)> {
         let Input::File(source) = self else { return None };
         let length_bytes = source.length_bytes.or_else(|| {
@@ -91,7 +91,7 @@ impl Input {
         }
     }
 
-    /// The index, which must be there before the archive is read.
+    /// The index, required before the archive is read.
     ///
     /// # Errors
     /// `NoIndex`.
@@ -100,8 +100,8 @@ impl Input {
         self.index().ok_or(ReadFailure::NoIndex { name })
     }
 
-    /// Refuses a file without an index that can be found from its end. What other sources have is
-    /// known when they have been read.
+    /// Refuses a file without an index at its end. Whether other sources have one shows at the end
+    /// of reading.
     ///
     /// # Errors
     /// `NoIndex`.
@@ -116,8 +116,8 @@ impl Input {
         }
     }
 
-    /// The index, if it can be had before the archive. Not that of a block device: the last thing
-    /// on it may be the index of a longer archive that was there before.
+    /// The index, if it is available before the archive. Not for a block device: the last thing on
+    /// it may be the index of an older, longer archive.
     pub fn index(&self) -> Option<IndexFile> {
         match self {
             Input::File(source) if Endpoint::of_file(&source.file) == Endpoint::BlockDevice => None,
@@ -127,7 +127,7 @@ impl Input {
     }
 }
 
-/// Whether a source is not compressed, and read at any offset.
+/// Whether a source is uncompressed, with reads at any offset.
 pub(super) fn is_plain_file(source: &Source) -> bool {
     let mut prefix = [0; StreamFormat::PREFIX_BYTES];
     source.length_bytes.is_some_and(|length| length > 0)

@@ -1,9 +1,9 @@
-//! Where the headers of an archive are, by its index: what damage is gone around by.
+//! The headers of an archive by its index: how damage is skipped.
 //!
-//! Without an index the next header is searched by its looks, and an archive inside a lost member
-//! is taken for the archive itself. With one, what follows a lost header is known to the byte. That
-//! holds as long as nothing of unknown length is missing; whoever meets a seam lets this go. Not
-//! for tapes, where the end of a segment looks like that of the archive.
+//! Without an index the next header is searched by its appearance, and an archive inside a lost
+//! member is taken for the outer archive. With an index, the place of the next header is known to
+//! the byte, unless data of unknown length are missing; so a seam ends this. Not for tapes, where
+//! the end of a segment looks like the end of the archive.
 
 use archive::index::FileRecord;
 use archive::stream::ArchiveOffset;
@@ -12,10 +12,10 @@ use catalogue::IndexFile;
 
 /// Two units of zeros end an archive.
 const END_MARK_BYTES: u64 = 1024;
-/// Landmarks in a row at which there was no header, after which the index is not believed.
+/// Wrong landmarks in a row after which the index is not trusted.
 const MISSES_MAX: u32 = 256;
 
-/// Offsets of headers, walked through once, in ascending order.
+/// Offsets of headers, read once, in ascending order.
 pub(crate) struct Landmarks<'a> {
     records: Box<dyn Iterator<Item = FileRecord> + 'a>,
     next_bytes: Option<ArchiveOffset>,
@@ -38,20 +38,20 @@ impl<'a> Landmarks<'a> {
     fn header_from(&mut self, offset_bytes: ArchiveOffset) -> Option<ArchiveOffset> {
         if self.next_bytes.is_none_or(|next| next < offset_bytes) {
             let next = self.records.find(|record| record.header_offset_bytes >= offset_bytes);
-            // Behind the last record no other is looked for.
+            // After the last record there is none to look for.
             self.next_bytes =
                 Some(next.map_or(ArchiveOffset::MAX, |record| record.header_offset_bytes));
         }
         self.next_bytes.filter(|next| *next < self.end_bytes)
     }
 
-    /// Whether there is a header at an offset or behind it.
+    /// Whether there is a header at or after an offset.
     pub fn has_header_from(&mut self, offset_bytes: ArchiveOffset) -> bool {
         self.header_from(offset_bytes).is_some()
     }
 
-    /// Where to go on after damage that ends before `offset_bytes`: the next header, or the end
-    /// mark. `None` behind that, and when too many were no headers.
+    /// Where to continue after damage that ends before `offset_bytes`: the next header, or the end
+    /// mark. `None` after that, and if too many landmarks were wrong.
     pub fn next_from(&mut self, offset_bytes: ArchiveOffset) -> Option<ArchiveOffset> {
         let target_bytes = match self.header_from(offset_bytes) {
             Some(target) => target,
@@ -59,7 +59,7 @@ impl<'a> Landmarks<'a> {
             None => return None,
         };
         if target_bytes != self.last_target_bytes {
-            // Damage right behind the last landmark means that it was none.
+            // Damage right behind the last landmark means that it was wrong.
             let missed = offset_bytes <= self.last_target_bytes + END_MARK_BYTES;
             self.misses = if missed { self.misses + 1 } else { 0 };
             self.last_target_bytes = target_bytes;

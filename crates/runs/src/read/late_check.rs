@@ -1,8 +1,8 @@
-//! Checksums of blocks where the index comes behind them, as in a pipe: what was kept of them while
-//! they went by is held against the index at the end.
+//! Block checksums where the index comes after the blocks, as in a pipe: checksums are kept while
+//! the blocks pass, and compared with the index at the end.
 //!
-//! Which blocks they are says the mark at the front of the archive. Archives from before there were
-//! marks have none; blocks of the usual size are supposed then, and nothing is said of others.
+//! The mark at the front of the archive has the block size. Archives older than the mark have none;
+//! the usual size is assumed, and other sizes are not checked.
 
 use std::io::{self, Read};
 
@@ -14,7 +14,7 @@ use archive::index::{
 
 use super::block_check::KeptChecksums;
 
-/// What is wrong with an index that was met while its archive went by.
+/// What is wrong with an index that was read with its archive.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IndexFault {
     /// A section cannot be read.
@@ -23,27 +23,27 @@ pub(crate) enum IndexFault {
     /// The content of the trailer's member cannot be read.
     #[error("cannot read its trailer")]
     Trailer(#[source] io::Error),
-    /// The member of the trailer holds something else.
-    #[error("its trailer is none")]
+    /// The member of the trailer does not hold a trailer.
+    #[error("its trailer is invalid")]
     NoTrailer,
-    /// The blocks that went by have another size.
-    #[error("its checksums are of other blocks than the archive says")]
+    /// The blocks have another size.
+    #[error("its checksums are for other blocks than those of the archive")]
     OtherBlocks,
-    /// The archive that went by is not so long.
-    #[error("its trailer is of an archive of another length")]
+    /// The archive has another length.
+    #[error("its trailer belongs to an archive of another length")]
     OtherLength,
-    /// What went by has another id.
-    #[error("its trailer is of another set")]
+    /// The set has another id.
+    #[error("its trailer belongs to another set")]
     OtherSet,
-    /// The sections that went by are not those of the trailer.
-    #[error("its hash does not hold: part of it is of another index")]
+    /// The sections do not match the trailer.
+    #[error("its hash does not match: part of it belongs to another index")]
     OtherIndex,
 }
 
-/// Blocks that differ and are kept by number; of more only the count.
+/// Most differing blocks that are kept by number; the rest are only counted.
 const DIFFERING_MAX: usize = 10_000;
 
-/// What was kept of the blocks, and what the index says of them.
+/// Kept checksums, and those of the index.
 pub(crate) struct LateCheck<'a> {
     kept: &'a KeptChecksums,
     records: u64,
@@ -51,7 +51,7 @@ pub(crate) struct LateCheck<'a> {
     differing_count: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LateOutcome {
     /// Bytes of a block.
@@ -68,7 +68,7 @@ impl<'a> LateCheck<'a> {
         LateCheck { kept, records: 0, differing: Vec::new(), differing_count: 0 }
     }
 
-    /// Reads the section. Fails with what is wrong with it.
+    /// Reads the section. Fails if that is damaged.
     pub fn hold_against<R: Read>(
         &mut self,
         mut checksums: IndexReader<BlockChecksum, R>,
@@ -89,8 +89,8 @@ impl<'a> LateCheck<'a> {
         }
     }
 
-    /// What came of it; `None` if the checksums are of other blocks than those that were kept, or
-    /// nothing was kept of the last one.
+    /// The result; `None` if the checksums are for other blocks than those kept, or the last one
+    /// was not kept.
     pub fn conclude(mut self, trailer: &Trailer) -> Option<LateOutcome> {
         let (block_bytes, blocks) = self.kept.ended()?;
         if trailer.block_bytes != block_bytes {
@@ -104,12 +104,12 @@ impl<'a> LateCheck<'a> {
     }
 }
 
-/// The section that the member of an index holds.
+/// The section in a member of an index.
 pub(crate) fn section_of(path: &[u8]) -> Option<IndexSection> {
     IndexSection::ALL.into_iter().find(|section| path == section.member_name().as_bytes())
 }
 
-/// Whether the member of an index is its trailer.
+/// Whether a member of an index is its trailer.
 pub(crate) fn is_trailer(path: &[u8]) -> bool {
     path == TRAILER_NAME.as_bytes()
 }

@@ -1,14 +1,13 @@
-//! Members out of the stream of blocks, whatever state the archive is in.
+//! Members from the stream of blocks, in whatever state the archive is.
 //!
-//! The decoder says what a unit means; this says where it stands, hands the content on as leases,
-//! and finds the way back after damage: leading garbage, headers whose checksum fails, and gaps
-//! are reported, and reading goes on at the next header, at any alignment. Behind the end of an
-//! archive another one may follow (concatenation), the index of the set, or bytes that are none of
-//! it.
+//! The decoder knows what a unit means; this module knows where it is, passes the content on as
+//! leases, and resynchronises after damage: leading garbage, headers with a wrong checksum, and
+//! gaps are reported, and reading continues at the next header, at any alignment. After the end of
+//! an archive there may be another one (concatenation), the index of the set, or unrelated bytes.
 //!
-//! A header inside the content of a lost member (an archive in the archive) cannot be told from
-//! one of the archive itself; every tar reader shares that limit, so after damage the members that
-//! follow are handed on with the damage reported in front of them.
+//! A header inside the content of a lost member (an archive in the archive) cannot be distinguished
+//! from a header of the archive itself. Every tar reader has that limit, so after damage the
+//! members that follow are passed on, after the report of the damage.
 
 mod index_watch;
 mod search;
@@ -33,35 +32,35 @@ use flow::gaps::Gap;
 use index_watch::IndexWatch;
 pub(crate) use index_watch::Promise;
 
-/// Garbage in front of the first header that is searched before giving up.
+/// Longest garbage before the first header that is searched.
 const LEADING_GARBAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// A member and where it stands. Its content follows through [`MemberStream::next_piece`].
+/// A member and its position. Its content follows through [`MemberStream::next_piece`].
 #[derive(Debug)]
 pub(crate) struct Found {
     pub member: Box<Member>,
     pub notes: Vec<Note>,
     pub header_offset_bytes: ArchiveOffset,
     pub content_offset_bytes: ArchiveOffset,
-    /// Bytes that the archive holds: the data runs only when the file is sparse.
+    /// Stored bytes: the data runs only, if the file is sparse.
     pub stored_bytes: u64,
 }
 
-/// What comes next in an archive.
+/// The next item of an archive.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// An object.
     Member(Found),
-    /// A section of the index; its content follows as that of a member would.
+    /// A section of the index; its content follows like that of a member.
     IndexSection { path: Vec<u8> },
-    /// Something wrong. Of the member before it, if its content was not asked for to the end.
+    /// Damage. It belongs to the previous member if its content was not read to the end.
     Damage(Damage),
-    /// Another archive starts behind the end of the one before.
+    /// Another archive starts after the end of the previous one.
     NextArchive { offset_bytes: ArchiveOffset },
-    /// Something that is told but not extracted.
+    /// Something that is reported but not extracted.
     Passed { what: String },
-    /// The end of a segment of a set on tape: zeros follow that may be more than the ring holds, so
-    /// nobody should keep blocks of it now.
+    /// The end of a segment of a set on tape: the zeros that follow may be more than the ring
+    /// holds, so no blocks of it may be kept now.
     EndOfSegment,
 }
 
@@ -70,7 +69,7 @@ pub(crate) enum Item {
 pub(crate) enum ContentPiece {
     /// The next bytes.
     Data(Slice),
-    /// The next bytes, as many, could not be had.
+    /// This many next bytes are missing.
     Missing { bytes: u64 },
 }
 
@@ -79,9 +78,9 @@ pub(crate) enum ContentPiece {
 pub(crate) enum AfterEnd {
     /// Anything: other archives and the index.
     Anything,
-    /// The index of this archive only: what lies behind on a device is older and none of it.
+    /// The index of this archive only: other data after it on a device are older.
     IndexOnly,
-    /// The next segment of the same set, or its index: nothing else, whatever it looks like.
+    /// The next segment of the same set, or its index, whatever it looks like.
     Segments,
 }
 
@@ -91,7 +90,7 @@ enum Place {
     Start,
     /// Between members.
     Inside,
-    /// Behind an end-of-archive mark.
+    /// After an end-of-archive mark.
     AfterEnd,
     /// Nothing follows.
     Done,
@@ -105,20 +104,20 @@ pub(crate) struct MemberStream<'a> {
     after_end: AfterEnd,
     place: Place,
     watch: IndexWatch,
-    /// What keeps checksums for an index that comes later.
+    /// Keeps checksums for an index that comes later.
     kept: Option<Arc<KeptChecksums>>,
     content_left_bytes: u64,
     padding_left_bytes: u64,
-    /// Path of the member whose content is at hand.
+    /// Path of the current member.
     path: Vec<u8>,
     header_start_bytes: Option<ArchiveOffset>,
-    /// Where headers must be, if there is an index that says so.
+    /// Expected headers, if there is an index.
     landmarks: Option<Landmarks<'a>>,
     waiting: VecDeque<Item>,
     saw_header: bool,
     saw_end: bool,
     saw_member: bool,
-    /// A member came, and behind it neither damage nor an end mark.
+    /// A member came, and neither damage nor an end mark after it.
     in_order: bool,
 }
 
@@ -146,40 +145,40 @@ impl<'a> MemberStream<'a> {
         }
     }
 
-    /// Finds the way back after damage by an index of the archive.
+    /// Uses an index of the archive to resynchronise after damage.
     pub fn with_landmarks(mut self, landmarks: Option<Landmarks<'a>>) -> MemberStream<'a> {
         self.landmarks = landmarks;
         self
     }
 
-    /// Takes it for granted that this is an archive, since its index says so.
+    /// Skips the check that this is an archive, since its index says so.
     pub fn begin_inside(mut self) -> MemberStream<'a> {
         self.place = Place::Inside;
-        // Nothing is read behind the last range, and the index has led here.
+        // Nothing is read after the last range, and the index led here.
         self.watch = IndexWatch::new(Promise::None { zeros_bytes_max: u64::MAX });
         self
     }
 
-    /// What must follow the archive, if that is known beforehand.
+    /// Sets what must follow the archive, if that is known in advance.
     pub fn with_promise(mut self, promise: Promise) -> MemberStream<'a> {
         self.watch = IndexWatch::new(promise);
         self
     }
 
-    /// Says where archives begin and end to whoever keeps checksums of them.
+    /// Reports where archives begin and end to the holder of their checksums.
     pub fn with_kept(mut self, kept: Option<Arc<KeptChecksums>>) -> MemberStream<'a> {
         self.kept = kept;
         self
     }
 
-    /// Decodes with decoders made by `make_decoder` from here on.
+    /// Uses decoders made by `make_decoder` from here on.
     pub fn with_decoder(mut self, make_decoder: fn() -> Decoder) -> MemberStream<'a> {
         self.decoder = make_decoder();
         self.make_decoder = make_decoder;
         self
     }
 
-    /// Whether anything was seen that makes the source a tar archive.
+    /// Whether any header proves that the source is a tar archive.
     pub fn is_archive(&self) -> bool {
         self.saw_header || self.saw_end
     }
@@ -189,7 +188,7 @@ impl<'a> MemberStream<'a> {
         self.cursor.position_bytes()
     }
 
-    /// Bytes of the archive up to here, without what was jumped over.
+    /// Bytes of the archive so far, without jumps.
     pub fn passed_bytes(&self) -> u64 {
         self.cursor.passed_bytes()
     }
@@ -199,13 +198,13 @@ impl<'a> MemberStream<'a> {
         self.cursor.would_wait()
     }
 
-    /// Passes everything that is left.
+    /// Passes the rest.
     pub fn drain(&mut self, account: &mut Account) -> Result<(), Stopped> {
         self.place = Place::Done;
         self.cursor.drain(account)
     }
 
-    /// What comes next; content that was not taken is passed over. `None` at the end.
+    /// The next item; unread content is skipped. `None` at the end.
     pub fn next(&mut self, account: &mut Account) -> Result<Option<Item>, Stopped> {
         self.pass_over_content(account)?;
         loop {
@@ -219,7 +218,7 @@ impl<'a> MemberStream<'a> {
             self.pass_over_padding(account)?;
             self.step(account)?;
             if self.waiting.is_empty() {
-                // What is told by nobody has content that nobody wants.
+                // Content of an unreported item is skipped.
                 self.pass_over_content(account)?;
             }
         }
@@ -235,9 +234,9 @@ impl<'a> MemberStream<'a> {
         let here = here.min(self.content_left_bytes);
         let position_bytes = self.cursor.position_bytes();
         if position_bytes != expected_bytes {
-            // Only the ends of members are jumped from.
+            // Jumps happen only at the ends of members.
             let bytes = self.content_left_bytes;
-            let why = "its header does not have the length that the index has".to_owned();
+            let why = "its header is not as long as the index says".to_owned();
             self.report(expected_bytes, bytes, DamageKind::Lost { why }, InMember::Yes);
             return Ok(Some(self.cut_content()));
         }
@@ -256,9 +255,9 @@ impl<'a> MemberStream<'a> {
         Ok(Some(self.take_data(here, account)?))
     }
 
-    /// The content of a small member, to its end or to the first bytes that are missing, whose
-    /// number is returned; 0 when it is whole. `before_waiting` hands on what the caller holds
-    /// back, which would keep blocks of the ring.
+    /// The content of a small member, to its end or to the first missing bytes, whose number is
+    /// returned; 0 if it is complete. `before_waiting` passes on what the caller holds back, which
+    /// would keep blocks of the ring.
     pub fn collect(
         &mut self,
         account: &mut Account,
@@ -300,7 +299,7 @@ impl<'a> MemberStream<'a> {
         let kind = DamageKind::Lost { why: gap.why.clone() };
         if gap.length_bytes == 0 {
             self.landmarks = None;
-            // A seam: what follows is from further on, nobody knows from where.
+            // A seam: how much is missing is not known.
             return Ok(self.cut_content());
         }
         let position_bytes = self.cursor.position_bytes();
@@ -353,7 +352,7 @@ impl<'a> MemberStream<'a> {
         Ok(())
     }
 
-    /// Takes one unit and acts on it.
+    /// Reads one unit and acts on it.
     fn step(&mut self, account: &mut Account) -> Result<(), Stopped> {
         let unit_start_bytes = self.cursor.position_bytes();
         let unit = match self.cursor.next_unit(account)? {
@@ -408,7 +407,7 @@ impl<'a> MemberStream<'a> {
         Ok(())
     }
 
-    /// A header was understood: this is, or still is, an archive.
+    /// A valid header: this is an archive.
     fn enter_archive(&mut self, offset_bytes: ArchiveOffset, unit: &header::Unit) {
         let is_next = self.place == Place::AfterEnd && self.after_end != AfterEnd::Segments;
         if is_next && !begins_index(unit) {
@@ -428,7 +427,7 @@ impl<'a> MemberStream<'a> {
                 if self.watch.inside && !self.watch.take_member(&member.path) {
                     let path = String::from_utf8_lossy(&member.path);
                     let why =
-                        format!("{path} is not what should stand at byte {header_offset_bytes}");
+                        format!("{path} is not the member expected at byte {header_offset_bytes}");
                     self.report(header_offset_bytes, 0, DamageKind::Index { why }, InMember::No);
                 }
                 self.waiting.push_back(if self.watch.inside {
@@ -492,8 +491,8 @@ impl<'a> MemberStream<'a> {
                 self.report(offset_bytes, stored_bytes, DamageKind::Continuation, InMember::Yes);
                 return;
             }
-            Skipped::SolarisAcl => "access rules in Solaris' form are not restored".to_owned(),
-            Skipped::OldNames => "a list of old names (GNU) is not acted on".to_owned(),
+            Skipped::SolarisAcl => "ACLs in Solaris format are not restored".to_owned(),
+            Skipped::OldNames => "a list of old names (GNU) is ignored".to_owned(),
             Skipped::EmptyPath => "a member without a name".to_owned(),
         };
         self.expect_content(b"", stored_bytes);
@@ -512,19 +511,19 @@ impl<'a> MemberStream<'a> {
             self.place = Place::Done;
             return Ok(());
         }
-        // The unit itself is no header where it starts; one may start inside it.
+        // No header starts at this unit; one may start inside it.
         self.cursor.unread(unit[1..].to_vec());
         let mut start_bytes = self.cursor.position_bytes() - 1;
         if !self.saw_header {
-            // Zeros alone, as in front of an image of a disk, are no archive yet.
+            // Zeros alone, as before an image of a disk, are no archive yet.
             self.place = Place::Start;
             start_bytes = ArchiveOffset::START;
         }
         self.resynchronise(start_bytes, &why.to_string(), account)
     }
 
-    /// Goes to the end of what follows an archive and is none. An index whose header is damaged is
-    /// not nothing, though: the names of its sections give it away.
+    /// Goes to the end of unrelated data after an archive. An index with a damaged header is
+    /// recognised by the names of its sections.
     fn pass_over_trailing(
         &mut self,
         unit: &header::Unit,
@@ -552,7 +551,7 @@ impl<'a> MemberStream<'a> {
         Ok(())
     }
 
-    /// A gap where a header should be, or one in padding, which harms nobody.
+    /// A gap in place of a header, or one in padding, which does no harm.
     fn lose_header(&mut self, gap: Gap<Archive>, account: &mut Account) -> Result<(), Stopped> {
         if gap.length_bytes == 0 {
             self.landmarks = None;
@@ -571,7 +570,7 @@ impl<'a> MemberStream<'a> {
         self.decoder = (self.make_decoder)();
         self.header_start_bytes = None;
         let from_bytes = self.cursor.position_bytes();
-        self.resynchronise(from_bytes, "what describes them is missing", account)
+        self.resynchronise(from_bytes, "their header is missing", account)
     }
 
     fn end_of_stream(&mut self, left_bytes: usize) {

@@ -1,4 +1,5 @@
-//! Stored content to places in a file: as it lies for a whole file, run by run for a sparse one.
+//! From stored content to places in a file: contiguous for a plain file, run by run for a sparse
+//! one.
 
 use archive::member::{Extent, Member};
 
@@ -6,7 +7,7 @@ use archive::member::{Extent, Member};
 #[derive(Debug)]
 pub(crate) struct Placement {
     runs: Option<Vec<Extent>>,
-    /// Run that is being filled, and how much of it is.
+    /// The current run, and how much of it is filled.
     run: usize,
     filled_bytes: u64,
 }
@@ -16,7 +17,7 @@ impl Placement {
         Placement { runs: member.sparse.clone(), run: 0, filled_bytes: 0 }
     }
 
-    /// Hands the next stored bytes to `put` with their offset in the file.
+    /// Passes the next stored bytes to `put`, with their offset in the file.
     pub fn place<E>(
         &mut self,
         mut bytes: &[u8],
@@ -28,7 +29,7 @@ impl Placement {
             return Ok(());
         }
         while !bytes.is_empty() {
-            // The decoder has checked that the runs hold what is stored.
+            // The decoder has checked that the runs add up to the stored bytes.
             let run = self.runs.as_ref().and_then(|runs| runs.get(self.run));
             let Some(run) = run.copied() else { return Ok(()) };
             let room_bytes = run.length_bytes - self.filled_bytes;
@@ -43,7 +44,7 @@ impl Placement {
         Ok(())
     }
 
-    /// Passes over stored bytes that are missing.
+    /// Skips missing stored bytes.
     pub fn skip(&mut self, bytes: u64) {
         let mut left = bytes;
         while left > 0 {
@@ -87,7 +88,7 @@ mod tests {
         RUNS.iter().flat_map(|(offset, length)| *offset..offset + length).collect()
     }
 
-    /// Stored bytes come in pieces, of which some are missing: the others lie where they would.
+    /// Stored bytes come in pieces, some of which are missing: the others keep their places.
     #[test]
     fn what_is_missing_moves_nothing() {
         for is_sparse in [false, true] {

@@ -1,14 +1,13 @@
-//! Which bytes of an archive hold the selected members: the plan of a restore that need not read
-//! everything.
+//! The ranges of an archive that hold the selected members: the plan of a partial restore.
 //!
 //! The index knows where each member starts and ends, so a selection becomes a list of ranges of
-//! the archive (before compression), each of which starts at a header and ends behind the padding
-//! of a content. How they are read is the medium's business: a file reads whole blocks or chunks
-//! around them (`excerpt`), a tape goes to them.
+//! the archive (before compression). Each starts at a header and ends after the padding of a
+//! content. The medium decides how they are read: a file reads whole blocks or chunks around them
+//! (`excerpt`), a tape goes to them.
 //!
-//! A hard link is another name of an earlier member. Where a link is selected and that member is
-//! not, the member's range is in the plan all the same, and [`StandIns`] says under which name the
-//! content comes back: the first selected link stands in for it.
+//! A hard link is another name of an earlier member. If a link is selected and that member is not,
+//! the plan has the member's range anyway. [`StandIns`] has the name under which the content is
+//! restored: the first selected link stands in for the member.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,21 +19,21 @@ use archive::stream::ArchiveOffset;
 
 use crate::selection::{Selection, normal};
 
-/// Most ranges of a plan. Beyond, those with the least between them become one.
+/// Most ranges of a plan. Beyond that, the closest ranges are merged.
 const RANGES_MAX: usize = 1 << 16;
-/// Most bytes of paths that are kept for stand-ins. Links beyond are restored if their target is.
+/// Most bytes of paths kept for stand-ins. Further links are restored if their target is.
 const STAND_IN_BYTES_MAX: usize = 16 << 20;
 
-/// What is to be read, and under which names some of it comes back.
+/// What to read, and under which names some of it is restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Ranges of the archive before compression, ascending, neither touching nor empty.
+    /// Ranges of the archive before compression, ascending, separated, not empty.
     pub ranges: Vec<Range<ArchiveOffset>>,
-    /// Members that were not selected, and come back under the name of a link to them.
+    /// Unselected members that are restored under the name of a link to them.
     pub stand_ins: StandIns,
 }
 
-/// The first selected link to each member that was not selected itself.
+/// The first selected link to each unselected member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StandIns {
     link_of: HashMap<Vec<u8>, Vec<u8>>,
@@ -65,12 +64,12 @@ impl StandIns {
     }
 }
 
-/// The ranges that hold what is selected. `open` starts reading the `files` section of the index
-/// from its front; it is called once or twice. Ranges with up to `bridge_bytes` between them are
-/// one, as reading on costs less there than going elsewhere; what lies between is whole members.
+/// The ranges that hold the selection. `open` starts reading the `files` section of the index from
+/// its front; it is called once or twice. Ranges up to `bridge_bytes` apart are merged, since
+/// reading on costs less there than seeking; whole members are between them.
 ///
 /// # Errors
-/// What is wrong with the index: nothing is known then, and everything has to be read.
+/// What is wrong with the index; then everything has to be read.
 pub(crate) fn plan<Records>(
     mut open: impl FnMut() -> io::Result<Records>,
     selection: &Selection,
@@ -96,7 +95,7 @@ where
     if stand_ins.is_empty() {
         return Ok(Plan { ranges: ranges.list, stand_ins });
     }
-    // What a link names stands before it, so its place is known only on a second way through.
+    // The target of a link precedes it, so its place is found in a second pass.
     let mut ranges = Ranges::new(bridge_bytes);
     for record in open().map_err(unreadable)? {
         let record = record?;
@@ -111,7 +110,7 @@ fn unreadable(source: io::Error) -> IndexError {
     IndexError::Read { section: IndexSection::Files, source }
 }
 
-/// From the first unit of the header to behind the padding of the content.
+/// From the first unit of the header to the end of the content's padding.
 fn range_of(record: &FileRecord) -> Range<ArchiveOffset> {
     let stored_bytes = match record.kind {
         RecordKind::File { stored_bytes, .. } => stored_bytes,
@@ -124,7 +123,7 @@ fn range_of(record: &FileRecord) -> Range<ArchiveOffset> {
     record.header_offset_bytes..end_bytes
 }
 
-/// Ascending ranges that merge.
+/// Ascending ranges that are merged.
 struct Ranges {
     list: Vec<Range<ArchiveOffset>>,
     bridge_bytes: u64,

@@ -1,4 +1,4 @@
-//! The content of a section of an index that goes by, as a reader.
+//! The content of an index section in the stream, as a reader.
 
 use std::io::{self, Read};
 
@@ -16,23 +16,23 @@ pub(crate) struct SectionReader<'s, 'a, 'b> {
     slice: Option<Slice>,
     used: usize,
     stopped: Option<Stopped>,
-    /// Sees all that is read.
+    /// Receives all bytes that are read.
     set_id: Option<&'b mut SetIdHasher>,
 }
 
 impl<'s, 'a, 'b> SectionReader<'s, 'a, 'b> {
-    /// Reads what the stream is at.
+    /// Reads the current section.
     pub fn new(stream: &'s mut MemberStream<'a>, account: &'b mut Account) -> Self {
         SectionReader { stream, account, slice: None, used: 0, stopped: None, set_id: None }
     }
 
-    /// Shows all bytes to the hash that makes the id of a set.
+    /// Passes all bytes to the hash that makes the set id.
     pub fn with_set_id(mut self, set_id: Option<&'b mut SetIdHasher>) -> Self {
         self.set_id = set_id;
         self
     }
 
-    /// What stopped the reading, if the run was stopped: the reader's own error hides it.
+    /// Why reading stopped, if the run was stopped: the reader's own error hides it.
     pub fn stopped(self) -> Result<(), Stopped> {
         self.stopped.map_or(Ok(()), Err)
     }

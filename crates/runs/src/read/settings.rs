@@ -15,20 +15,20 @@ pub(crate) struct ReadSettings<'a> {
     pub way: Way,
     /// Bytes of both rings together.
     pub ring_bytes: usize,
-    /// Decompressing threads; as many as there are cores when `None`.
+    /// Decompressing threads; as many as cores if `None`.
     pub threads: Option<NonZero<usize>>,
-    /// Makes the decoder; the one for restores looks up names of users.
+    /// Makes the decoder; a restore's decoder resolves names of users.
     pub make_decoder: fn() -> Decoder,
     pub contents: Contents,
-    /// Checksums to hold against the archive as it goes by.
+    /// Checksums to check the archive with.
     pub check: Option<Arc<BlockCheck>>,
     /// Where checksums are kept for an index that comes later.
     pub keep: Option<Arc<KeptChecksums>>,
-    /// Whether an archive that does not speak of an index must have one all the same.
+    /// Whether an archive that does not announce an index must have one anyway.
     pub index: IndexNeed,
-    /// What is read, if not everything.
+    /// What to read, if not everything.
     pub excerpt: Option<&'a Excerpt>,
-    /// Where the chunks of a compressed archive are, if that is known.
+    /// Locations of the chunks of a compressed archive, if known.
     pub chunks: Option<&'a Chunks>,
 }
 
@@ -36,6 +36,6 @@ pub(crate) struct ReadSettings<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     Wanted,
-    /// Headers only: contents may be jumped over.
+    /// Headers only: contents may be skipped.
     NotWanted,
 }

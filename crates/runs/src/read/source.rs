@@ -1,10 +1,10 @@
-//! The `read` stage for sources with reads at any offset: several reads in flight, and an
+//! The `read` stage for sources with reads at any offset: several reads are in flight, and an
 //! unreadable place is a [`Gap`] instead of the end.
 //!
-//! `flow::source::read_file` gives up at the first error, as a backup must. Who reads an archive
-//! wants everything around the bad place: the failed block is read again in small steps, what
-//! fails then is left as zeros and entered as a gap. Pipes cannot be read around anything and go
-//! through `flow::source::read_stream`.
+//! `flow::source::read_file` gives up at the first error, as a backup must. Reading an archive
+//! needs everything around the bad place: the failed block is read again in small steps, and what
+//! fails then is left as zeros and entered as a gap. A pipe cannot be read around a bad place, and
+//! goes through `flow::source::read_stream`.
 
 use std::io;
 use std::ops::Range;
@@ -33,18 +33,18 @@ const BAD_STEPS_MAX: usize = 4096;
 pub(crate) struct SourceReader<'a> {
     pub file: &'a Arc<OwnedFd>,
     pub past_cache: PastCache,
-    /// What is read, in this order: the whole source, or parts of it.
+    /// Ranges to read, in this order: the whole source, or parts of it.
     pub ranges: Vec<Range<StoredOffset>>,
     pub in_flight: &'a mut InFlight,
-    /// Set by whoever has seen enough; the stream then ends early.
+    /// Set when the reader needs no more; the stream then ends early.
     pub stop: &'a AtomicBool,
     pub gaps: &'a Gaps<Stored>,
     pub bad_steps: usize,
 }
 
 impl SourceReader<'_> {
-    /// Reads the ranges into the ring, one behind the other. Returns whether all of them came past
-    /// the page cache.
+    /// Reads the ranges into the ring, one after the other. Returns whether all were read past the
+    /// page cache.
     pub fn read(mut self, producer: Producer, account: &mut Account) -> Result<bool, ReadError> {
         if self.past_cache.is_on() {
             producer.set_reuse(Reuse::Coldest);
@@ -64,7 +64,7 @@ impl SourceReader<'_> {
                     range = ranges.next();
                     continue;
                 }
-                // No request lies across two blocks, which would make two of it.
+                // No request spans two blocks, which would split it.
                 let bytes = (left.end - left.start).min(block_bytes - asked % block_bytes) as usize;
                 let reservation = self.in_flight.reserve(&producer, bytes, account)?;
                 let Some(reservation) = reservation else { break };
@@ -112,7 +112,7 @@ impl SourceReader<'_> {
         Ok(())
     }
 
-    /// Reads what can be read of a piece step by step; `offset_bytes` is that of `done_bytes`.
+    /// Reads a piece step by step; `offset_bytes` is the offset of `done_bytes`.
     fn salvage(
         &mut self,
         piece: &mut Piece,

@@ -1,4 +1,4 @@
-//! What reading a whole archive has come to.
+//! The result of reading a whole archive.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::Outside;
 use crate::warnings::Warnings;
 use tapeset::{TapeEnd, TapeReading};
 
-/// What reading has come to.
+/// The result of reading.
 pub(crate) struct ReadSummary {
     pub endpoint: Endpoint,
     pub engine: &'static str,
@@ -21,22 +21,22 @@ pub(crate) struct ReadSummary {
     pub archive_bytes: u64,
     pub compression: &'static str,
     pub ring_bytes: u64,
-    /// Bytes behind the last chunk that are no chunk.
+    /// Bytes after the last chunk.
     pub trailing_bytes: u64,
-    /// Whether all that was read came past the page cache.
+    /// Whether everything was read past the page cache.
     pub past_cache: bool,
-    /// Of its compressed form.
+    /// The headers and seek table of its compressed form.
     pub outside: Outside,
     /// `read` and, when compressed, `decompress`.
     pub stages: Vec<StageReport>,
-    /// Of a tape.
+    /// The tape's results.
     pub tape: Option<TapeEnd>,
-    /// What could not be had: ranges of the archive before compression.
+    /// What could not be read: ranges of the archive before compression.
     pub lost: Vec<Range<ArchiveOffset>>,
 }
 
 impl ReadSummary {
-    /// Puts what reading has come to into the report of a run, and tells what a tape has to tell.
+    /// Puts the result into the report of a run, and reports the tape's warnings.
     pub fn enter(
         self,
         run: &mut RunReport,
@@ -46,8 +46,7 @@ impl ReadSummary {
     ) -> Option<TapeReading> {
         if self.trailing_bytes > 0 {
             let bytes = self.trailing_bytes;
-            warnings
-                .note(b"", format!("{bytes} bytes behind the compressed data were passed over"));
+            warnings.note(b"", format!("{bytes} bytes after the compressed data were skipped"));
         }
         (run.command, run.target) = (command, target);
         run.archive_bytes = self.archive_bytes;

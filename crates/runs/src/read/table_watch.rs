@@ -1,32 +1,32 @@
-//! The seek table behind the frames of zstd, held against the frames that went by.
+//! Compares zstd's seek table with the frames.
 //!
-//! It is a skippable frame, which decompressors pass over, and so the one part of an archive that
-//! has no checksum; but every byte of it follows from the frames in front of it.
+//! The table is a skippable frame, which decompressors ignore. So it is the one part of an archive
+//! without a checksum, but every byte of it follows from the frames.
 
 use archive::chunk::seek_table::SeekTableBuilder;
 
 /// Most frames that are kept, 8 bytes each: 8 TiB in chunks of 8 MiB.
 const FRAMES_MAX: usize = 1 << 20;
-/// Bytes of a table beside its entries of 8 bytes.
+/// Bytes of a table besides its entries of 8 bytes.
 const AROUND_BYTES: u64 = 17;
 
-/// What is known of the table.
+/// The state of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TableState {
-    /// None came behind the last frame.
+    /// No table after the last frame.
     #[default]
     Missing,
-    /// It is to the byte that of the frames.
+    /// It matches the frames byte for byte.
     Holds,
-    /// It is another one.
+    /// It does not match.
     Differs,
 }
 
-/// Frames as they go by, and the table behind them.
+/// The frames so far, and the table after them.
 #[derive(Debug, Default)]
 pub(crate) struct TableWatch {
     frames: Vec<(u64, u64)>,
-    /// Frames went by that are not kept, or whose lengths nobody knows.
+    /// Some frames were not kept, or have unknown lengths.
     unknown: bool,
     expected: Vec<u8>,
     passed_bytes: usize,
@@ -54,7 +54,7 @@ impl TableWatch {
         }
     }
 
-    /// A skippable frame begins: the table, if it has the length of one.
+    /// A skippable frame begins: the table, if it has its length.
     pub fn begin_skippable(&mut self, bytes: u64) {
         if self.is_settled() {
             return;
@@ -88,14 +88,14 @@ impl TableWatch {
         self.passed_bytes = end;
     }
 
-    /// Whether a table went by that is to the byte that of all frames in front of it. What lies
-    /// behind it on a device are the remains of an older archive.
+    /// Whether a table passed that matches all frames before it. Data after it on a device are
+    /// remains of an older archive.
     fn is_settled(&self) -> bool {
         let passed = !self.expected.is_empty() && self.passed_bytes == self.expected.len();
         passed && self.state == TableState::Holds
     }
 
-    /// What is known once all has gone by.
+    /// The result after all frames.
     pub fn state(&self) -> TableState {
         let cut_off = !self.expected.is_empty() && self.passed_bytes < self.expected.len();
         if cut_off { TableState::Missing } else { self.state }

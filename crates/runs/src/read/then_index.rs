@@ -1,7 +1,7 @@
-//! The index of a set on tape behind the blocks of the archive, as if it lay there.
+//! The index of a set on tape, as if it followed the blocks of the archive.
 //!
-//! It was read into a file of its own before. What cannot be read of that is a gap, as what cannot
-//! be read of the tape is: a stream that ended there would look like one without an index.
+//! It was copied to a file before. Its unreadable parts are gaps, like those of the tape: a stream
+//! that ended there would look like one without an index.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,27 +15,27 @@ use super::cursor::{Lease, Supply};
 use flow::gaps::{Gap, Gaps};
 use tapeset::TapeIndex;
 
-/// Bytes of an index that are handed out at once.
+/// Bytes of an index that are passed on at once.
 const INDEX_LEASE_BYTES: u64 = 256 << 10;
 
-/// Blocks, and behind them the index of a set on tape, which lies in a file of its own.
+/// Blocks, and then the index of a set on tape, from a file of its own.
 pub(crate) struct ThenIndex<'a> {
     supply: Box<dyn Supply + 'a>,
-    /// The index, there before the blocks end.
+    /// The index, available before the blocks end.
     index: &'a Mutex<Option<TapeIndex>>,
-    /// Where what cannot be read of it is entered.
+    /// Gaps of the index.
     gaps: Gaps<Archive>,
-    /// Where the blocks that were handed out end.
+    /// Offset where the blocks ended.
     blocks_bytes: ArchiveOffset,
-    /// Bytes of the index that were handed out, once the blocks have ended.
+    /// Bytes of the index passed on so far, once the blocks have ended.
     taken_bytes: Option<u64>,
-    /// Checksums of the blocks, which are nobody's where the first of them are missing.
+    /// Block checksums, discarded if the first blocks are missing.
     kept: Option<Arc<KeptChecksums>>,
     begins_bytes: ArchiveOffset,
 }
 
 impl<'a> ThenIndex<'a> {
-    /// Blocks, and then the index, which is there before the blocks end.
+    /// Blocks, and then the index, which is available before the blocks end.
     pub fn new(
         supply: Box<dyn Supply + 'a>,
         index: &'a Mutex<Option<TapeIndex>>,
@@ -74,7 +74,7 @@ impl Supply for ThenIndex<'_> {
         }
         match base::interruptible::read_at(&index.file, &mut piece, *taken_bytes) {
             Ok(read @ 1..) => piece.truncate(read),
-            // Zeros stand for what is lost, so that the end of the index keeps its place.
+            // Zeros replace lost bytes, so that the end of the index keeps its place.
             failed => {
                 let why = match failed {
                     Ok(_) => "the copy of the index became shorter".to_owned(),

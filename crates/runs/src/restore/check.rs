@@ -1,4 +1,4 @@
-//! The word on checksums at the end of a restore: which files lie in blocks that differ.
+//! Reports checksums at the end of a restore: which files are in blocks that differ.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ use crate::read::late_check::LateOutcome;
 use crate::selection::Selection;
 use crate::warnings::Warnings;
 
-/// Files that are warned of by name.
+/// Most files that are named in warnings.
 const NAMED_MAX: u64 = 10_000;
 
-/// Warns of blocks that differ where the index came behind them.
+/// Warns of blocks that differ, if the index came after them.
 fn conclude_late(
     late: &LateOutcome,
     lost: &[Range<ArchiveOffset>],
@@ -25,22 +25,22 @@ fn conclude_late(
         return Checksums::Hold { blocks: late.blocks };
     }
     let (count, blocks) = (late.differing_count, late.blocks);
-    // What could not be had at all has been told.
+    // Missing bytes were reported before.
     let block_bytes = u64::from(late.block_bytes);
     let mut read = late.differing.iter().map(|block| ArchiveOffset::of_block(*block, block_bytes));
     let Some(first) = read.find(|start| !touches(lost, *start, *start + block_bytes)) else {
         return Checksums::Damaged { blocks: count };
     };
     let text = format!(
-        "checksums that do not hold: {count} of {blocks} blocks, the first at byte {first} of the \
-         archive; what was restored from there is damaged, and `takeup verify` names it"
+        "checksums do not hold: {count} of {blocks} blocks, the first at byte {first} of the \
+         archive; files restored from there are damaged, and `takeup verify` names them"
     );
     warnings.warn(Harm::Blocks, b"", text);
     Checksums::Damaged { blocks: count }
 }
 
-/// Warns of the members whose headers are in `lost`, ranges of the archive that could not be had,
-/// and of the files in damaged blocks.
+/// Warns of the members whose headers are in `lost`, missing ranges of the archive, and of the
+/// files in damaged blocks.
 pub(crate) fn conclude(
     check: Option<&BlockCheck>,
     late: Option<LateOutcome>,
@@ -54,7 +54,7 @@ pub(crate) fn conclude(
     let Some(check) = check else { return Checksums::Unknown };
     name_lost(check, lost, &mut options.selection.clone(), warnings);
     let (blocks, differing_count, mut differing) = check.outcome();
-    // Whose content was not to be had has been named by whoever wanted to write it.
+    // Files with missing content were named while they were written.
     let block_bytes = u64::from(check.index.trailer.block_bytes);
     differing.retain(|block| {
         let start = ArchiveOffset::of_block(*block, block_bytes);
@@ -63,18 +63,18 @@ pub(crate) fn conclude(
     if differing_count == 0 {
         return Checksums::Hold { blocks };
     }
-    let text = format!("checksums that do not hold: {differing_count} of {blocks} blocks");
+    let text = format!("checksums do not hold: {differing_count} of {blocks} blocks");
     warnings.warn(Harm::Blocks, b"", text);
-    // In a compressed archive a block differs because a chunk was lost, and what was in it has been
-    // named already.
+    // In a compressed archive a block differs because a chunk was lost, whose files were named
+    // before.
     if !check.index.is_compressed() {
         name_files(check, &differing, &mut options.selection.clone(), warnings);
     }
     Checksums::Damaged { blocks: differing_count }
 }
 
-/// Names the members that were not restored because what describes them could not be had. Only the
-/// index knows them then.
+/// Names the members that were not restored because their headers are missing. Only the index knows
+/// them then.
 fn name_lost(
     check: &BlockCheck,
     lost: &[Range<ArchiveOffset>],
@@ -101,8 +101,8 @@ fn touches(ranges: &[Range<ArchiveOffset>], from: ArchiveOffset, to: ArchiveOffs
     ranges.get(at).is_some_and(|range| range.start < to)
 }
 
-/// Names the files with content in damaged blocks whose hash does not hold. A block of a megabyte
-/// holds a hundred small files, of which a flipped bit has hit one, or a header, or padding.
+/// Names the files in damaged blocks whose hash does not hold. A block of a megabyte holds a
+/// hundred small files, and a flipped bit has hit one of them, or a header, or padding.
 fn name_files(
     check: &BlockCheck,
     differing: &[u64],

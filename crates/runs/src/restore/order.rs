@@ -1,18 +1,18 @@
-//! What is handed to which worker, and what waits for what.
+//! Which worker gets what, and what waits for what.
 //!
-//! The rules, which make the outcome that of one thread going through the archive in order:
+//! With these rules the outcome is that of one thread that goes through the archive in order:
 //!
-//! - All objects of one directory go to one worker, first in, first out: the one that had least to
-//!   do when the directory was come to first.
-//! - Directories are made by the parsing thread at once, so they are there before what is in them.
-//! - A hard link is made by the parsing thread after the workers of its target and of its own
-//!   directory have done all they were given.
-//! - Where a directory meets something else of its name that may still be under way (in an archive
-//!   that holds both), everything under way is waited for. Whether it may is answered by a bit
-//!   table of hashed paths: a false yes costs a short wait and nothing else.
-//! - A name that comes twice replaces what this run made of it, and nothing else. Known by hashes
-//!   of the paths made, up to [`MADE_MAX`] of them; a duplicate beyond is refused like any other
-//!   existing object, and warned of.
+//! - All objects of one directory go to one worker, first in, first out: the worker with least to
+//!   do when the directory first appeared.
+//! - The parsing thread creates directories at once, so they exist before their content.
+//! - The parsing thread creates a hard link after the workers of its target and of its own
+//!   directory have finished all earlier jobs.
+//! - If a directory may collide with another object of its name in progress (in an archive that
+//!   holds both), everything in progress is waited for. A bit table of hashed paths answers whether
+//!   it may: a false yes costs a short wait and nothing else.
+//! - A repeated name replaces what this run created under it, and nothing else. Hashes of the
+//!   created paths are kept, up to [`MADE_MAX`]; a later duplicate is refused like any other
+//!   existing object, with a warning.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -44,18 +44,18 @@ use crate::warnings::Warnings;
 
 /// Files of up to this many stored bytes travel in batches.
 const SMALL_BYTES_MAX: u64 = 256 << 10;
-/// A batch is handed over with this many objects,
+/// A batch is passed on with this many objects,
 const BATCH_OBJECTS_MAX: usize = 32;
 /// or this many bytes of content.
 const BATCH_BYTES_MAX: u64 = 512 << 10;
-/// Hashes of objects made that are kept: 8 bytes each, in a table of up to 36 MiB.
+/// Most hashes of created objects: 8 bytes each, in a table of up to 36 MiB.
 const MADE_MAX: usize = 1 << 21;
-/// Directories that are kept, by hash, with their worker: 16 bytes each, in a table of up to 18
-/// MiB. Others go to the worker that their hash says.
+/// Most directories that are kept, by hash, with their worker: 16 bytes each, in a table of up to
+/// 18 MiB. Further directories go to the worker of their hash.
 const DIRECTORIES_MAX: usize = 1 << 19;
-/// A directory that nothing was put into yet.
+/// A directory without objects so far.
 const NO_WORKER: u16 = u16::MAX;
-/// Bits of the table of paths under way.
+/// Bits of the table of paths in progress.
 const UNDER_WAY_BITS: usize = 1 << 23;
 
 /// Keys are hashes already.
@@ -77,7 +77,7 @@ impl Hasher for AsItIs {
 type Hashes = HashSet<u64, BuildHasherDefault<AsItIs>>;
 type Homes = HashMap<u64, u16, BuildHasherDefault<AsItIs>>;
 
-/// What one worker was given.
+/// Jobs of one worker.
 #[derive(Default)]
 struct Given {
     jobs: u64,
@@ -92,14 +92,14 @@ pub(crate) struct Dispatcher<'a> {
     strip_components: usize,
     overwrite: Overwrite,
     warnings: &'a Warnings<'a>,
-    /// Members that come back under the name of a link, if the index was asked.
+    /// Members that are restored under the name of a link, if the index was read.
     stand_ins: Option<&'a StandIns>,
     strict: Worker,
     replacing: Worker,
     given: Vec<Given>,
-    /// Directories that are there, and where objects in them go.
+    /// Existing directories, and the workers of their objects.
     directories: Homes,
-    /// No directory is added any more: one that was not would change its worker.
+    /// The table is full: a directory that is not in it would change its worker.
     directories_full: bool,
     made: Hashes,
     under_way: Vec<u64>,
@@ -107,7 +107,7 @@ pub(crate) struct Dispatcher<'a> {
     parent: Vec<u8>,
     parent_key: u64,
     told_of_root: bool,
-    /// What went by, for the checksums of an index behind it.
+    /// Checksums of the blocks, for an index that follows them.
     kept: Option<&'a KeptChecksums>,
     late_check: Option<LateCheck<'a>>,
     late_outcome: Option<LateOutcome>,
@@ -144,25 +144,25 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Restores members that are not selected under the names that stand in for them.
+    /// Restores unselected members under the names that stand in for them.
     pub fn with_stand_ins(mut self, stand_ins: &'a StandIns) -> Dispatcher<'a> {
         self.stand_ins = Some(stand_ins);
         self
     }
 
-    /// Holds what went by against the checksums of an index that comes behind it.
+    /// Compares the blocks with the checksums of an index that follows them.
     pub fn with_kept(mut self, kept: Option<&'a KeptChecksums>) -> Dispatcher<'a> {
         self.kept = kept;
         self.late_check = kept.map(LateCheck::new);
         self
     }
 
-    /// What came of it; `None` without such an index.
+    /// The result of that; `None` without such an index.
     pub fn late_outcome(self) -> Option<LateOutcome> {
         self.late_outcome
     }
 
-    /// Reads what of an index tells whether that was restored which was backed up.
+    /// Reads the index sections that show whether the restored data are those of the backup.
     fn index_section(
         &mut self,
         path: &[u8],
@@ -172,7 +172,7 @@ impl<'a> Dispatcher<'a> {
         if self.late_check.is_none() {
             return Ok(());
         }
-        // What is held back would keep blocks of the ring.
+        // Jobs that are held back would keep blocks of the ring.
         self.flush_all(account)?;
         let marked = stream.is_marked();
         let mut reader = SectionReader::new(stream, account);
@@ -188,7 +188,7 @@ impl<'a> Dispatcher<'a> {
         reader.stopped()?;
         if let Err(fault) = result {
             let fault = with_causes(&fault);
-            let why = format!("{fault}; what was restored could not be checked");
+            let why = format!("{fault}; the restored files could not be checked");
             self.warnings.damage(&Damage::of_index(why));
         }
         Ok(())
@@ -218,7 +218,7 @@ impl<'a> Dispatcher<'a> {
     ) -> Result<(), Stopped> {
         loop {
             if stream.would_wait() {
-                // What is held back would keep blocks of the ring, and workers idle.
+                // Jobs that are held back would keep blocks of the ring, and workers idle.
                 self.flush_all(account)?;
             }
             match stream.next(account)? {
@@ -236,7 +236,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Waits until all workers have done what they were given.
+    /// Waits until all workers have finished their jobs.
     pub fn drain(&mut self, account: &mut Account) -> Result<(), Stopped> {
         self.flush_all(account)?;
         for worker in 0..self.given.len() {
@@ -299,11 +299,11 @@ impl<'a> Dispatcher<'a> {
         let MemberKind::HardLink { target } = &mut member.kind else { return true };
         let Some(link) = stand_ins.link_of(target) else { return true };
         *target = link.to_vec();
-        // The link that stands in is there already, with the content.
+        // The link that stands in exists already, with the content.
         normal(&member.path) != *target
     }
 
-    /// Absolute paths are restored below the destination, and that is told once.
+    /// Absolute paths are restored below the destination; that is reported once.
     fn take_off_root(&mut self, member: &mut Member) {
         let mut absolute = is_absolute(&member.path);
         without_root(&mut member.path);
@@ -365,7 +365,7 @@ impl<'a> Dispatcher<'a> {
         Ok(())
     }
 
-    /// Waits until there is room for one member more under way.
+    /// Waits until there is room for one more member in progress.
     fn borrow(&mut self, member: &Member, account: &mut Account) -> Result<Loan, Stopped> {
         let bytes = member.memory_bytes();
         let workers = self.workers;
@@ -419,7 +419,7 @@ impl<'a> Dispatcher<'a> {
         self.give(worker, RestoreJob::End, account)
     }
 
-    /// Hands over an object that is whole.
+    /// Passes on an object that is complete.
     fn object(
         &mut self,
         member: Box<Member>,
@@ -450,14 +450,14 @@ impl<'a> Dispatcher<'a> {
         Ok((self.worker_of(self.parent_key), made))
     }
 
-    /// Sees to it that nothing else that is to be where `parent` is (or leads to) is under way.
+    /// Makes sure that no other object is in progress where `parent` is, or leads to.
     fn enter(&mut self, parent: &[u8], account: &mut Account) -> Result<(), Stopped> {
         if self.parent == parent {
             return Ok(());
         }
         let key = XxHash3_64::oneshot(parent);
         if !parent.is_empty() && !self.directories.contains_key(&key) {
-            // The hashes of all that lies above it, from one way through its bytes.
+            // The hashes of all its parents, from one pass through its bytes.
             let mut hasher = XxHash3_64::new();
             for (at, name) in parent.split(|byte| *byte == b'/').enumerate() {
                 if at > 0 {
@@ -474,7 +474,7 @@ impl<'a> Dispatcher<'a> {
         Ok(())
     }
 
-    /// If something of this name may be under way, waits for everything that is.
+    /// Waits for everything in progress, if something of this name may be.
     fn settle(&mut self, key: u64, account: &mut Account) -> Result<(), Stopped> {
         let bit = key as usize % UNDER_WAY_BITS;
         if self.under_way[bit / 64] & 1 << (bit % 64) == 0 {
@@ -483,7 +483,7 @@ impl<'a> Dispatcher<'a> {
         self.drain(account)
     }
 
-    /// Something else is to be where a directory was made.
+    /// Another object replaces a directory that was created.
     fn replace_directory(&mut self, key: u64, account: &mut Account) -> Result<(), Stopped> {
         if self.directories.remove(&key).is_some() {
             self.drain(account)?;
@@ -493,7 +493,7 @@ impl<'a> Dispatcher<'a> {
         Ok(())
     }
 
-    /// Whether this run made an object of this name before.
+    /// Whether this run created an object of this name before.
     fn remember(&mut self, key: u64) -> Made {
         if self.overwrite == Overwrite::Replace {
             return Made::First;
@@ -507,7 +507,7 @@ impl<'a> Dispatcher<'a> {
         Made::First
     }
 
-    /// Remembers that a directory is there. It gets its worker when something is put into it.
+    /// Records an existing directory. It gets its worker with its first object.
     fn add_directory(&mut self, key: u64) {
         self.directories_full |= self.directories.len() >= DIRECTORIES_MAX;
         if !self.directories_full {
@@ -515,7 +515,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// The worker for what is in a directory.
+    /// The worker for the objects of a directory.
     fn worker_of(&mut self, parent_key: u64) -> usize {
         let Some(home) = self.directories.get_mut(&parent_key) else {
             // The upper half: the lower bits choose the place in tables.
@@ -538,7 +538,7 @@ impl<'a> Dispatcher<'a> {
         self.workers.wait_for(worker, self.given[worker].jobs, account)
     }
 
-    /// Hands over a job behind everything that was held back for the worker.
+    /// Passes on a job after everything that was held back for the worker.
     fn give(
         &mut self,
         worker: usize,
@@ -566,7 +566,7 @@ impl<'a> Dispatcher<'a> {
     }
 }
 
-/// A path in the one spelling that is compared: `a/b`, whatever slashes and dots it came with.
+/// A path in its normal form: `a/b`, without extra slashes and dots.
 fn plain(path: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     let odd = path.first().is_none_or(|byte| matches!(byte, b'/' | b'.'))
         || path.ends_with(b"/")

@@ -1,8 +1,8 @@
-//! The `create` stage: threads that make what the parsing thread hands them.
+//! The `create` stage: threads that create the objects that the parsing thread passes to them.
 //!
-//! Every worker has a queue of its own, so that what belongs in one order (all of one directory)
-//! goes through one of them. Capacity: [`JOBS_MAX`] jobs each; the content in them is on loan from
-//! the ring, which bounds its bytes, and what else members are made of from a budget.
+//! Every worker has its own queue, so that objects whose order matters (all of one directory) go
+//! through one of them. Capacity: [`JOBS_MAX`] jobs each. Their content is on loan from the ring,
+//! which bounds its bytes; a budget bounds the rest of each member.
 
 use std::io;
 use std::num::NonZero;
@@ -26,13 +26,13 @@ use crate::read::placement::Placement;
 use crate::read::{MEMBERS_BYTES_MAX, Slice};
 use crate::warnings::Warnings;
 
-/// Jobs that wait for one worker.
+/// Most jobs that wait for one worker.
 const JOBS_MAX: usize = 256;
 
-/// More workers than this are never started.
+/// Most workers.
 const WORKERS_MAX: usize = 1024;
 
-/// Whether an object of this name was made by this run already.
+/// Whether this run already created an object of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
     First,
@@ -61,13 +61,13 @@ pub(crate) enum RestoreJob {
 /// All workers and what they share.
 pub(crate) struct Workers<'a> {
     destination: &'a Arc<Destination>,
-    /// Policy of the user; with `Refuse` no file is there that an incomplete one would replace.
+    /// What to do with existing files; with `Refuse` an incomplete file never replaces another.
     overwrite: Overwrite,
     stage: &'a Arc<Stage>,
     warnings: &'a Warnings<'a>,
     crew: &'a Crew<'a, RestoreError>,
     queues: Vec<Queue<RestoreJob>>,
-    /// What members under way may take beside their content.
+    /// Most bytes of members in progress besides their content.
     budget: Budget,
     done: Vec<Done>,
     members: AtomicU64,
@@ -114,7 +114,7 @@ impl<'a> Workers<'a> {
         self.queues.len()
     }
 
-    /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
+    /// Runs the workers while `feed` gives them jobs, until all jobs are done.
     pub fn run(&self, feed: impl FnOnce() -> Result<(), RestoreError>) -> Result<(), RestoreError> {
         self.crew.scope(StageKind::Parse, |scope| {
             for index in 0..self.len() {
@@ -136,7 +136,7 @@ impl<'a> Workers<'a> {
         self.queues[worker].push(job, account)
     }
 
-    /// The bytes that members under way share.
+    /// The bytes that members in progress share.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
@@ -163,7 +163,7 @@ impl<'a> Workers<'a> {
         Ok(())
     }
 
-    /// What the workers have made.
+    /// Number of objects that the workers created.
     pub fn report(&self) -> RunReport {
         RunReport {
             members: self.members.load(Ordering::Relaxed),
@@ -173,18 +173,18 @@ impl<'a> Workers<'a> {
         }
     }
 
-    /// Members that were refused because something exists at their path.
+    /// Members that were refused because their path exists.
     pub fn existing(&self) -> u64 {
         self.existing.load(Ordering::Relaxed)
     }
 
-    /// An object was made by somebody.
+    /// Counts an object that was created.
     pub fn count_member(&self) {
         self.members.fetch_add(1, Ordering::Relaxed);
         self.warnings.monitor().count(Counter::Members, 1);
     }
 
-    /// Warns of a member that cannot be made, or ends the run when nothing more can be.
+    /// Warns of a member that cannot be created, or ends the run if nothing more can be written.
     pub fn refuse(&self, member: &Member, error: tree::RestoreError) {
         if let tree::RestoreError::Exists { .. } = error {
             self.existing.fetch_add(1, Ordering::Relaxed);
@@ -247,7 +247,7 @@ fn ends_the_run(error: &tree::RestoreError) -> bool {
     ) || source.raw_os_error() == Some(EIO)
 }
 
-/// What went wrong, without the path, which the notice carries.
+/// The error without the path, which the notice has.
 fn sentence(error: &tree::RestoreError) -> String {
     use tree::RestoreError as E;
     match error {
@@ -263,18 +263,18 @@ fn sentence(error: &tree::RestoreError) -> String {
             format!("cannot link to {}: {source}", String::from_utf8_lossy(target))
         }
         E::LinkChanged { target, .. } => {
-            format!("link target {} was changed by somebody", String::from_utf8_lossy(target))
+            format!("another program changed the link target {}", String::from_utf8_lossy(target))
         }
-        E::Changed { .. } => "was changed by somebody while it was made".to_owned(),
+        E::Changed { .. } => "was changed by another program while it was created".to_owned(),
         E::Remember { source, .. } => format!("cannot keep its metadata for the end: {source}"),
         E::DeviceNeedsRoot { .. } => "devices can be restored by root only".to_owned(),
         E::Write { source, .. } => format!("cannot write: {source}"),
-        E::Rename { source, .. } => format!("cannot put in place: {source}"),
+        E::Rename { source, .. } => format!("cannot rename into place: {source}"),
         E::Destination { .. } | E::NotAFolder { .. } | E::Synchronise { .. } => with_causes(error),
     }
 }
 
-/// A file whose content is on its way.
+/// A file whose content arrives in pieces.
 struct OpenFile {
     member: Box<Member>,
     made: Made,
@@ -300,7 +300,7 @@ impl Creator<'_> {
         }
     }
 
-    /// Makes an object that came whole.
+    /// Creates an object that is complete.
     fn make(&mut self, object: Object) {
         if object.member.kind != MemberKind::File {
             match self.worker(object.made).create(&object.member) {
@@ -379,7 +379,7 @@ impl Creator<'_> {
         }
     }
 
-    /// A file that lacks content gets another name, unless it would have replaced one.
+    /// An incomplete file gets another name, unless it would have replaced a file.
     fn end_incomplete(&mut self, open: OpenFile) {
         let OpenFile { member, made, file, missing_bytes, .. } = open;
         let replaces_nothing = made == Made::First && self.shared.overwrite == Overwrite::Refuse;
@@ -395,8 +395,8 @@ impl Creator<'_> {
 
     fn warn_incomplete(&self, path: &[u8], missing_bytes: u64, kept: Kept) {
         let what = match kept {
-            Kept::BesideIt => "what there is was kept as",
-            Kept::Not => "what there is was removed; it would have been",
+            Kept::BesideIt => "the available data were kept as",
+            Kept::Not => "the available data were removed instead of kept as",
         };
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         let name = String::from_utf8_lossy(name);
@@ -411,7 +411,7 @@ impl Creator<'_> {
     }
 }
 
-/// What became of a file without all its content.
+/// What happened to an incomplete file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
     BesideIt,

@@ -1,6 +1,5 @@
-//! The folder that was probably meant, where next to nothing of an archive is below the one that it
-//! was compared with: paths are those of the archive, and one folder too deep or too high is easily
-//! typed.
+//! Suggests another folder if the one compared with has almost nothing of the archive: paths are
+//! those of the archive, and one folder too deep or too high is easily typed.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -10,29 +9,29 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::findings::{Elsewhere, VerifyReport};
 
-/// Of so many members compared, all but one are missing.
+/// A suggestion needs this many compared members, all but one of them missing.
 const NEXT_TO_NOTHING: u64 = 10;
-/// Paths that are looked for, spread over those that are missing.
+/// Paths to look for, spread over the missing ones.
 const SAMPLES: usize = 16;
-/// Folders above and below that are looked into at most.
+/// Most folders above and below to look into.
 const ABOVE_MAX: usize = 32;
 const BELOW_MAX: usize = 1000;
 
-/// Where to look instead, if next to nothing of what was compared is below `against`.
+/// The folder to suggest, if `against` has almost nothing of what was compared.
 pub(crate) fn look(against: &Path, report: &VerifyReport) -> Option<Elsewhere> {
     let probably = || probably_meant(against, &report.missing.items);
     is_elsewhere(report).then(|| Elsewhere { probably: probably() })
 }
 
-/// Whether next to nothing that was compared is there.
+/// Whether almost nothing of what was compared exists.
 fn is_elsewhere(report: &VerifyReport) -> bool {
     let compared = report.checked.compared;
     let found = compared - report.missing.total.min(compared);
     compared > 0 && found * NEXT_TO_NOTHING <= compared
 }
 
-/// Of the folders above and right below `against`, the one that has most of what is missing, if it
-/// has half of it at least.
+/// The folder above or directly below `against` that has most of the missing paths, if it has at
+/// least half of them.
 fn probably_meant(against: &Path, missing: &[Vec<u8>]) -> Option<PathBuf> {
     let every = missing.len().div_ceil(SAMPLES).max(1);
     let samples: Vec<&[u8]> = missing.iter().step_by(every).map(Vec::as_slice).collect();
@@ -53,7 +52,7 @@ fn there(folder: &Path, paths: &[&[u8]]) -> usize {
     paths.iter().filter(|path| is_there(&folder, path)).count()
 }
 
-/// The path is an archive's, and leads nowhere else.
+/// The path comes from an archive, and must not lead outside.
 fn is_there(folder: &OwnedFd, path: &[u8]) -> bool {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

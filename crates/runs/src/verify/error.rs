@@ -19,13 +19,13 @@ pub enum VerifyError {
         /// Why.
         source: std::io::Error,
     },
-    /// The temporary file for what was found fails.
-    #[error("cannot keep what was found in a temporary file")]
+    /// The temporary file for results fails.
+    #[error("cannot keep the results in a temporary file")]
     Spool(#[source] std::io::Error),
     /// A stage cannot be started, or broke down.
     #[error(transparent)]
     Stage(#[from] StageFailure),
-    /// Files were left out because this process could not open any more.
+    /// Files were left out because the process could not open more files.
     #[error(transparent)]
     Shortage(#[from] base::interruptible::Shortage),
     /// The run was stopped.

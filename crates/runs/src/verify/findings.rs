@@ -1,4 +1,4 @@
-//! What a verification found.
+//! The results of a verification.
 
 use crate::read::{ChunkHeaders, Damage, Outside, ReadSummary, TableState};
 use crate::verify::Bounded;
@@ -14,58 +14,59 @@ use flow::run::{Endpoint, RunReport};
 use std::path::PathBuf;
 use tapeset::TapeReading;
 
-/// What there was to check with.
+/// What the archive was checked with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Whether the archive carries an index, and it was read whole.
+    /// Whether the archive has an index, and it was read completely.
     pub index: bool,
-    /// Files that the index knows.
+    /// Files in the index.
     pub files: u64,
-    /// Files whose content was held against a hash of the index.
+    /// Files whose content was compared with a hash of the index.
     pub content_hashes: u64,
-    /// Blocks held against a checksum of the index; `None` where that cannot be done: where it
-    /// comes behind the blocks (a pipe) and those are not of the usual size.
+    /// Blocks compared with a checksum of the index; `None` if that is not possible: if the index
+    /// comes after the blocks (a pipe), and these do not have the usual size.
     pub blocks: Option<u64>,
     /// Members compared with live objects.
     pub compared: u64,
 }
 
-/// The end of a verification.
+/// The result of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     /// The numbers.
     pub run: RunReport,
-    /// What the tape has to tell, if it was one.
+    /// The tape's results, if it was a tape.
     pub tape: Option<TapeReading>,
-    /// Warnings given to the monitor: damage, what differs, is missing or could not be compared.
+    /// Warnings given to the monitor: damage, differences, missing and uncompared objects.
     pub warnings: u64,
-    /// What there was to check with.
+    /// What the archive was checked with.
     pub checked: Checked,
     /// Where the archive was read from.
     pub read_from: ReadFrom,
-    /// What is wrong with the archive, by check: one flaw may be found by several.
+    /// Damage of the archive, by check: several checks may find one flaw.
     pub damaged: Bounded<Problem>,
-    /// The members that it hit.
+    /// The damaged members.
     pub hit: Hit,
     /// Live objects that changed since the backup.
     pub changed: Bounded<Differing>,
-    /// Live objects that differ although neither size nor times say that anybody touched them.
+    /// Live objects that differ although size and times say that they were not touched.
     pub differs: Bounded<Differing>,
     /// Members without a live object.
     pub missing: Bounded<Vec<u8>>,
-    /// Live objects that are not in the archive, in directories that are. Below an extra directory
-    /// nothing is listed.
+    /// Live objects that are not in the archive, in directories that are. Nothing below an extra
+    /// directory is listed.
     pub extra: Bounded<Vec<u8>>,
     /// Members that could not be compared.
     pub not_compared: Bounded<Problem>,
-    /// Set where next to nothing of the archive is below the directory compared with.
+    /// Set if the directory compared with has almost nothing of the archive.
     pub elsewhere: Option<Elsewhere>,
 }
 
-/// The directory compared with has next to nothing of the archive.
+/// The directory compared with has almost nothing of the archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The one that was probably meant, where one above or right below it has what is missing.
+    /// The folder that was probably meant: one above or directly below it that has the missing
+    /// members.
     pub probably: Option<PathBuf>,
 }
 
@@ -85,7 +86,7 @@ impl VerifyReport {
         warnings.damage(damage);
     }
 
-    /// Records what is wrong with the compressed form of an archive of ours.
+    /// Records damage of the compressed form of a Takeup archive.
     pub(super) fn outside(
         &mut self,
         summary: &ReadSummary,
@@ -95,18 +96,19 @@ impl VerifyReport {
         let Outside { table, headers } = summary.outside;
         let has_table = summary.compression == "zstd" && summary.endpoint != Endpoint::Tape;
         if has_table && table != TableState::Holds {
-            let why = "the seek table behind the last frame is missing, or not that of the frames";
+            let why =
+                "the seek table after the last frame is missing, or does not match the frames";
             self.damage(&Damage::of_index(why.to_owned()), warnings);
         }
-        // Where the archive is not alone in its source the members of others are no damage; nor is
-        // it known to be alone where other damage was met.
+        // If the source holds more than one archive, foreign members are no damage; and other
+        // damage makes it unknown whether it does.
         let is_alone = from_end == IndexFromEnd::Expected && self.damaged.total == 0;
         if let (ChunkHeaders::Changed(at), true) = (headers, is_alone) {
             self.damage(&Damage::of_chunk_header(at), warnings);
         }
     }
 
-    /// Records what is wrong with a member that the index knows.
+    /// Records damage of a member that is in the index.
     pub(super) fn problem_of(
         &mut self,
         record: &FileRecord,
@@ -123,12 +125,12 @@ impl VerifyReport {
     }
 }
 
-/// Whether the index of a file must have been found from its end too.
+/// Whether the index of a file must also be found from the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexFromEnd {
     /// One archive with its index and nothing else.
     Expected,
-    /// There is none, or something in front of or behind it.
+    /// There is none, or other data before or after it.
     NotExpected,
 }
 

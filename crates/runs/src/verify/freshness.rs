@@ -1,8 +1,7 @@
-//! Whether a verification says something of the disk.
+//! Whether a verification reads the disk or the page cache.
 //!
-//! What was written a moment ago is in the page cache, and reading it from there proves that memory
-//! is sound. So what is cached is dropped before anything is read, and the report says whether that
-//! could be done.
+//! Recently written data are in the page cache, and reading them from there only tests memory. So
+//! cached data are dropped before reading, and the report says whether that worked.
 
 use device::file::StillCached;
 
@@ -12,10 +11,10 @@ use crate::read::Input;
 /// What a verification reads through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageCache {
-    /// What it holds of the archive is dropped first.
+    /// Cached data of the archive are dropped first.
     #[default]
     Dropped,
-    /// It gives what it holds.
+    /// Cached data are used.
     Used,
 }
 
@@ -31,24 +30,24 @@ impl From<PageCache> for Way {
 /// Where the bytes of an archive came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// A pipe or a tape, which no page cache stands in front of.
+    /// A pipe or a tape, which have no page cache.
     #[default]
     Stream,
-    /// From below the page cache, all of it.
+    /// All of it from the device, past the page cache.
     Disk,
-    /// Some of it from the page cache, which could not let it go: the file lives in memory, as on
+    /// Some of it from the page cache, which could not be dropped: the file is in memory, as on
     /// tmpfs, or another program holds it there.
     Partly {
-        /// Bytes that were cached still.
+        /// Bytes that stayed cached.
         cached_bytes: u64,
     },
-    /// The page cache was asked to let go of it, and the kernel does not tell what became of that.
+    /// The page cache was asked to drop it, and the kernel does not report the result.
     Unknown,
-    /// Through the page cache, as was asked for.
+    /// Through the page cache, as requested.
     Cache,
 }
 
-/// Drops what is cached of the input, unless it shall be used.
+/// Drops cached data of the input, unless they may be used.
 pub(super) fn prepare(input: &Input, cache: PageCache) -> ReadFrom {
     let Some((file, length_bytes)) = input.cacheable() else { return ReadFrom::Stream };
     if cache == PageCache::Used {

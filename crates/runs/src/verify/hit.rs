@@ -1,4 +1,4 @@
-//! Which members of an archive damage has hit: each counted once, however many checks found it.
+//! Members of an archive that are damaged: each counted once, however many checks found it.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,9 +7,9 @@ use std::ops::Range;
 use archive::index::{FileRecord, RecordKind};
 use archive::stream::ArchiveOffset;
 
-/// Members that are told apart; more are counted as often as they are found.
+/// Members that are counted once each; beyond that every report counts.
 const TOLD_APART_MAX: usize = 1 << 20;
-/// Ranges that are remembered, to tell which blocks differ for no other reason.
+/// Most ranges that are kept, to find the blocks that differ for no other reason.
 const RANGES_MAX: usize = 1 << 16;
 
 /// Members that are damaged or lost.
@@ -19,15 +19,16 @@ pub struct Hit {
     pub files: u64,
     /// Folders, links and the like.
     pub others: u64,
-    /// Path of the first by name: which comes first in time depends on the threads.
+    /// Path of the first by name; the first in time would depend on the threads.
     pub first: Vec<u8>,
-    /// Blocks whose checksum does not hold although no member in them was hit: a header, padding.
+    /// Blocks whose checksum does not hold, although no member in them is damaged: headers or
+    /// padding.
     pub blocks: u64,
     seen: HashSet<u64>,
     ranges: Vec<Range<ArchiveOffset>>,
 }
 
-/// What a member stands for, as far as it is counted.
+/// What a member is counted as.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Object {
     File,
@@ -44,7 +45,7 @@ impl Object {
 }
 
 impl Hit {
-    /// A member that the index knows.
+    /// A member that is in the index.
     pub(crate) fn record(&mut self, record: &FileRecord) {
         let stored_bytes = match &record.kind {
             RecordKind::File { stored_bytes, .. } => *stored_bytes,
@@ -57,7 +58,7 @@ impl Hit {
         }
     }
 
-    /// A member by its path; none where that is empty.
+    /// A member by its path; none if the path is empty.
     pub(crate) fn path(&mut self, path: &[u8], object: Object) {
         if path.is_empty() {
             return;
@@ -76,7 +77,7 @@ impl Hit {
         }
     }
 
-    /// Blocks that differ: how many of them touch no member that was hit.
+    /// Blocks that differ: counts those that touch no damaged member.
     pub(crate) fn blocks(&mut self, differing: &[u64], block_bytes: u64) {
         if self.ranges.len() >= RANGES_MAX {
             return;

@@ -1,8 +1,8 @@
-//! A large file of the archive that is verified in stretches: each is hashed by whoever is free,
-//! and joined with the others in order.
+//! A large file of the archive that is verified in stretches: any free thread hashes a stretch, and
+//! they are joined in order.
 //!
-//! Nobody waits for another's stretch. Whoever brings the last thing that is missing, a stretch or
-//! the word that all of it has gone by, has the hash.
+//! No thread waits for another's stretch. The thread that adds the last missing item, a stretch or
+//! the end, gets the hash.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,11 +11,10 @@ use archive::index::{ContentTree, JoinedContent, Stretch};
 use archive::member::Extent;
 use base::failures::lock;
 
-/// What comes of a large file: the rest, and the hash where nothing is missing.
+/// The result for a large file: its other data, and the hash if nothing is missing.
 pub(super) type Finished<T> = (T, Option<[u8; 32]>);
 
-/// What the workers share of one large file. `T` is what is known of it otherwise, and comes with
-/// its end.
+/// What the workers share of one large file. `T` is the other data, returned with its end.
 #[derive(Debug)]
 pub(super) struct LargeFile<T> {
     tree: ContentTree,
@@ -24,18 +23,18 @@ pub(super) struct LargeFile<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// None where a part is missing: there is no hash then.
+    /// `None` if a part is missing: there is no hash then.
     joined: Option<JoinedContent>,
     /// Stretches whose turn has not come, by number.
     waiting: BTreeMap<u64, Stretch>,
     /// Number of the stretch that is joined next.
     next: u64,
-    /// Number of all stretches, and the rest, once everything has gone by.
+    /// Number of all stretches, and the other data, once the whole file has passed.
     end: Option<(u64, T)>,
 }
 
 impl<T> LargeFile<T> {
-    /// A file of a size, of which these runs are stored or all, and so many bytes are there.
+    /// A file of a size, with all of it or these runs stored, of which so many bytes exist.
     pub fn new(size_bytes: u64, sparse: Option<&[Extent]>, stored_bytes: u64) -> LargeFile<T> {
         let tree = match sparse {
             Some(runs) => ContentTree::sparse(size_bytes, runs),
@@ -47,14 +46,13 @@ impl<T> LargeFile<T> {
         LargeFile { tree, state: Mutex::new(state) }
     }
 
-    /// Says that bytes are missing from here on. What the stretches behind them would be joined to
-    /// is not known.
+    /// Marks bytes as missing from here on. Later stretches have nothing to be joined to.
     pub fn miss(&self) {
         lock(&self.state).joined = None;
     }
 
-    /// Hashes the stretch of this number, which begins at a byte of what is stored. What comes
-    /// of the file, where it is the last thing that was wanted.
+    /// Hashes the stretch of this number, which begins at a byte of the stored data. Returns the
+    /// result, if this was the last missing item.
     pub fn hash(&self, number: u64, at_bytes: u64, bytes: &[u8]) -> Option<Finished<T>> {
         let stretch = self.tree.hash(at_bytes, bytes, |_| ());
         let mut state = lock(&self.state);
@@ -63,7 +61,7 @@ impl<T> LargeFile<T> {
         state.finish()
     }
 
-    /// Says that everything has gone by, in so many stretches.
+    /// Marks the end of the file, with its number of stretches.
     pub fn end(&self, stretches: u64, rest: T) -> Option<Finished<T>> {
         let mut state = lock(&self.state);
         state.end = Some((stretches, rest));

@@ -1,24 +1,24 @@
-//! Lists of what was found, with a limit on each.
+//! Lists of results, each with a limit.
 
 use tree::Difference;
 
-/// Most entries of each list in a [`VerifyReport`](super::VerifyReport); the totals count on.
+/// Most entries of each list in a [`VerifyReport`](super::VerifyReport); the totals go on counting.
 pub const LISTED_MAX: usize = 10_000;
 
-/// Most bytes of text in each of the lists: a path may have a megabyte.
+/// Most bytes of text in each list: a path may have a megabyte.
 pub const LISTED_BYTES_MAX: usize = 4 << 20;
 
 /// Some entries and the number of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounded<T> {
-    /// The first [`LISTED_MAX`], or fewer of [`LISTED_BYTES_MAX`].
+    /// The first [`LISTED_MAX`], or fewer if limited by [`LISTED_BYTES_MAX`].
     pub items: Vec<T>,
     /// How many there are in all.
     pub total: u64,
     text_bytes: usize,
 }
 
-/// What has text in it that an archive may make long.
+/// Something with text that an archive may make long.
 pub(crate) trait Textual {
     /// How long.
     fn text_bytes(&self) -> usize;
@@ -67,18 +67,18 @@ impl<T> Bounded<T> {
 /// Something with a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Path in the archive, or below the directory compared with; empty for the archive as a whole.
+    /// Path in the archive, or below the directory compared with; empty for the whole archive.
     pub path: Vec<u8>,
     /// What is wrong: a lowercase fragment.
     pub what: String,
 }
 
-/// A live object that is not as archived.
+/// A live object that differs from the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differing {
     /// Path in the archive.
     pub path: Vec<u8>,
-    /// In what the metadata differ.
+    /// The metadata that differ.
     pub differences: Vec<Difference>,
     /// First byte of the content that differs, when both have the same length.
     pub content_differs_at_bytes: Option<u64>,

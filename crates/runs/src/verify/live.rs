@@ -1,5 +1,4 @@
-//! The live tree: content of its files against what goes by, and what is in it and not in the
-//! archive.
+//! The live tree: compares the content of its files, and finds files that are not in the archive.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,11 +21,11 @@ use crate::warnings::Warnings;
 /// Bytes of a read of a live file.
 const READ_BYTES: usize = 256 << 10;
 
-/// A live file whose archived content goes by.
+/// A live file whose archived content is passing.
 pub(crate) struct LiveFile {
     file: OwnedFd,
     placement: Placement,
-    /// Places that are holes in the archive, when it is sparse there.
+    /// Holes in the archive, if the file is sparse there.
     holes: Vec<Extent>,
     differs_at: Option<u64>,
     error: Option<io::Error>,
@@ -38,7 +37,7 @@ impl LiveFile {
         LiveFile { file, placement: Placement::of(member), holes, differs_at: None, error: None }
     }
 
-    /// The next bytes as the archive stores them.
+    /// Compares the next bytes as the archive stores them.
     pub fn update(&mut self, bytes: &[u8], buffer: &mut Vec<u8>) {
         if self.differs_at.is_some() || self.error.is_some() {
             return;
@@ -123,7 +122,7 @@ fn first_not_zero(file: &OwnedFd, hole: Extent, buffer: &mut [u8]) -> io::Result
     let end = hole.offset_bytes + hole.length_bytes;
     let mut at = hole.offset_bytes;
     while at < end {
-        // Over what is a hole in the file too.
+        // Skips holes of the file.
         at = match seek(file, SeekFrom::Data(at)) {
             Ok(data) => data,
             Err(Errno::NXIO) => return Ok(None),
@@ -146,7 +145,7 @@ fn first_not_zero(file: &OwnedFd, hole: Extent, buffer: &mut [u8]) -> io::Result
     Ok(None)
 }
 
-/// Looks through the directories of the archive for what the archive does not have.
+/// Looks through the directories of the archive for objects that the archive does not have.
 pub(crate) fn find_extra(
     against: &Path,
     workers: &Workers<'_>,
@@ -162,7 +161,7 @@ pub(crate) fn find_extra(
     for directory in &paths.directories {
         cancel.check()?;
         let live = against.join(std::ffi::OsStr::from_bytes(directory));
-        // A directory that is something else now was told of already.
+        // A directory that has become something else was reported before.
         if !live.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What a verification is asked to do.
+//! The options of a verification.
 
 use crate::origin::Origin;
 use crate::read::IndexNeed;
@@ -13,18 +13,18 @@ use tree::{Attributes, CompareOwners};
 pub struct VerifyOptions {
     /// Where the archive is.
     pub from: Origin,
-    /// Directory that the paths of the archive start in, when it is to be compared with.
+    /// Directory to compare with, in which the paths of the archive start.
     pub against: Option<PathBuf>,
-    /// Whether what the page cache holds of the archive is as good as the disk.
+    /// Whether data in the page cache may be used.
     pub cache: PageCache,
     /// Whether attributes and ACLs are compared.
     pub attributes: Attributes,
     /// Whether owners are compared.
     pub owners: CompareOwners,
-    /// Whether an archive that does not speak of an index must have one all the same.
+    /// Whether an archive that does not announce an index must have one anyway.
     pub index: IndexNeed,
-    /// Threads that check; as many as there are cores when `None`, four for each against a
-    /// directory, whose files are waited for.
+    /// Threads that check; as many as cores if `None`. Against a directory four per core, since
+    /// they wait for files.
     pub threads: Option<NonZero<usize>>,
     /// Back end of bulk input.
     pub engine: Engine,

@@ -1,5 +1,5 @@
-//! The parsing thread's side of a verification: what goes to the workers, and the index against
-//! what they found.
+//! The parsing thread's side of a verification: passes jobs to the workers, and compares the index
+//! with their results.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -31,12 +31,12 @@ use crate::warnings::Warnings;
 
 /// Files of up to this many stored bytes travel in batches.
 const SMALL_BYTES_MAX: u64 = 256 << 10;
-/// Members that are looked at to find out where the archive starts.
+/// Members that are used to find where the archive starts.
 const AHEAD_MAX: usize = 64;
 const BATCH_OBJECTS_MAX: usize = 64;
 const BATCH_BYTES_MAX: u64 = 512 << 10;
 
-/// Goes through the archive and gathers the report.
+/// Goes through the archive and collects the report.
 pub(crate) struct Verifier<'a> {
     workers: &'a Workers<'a>,
     warnings: &'a Warnings<'a>,
@@ -45,19 +45,19 @@ pub(crate) struct Verifier<'a> {
     next_worker: usize,
     batch: Vec<Object>,
     batch_bytes: u64,
-    /// Offset at which the archive at hand starts: offsets in its index count from there.
+    /// Start of the current archive: offsets in its index count from there.
     base_bytes: ArchiveOffset,
-    /// How many archives there were in all.
+    /// Number of archives so far.
     archives: u64,
-    /// Bytes there that are no header: garbage in front, or a damaged first header.
+    /// Bytes there that are no header: leading garbage, or a damaged first header.
     leading_bytes: u64,
     keep: Option<&'a KeptChecksums>,
     late_check: Option<LateCheck<'a>>,
-    /// How the last trailer says that the archive was compressed.
+    /// Compression stated by the last trailer.
     written: Option<Compression>,
-    /// Of the sections of the index at hand.
+    /// Hash of the sections of the current index.
     set_id: SetIdHasher,
-    /// The index at hand is of a later version.
+    /// The current index has a later version.
     is_later: bool,
 }
 
@@ -164,7 +164,7 @@ impl<'a> Verifier<'a> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let Found { mut member, notes, header_offset_bytes, stored_bytes, .. } = found;
-        // Compared with where a restore would put it.
+        // Compared with the path that a restore would use.
         without_root(&mut member.path);
         if let MemberKind::HardLink { target } = &mut member.kind {
             without_root(target);
@@ -200,7 +200,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Waits until there is room for one member more under way.
+    /// Waits until there is room for one more member in progress.
     fn borrow(&mut self, bytes: usize, account: &mut Account) -> Result<Loan, Stopped> {
         let workers = self.workers;
         if let Some(loan) = workers.budget().try_take(bytes) {
@@ -233,7 +233,7 @@ impl<'a> Verifier<'a> {
                     continue;
                 }
             };
-            // A live file is of no interest any more where the archived one is not whole.
+            // A live file need not be compared further if the archived one is incomplete.
             if self.workers.compares() && missing_bytes == 0 {
                 self.workers.push(comparer, VerifyJob::Compare(slice.clone()), account)?;
             }
@@ -262,7 +262,7 @@ impl<'a> Verifier<'a> {
         self.workers.push(worker, VerifyJob::Batch(ticket, batch), account)
     }
 
-    /// Waits until the workers have entered everything that they were given.
+    /// Waits until the workers have entered all results.
     fn settle(&mut self, account: &mut Account) -> Result<(), Stopped> {
         self.flush(account)?;
         let ticket = self.take_ticket();
@@ -309,7 +309,7 @@ impl<'a> Verifier<'a> {
                 self.late_blocks(&trailer, promised)?;
                 self.fits(&trailer, place + begins_bytes.bytes(), hash, set_so_far)
             }),
-            // Told by whoever read its header.
+            // Reported when its header was read.
             None => Ok(()),
         };
         reader.stopped()?;
@@ -322,7 +322,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// The trailer says what blocks the checksums were of.
+    /// The trailer has the block size of the checksums.
     fn late_blocks(&mut self, trailer: &Trailer, promised: bool) -> Result<(), IndexFault> {
         let check = self.late_check.take().filter(|_| self.leading_bytes == 0);
         let Some(check) = check else { return Ok(()) };
@@ -340,8 +340,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Whether a trailer belongs to the index and the archive in front of it. `place` is where the
-    /// index began in the stream with all that is missing in front, `hash` what it came to.
+    /// Whether a trailer belongs to the index and the archive before it. `place` is where the index
+    /// began in the stream, including missing bytes before it; `hash` is its computed hash.
     fn fits(
         &self,
         trailer: &Trailer,
@@ -349,7 +349,7 @@ impl<'a> Verifier<'a> {
         hash: Option<[u8; 32]>,
         set_id: [u8; 32],
     ) -> Result<(), IndexFault> {
-        // Where bytes are missing in front, nothing has the place that it should have.
+        // If bytes are missing before it, no place is where it should be.
         let is_whole = self.report.damaged.total == 0;
         if is_whole && trailer.archive_bytes != place - self.base_bytes {
             return Err(IndexFault::OtherLength);
@@ -363,7 +363,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Holds what was found against the index. The inner error is damage of the index.
+    /// Compares the results with the index. The inner error is damage of the index.
     fn files<R: Read>(
         &mut self,
         mut records: IndexReader<FileRecord, R>,
@@ -412,7 +412,7 @@ impl<'a> Verifier<'a> {
             }
             match seen {
                 None => {
-                    let what = "is in the index and not in the archive: it is lost".to_owned();
+                    let what = "is in the index but not in the archive: it is lost".to_owned();
                     self.report.problem_of(&record, what, self.warnings);
                 }
                 Some(seen) => self.hold_against(&record, &seen),
@@ -425,16 +425,16 @@ impl<'a> Verifier<'a> {
         }
         let unknown = found.count_rest().map_err(VerifyError::Spool)?;
         if unknown > 0 {
-            let what = format!("members behind the last one of the index: {unknown}");
+            let what = format!("members after the last one in the index: {unknown}");
             self.report.problem(b"", what, self.warnings);
         }
-        // Candidates that the index does not know are sorted by what the archive says.
+        // Candidates that are not in the index are sorted by the archive's metadata.
         self.workers.results().candidates = found.candidates.collect();
         Ok(Ok(()))
     }
 
-    /// Where the archive that the index describes starts: behind the bytes in front that are no
-    /// header, or with them, whatever fits the first members better.
+    /// Where the archive of the index starts: after the leading bytes that are no header, or before
+    /// them, whichever fits the first members better.
     fn choose_base(
         &self,
         head: &VecDeque<FileRecord>,
@@ -467,15 +467,15 @@ impl<'a> Verifier<'a> {
                 self.report.problem_of(record, what, self.warnings);
             }
             None => {
-                let what = "its content is not whole".to_owned();
+                let what = "its content is incomplete".to_owned();
                 self.report.problem_of(record, what, self.warnings);
             }
         }
     }
 }
 
-/// Where in what was read a place of the archive is whose byte `begins` is at `base` there; `None`
-/// for what is missing in front of that.
+/// Position in the stream of a place in the archive, whose byte `begins` is at `base` there; `None`
+/// for a place before that, which is missing.
 fn in_stream(
     base: ArchiveOffset,
     begins: ArchiveOffset,
@@ -484,7 +484,7 @@ fn in_stream(
     place.checked_since(begins).map(|bytes| base + bytes)
 }
 
-/// Puts a live object that differs where it belongs.
+/// Sorts a live object that differs.
 fn sort(report: &mut VerifyReport, candidate: Candidate, untouched: bool, warnings: &Warnings<'_>) {
     let differing = candidate.differing;
     if untouched {
@@ -506,7 +506,7 @@ fn read_through<T: archive::index::Record>(reader: impl Read) -> Result<(), Inde
     Ok(())
 }
 
-/// What was found, walked along the index.
+/// The results, read along with the index.
 struct Lockstep {
     seen: SeenReader,
     ahead: VecDeque<Seen>,
@@ -514,7 +514,7 @@ struct Lockstep {
 }
 
 impl Lockstep {
-    /// What was found at an offset, and how many were found before that the index does not know.
+    /// The result at an offset, and the number of earlier ones that the index does not have.
     fn take_at(&mut self, offset_bytes: ArchiveOffset) -> io::Result<(u64, Option<Seen>)> {
         let mut unknown = 0;
         loop {
@@ -535,7 +535,7 @@ impl Lockstep {
         }
     }
 
-    /// How many more were found.
+    /// Number of remaining results.
     fn count_rest(&mut self) -> io::Result<u64> {
         let mut rest = std::mem::take(&mut self.ahead).len() as u64;
         while self.seen.next()?.is_some() {

@@ -1,5 +1,5 @@
-//! What was found of every file, until the index behind the archive says what should have been: one
-//! record for each member in archive order.
+//! Results for every file, until the index after the archive has the expected ones: one record for
+//! each member in archive order.
 
 use std::io::{self, Read};
 
@@ -10,11 +10,11 @@ use crate::spool::{Spool, SpoolReader};
 /// Bytes of a record: place, whether there is a hash, hash.
 const RECORD_BYTES: usize = 8 + 1 + 32;
 
-/// A member as found.
+/// The result for a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub header_offset_bytes: ArchiveOffset,
-    /// `None` for all but files, and for files with content missing.
+    /// `None` for all but files, and for files with missing content.
     pub content_hash: Option<[u8; 32]>,
 }
 
@@ -31,7 +31,7 @@ impl SeenMembers {
         self.0.settle()
     }
 
-    /// Forgets everything: another archive starts.
+    /// Drops all records: another archive starts.
     pub fn clear(&mut self) {
         *self = SeenMembers::default();
     }
@@ -48,7 +48,7 @@ pub(crate) struct SeenReader {
 }
 
 impl SeenReader {
-    /// The next record, `None` behind the last.
+    /// The next record, `None` after the last.
     pub fn next(&mut self) -> io::Result<Option<Seen>> {
         let mut record = [0; RECORD_BYTES];
         match self.records.read_exact(&mut record) {

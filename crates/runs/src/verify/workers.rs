@@ -1,10 +1,10 @@
-//! The `hash` or `compare` stage: threads that hash what was archived and hold it against the live
-//! files.
+//! The `hash` or `compare` stage: threads that hash the archived data and compare them with the
+//! live files.
 //!
-//! Members travel in batches, large files in stretches to whoever is free; where there is a live
-//! file, one worker compares it with all of them. Each batch and each large file has a ticket, and
-//! results are entered in the order of the tickets, which is that of the archive. A worker waits
-//! for a turn only with everything done that it was given before, so the turn comes.
+//! Members travel in batches, large files in stretches to any free thread; if there is a live file,
+//! one worker compares all stretches with it. Each batch and each large file has a ticket, and
+//! results are entered in the order of the tickets, which is archive order. A worker waits for a
+//! turn only after finishing all its earlier jobs, so the turn comes.
 
 use std::collections::HashSet;
 use std::num::NonZero;
@@ -34,14 +34,14 @@ use super::seen::{Seen, SeenMembers};
 use crate::read::{MEMBERS_BYTES_MAX, Slice};
 use crate::warnings::Warnings;
 
-/// Jobs that wait for one worker.
+/// Most jobs that wait for one worker.
 const JOBS_MAX: usize = 64;
-/// Paths that are remembered (by a hash of 8 bytes) to find what is extra.
+/// Most paths that are kept (as a hash of 8 bytes) to find extra files.
 const PATHS_MAX: usize = 1 << 22;
-/// Bytes of the paths of directories that are remembered for the same.
+/// Most bytes of directory paths kept for the same.
 const DIRECTORIES_BYTES_MAX: usize = 64 << 20;
 
-/// A member to be checked.
+/// A member to check.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub member: Box<Member>,
@@ -58,17 +58,17 @@ pub(crate) struct Object {
 #[derive(Debug)]
 pub(crate) enum VerifyJob {
     Batch(u64, Vec<Object>),
-    /// A large file, whose content follows: it is held against the live one.
+    /// A large file, whose content follows: it is compared with the live file.
     Begin(u64, Object),
-    /// The next bytes of the file that was begun, for that.
+    /// The next bytes of the current file, for that.
     Compare(Slice),
-    /// The file that was begun has gone by, in so many stretches.
+    /// The end of the current file, with its number of stretches.
     End {
         file: Arc<Large>,
         stretches: u64,
         missing_bytes: u64,
     },
-    /// A stretch of anybody's large file, to be hashed.
+    /// A stretch of any large file, to be hashed.
     Hash {
         file: Arc<Large>,
         number: u64,
@@ -77,10 +77,10 @@ pub(crate) enum VerifyJob {
     },
 }
 
-/// A large file, and what else comes of it.
+/// A large file, and its other results.
 pub(crate) type Large = LargeFile<(u64, Outcome)>;
 
-/// A live object that differs, until the index says when it was last touched before.
+/// A live object that differs, until the index says when it was last touched.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub header_offset_bytes: ArchiveOffset,
@@ -90,13 +90,13 @@ pub(crate) struct Candidate {
     pub live_changed: Option<Timestamp>,
 }
 
-/// What the workers have found, in archive order.
+/// The workers' results, in archive order.
 #[derive(Default)]
 pub(crate) struct Results {
     pub seen: SeenMembers,
     pub candidates: Vec<Candidate>,
     candidates_bytes: usize,
-    /// More candidates than are kept: changed, and not touched as far as can be told.
+    /// Candidates beyond those kept: changed, or apparently untouched.
     pub changed_more: u64,
     pub differs_more: u64,
     pub missing: Bounded<Vec<u8>>,
@@ -107,7 +107,7 @@ pub(crate) struct Results {
     pub source_bytes: u64,
 }
 
-/// Paths of the archive, to find what is extra in the live tree.
+/// Paths of the archive, to find extra files in the live tree.
 #[derive(Default)]
 pub(crate) struct Paths {
     pub hashes: HashSet<u64>,
@@ -123,7 +123,7 @@ pub(crate) struct Workers<'a> {
     crew: &'a Crew<'a, VerifyError>,
     live: Mutex<Vec<LiveTree>>,
     queues: Vec<Queue<VerifyJob>>,
-    /// What members under way may take beside their content.
+    /// Most bytes of members in progress besides their content.
     budget: Budget,
     turnstile: Turnstile,
     results: Mutex<Results>,
@@ -168,27 +168,27 @@ impl<'a> Workers<'a> {
         self.queues.len()
     }
 
-    /// Whether live files are held against the archive's.
+    /// Whether live files are compared.
     pub fn compares(&self) -> bool {
         self.paths.is_some()
     }
 
-    /// The bytes that members under way share.
+    /// The bytes that members in progress share.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// What was found so far.
+    /// The results so far.
     pub fn results(&self) -> MutexGuard<'_, Results> {
         lock(&self.results)
     }
 
-    /// The paths seen, when they are of interest.
+    /// The paths so far, if they are needed.
     pub fn paths(&self) -> Option<MutexGuard<'_, Paths>> {
         Some(self.paths.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs the workers while `feed` gives them jobs, and until all jobs are done.
+    /// Runs the workers while `feed` gives them jobs, until all jobs are done.
     pub fn run<T>(&self, feed: impl FnOnce() -> Result<T, VerifyError>) -> Result<T, VerifyError> {
         self.crew.scope(StageKind::Parse, |scope| {
             for index in 0..self.len() {
@@ -255,7 +255,7 @@ impl<'a> Workers<'a> {
         self.warnings.monitor().count(Counter::SourceBytes, bytes.len() as u64);
     }
 
-    /// Enters a large file of which everything is known.
+    /// Enters a large file whose results are complete.
     fn enter_large(
         &self,
         finished: Option<Finished<(u64, Outcome)>>,
@@ -324,7 +324,7 @@ impl Results {
     }
 }
 
-/// What came of one member.
+/// The result for one member.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     member: Box<Member>,
@@ -343,7 +343,7 @@ enum Compared {
     Differs(Candidate),
 }
 
-/// A member whose content goes by.
+/// A member whose content is passing.
 struct Checking {
     member: Box<Member>,
     header_offset_bytes: ArchiveOffset,
@@ -442,7 +442,7 @@ impl Checker<'_> {
         let Checking { member, header_offset_bytes, hasher, mut comparison, live, .. } = checking;
         let (whole, loan) = (checking.missing_bytes == 0, checking.loan);
         if !whole && self.live.is_some() {
-            comparison = Compared::Failed("its content in the archive is not whole".to_owned());
+            comparison = Compared::Failed("its content in the archive is incomplete".to_owned());
         } else if let Some(live) = live {
             match live.finish(&mut self.buffer) {
                 Ok(at) => {
@@ -468,7 +468,7 @@ impl Checker<'_> {
     }
 }
 
-/// Remembers a path of the archive.
+/// Records a path of the archive.
 pub(crate) fn remember(paths: &mut Paths, member: &Member) {
     let path = crate::selection::strip_components(&member.path, 0).unwrap_or_default();
     let is_directory = member.kind == MemberKind::Directory;

@@ -1,5 +1,5 @@
-//! Large files of which the page cache holds all but a few pages, through rings of a few blocks:
-//! several threads copy their blocks, and one of them finds that its block cannot be had.
+//! Large files with all but a few pages in the page cache, through rings of a few blocks: several
+//! threads copy their blocks, and one of them finds that its block is not cached.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -21,7 +21,7 @@ const BLOCK_BYTES: usize = 256 << 10;
 const FILES: u64 = 8;
 const FILE_BYTES: usize = 18 * BLOCK_BYTES;
 
-/// Files of many small blocks, some with holes, at the end of which a block of the ring rarely is.
+/// Files of many small blocks, some with holes, whose ends are rarely ends of ring blocks.
 fn many(tree: &Path) -> Vec<PathBuf> {
     std::fs::create_dir(tree).unwrap();
     let write = |number: u64| {
@@ -44,7 +44,7 @@ fn all_but(mut file: &File, missing: std::ops::Range<u64>) {
     device::file::drop_cached(file, missing.start, missing.end - missing.start);
 }
 
-/// Backups through rings of four to eight blocks, each compared with one that streams nothing.
+/// Backups through rings of four to eight blocks, each compared with a backup that streams nothing.
 fn same_through_small_rings(compression: Compression, rounds: u64, change: fn(&mut BackupOptions)) {
     let folder = tempdir().unwrap();
     let tree = folder.path().join("tree");

@@ -1,5 +1,5 @@
-//! Files that change or fail while they are read: the archive stays valid, what is in it is what
-//! was there, the warning says what happened, and every other file is complete.
+//! Files that change or fail while they are read: the archive stays valid and has the data that
+//! could be read, the warning says what happened, and every other file is complete.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::tools::python_members;
 const SMALL: u64 = 100_000;
 const LARGE: u64 = 9_000_001;
 
-/// What the archive holds of each file.
+/// The archived state of each file.
 fn contents(finished: &Finished, parts: &Parts) -> Vec<(String, Vec<u8>)> {
     let members = python_members(&finished.archive).into_iter().filter(|it| it.type_flag == b'0');
     members
@@ -32,8 +32,8 @@ fn contents(finished: &Finished, parts: &Parts) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Backs up one misbehaving file between two good ones, with both back ends; `expected` is what the
-/// archive shall hold of it, `None` if it shall not be a regular file there.
+/// Backs up one misbehaving file between two good ones, with both back ends; `expected` is its
+/// archived content, `None` if it must not be a regular file there.
 fn check(size: u64, fault: Fault, expected: Option<Vec<u8>>, warnings: &[&str]) {
     testkit::require!(Fuse);
     for engine in [Engine::Auto, Engine::Threads] {
@@ -183,10 +183,10 @@ fn a_file_turns_into_something_else() {
     let text = "was a file when it was listed, archived as it is now";
     check(0, Fault::TurnedInto(FileType::Symlink), None, &[text]);
     check(0, Fault::TurnedInto(FileType::NamedPipe), None, &[text]);
-    let text = "was a file when it was listed and is a directory now, archived without what is in \
-                it";
+    let text = "was a file when it was listed and is a directory now, archived without its \
+                content";
     check(0, Fault::TurnedInto(FileType::Directory), None, &[text]);
-    // What it turned into is nothing that can be archived, and that is told as for any other.
+    // The new object cannot be archived, and is reported like any other of its kind.
     check(0, Fault::TurnedInto(FileType::Socket), None, &[]);
 }
 

@@ -1,7 +1,7 @@
-//! A file system of our own whose files misbehave, each in its way and always at the same place.
+//! A test file system whose files misbehave, each in its way and always at the same place.
 //!
 //! Nothing here depends on time: a file changes at its first read, a read fails at a given byte.
-//! All files are opened for direct reads, so that what the backup asks for arrives here as it is.
+//! All files are opened for direct reads, so that the backup's requests arrive here unchanged.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use fuser::{
 use sim::mount::attributes_of;
 use tempfile::TempDir;
 
-/// What is wrong with a file.
+/// The misbehaviour of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
@@ -64,7 +64,7 @@ pub struct Mounted {
 
 /// Byte `at` of every file.
 pub fn byte_at(at: u64) -> u8 {
-    // SplitMix64 of the place. No byte is zero, so that zeros tell what is missing.
+    // SplitMix64 of the place. No byte is zero, so that zeros show missing data.
     let mut mixed = at.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -109,7 +109,7 @@ struct Faulty {
     files: BTreeMap<u64, File>,
 }
 
-/// Nothing is kept by the kernel: every question comes here.
+/// The kernel caches nothing: every question comes here.
 const NO_TIME: Duration = Duration::ZERO;
 
 impl Faulty {
@@ -158,7 +158,7 @@ impl File {
         }
     }
 
-    /// What a read gives.
+    /// The answer to a read.
     fn read(&self, offset: u64, bytes: u64) -> Result<Vec<u8>, Errno> {
         self.read.store(true, Ordering::SeqCst);
         let mut end = (offset + bytes).min(self.size_now());

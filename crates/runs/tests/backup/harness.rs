@@ -1,4 +1,4 @@
-//! One backup run, with what it said and what it left behind, under a watchdog.
+//! One backup run, with its messages and its results, under a watchdog.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use runs::backup::{BackupError, BackupOptions, backup};
 /// No test here takes more than a few seconds; one that takes this long hangs.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Ends the whole test program when the value lives longer than [`HANG`]: a run that hangs holds
-/// threads that nothing else can stop.
+/// Ends the whole test program when the value lives longer than [`HANG`]: nothing else can stop the
+/// threads of a run that hangs.
 pub struct Watchdog(Arc<AtomicBool>);
 
 impl Watchdog {
@@ -43,7 +43,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// Keeps what a run told.
+/// Keeps the messages of a run.
 #[derive(Debug, Default)]
 pub struct Recorder {
     notices: Mutex<Vec<Notice>>,

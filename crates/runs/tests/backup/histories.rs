@@ -1,6 +1,6 @@
-//! Campaign: histories of a tree that changes between any two questions about it. Every file in the
-//! archive is what its name stood for at some moment of the run, or is warned of; every name that
-//! was listed is in the archive or is warned of; the archive is read by us and by GNU tar.
+//! Campaign: histories of a tree that changes between any two requests. Every file in the archive
+//! is what its name stood for at some moment of the run, or has a warning. Every listed name is in
+//! the archive or has a warning. Takeup and GNU tar read the archive.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ fn name_of(path: &[u8]) -> String {
     path.trim_end_matches('/').rsplit('/').next().unwrap().to_owned()
 }
 
-/// What a member is, hard links followed to what the archive has of them.
+/// The kind of a member, following hard links within the archive.
 fn thing(
     member: &PythonMember,
     members: &HashMap<Vec<u8>, PythonMember>,
@@ -92,7 +92,7 @@ fn check_states(finished: &Finished, parts: &Parts, mounted: &Mounted, what: &st
         if name == root {
             continue;
         }
-        // What is said of a file holds for all of its names in the archive.
+        // A warning about a file holds for all of its names in the archive.
         let is_link = member.type_flag == b'1';
         if warned.contains(&name) || is_link && warned.contains(&name_of(&member.link)) {
             seen.warned += 1;

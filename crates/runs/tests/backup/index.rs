@@ -160,7 +160,7 @@ fn check_chunks(parts: &Parts, stored: &[u8]) {
     }
     assert_eq!(content_end.bytes(), parts.archive.len() as u64);
     assert_eq!(compressed_end, parts.trailer.index_compressed_offset_bytes);
-    // Each chunk stands alone: some are enough to see it.
+    // Each chunk is independent: a few are enough.
     for chunk in chunks.iter().step_by(chunks.len().div_ceil(3)) {
         let compressed = &stored[chunk.compressed_offset_bytes.bytes() as usize..]
             [..chunk.compressed_bytes as usize];

@@ -10,9 +10,9 @@ use tempfile::tempdir;
 use crate::harness::{options, run_clean};
 use crate::tools::gnu_names;
 
-/// What fcntl(2) knows of a lease: `F_WRLCK` while nobody wants the file, else what is asked for.
-/// Linux gives leases to the process, which the backup of these tests is as well: an open of its
-/// own breaks the lease like anybody's.
+/// The state of a lease from fcntl(2): `F_WRLCK` while no program wants the file, otherwise the
+/// requested state. Linux grants leases to the process, which also runs the backup of these tests:
+/// its own open breaks the lease like any other.
 #[allow(unsafe_code, reason = "no library has a safe wrapper for leases")]
 fn lease(file: &File, command: i32, kind: i32) -> i32 {
     // SAFETY: no memory is passed.

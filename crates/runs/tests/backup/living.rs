@@ -1,10 +1,10 @@
-//! A file system of our own that changes between any two of its answers, and remembers every state
-//! that every name ever had.
+//! A test file system that changes between any two of its answers, and remembers every state that
+//! every name ever had.
 //!
-//! Nothing here depends on time: which change comes after which request follows from a seed. The
-//! inode numbers that programs see are used again as soon as nobody has the file open, as ext4
-//! does. The numbers by which the kernel asks for objects are not: it asks by the number alone, and
-//! would get another file than the one that it means.
+//! Nothing here depends on time: a seed decides which change follows which request. The inode
+//! numbers that programs see are reused as soon as no program has the file open, as in ext4. The
+//! numbers that the kernel uses are not reused: it asks by the number alone, and would get another
+//! file than it means.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -20,7 +20,7 @@ use sim::mount::attributes_of;
 use tempfile::TempDir;
 use testkit::samples::Random;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Thing {
     File(Arc<Vec<u8>>),
@@ -34,7 +34,7 @@ pub enum Thing {
 pub const CHANGES: [&str; 8] =
     ["reuse", "grow", "shrink", "rewrite", "rename", "link", "swap", "lease"];
 
-/// How often what was done.
+/// How often each change was made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     pub requests: u64,
@@ -51,7 +51,7 @@ struct Node {
     modified: u64,
     names: u32,
     handles: u32,
-    /// So many attempts to open it fail.
+    /// This many attempts to open it fail.
     leased: u32,
 }
 
@@ -70,9 +70,9 @@ pub struct World {
     free: Vec<u64>,
     names: BTreeMap<String, u64>,
     states: HashMap<String, Vec<Thing>>,
-    /// What is done when a name is opened for the first time.
+    /// The change when a name is first opened.
     at_open: Option<(String, AtOpen)>,
-    /// Listing fails behind so many names.
+    /// Listing fails after this many names.
     pub fail_listing_behind: Option<usize>,
     pub counts: Counts,
 }
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// A world in which nothing happens but `work`, when `name` is opened.
+    /// A world whose only change is `work`, when `name` is opened.
     pub fn steady(name: &str, work: impl FnOnce(&mut World) + Send + 'static) -> World {
         let mut world = World::new(1, 1);
         world.alive = false;
@@ -150,7 +150,7 @@ impl World {
         self.let_go(number);
     }
 
-    /// Frees the inode number of an object that nobody needs; the next object gets it.
+    /// Frees the inode number of an unused object; the next object gets it.
     fn let_go(&mut self, number: u64) {
         let node = &self.nodes[&number];
         if node.names == 0 && node.handles == 0 {
@@ -168,7 +168,7 @@ impl World {
         self.remember(number);
     }
 
-    /// Notes what all names of an object are now.
+    /// Records the current state of all names of an object.
     fn remember(&mut self, number: u64) {
         let thing = &self.nodes[&number].thing;
         for (name, _) in self.names.iter().filter(|(_, it)| **it == number) {
@@ -203,7 +203,8 @@ impl World {
         self.names.keys().nth(at).expect("there are so many").clone()
     }
 
-    /// One change of one object. Its names stay: who listed them will look for them.
+    /// One change of one object. Its names stay, since a program that listed them will look them
+    /// up.
     pub fn change(&mut self) {
         self.now += 1;
         let which = self.random.below(CHANGES.len() as u64) as usize;
@@ -272,7 +273,7 @@ impl World {
         }
     }
 
-    /// What fstat(2) is told; for the answer to a lookup the number is that of the kernel.
+    /// The answer to fstat(2); in the answer to a lookup the number is the kernel's.
     fn attributes(&self, number: u64) -> Option<FileAttr> {
         let node = self.nodes.get(&number);
         let (size, kind) = match node.map(|node| &node.thing) {
@@ -291,7 +292,7 @@ impl World {
         Some(FileAttr {
             ctime: changed,
             nlink: node.map_or(2, |node| node.names),
-            // /dev/null: whoever opened it would do no harm.
+            // /dev/null: opening it does no harm.
             rdev: 0x103,
             ..attributes_of(inode, kind, size, modified)
         })
@@ -310,7 +311,7 @@ impl Living {
     }
 }
 
-/// Nothing is kept by the kernel: every question comes here.
+/// The kernel caches nothing: every question comes here.
 const NO_TIME: Duration = Duration::ZERO;
 
 impl Filesystem for Living {
@@ -447,7 +448,7 @@ impl Mounted {
         self.folder.path()
     }
 
-    /// Everything as it is; nothing changes any more.
+    /// The current state; nothing changes any more.
     pub fn stop(&self) -> MutexGuard<'_, World> {
         let mut world = self.world.lock().unwrap();
         world.alive = false;

@@ -1,5 +1,5 @@
-//! Real races: threads that write, cut, rename and remove what is being read. Nothing is known
-//! about what ends up in the archive but that it is an archive, and that the run ends.
+//! Real races: threads write, cut, rename and remove files while they are read. The content of the
+//! archive is not predictable, but it is an archive, and the run ends.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::harness::{Recorder, Watchdog, options, run};
 use crate::index::check_archive;
 use crate::trees::text;
 
-/// Does something to some file or folder. Errors are what happens when two of these meet.
+/// Changes some file or folder. Errors happen when two of these changes meet.
 fn disturb(root: &Path, random: &mut Random) {
     let folder = root.join(random.below(8).to_string());
     let file = folder.join(random.below(30).to_string());

@@ -128,7 +128,7 @@ fn cases() -> u32 {
     if std::env::var_os("TAKEUP_LONG").is_some() { 500 } else { 24 }
 }
 
-/// Objects whose headers alone are larger than what a small ring can take at once.
+/// Objects whose headers alone are larger than a reservation of a small ring.
 fn large_headers(tree: &Path) {
     let value = noise(3, 2500);
     for name in ["folder", "file", "full"] {

@@ -1,5 +1,5 @@
-//! What becomes of the file that a new archive takes the place of: its owner, mode and ACL stay,
-//! and an archive that has far less does not take the place of a good one.
+//! The file that a new archive replaces: its owner, mode and ACL are kept, and an archive that has
+//! far less does not replace a good one.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -98,7 +98,7 @@ fn a_set_id_bit_is_not_handed_on() {
 
 const ACL: &str = "system.posix_acl_access";
 
-/// An ACL as the kernel takes it: owner rw, user 1234 r, group r, mask r, others nothing.
+/// An ACL in the kernel's format: owner rw, user 1234 r, group r, mask r, others nothing.
 fn acl() -> Vec<u8> {
     let mut bytes = 2u32.to_le_bytes().to_vec();
     let entries = [(1u16, 6u16, u32::MAX), (2, 4, 1234), (4, 4, u32::MAX), (16, 4, u32::MAX)];
@@ -180,7 +180,7 @@ fn an_empty_mount_point_does_not_replace_a_good_archive() {
         place.wanted.compression = compression;
         run_clean(&place.wanted);
         let hidden = Mount::tmpfs(&place.tree(), "size=1m");
-        assert_refused(&place, &place.wanted, "has 21 members in ");
+        assert_refused(&place, &place.wanted, " instead of 21 members, ");
         let forced = BackupOptions { shrinking: Shrinking::Allow, ..place.wanted.clone() };
         assert_eq!(run_clean(&forced).report.members, 1);
         drop(hidden);
@@ -199,7 +199,7 @@ fn half_of_the_bytes_or_of_the_members_is_missed() {
     for number in 4..8 {
         fs::remove_file(place.tree().join(number.to_string())).unwrap();
     }
-    assert_refused(&place, &place.wanted, "has 7 members in ");
+    assert_refused(&place, &place.wanted, " instead of 7 members, ");
     for number in 0..10 {
         fs::write(place.tree().join(number.to_string()), "small").unwrap();
     }
@@ -227,7 +227,7 @@ fn a_folder_that_dies_while_it_is_listed_does_not_replace_a_good_archive() {
     };
     run_clean(&wanted);
     mounted.stop().fail_listing_behind = Some(3);
-    assert_refused(&place, &wanted, "has 41 members in ");
+    assert_refused(&place, &wanted, " instead of 41 members, ");
     mounted.stop().fail_listing_behind = Some(30);
     let Finished { report, .. } = run(&wanted);
     assert!((21..41).contains(&report.members), "{}", report.members);

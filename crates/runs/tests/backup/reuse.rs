@@ -1,5 +1,5 @@
-//! Inode numbers that are used again while a backup runs: the new file is not taken for another
-//! name of the old one, whether the file system keeps times of birth or not.
+//! Inode numbers that are reused while a backup runs: the new file is not taken for another name of
+//! the old one, whether or not the file system records birth times.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ use crate::index::check_archive;
 use crate::living::{Thing, World, mount};
 use crate::tools::python_members;
 
-/// Entries of a batch at most: what comes so much later is looked at when the first is done with.
+/// Most entries of a batch: a file this many entries later is opened after the first was finished.
 const BATCH: usize = 300;
 
 /// Type and content of a file of the archive, by the end of its path.
@@ -62,7 +62,7 @@ fn without_times_of_birth() {
     assert_told(&finished, "/z", "/a");
 }
 
-/// A new file with this inode number, or nothing where the file system does not use it again.
+/// A new file with this inode number; `None` if the file system does not reuse it.
 fn take_number(folder: &Path, wanted: u64) -> Option<PathBuf> {
     let made = (0..5000).map(|number| folder.join(format!("try-{number}")));
     let mut others = Vec::new();

@@ -32,7 +32,7 @@ fn mixed(root: &Path) {
     write_sparse(&root.join("holes"), 40 << 20, &[(0, 10), (5 << 20, 4 << 20), (39 << 20, 70_000)]);
 }
 
-/// What a further run does differently.
+/// The difference of a further run.
 type Variation = (&'static str, fn(&mut BackupOptions));
 
 fn check_all(compression: Compression, variations: &[Variation]) {

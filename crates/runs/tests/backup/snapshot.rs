@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use archive::member::Extent;
 
-/// What is compared of one object.
+/// The compared properties of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     pub kind: Kind,
@@ -102,7 +102,7 @@ fn describe(path: &Path, metadata: &Metadata, names: Vec<PathBuf>) -> Object {
         Kind::Socket
     };
     Object {
-        // The mode of a symbolic link means nothing.
+        // The mode of a symbolic link has no meaning.
         mode: if matches!(kind, Kind::Link(_)) { 0 } else { metadata.mode() & 0o7777 },
         kind,
         owner: (metadata.uid(), metadata.gid()),
@@ -113,7 +113,7 @@ fn describe(path: &Path, metadata: &Metadata, names: Vec<PathBuf>) -> Object {
     }
 }
 
-/// Hashes what is not zero, with its place: a file of gigabytes may be nothing but holes.
+/// Hashes the nonzero bytes with their places: a file of gigabytes may be all holes.
 fn hash(path: &Path, size: u64) -> blake3::Hash {
     let file = std::fs::File::open(path).unwrap();
     let whole = vec![Extent { offset_bytes: 0, length_bytes: size }];

@@ -1,5 +1,5 @@
-//! What goes into the archive and under which names: several sources, relative ones, excludes,
-//! other file systems, the archive itself.
+//! The members and names in the archive: several sources, relative ones, excludes, other file
+//! systems, the archive itself.
 
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Sets on tape: what lies on the cartridges of a drive in this process, read by the words of the
-//! format and by GNU tar.
+//! Sets on tape: the content of cartridges of a drive in this process, read as the format describes
+//! and by GNU tar.
 
 mod calls;
 mod changes;
@@ -33,7 +33,7 @@ use crate::trees::{text, write_sparse};
 use media::{Set, check_set, files, parts, shell};
 use testkit::samples::noise;
 
-/// Somebody who puts one cartridge after the other into the drive.
+/// Loads one cartridge after the other into the drive.
 #[derive(Clone)]
 struct Operator {
     library: Library,
@@ -88,7 +88,7 @@ fn write(
     (result, requests)
 }
 
-/// A tape in a drive, and who puts others into it.
+/// A tape in a drive, and a changer for the others.
 fn destination(
     drive: impl TapeDrive + 'static,
     options: TapeOptions,
@@ -152,8 +152,8 @@ fn assert_restores(set: &Set, tree: &Path) {
     assert_same(&snapshot(tree), &snapshot(&into.join(name)), "tar");
 }
 
-/// GNU tar reads each segment of a plain set, over as many volumes as it lies on: all of them
-/// together give the tree back.
+/// GNU tar reads each segment of a plain set, over as many volumes as it has: all of them together
+/// restore the tree.
 fn assert_tar_restores(set: &Set, tree: &Path) {
     let out = tempdir().unwrap();
     let into = out.path().join("into");
@@ -260,7 +260,7 @@ fn set_ids(cartridges: &[Cartridge]) -> Vec<[u8; 16]> {
     ids
 }
 
-/// Why a run failed, and what it says is safe.
+/// Why a run failed, and what it reports as safe.
 fn fails(
     options: &BackupOptions,
     tape: &TapeOptions,
@@ -287,7 +287,7 @@ fn the_next_set_begins_behind_the_last_one() {
     for _ in 0..3 {
         write_well(&options, &tape, &library);
     }
-    // Another block size, fixed blocks and compression do not matter to what is there already.
+    // Another block size, fixed blocks and compression do not affect existing data.
     let other = BackupOptions {
         block_bytes: 20 * 512,
         compression: Compression::Gzip { level: 1 },
@@ -413,7 +413,7 @@ fn a_volume_may_end_anywhere() {
             let (result, requests) = write(&options, &tape, &library);
             let report = match result {
                 Ok(report) => report,
-                // Less than a label and something behind it.
+                // Room for less than a label and some data.
                 Err(BackupError::Unfinished(unfinished)) => {
                     let error = unfinished.error.to_string();
                     assert!(error.contains("too small"), "{error}");
@@ -448,7 +448,7 @@ fn no_other_volume_says_what_is_safe() {
     let found = parts(library.cartridges());
     let last = found.last().unwrap().label.segment;
     assert!(last > 1 && safe.segments == last - 1, "{safe:?}, {last}");
-    // The next run finds the place behind it, where a label fits and nothing more.
+    // The next run finds the place behind it, where only a label fits.
     let (error, safe) = fails(&options, &tape, &library);
     assert!(matches!(error, BackupError::Tape(TapeSetError::Change { volume: 2, .. })), "{error}");
     assert_eq!(safe.unwrap().segments, 0);
@@ -460,8 +460,8 @@ fn no_other_volume_says_what_is_safe() {
     assert_restores(&set, tree.path());
 }
 
-/// An error of the drive in the second set: it ends the run, nothing of it is called safe, and the
-/// first set stays as it is; a third one finds its place.
+/// A drive error in the second set: it ends the run, nothing of the set is reported as safe, and
+/// the first set is unchanged; a third set finds its place.
 #[test]
 fn errors_of_the_drive_end_the_run() {
     let tree = tree(18, 30, 30_000);

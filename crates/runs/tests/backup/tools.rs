@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use archive::chunk::Compression;
 
-/// Runs a program that has to succeed and to say nothing on standard error.
+/// Runs a program that must succeed without output on standard error.
 pub fn quiet(command: &mut Command) -> Vec<u8> {
     command.env("LC_ALL", "C.UTF-8").env_remove("TAR_OPTIONS").current_dir("/");
     let output = command.output();

@@ -21,7 +21,7 @@ use crate::index::check_archive;
 use crate::snapshot::{Kind, assert_same, snapshot};
 use crate::tools::{bsd_extract, gnu_extract, quiet};
 
-/// Sets the time of the last change, also that of a symbolic link.
+/// Sets the time of the last change, even of a symbolic link.
 pub fn set_modified(path: &Path, seconds: i64, nanoseconds: i64) {
     let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
     let times = Timestamps { last_access: time, last_modification: time };
@@ -32,7 +32,7 @@ pub fn mknod(path: &Path, kind: FileType, device: u64) {
     rustix::fs::mknodat(CWD, path, kind, Mode::from_raw_mode(0o640), device).unwrap();
 }
 
-/// Bytes of which half compress.
+/// Bytes that compress to a half.
 pub fn text(seed: u64, bytes: usize) -> Vec<u8> {
     let mut out = noise(seed, bytes);
     for line in out.chunks_mut(64) {
@@ -96,7 +96,7 @@ fn modes_and_owners(root: &Path) {
         if testkit::fully!(Root) {
             std::os::unix::fs::chown(&path, Some(mode * 1000), Some(3_000_000_000)).unwrap();
         }
-        // An unprivileged reader cannot archive what it may not read.
+        // An unprivileged reader cannot archive files that it may not read.
         let mode = if testkit::fully!(Root) { mode } else { mode | 0o400 };
         std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
     }
@@ -197,8 +197,8 @@ fn gnu_tar_gives_everything_back_from_gzip() {
 #[test]
 fn bsdtar_gives_everything_back() {
     let case = Case::new(everything);
-    // libarchive 3.6 keeps a hole at the end of a file only as far as it writes behind it, and
-    // makes no holes of its own.
+    // libarchive 3.6 keeps a hole at the end of a file only as far as it writes after it, and makes
+    // no holes by itself.
     for name in ["hole-only", "hole-behind", "hole-before", "many-runs", "large-runs"] {
         std::fs::remove_file(case.tree.join(name)).unwrap();
     }
@@ -316,7 +316,7 @@ fn large_files_of_which_the_cache_lacks_something_are_whole() {
         std::fs::write(root.join("large"), noise(1, LENGTH)).unwrap();
         write_sparse(&root.join("sparse"), 60 << 20, &[(8192, 9 << 20), (30 << 20, 15 << 20)]);
     });
-    // What is missing: nothing, the first page, some in the middle, the end.
+    // Missing pages: none, the first, some in the middle, the end.
     let missing = [0..0, 0..4096, 5 << 20..6 << 20, (13 << 20) + 4096..LENGTH as u64];
     let target = case.folder.path().join("archive");
     let files = ["large", "sparse"].map(|name| File::open(case.tree.join(name)).unwrap());

@@ -1,5 +1,5 @@
-//! The damage matrix: what is reported and what is restored when something is cut off, flipped, in
-//! front, or missing in the middle.
+//! The damage matrix: what is reported and restored if data are cut off, flipped, preceded by
+//! others, or missing in the middle.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -97,7 +97,7 @@ fn a_flipped_byte_anywhere() {
                 );
             } else if !sound && !told {
                 // A plain archive of another tool has no checksum over contents: the file has its
-                // length and one byte that differs, and nobody can know.
+                // length and one wrong byte, which is undetectable.
                 let differing: Vec<_> = expected
                     .iter()
                     .filter(|(name, content)| outcome.files.get(*name) != Some(content))
@@ -124,7 +124,7 @@ fn garbage_in_front_at_any_alignment() {
         assert_eq!(outcome.failed, None);
         assert_eq!(outcome.files, expected, "{length}");
         let expected_warning =
-            format!(": the archive starts at byte {length}, behind bytes that are no tar");
+            format!(": the archive starts at byte {length}, after bytes that are not tar");
         assert_eq!(outcome.warnings, [expected_warning]);
         let (paths, _, kept) = list_paths(&harness.path("damaged"));
         assert_eq!(paths.len(), expected.len() + 2);
@@ -185,8 +185,8 @@ fn a_lost_chunk_costs_what_is_in_it() {
             outcome.files.keys().filter(|name| !name.ends_with(".incomplete")).collect();
         for name in &names {
             let original = fs::read(harness.path(name)).unwrap();
-            // gzip decodes as a stream, and what came before the checksum failed is not known to
-            // be wrong: the file that the damage lies in is the one that may differ.
+            // gzip decodes as a stream, and data before the failed checksum are not known to be
+            // wrong: only the file with the damage may differ.
             if coding == "zstd" {
                 assert!(outcome.files[*name] == original, "{name}");
             }
@@ -212,7 +212,7 @@ fn a_file_without_all_its_content_has_another_name() {
     assert!(kept.len() > 900_000 && content.starts_with(kept), "{}", kept.len());
     let warnings = outcome.warnings.join("\n");
     assert!(warnings.contains("t/large: the archive is cut off at byte 1000000"), "{warnings}");
-    assert!(warnings.contains("what there is was kept as large.incomplete"), "{warnings}");
+    assert!(warnings.contains("the available data were kept as large.incomplete"), "{warnings}");
 }
 
 #[test]
@@ -286,8 +286,8 @@ fn archives_cut_up_at_random_are_read_to_an_end() {
     }
 }
 
-/// The end mark begins a block of the ring, or lies within one, and nobody can tell how long the
-/// last member was.
+/// The end mark begins a block of the ring, or is within one, and the length of the last member is
+/// unknown.
 #[test]
 fn behind_a_lost_header_the_end_mark_is_seen_wherever_blocks_are_cut() {
     for end_bytes in [1 << 20, (1 << 20) - 512, (1 << 20) + 512, 2000 * 512] {

@@ -1,5 +1,5 @@
-//! Where an archive ends, and what must follow: marks, indexes that are gone, zeros, pieces of an
-//! index that something was written over, lists against the archive.
+//! Where an archive ends, and what must follow: marks, missing indexes, zeros, pieces of an
+//! overwritten index, lists against the archive.
 
 use std::fs;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn an_archive_without_the_index_that_must_follow_is_damaged() {
     let harness = Harness::new();
     let archive = archive(&harness, "none");
     let index = index_start(&archive);
-    const TEXT: &str = "says at its front that an index follows";
+    const TEXT: &str = "the archive announces an index, but ends";
     assert_lost_index(&harness, &archive[..index], TEXT);
     // Cut at the end of a member, inside of one, and with a tail of zeros.
     let member = find(&archive, b"/t/file5") / 512 * 512;
@@ -109,7 +109,7 @@ fn more_zeros_than_tar_writes_are_told() {
     let harness = Harness::new();
     shell("mkdir t && head -c 30000 /dev/urandom > t/a && tar cf a.tar t", harness.folder.path());
     for padding in 0..21 {
-        // However the last member ends, what tar writes itself is never too much.
+        // However the last member ends, the zeros of tar itself are never too many.
         shell(
             &format!("head -c $((512 * {padding})) /dev/urandom > t/b && tar cf b.tar t"),
             harness.folder.path(),
@@ -124,7 +124,7 @@ fn more_zeros_than_tar_writes_are_told() {
     kept.expect_warning("of zeros follow the member that ends");
     let (_, kept) = harness.restore(&harness.path("a.tar"), "out");
     kept.expect_warning("of zeros follow the member that ends");
-    // An index vouches for what is in front of it.
+    // An index proves that the data before it are complete.
     let mut ours = archive(&harness, "none");
     ours.resize(ours.len() + (1 << 20), 0);
     let (report, kept) = verify_archive(&write(&harness.path("longer"), &ours), None);
@@ -192,7 +192,7 @@ fn a_list_from_the_index_is_held_against_the_archive() {
     assert_eq!((way, kept.warnings().len()), (ListWay::Index { headers_checked: 9 }, 0));
     let (_, way, kept) = names(&path, HeaderCheck::All);
     assert_eq!((way, kept.warnings().len()), (ListWay::Headers, 0));
-    // What lies in front of the index is lost.
+    // The data before the index are lost.
     let mut lost = ours.clone();
     let index = index_start(&ours);
     lost[1024..index].fill(0);
@@ -209,7 +209,7 @@ fn a_list_from_the_index_is_held_against_the_archive() {
         let result = list(options, &kept, &cancel, |_| {});
         assert!(result.is_err() || !kept.warnings().is_empty());
     }
-    // The header of one member is that of another.
+    // The header of one member is replaced by another's.
     let mut other = ours.clone();
     let at = find(&ours, b"/t/file3") / 512 * 512;
     let name = find(&ours[at..], b"file3") + at;

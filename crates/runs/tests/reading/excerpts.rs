@@ -1,5 +1,5 @@
-//! Restores of some paths out of an archive with an index: what comes back is what a pipe, which
-//! has to be read to its end, gives, and hardly more than that is read.
+//! Restores of some paths from an archive with an index: the result equals a restore from a pipe,
+//! which is read to its end, and hardly more than these paths is read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ fn what_is_not_there_is_named_and_the_archive_hardly_read() {
     assert!(report.run.target_bytes <= 4 << 20, "{}", report.run.target_bytes);
 }
 
-/// What was meant is looked for in the index: the archive is not read for it.
+/// Suggestions come from the index: the archive is not read for them.
 #[test]
 fn a_folder_that_was_left_out_and_a_typo_are_known() {
     let harness = Harness::new();
@@ -157,7 +157,8 @@ fn damage_inside_is_named_and_damage_outside_is_not_met() {
         let tree = big_tree(&harness, 3_000_000);
         let archive = archive_of(&harness, &tree, compression);
         let mut bytes = fs::read(&archive).unwrap();
-        // Nothing compresses: the fourth folder starts behind three eighths, with the large file.
+        // The data do not compress: the fourth folder starts after three eighths, with the large
+        // file.
         let middle = bytes.len() * 7 / 16;
         bytes[middle..middle + 50_000].fill(0x55);
         fs::write(&archive, &bytes).unwrap();
@@ -170,14 +171,14 @@ fn damage_inside_is_named_and_damage_outside_is_not_met() {
                 let path = format!("{folder}/small{file:02}");
                 let restored = fs::read(harness.path("inside").join(&path)).unwrap_or_default();
                 let expected = fs::read(tree.join(&path)).unwrap();
-                // What shares a lost chunk with the large file is lost as well.
+                // Files that share a lost chunk with the large file are lost as well.
                 assert!(restored == expected || compression != "none", "{compression} {path}");
             }
         }
     }
 }
 
-/// What was not asked for is in the same block, and damaged as well.
+/// Unselected files are in the same block, and damaged as well.
 #[test]
 fn damage_is_named_of_what_is_restored_alone() {
     let harness = Harness::new();
@@ -265,7 +266,7 @@ fn an_archive_inside_a_lost_member_is_not_taken_for_the_archive() {
         shell(&format!("rm {}/f3/inner.tar", tree.display()), harness.folder.path());
         let command = format!("diff -r --no-dereference {} {}", tree.display(), out.display());
         shell(&command, harness.folder.path());
-        // What was inside would have come out beside the tree.
+        // An archive inside would have been extracted beside the tree.
         assert!(!harness.path("out/f1").exists() && !harness.path("out/f2").exists());
     }
 }

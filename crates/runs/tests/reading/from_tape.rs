@@ -1,5 +1,5 @@
-//! Sets on tape read back, from a drive in this process: what the writing side wrote, on one volume
-//! and on several, whole and damaged, and the tapes of other tools.
+//! Sets on tape read from a drive in this process: as the writing side wrote them, on one volume
+//! and on several, intact and damaged, and the tapes of other tools.
 
 mod beginnings;
 mod damage;

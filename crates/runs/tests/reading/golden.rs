@@ -1,8 +1,9 @@
-//! Archives of every format version that was ever written, kept for ever: read by us and by the
-//! others, and what comes back is what a list that was made once says.
+//! Archives of every format version, kept for ever: Takeup and other tools read them, and the
+//! restored files match a list that was made once.
 //!
-//! Version 1 has no mark at its front and no hash over the index; 2 has both. They were made with
-//! `golden/tree.sh` and `golden/archives.sh`; a new version adds a folder, and replaces none.
+//! Version 1 has no mark at its front and no hash over the index; version 2 has both. They were
+//! made with `golden/tree.sh` and `golden/archives.sh`; a new version adds a folder, and replaces
+//! none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// What the describing script says of a folder.
+/// The describing script's output for a folder.
 fn described(folder: &Path, what: &str) -> String {
     let script = golden("describe.sh");
     let output = Command::new("bash").arg(script).arg(folder).arg(what).env("LC_ALL", "C").output();
@@ -36,7 +37,7 @@ fn described(folder: &Path, what: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Times of whole seconds, and none of links: Python keeps no more.
+/// Times in whole seconds, and none of links: Python keeps no more.
 fn as_python_has_it(text: &str) -> String {
     const TIME: usize = 6;
     let line = |line: &str| {
@@ -127,7 +128,7 @@ fn read_by_others() {
             for (tool, extract) in tools {
                 let (harness, case) =
                     (Harness::new(), format!("version {version}, {archive}, {tool}"));
-                // GNU tar and Python stop reading at the end mark, in front of the index.
+                // GNU tar and Python stop reading at the end mark, before the index.
                 let command =
                     format!("mkdir out && {open} {path} > a.tar && {extract} < a.tar 2> errors");
                 shell(&command, harness.folder.path());

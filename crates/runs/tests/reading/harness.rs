@@ -1,5 +1,5 @@
-//! What the tests work with: trees, archives made by real tools, runs, and a monitor that keeps
-//! what it is told.
+//! Tools of the tests: trees, archives made by real tools, runs, and a monitor that keeps all
+//! messages.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -123,7 +123,7 @@ impl Harness {
         into: &str,
         kept: &Kept,
     ) -> Result<RestoreReport, RestoreError> {
-        // A crash of the machine is not what is tested here.
+        // These tests do not test crashes of the machine.
         let synchronise = Synchronise::No;
         let options = RestoreOptions { into: self.path(into), synchronise, ..options };
         restore(options, kept, &Cancel::new())

@@ -1,6 +1,6 @@
-//! A disk that lies: it says that it has written, and any extent of the archive is zeros, or what
-//! was there before, or something from elsewhere, or missing. Whatever it is, a verification finds
-//! fault, and a restore that finds none has brought back the very same tree.
+//! A disk that lies: it reports data as written, but some extent of the archive is zeros, or older
+//! data, or data from elsewhere, or missing. Whatever it is, a verification reports damage, and a
+//! restore without warnings restores exactly the same tree.
 //!
 //! Small archives are damaged at every unit, large ones at random. The short form takes a part of
 //! the cases; `TAKEUP_LONG=1` all of them.
@@ -27,7 +27,7 @@ use crate::harness::Kept;
 use cases::{Case, cases, random_cases};
 use testkit::samples::noise;
 
-/// An object of a tree: what it is, and all that a restore gives back.
+/// An object of a tree: its kind, and everything that a restore restores.
 type Object = (u32, u32, u32, u64, i64, i64, Vec<u8>);
 
 /// Everything in a tree, by path.
@@ -127,7 +127,7 @@ fn with_source<R>(source: Source, folder: &Path, bytes: &[u8], body: impl FnOnce
         Source::Pipe => std::thread::scope(|scope| {
             let (reader, mut writer) = std::io::pipe().unwrap();
             scope.spawn(move || {
-                // Who reads may have seen enough.
+                // The reader may end early.
                 let _ = writer.write_all(bytes);
             });
             let result = body(Path::new(&format!("/proc/self/fd/{}", reader.as_raw_fd())));
@@ -137,7 +137,7 @@ fn with_source<R>(source: Source, folder: &Path, bytes: &[u8], body: impl FnOnce
     }
 }
 
-/// What is wrong with how the damage was told, if anything.
+/// What is wrong with the report of the damage, if anything.
 fn trial(sample: &Sample, damaged: &[u8], source: Source, folder: &Path) -> Option<String> {
     let kept = Kept::default();
     let found = with_source(source, folder, damaged, |path| {
@@ -166,7 +166,7 @@ fn trial(sample: &Sample, damaged: &[u8], source: Source, folder: &Path) -> Opti
     (silent && !whole).then(|| "restore says that all is done, and it is not".to_owned())
 }
 
-/// Whether the tree lies somewhere below the folder.
+/// Whether the tree is somewhere below the folder.
 fn is_restored(into: &Path, expected: &BTreeMap<String, Object>) -> bool {
     let mut root = into.to_path_buf();
     while !root.join("folder").exists() {
@@ -178,7 +178,7 @@ fn is_restored(into: &Path, expected: &BTreeMap<String, Object>) -> bool {
     fingerprint(&root) == *expected
 }
 
-/// Goes through cases on two threads; returns how many there were, and what was wrong.
+/// Runs cases on two threads; returns their number, and the failures.
 fn run(sample: &Sample, all: &[(Case, Source)]) -> (usize, Vec<String>) {
     let (next, wrong, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -187,7 +187,7 @@ fn run(sample: &Sample, all: &[(Case, Source)]) -> (usize, Vec<String>) {
                 let folder = tempfile::tempdir().unwrap();
                 while let Some((case, source)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let damaged = case.apply(&sample.archive, &sample.stale);
-                    // A whole older archive, whatever is left behind it, is that archive.
+                    // A complete older archive, whatever follows it, is that archive.
                     if damaged == sample.archive || damaged.starts_with(&sample.stale) {
                         continue;
                     }

@@ -1,4 +1,4 @@
-//! Restores of sound archives: whoever made them, however they arrive.
+//! Restores of intact archives, of any origin and from any source.
 
 use flow::run::Endpoint;
 use std::fs;
@@ -63,7 +63,7 @@ fn bsdtar_formats() {
     check(&format!("{touch} && bsdtar --format=gnutar -cf a.tar tree"), Times::Seconds);
 }
 
-/// Whoever makes such a frame has the program that opens it. A short one is decompressed whole,
+/// A program that makes such a frame can also open it. A short one is decompressed in one piece,
 /// whatever its window.
 #[test]
 fn a_window_that_others_refuse_too_is_named() {
@@ -75,8 +75,7 @@ fn a_window_that_others_refuse_too_is_named() {
     shell(command, harness.folder.path());
     let options = RestoreOptions { from: harness.path("a.tar").into(), ..Default::default() };
     let error = harness.try_restore(options, "out", &Kept::default()).unwrap_err();
-    let window =
-        "a zstd window of 268435456 bytes, and the largest that is read here has 134217728";
+    let window = "a zstd window of 268435456 bytes; takeup allows at most 134217728";
     assert!(error.to_string().contains(window), "{error}");
     shell("zstd -dqc --long=28 a.tar > plain.tar", harness.folder.path());
     harness.restore(&harness.path("plain.tar"), "again");
@@ -158,7 +157,7 @@ fn paths_are_selected_and_components_stripped() {
     assert_eq!(fs::read_dir(harness.path("out")).unwrap().count(), 1);
 }
 
-/// What is left of no path is no restore that had nothing to do.
+/// If no path has components left, the restore reports an error instead of doing nothing.
 #[test]
 fn more_components_than_paths_have() {
     let harness = Harness::new();
@@ -174,7 +173,7 @@ fn more_components_than_paths_have() {
     assert!(is_told, "{error:?}");
 }
 
-/// Restores `a.tar` to `out`, by so many threads, with nothing to warn of.
+/// Restores `a.tar` to `out`, with this many threads and without warnings.
 fn restore_well(harness: &Harness, threads: usize) {
     let options = RestoreOptions {
         from: harness.path("a.tar").into(),
@@ -348,7 +347,7 @@ fn an_archive_without_index_has_no_checksums() {
     assert_eq!(report.checksums, Checksums::Unknown);
 }
 
-/// A device holds what was there before, which must not come back as if it were of this archive.
+/// A device holds older data, which must not be restored as part of this archive.
 #[test]
 fn what_is_older_on_a_device_does_not_come_back() {
     testkit::require!(LoopDevices);
@@ -447,7 +446,7 @@ fn incremental_dumps_and_volumes_of_gnu_tar() {
     assert_eq!(fs::read(harness.path("out2/t/small")).unwrap(), b"small");
 }
 
-/// Links come right behind the files of other directories, which other workers make.
+/// Links come right after the files of other directories, which other workers create.
 #[test]
 fn hard_links_wait_for_their_targets() {
     let harness = Harness::new();

@@ -86,7 +86,7 @@ fn a_pipe_is_held_against_the_checksums_that_come_last() {
     let tree = harness.tree("tree");
     let archive = archive_of(&harness, &tree, "none");
     let sound = fs::read(&archive).unwrap();
-    // Behind the 1233 bytes of a file is padding, of which no hash knows.
+    // Padding follows the 1233 bytes of a file; no hash covers it.
     let content = testkit::samples::noise(9, 1233);
     let at = sound.windows(1233).position(|window| window == content).unwrap() + 1233;
     for (place, blocks) in [(at, 1), (at + 100, 1)] {
@@ -130,8 +130,8 @@ fn the_index_lists_what_the_headers_list() {
     }
 }
 
-/// Compressed data have bits that change nothing: a match may begin a byte earlier in a run of
-/// zeros. No checksum of the format covers them, and they come back as what was written.
+/// Some bits of compressed data change nothing: a match may begin a byte earlier in a run of zeros.
+/// No checksum of the format covers them, and the content is restored as written.
 #[test]
 fn every_flipped_byte_is_found_or_changes_nothing() {
     for compression in COMPRESSIONS {
@@ -164,8 +164,9 @@ fn every_flipped_byte_is_found_or_changes_nothing() {
     }
 }
 
-/// The header of a gzip member has a time, a system and a field that every reader passes over; one
-/// bit of a zstd frame means nothing. The content holds, and restores, and the medium is damaged.
+/// The header of a gzip member has a time, a system and a field that every reader ignores; one bit
+/// of a zstd frame has no meaning. The content is intact and is restored, but the medium is
+/// damaged.
 #[test]
 fn every_flipped_bit_of_a_header_is_found() {
     for compression in ["zstd:3", "gzip:6"] {
@@ -174,7 +175,7 @@ fn every_flipped_bit_of_a_header_is_found() {
         fs::create_dir(&tree).unwrap();
         fs::write(tree.join("file"), testkit::samples::noise(1, 3000)).unwrap();
         let archive = fs::read(archive_of(&harness, &tree, compression)).unwrap();
-        // Those of the index and the trailer, too.
+        // Headers of the index and the trailer, too.
         let magics = [&b"\x1f\x8b\x08\x04"[..], b"\x28\xb5\x2f\xfd"];
         let begins = |&at: &usize| magics.iter().any(|magic| archive[at..].starts_with(magic));
         let starts: Vec<usize> = (0..archive.len()).filter(begins).collect();
@@ -194,7 +195,7 @@ fn every_flipped_bit_of_a_header_is_found() {
     }
 }
 
-/// A header that was changed costs nothing of the content.
+/// A changed header does not affect the content.
 #[test]
 fn a_changed_header_of_a_chunk_restores() {
     let harness = Harness::new();
@@ -204,8 +205,7 @@ fn a_changed_header_of_a_chunk_restores() {
     let path = write(&harness.path("damaged"), &archive);
     let (report, kept) = verify_archive(&path, None);
     assert!(!report.is_sound());
-    let told =
-        "the header of the compressed chunk at byte 0 of the source is not as it was written";
+    let told = "the header of the compressed chunk at byte 0 of the source was changed";
     assert!(kept.warnings().iter().any(|line| line.contains(told)), "{:?}", kept.warnings());
     let (_, kept) = harness.restore(&path, "into");
     assert_eq!(kept.warnings(), Vec::<String>::new());
@@ -213,8 +213,7 @@ fn a_changed_header_of_a_chunk_restores() {
     assert_same_tree(&tree, &harness.path("into").join(below), Times::Exact);
 }
 
-/// Members of others in front of an archive, behind it and among the remains of an older one are
-/// no damage.
+/// Foreign members before an archive, after it and among the remains of an older one are no damage.
 #[test]
 fn members_of_others_beside_an_archive_are_no_damage() {
     let harness = Harness::new();
@@ -233,7 +232,7 @@ fn members_of_others_beside_an_archive_are_no_damage() {
     }
 }
 
-/// Whoever packs an archive anew leaves no header of ours, and no damage.
+/// Recompressing an archive leaves no Takeup header, and no damage.
 #[test]
 fn an_archive_that_gzip_has_packed_anew_is_sound() {
     let harness = Harness::new();
@@ -321,6 +320,6 @@ fn the_index_is_found_behind_a_concatenation_but_not_trusted() {
     assert_eq!(kept.warnings(), Vec::<String>::new());
     assert!(report.checked.index);
     assert_eq!(report.checked.content_hashes, report.run.files);
-    // Those of the first archive, whose blocks start where the file does.
+    // Blocks of the first archive, which start where the file does.
     assert!(matches!(report.checked.blocks, Some(1..)));
 }

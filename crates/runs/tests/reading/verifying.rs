@@ -78,7 +78,7 @@ fn data_in_the_hole_of_a_sparse_file_differs() {
     assert_eq!(report.differs.items[0].content_differs_at_bytes, Some(6 << 20));
 }
 
-/// Of a file the page cache is asked to let go, unless it shall be used; of a stream there is none.
+/// The cached data of a file are dropped, unless they may be used; a stream has none.
 #[test]
 fn where_an_archive_was_read_from_is_said() {
     let harness = Harness::new();

@@ -3,19 +3,19 @@
 //! ```text
 //! disk      the disk: each call is a request, past the page cache
 //! cached    the same bytes through the page cache, with read-ahead
-//! status    how it is, as JSON; made anew at each opening
+//! status    its state, as JSON; made anew at each opening
 //! ```
 //!
-//! Who adds read-ahead is the question here, since each layer would. `disk` has none. Through the
+//! Exactly one layer must add read-ahead, since each of them could. `disk` has none. Through the
 //! loop device it is the loop device's own (`/sys/block/loopN/queue`), with its scheduler and its
-//! limits, as it does direct I/O to `disk` and so any number of requests at once. `cached` has that
-//! of the folder (`/sys/class/bdi/0:N`), as a network file system would. So a request costs the
-//! model's time once, and one setting acts.
+//! limits, because the loop device does direct I/O to `disk` and so any number of requests at once.
+//! `cached` has the read-ahead of the folder (`/sys/class/bdi/0:N`), like a network file system. So
+//! a request costs the model's time once, and one setting takes effect.
 //!
 //! The loop device opens `disk` through a clone of the mount. So the folder itself is not busy, and
-//! unmounting it is a way to end the disk.
+//! unmounting it ends the disk.
 //!
-//! Not here: the time, which is [`DiskModel`](model::disk::DiskModel)'s.
+//! Not here: the timing, see [`DiskModel`](model::disk::DiskModel).
 
 use rustix::fd::AsRawFd;
 use std::os::fd::AsFd;
@@ -62,14 +62,14 @@ pub enum LoopChoice {
     None,
 }
 
-/// What is mounted.
+/// A disk to mount.
 #[derive(Debug)]
 pub struct DiskSettings {
-    /// What it is called in `status`.
+    /// Its name in `status`.
     pub name: String,
-    /// What it is made of.
+    /// The properties of the disk.
     pub parameters: DiskParameters,
-    /// Where its bytes are.
+    /// Where its bytes are stored.
     pub backing: Backing,
     /// How time passes.
     pub clock: Clock,
@@ -80,26 +80,26 @@ pub struct DiskSettings {
 /// Why there is no disk.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// It cannot be mounted, or does not stay so.
+    /// It cannot be mounted, or not stay mounted.
     #[error(transparent)]
     Mount(#[from] MountError),
-    /// No thread to serve it.
+    /// No thread could be started to serve it.
     #[error("cannot start a thread for the disk")]
     Thread(#[source] io::Error),
-    /// Its own file cannot be used from here.
+    /// The file on it cannot be opened from here.
     #[error("cannot use {path}")]
     Through {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No loop device.
+    /// There is no loop device.
     #[error(transparent)]
     Loop(#[from] LoopError),
 }
 
-/// A disk that is there.
+/// A mounted disk.
 pub struct DiskMount {
     session: JoinHandle<io::Result<()>>,
     path: PathBuf,
@@ -107,7 +107,7 @@ pub struct DiskMount {
     loop_path: Option<PathBuf>,
 }
 
-/// Takes a disk away, from another thread.
+/// Ends a disk, from another thread.
 #[derive(Clone)]
 pub struct DiskUnmounter {
     inner: Arc<Mutex<SessionUnmounter>>,
@@ -116,20 +116,20 @@ pub struct DiskUnmounter {
     loop_device: Arc<Mutex<Option<LoopDevice>>>,
 }
 
-/// What it is called in messages.
+/// Its name in messages.
 const WHAT: &str = "disk";
-/// Calls from which is told how long one takes by itself.
+/// Calls that measure the time of a call itself.
 const ROUND_TRIPS: usize = 64;
 /// How often it is mounted until its descriptors are in order.
 const MOUNTS_MAX: usize = 16;
-/// The largest call that is one request, if the kernel can be told so.
+/// The largest call that is one request, if the kernel accepts that setting.
 const REQUEST_BYTES_MAX: u64 = 8 << 20;
 
 impl DiskMount {
     /// Mounts a disk on a folder, and serves it until it is unmounted.
     ///
     /// # Errors
-    /// When FUSE does not mount it or there is no loop device; nothing is left of it then.
+    /// When FUSE does not mount it or there is no loop device; then nothing remains of it.
     pub fn new(settings: DiskSettings, path: &Path) -> Result<DiskMount, DiskError> {
         let path = std::path::absolute(path).map_err(|source| MountError::Mount {
             what: WHAT,
@@ -141,7 +141,7 @@ impl DiskMount {
             Access::ReadOnly => vec![MountOption::RO],
             Access::ReadWrite => Vec::new(),
         };
-        // The limit counts when the connection is made; afterwards it is as it was.
+        // The limit counts when the connection is made; afterwards it is restored.
         let limit = fuse::raise(REQUEST_BYTES_MAX);
         let request_bytes = limit.block_bytes().min(REQUEST_BYTES_MAX);
         let queue = Queue::new(settings.parameters, settings.clock).map_err(DiskError::Thread)?;
@@ -184,7 +184,7 @@ impl DiskMount {
         if let Some(device) = reserved
             && let Err(error) = mount.attach(device, access, &backing_path)
         {
-            // The error that counts is the first one.
+            // The first error counts.
             let _ = mount.unmounter.unmount();
             return Err(error);
         }
@@ -196,22 +196,22 @@ impl DiskMount {
         self.loop_path.as_deref()
     }
 
-    /// A way to end it.
+    /// Returns what ends it.
     pub fn unmounter(&self) -> DiskUnmounter {
         self.unmounter.clone()
     }
 
-    /// Waits until the folder is unmounted and nobody has the disk open any more.
+    /// Waits until the folder is unmounted and no program has the disk open.
     ///
     /// # Errors
-    /// When the connection breaks.
+    /// When the connection fails.
     pub fn wait(self) -> Result<(), DiskError> {
         let path = self.path;
         let ended = self.session.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         ended.map_err(|source| MountError::Connection { path, source }.into())
     }
 
-    /// Looks how long a call takes beyond its time, and lets time begin.
+    /// Measures how long a call takes beyond its model time, and starts the model time.
     fn begin(&self) -> Result<(), DiskError> {
         let path = self.path.join(DISK_NAME);
         let failed = |source| DiskError::Through { path: path.clone(), source };
@@ -222,7 +222,7 @@ impl DiskMount {
             file.read_at(&mut [0; 4096], 0).map_err(failed)?;
             *time = before.elapsed().saturating_sub(PROBE);
         }
-        // The timer has learned from the first ones. Whatever else runs makes some longer.
+        // The timer has adjusted during the first calls. Other load makes some longer.
         let learned = &mut times[ROUND_TRIPS / 2..];
         learned.sort_unstable();
         self.unmounter.queue.begin(learned[learned.len() / 4]);
@@ -262,19 +262,19 @@ impl DiskMount {
 }
 
 impl DiskUnmounter {
-    /// Unmounts and detaches. Requests no longer wait for time; a program that still has the disk
+    /// Unmounts and detaches. Requests no longer wait for model time; a program that has the disk
     /// open keeps it until it closes it or this process ends.
     ///
     /// # Errors
     /// When the folder cannot even be detached.
     pub fn unmount(&self) -> io::Result<()> {
         self.queue.hurry();
-        // What is still to be written through the loop device is, meanwhile.
+        // Meanwhile the rest is written through the loop device.
         self.detach();
         super::unmount(&mut lock(&self.inner), &self.path)
     }
 
-    /// Closes the loop device, which is its end unless others have it open.
+    /// Closes the loop device, which ends it unless others have it open.
     fn detach(&self) {
         if let Some(device) = lock(&self.loop_device).take() {
             device.forget_settings();
@@ -285,18 +285,18 @@ impl DiskUnmounter {
     fn detach_when_unmounted(&self, device_number: u64) {
         let number =
             format!("{}:{}", rustix::fs::major(device_number), rustix::fs::minor(device_number));
-        // Where mounts cannot be watched a signal is the way to end it.
+        // If mounts cannot be watched, only a signal ends it.
         if wait_until_gone(&number).is_ok() {
             self.detach();
         }
     }
 }
 
-/// Mounts with a descriptor whose number is above that of the loop device. The end of a process
-/// closes its files by their numbers, and once nobody serves the folder the loop device cannot
-/// write what it still has: that end would hang. Another thread that closes a file meanwhile leaves
-/// a lower number to the folder, and then it is mounted again; after [`MOUNTS_MAX`] times it stays
-/// as it is, since a disk is worth more than a clean end of a process that is killed.
+/// Mounts with a descriptor whose number is above the loop device's. When a process ends, its files
+/// are closed by number, and once the folder is not served, the loop device cannot write its
+/// remaining data: the end would hang. Another thread that closes a file meanwhile leaves a lower
+/// number to the folder; then the folder is mounted again. After [`MOUNTS_MAX`] attempts it stays
+/// as it is, since a disk is worth more than a clean end of a killed process.
 fn behind(
     reserved: &mut Option<LoopDevice>,
     mount: impl Fn() -> Result<Session<Folder<DiskFiles>>, MountError>,
@@ -314,8 +314,8 @@ fn behind(
     Ok(session)
 }
 
-/// Waits until no mount has this device. The kernel tells changes (proc(5)); a look now and then
-/// does no harm.
+/// Waits until no mount has this device. The kernel reports changes (proc(5)); an additional check
+/// now and then does no harm.
 fn wait_until_gone(number: &str) -> io::Result<()> {
     const LOOK_SECONDS: i64 = 10;
     let mut mounts = File::open("/proc/self/mountinfo")?;

@@ -1,23 +1,22 @@
 //! A folder with a virtual tape drive in it.
 //!
 //! ```text
-//! nst0      the drive; stays where it is when it is closed
-//! st0       the same drive; rewinds when it is closed
-//! status    how it is, as JSON; made anew at each opening
-//! medium    the path of the medium file that is in; a path that is written to it is loaded
+//! nst0      the drive; stays in position when closed
+//! st0       the same drive; rewinds when closed
+//! status    its state, as JSON; made anew at each opening
+//! medium    the path of the loaded medium file; a path written to it is loaded
 //! ```
 //!
 //! The two tape files are opened for direct I/O, so that a write(2) is one request and a read(2)
-//! gets the length of the answer; they cannot be sought in, as programs would take a seek for a
-//! motion. The ioctls of `linux/mtio.h` come as restricted ioctls.
+//! gets the length of the answer. They cannot be sought, since programs would take a seek for a
+//! motion. The ioctls of `linux/mtio.h` arrive as restricted ioctls.
 //!
-//! Two things differ from a device node. The kernel does not tell which close of a descriptor is
-//! the last one, so each close waits until everything is on the medium, and the filemark follows
-//! when the file is released; an open waits for that. And a block that is larger than what FUSE
-//! passes in one piece (`fs.fuse.max_pages_limit`) would come in two: see
-//! [`DriveMount::block_bytes_max`].
+//! Two things differ from a device node. The kernel does not report which close of a descriptor is
+//! the last one. So each close waits until everything is on the medium, the filemark follows when
+//! the file is released, and an open waits for that. And a block larger than FUSE passes in one
+//! piece (`fs.fuse.max_pages_limit`) would arrive in two: see [`DriveMount::block_bytes_max`].
 //!
-//! Not here: the drive, which is [`crate::tape`]'s.
+//! Not here: the drive, see [`crate::tape`].
 
 mod mtio;
 mod shared;
@@ -37,19 +36,19 @@ use crate::tape::real_time::Gauge;
 use crate::tape::{CartridgeSettings, OnClose, VirtualDrive};
 use shared::SharedDrive;
 
-/// What is mounted.
+/// A drive to mount.
 pub struct DriveMountSettings {
-    /// The drive, with a cartridge or without.
+    /// The drive, with or without a cartridge.
     pub drive: VirtualDrive,
-    /// A look at its time, when it takes any.
+    /// Its timing, if it has one.
     pub gauge: Option<Gauge>,
     /// Name of its generation.
     pub generation: String,
-    /// The medium file that is in.
+    /// The loaded medium file.
     pub medium: Option<PathBuf>,
-    /// What a medium file that is made anew becomes.
+    /// The properties of a new medium file.
     pub new_medium: CartridgeSettings,
-    /// The drive reads media of that generation and does not write them.
+    /// A generation that the drive reads but does not write.
     pub is_read_only: bool,
 }
 
@@ -60,7 +59,7 @@ pub struct DriveMount {
     block_bytes_max: u64,
 }
 
-/// Takes a mounted drive away, from another thread.
+/// Ends a mounted drive, from another thread.
 pub struct DriveUnmounter {
     inner: SessionUnmounter,
     path: PathBuf,
@@ -68,8 +67,8 @@ pub struct DriveUnmounter {
 }
 
 impl DriveMount {
-    /// Mounts a drive on a folder. Blocks of up to `block_bytes` pass in one piece where the kernel
-    /// can be told so.
+    /// Mounts a drive on a folder. Blocks of up to `block_bytes` pass in one piece if the kernel
+    /// accepts that setting.
     ///
     /// # Errors
     /// When FUSE does not mount it.
@@ -78,7 +77,7 @@ impl DriveMount {
         path: &Path,
         block_bytes: u64,
     ) -> Result<DriveMount, MountError> {
-        // The limit counts when the connection is made; afterwards it is as it was.
+        // The limit counts when the connection is made; afterwards it is restored.
         let limit = fuse::raise(block_bytes);
         let block_bytes_max = limit.block_bytes();
         let drive = settings.drive.clone();
@@ -97,7 +96,7 @@ impl DriveMount {
         self.block_bytes_max
     }
 
-    /// A way to end [`DriveMount::run`].
+    /// Returns what ends [`DriveMount::run`].
     pub fn unmounter(&mut self, gauge: Option<Gauge>) -> DriveUnmounter {
         DriveUnmounter { inner: self.session.unmount_callable(), path: self.path.clone(), gauge }
     }
@@ -105,7 +104,7 @@ impl DriveMount {
     /// Answers requests until the folder is unmounted.
     ///
     /// # Errors
-    /// When the connection breaks.
+    /// When the connection fails.
     pub fn run(self) -> Result<(), MountError> {
         let path = self.path;
         serve_at_once();
@@ -114,8 +113,8 @@ impl DriveMount {
 }
 
 impl DriveUnmounter {
-    /// Unmounts. A program that still has a file open keeps it until it closes it or this process
-    /// ends; nobody can open one any more, and no command waits for time.
+    /// Unmounts. A program that has a file open keeps it until it closes it or this process ends;
+    /// no program can open one any more, and no command waits for model time.
     ///
     /// # Errors
     /// When the folder cannot even be detached.

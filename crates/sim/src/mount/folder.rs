@@ -1,5 +1,5 @@
-//! A folder with a few files of fixed names in it, as FUSE asks for them: what every virtual
-//! device's folder has in common. What a file does is its [`Files`]' business.
+//! A folder of files with fixed names, as FUSE needs it: the common part of all virtual devices.
+//! What a file does is defined by its [`Files`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,11 +16,11 @@ use fuser::{
     Request,
 };
 
-/// Status files that may be open at the same time.
+/// Most status files open at the same time.
 const STATUS_FILES_MAX: usize = 64;
 const BLOCK_BYTES: u32 = 4096;
 
-/// What `stat` says of a file, beside what all have in common.
+/// The file attributes that differ between files.
 pub(super) struct Attributes {
     pub(super) permissions: u16,
     pub(super) bytes: u64,
@@ -28,27 +28,27 @@ pub(super) struct Attributes {
 
 /// The files of a folder: what each call does.
 pub(super) trait Files: Send + Sync + 'static {
-    /// One of them.
+    /// One of the files.
     type File: Copy + PartialEq;
     /// All of them, with their names.
     const NAMES: &'static [(Self::File, &'static str)];
 
-    /// What the kernel is told when it connects.
+    /// The capabilities requested when the kernel connects.
     fn begin(&self, _config: &mut KernelConfig) {}
 
     fn attributes(&self, file: Self::File) -> Attributes;
 
-    /// How long the kernel may keep the attributes; those of the folder with `None`.
+    /// How long the kernel may keep the attributes; `None` means the folder's.
     fn time_to_live(&self, _file: Option<Self::File>) -> Duration {
         Duration::ZERO
     }
 
-    /// What `df` says there is.
+    /// The size that `df` shows.
     fn room_bytes(&self) -> u64 {
         0
     }
 
-    /// A program that creates its target truncates it, which a device does not mind.
+    /// A program that creates its target truncates it, which a device ignores.
     fn resize(&self, _file: Self::File, _bytes: u64) -> Result<(), Errno> {
         Ok(())
     }
@@ -59,7 +59,7 @@ pub(super) trait Files: Send + Sync + 'static {
 
     fn write(&self, file: Self::File, handle: u64, offset: u64, data: &[u8], reply: ReplyWrite);
 
-    /// An ioctl: its answer.
+    /// An ioctl; returns its answer.
     fn control(
         &self,
         _file: Self::File,
@@ -98,7 +98,7 @@ impl<F: Files> Folder<F> {
         Folder { files, since: SystemTime::now() }
     }
 
-    /// The file of that number: they follow the folder's. The folder itself is an error that fits
+    /// The file of that number: they follow the folder's. The folder itself is an error, which fits
     /// most calls.
     fn file(number: INodeNo) -> Result<F::File, Errno> {
         let index = match number {
@@ -132,8 +132,7 @@ impl<F: Files> Folder<F> {
     }
 }
 
-/// What stat(2) tells of a file or folder of ours that everybody may read, and that has not been
-/// touched since it was made.
+/// stat(2) of a file or folder that all may read, unchanged since it was made.
 pub fn attributes_of(number: INodeNo, kind: FileType, bytes: u64, since: SystemTime) -> FileAttr {
     FileAttr {
         ino: number,
@@ -177,8 +176,8 @@ impl<F: Files> Filesystem for Folder<F> {
         }
     }
 
-    /// A name that is not there is asked for, which many programs do as if they meant to make it.
-    /// Nothing is made here, as in `/proc`, which answers the same.
+    /// Looks up a missing name, which many programs do as if to create it. Nothing can be created
+    /// here, as in `/proc`, which answers the same.
     fn create(
         &self,
         _: &Request,
@@ -418,12 +417,12 @@ impl<F: Files> Filesystem for Folder<F> {
     }
 }
 
-/// What status files said when they were opened, for each descriptor.
+/// The texts of open status files, by descriptor.
 #[derive(Default)]
 pub(super) struct StatusFiles(Mutex<(u64, BTreeMap<u64, String>)>);
 
 impl StatusFiles {
-    /// Keeps a text; its handle.
+    /// Keeps a text; returns its handle.
     pub(super) fn open(&self, text: impl FnOnce() -> String) -> Result<u64, Errno> {
         let mut inner = lock(&self.0);
         let (last, texts) = &mut *inner;
@@ -446,7 +445,7 @@ impl StatusFiles {
     }
 }
 
-/// What a read of a text gets.
+/// What a read of a text returns.
 pub(super) fn part(text: &[u8], offset: u64, size: u32) -> &[u8] {
     let from = usize::try_from(offset).unwrap_or(usize::MAX).min(text.len());
     let to = from.saturating_add(size as usize).min(text.len());

@@ -1,7 +1,7 @@
-//! What the drive answers to commands that ask for data: who it is, what it can do, where it is.
+//! Answers to commands that ask for data: the drive's identity, abilities and position.
 //!
-//! Layouts are those of SPC-4 and SSC-3. Of commands that move the tape only SPACE over blocks is
-//! taken this way, as nobody should use both ways at once (st.rst).
+//! Layouts follow SPC-4 and SSC-3. Of the commands that move the tape only SPACE over blocks is
+//! accepted this way, since both ways should not be mixed (st.rst).
 
 use device::tape::raw::CommandError;
 
@@ -19,7 +19,7 @@ const LOG_SENSE: u8 = 0x4d;
 const MODE_SENSE_10: u8 = 0x5a;
 
 impl Drive {
-    /// Does what `command` says and puts the answer at the start of `data`; returns its length.
+    /// Executes `command` and puts the answer at the start of `data`; returns its length.
     pub(super) fn answer(
         &mut self,
         command: &[u8],
@@ -51,10 +51,10 @@ impl Drive {
         }
     }
 
-    /// The whole answer, and how much of it the command wants.
+    /// The whole answer, and how much of it the command requests.
     pub(super) fn answer_to(&mut self, command: &[u8; 16]) -> Result<(Vec<u8>, usize), Check> {
         match command[0] {
-            // What the drive has to tell is told by any other command (SPC-4, 5.14).
+            // Any other command reports pending conditions (SPC-4, 5.14).
             INQUIRY | REQUEST_SENSE | TEST_UNIT_READY | READ_POSITION | SPACE => {
                 self.answer_with(command)
             }
@@ -70,7 +70,7 @@ impl Drive {
         match command[0] {
             TEST_UNIT_READY => self.test_unit_ready().map(|()| (Vec::new(), 0)),
             REQUEST_SENSE => Ok((self.pending_sense(), usize::from(command[4]))),
-            // Past the driver, who does not learn of it.
+            // Bypasses the driver, which does not notice.
             SPACE if command[1] & 0x0f == 0 => {
                 let count = i32::from_be_bytes([command[2], command[3], command[4], 0]) >> 8;
                 self.space(Space::Blocks(count)).map(|()| (Vec::new(), 0))
@@ -132,7 +132,7 @@ impl Drive {
 
     fn mode_sense(&mut self, page: u8, descriptor: bool) -> Result<Vec<u8>, Check> {
         let protected = if self.is_protected() { 0x80 } else { 0 };
-        // Buffered mode 1: writes are reported when they are in the drive's buffer.
+        // Buffered mode 1: writes succeed when they are in the drive's buffer.
         let mut data = vec![0, 0, protected | 0x10, 0];
         if descriptor {
             data[3] = 8;
@@ -202,7 +202,7 @@ impl Drive {
         (0..position).filter(is_filemark).count() as u64
     }
 
-    /// Native capacity in megabytes, as the page has it (SSC-4, 8.3.7). Nothing without a medium.
+    /// Native capacity in megabytes, as the page has it (SSC-4, 8.3.7). `None` without a medium.
     fn volume_statistics(&self) -> Vec<u8> {
         let Some(cartridge) = self.cartridge().filter(|_| self.is_loaded()) else {
             return parameter(0x0000, &[0]);
@@ -215,11 +215,11 @@ impl Drive {
 
     fn log_page(&mut self, page: u8) -> Result<Vec<u8>, Check> {
         let parameters = match page {
-            // Pages that are there.
+            // Supported pages.
             0x00 => return Ok(vec![0x00, 0, 0, 4, 0x00, 0x0c, 0x17, 0x2e]),
-            // Sequential access device: bytes written and read are not counted here; no cleaning.
+            // Sequential access device: bytes read and written are not counted here; no cleaning.
             0x0c => parameter(0x0100, &[0, 0, 0, 0]),
-            // Volume statistics: valid, what the medium takes and what of it is used.
+            // Volume statistics: valid, capacity of the medium and used capacity.
             0x17 => self.volume_statistics(),
             // TapeAlert: 64 flags, none of them set.
             0x2e => (1..=64).flat_map(|flag| parameter(flag, &[0])).collect(),
@@ -262,7 +262,7 @@ fn invalid_field() -> Check {
     Check::of(ILLEGAL_REQUEST, 0x24, 0x00)
 }
 
-/// Bytes without meaning, the same for the same command (Knuth's multiplicative generator).
+/// Meaningless bytes, the same for the same command (Knuth's multiplicative generator).
 fn fill_with_garbage(command: &[u8], data: &mut [u8]) {
     let mut state = command.iter().fold(0x9e37_79b9_7f4a_7c15_u64, |state, &byte| {
         (state ^ u64::from(byte)).wrapping_mul(6_364_136_223_846_793_005)

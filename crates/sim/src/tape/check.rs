@@ -1,8 +1,8 @@
-//! CHECK CONDITION: what a command has to say that failed, or more than that it succeeded.
+//! CHECK CONDITION: the report of a command that failed, or succeeded with a remark.
 
 use device::tape::sense::Sense;
 
-/// A command did not end well, or has more to say: CHECK CONDITION with its sense data.
+/// CHECK CONDITION with its sense data: the command failed, or has a remark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Check {
     pub(super) sense: Sense,
@@ -12,7 +12,7 @@ pub(super) struct Check {
     pub(super) end_of_medium: bool,
     /// ILI bit.
     pub(super) incorrect_length: bool,
-    /// INFORMATION field: what was asked for minus what was done, in units of the command.
+    /// INFORMATION field: requested minus done, in units of the command.
     pub(super) residual: i64,
 }
 
@@ -33,7 +33,7 @@ impl Check {
         Check { sense: Sense { key, code, qualifier, deferred: false }, ..Check::default() }
     }
 
-    /// With that much left undone.
+    /// With this residual.
     pub(super) fn left(mut self, residual: u64) -> Check {
         self.residual = residual as i64;
         self

@@ -1,10 +1,10 @@
 //! The drive: commands of the SCSI stream command standard (SSC) acting on a cartridge.
 //!
-//! A command ends well or with a [`Check`], which carries what sense data would: key, codes, the
-//! three bits and the residual. What a program sees of that is decided by the driver on top
-//! ([`super::driver`]), as it is in reality.
+//! A command succeeds or returns a [`Check`] with the sense data: key, codes, the three bits and
+//! the residual. The driver on top ([`super::driver`]) decides what a program sees of it, as in
+//! reality.
 //!
-//! Not here: how long a command takes, see [`super::pace`].
+//! Not here: the time of a command, see [`super::pace`].
 
 mod mishaps;
 mod settings;
@@ -32,7 +32,7 @@ pub(super) enum Space {
     ToEndOfData,
 }
 
-/// Whether a command returns before the medium has it all.
+/// Whether a command returns before the medium has everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     ForMedium,
@@ -48,14 +48,14 @@ pub(super) struct Drive {
     loaded: bool,
     /// Number of the next object.
     position: u64,
-    /// What the next command is told instead of being done.
+    /// Pending conditions, which the next command reports instead of being executed.
     attention: Option<Sense>,
-    /// Objects wait in the drive's buffer.
+    /// Objects in the drive's buffer.
     buffering: bool,
     pub(super) compression: bool,
-    /// Block size of the mode parameters; 0 is variable.
+    /// Block size of the mode parameters; 0 means variable.
     pub(super) block_bytes: u32,
-    /// Makes commands take time.
+    /// Adds the time of commands.
     pub(super) pace: Option<Box<dyn Pace>>,
     pub(super) mishaps: Mishaps,
 }
@@ -77,9 +77,9 @@ impl Drive {
         }
     }
 
-    // What people do.
+    // Actions of an operator.
 
-    /// Somebody puts a cartridge in; the drive loads it.
+    /// A cartridge is inserted; the drive loads it.
     pub(super) fn insert(&mut self, cartridge: Cartridge) {
         self.cartridge = Some(cartridge);
         self.loaded = true;
@@ -90,9 +90,9 @@ impl Drive {
         self.took_load();
     }
 
-    /// Somebody presses the button. What is in the buffer reaches the medium first.
+    /// The eject button is pressed. The buffer is written to the medium first.
     pub(super) fn remove(&mut self) -> Option<Cartridge> {
-        // The button is no command: nobody is there to be told.
+        // The button is no command, so there is no program to report to.
         let _ = self.flush();
         if self.loaded {
             self.took(Act::Unload);
@@ -105,7 +105,7 @@ impl Drive {
         self.cartridge.as_ref()
     }
 
-    /// What went wrong last where the cartridge keeps its bytes.
+    /// The last storage error of the cartridge.
     pub(super) fn trouble(&self) -> Option<String> {
         self.medium(|medium| medium.trouble()).flatten()
     }
@@ -127,7 +127,7 @@ impl Drive {
         self.medium(|medium| medium.settings.protection) == Some(Protection::Protected)
     }
 
-    /// Whether the next write would be warned.
+    /// Whether the next write would get the early warning.
     pub(super) fn is_near_end(&self) -> bool {
         self.medium(|medium| medium.is_near_end(self.position)).unwrap_or(false)
     }
@@ -139,18 +139,18 @@ impl Drive {
         self.command(|_| Ok(()))
     }
 
-    /// What a command is told instead of being done.
+    /// The condition that a command reports instead of being executed.
     fn ready(&mut self) -> Result<(), Check> {
         self.notice()?;
         if !self.loaded {
             return Err(Check::of(NOT_READY, 0x3a, 0x00));
         }
-        // Somebody may have cut the medium.
+        // A test may have cut the medium.
         self.position = self.position.min(self.length());
         Ok(())
     }
 
-    /// READ(6), one block of any length. `Ok` has the bytes read; with `suppress` (SILI) also when
+    /// READ(6), one block of any length. `Ok` has the bytes read; with `suppress` (SILI) also if
     /// the block is shorter or longer.
     pub(super) fn read_block(
         &mut self,
@@ -246,7 +246,7 @@ impl Drive {
         })
     }
 
-    /// Brings the buffer to the medium and writes nothing.
+    /// Writes the buffer to the medium, and nothing else.
     pub(super) fn synchronise(&mut self) -> Result<(), Check> {
         self.command(|drive| drive.flush())
     }
@@ -261,7 +261,7 @@ impl Drive {
         })
     }
 
-    /// ERASE: nothing stands behind the position any more.
+    /// ERASE: removes everything after the position.
     pub(super) fn erase(&mut self) -> Result<(), Check> {
         self.command(|drive| {
             drive.begin_write()?;
@@ -271,7 +271,7 @@ impl Drive {
         })
     }
 
-    /// SPACE. The residual is what could not be spaced over.
+    /// SPACE. The residual is the part that could not be spaced over.
     pub(super) fn space(&mut self, space: Space) -> Result<(), Check> {
         self.command(|drive| {
             drive.flush()?;
@@ -384,7 +384,7 @@ impl Drive {
         })
     }
 
-    // Below: steps of commands.
+    // Steps of commands.
 
     fn begin_read(&mut self) -> Result<(), Check> {
         self.flush()?;
@@ -404,7 +404,7 @@ impl Drive {
         if !self.is_protected() { Ok(()) } else { Err(Check::of(DATA_PROTECT, 0x27, 0x00)) }
     }
 
-    /// The bus is reset if the cartridge's faults want it at this object.
+    /// Resets the bus if the cartridge's faults demand it at this object.
     fn reset_if_due(&mut self) -> Result<(), Check> {
         let position = self.position;
         let reset = self.with_medium(|medium| {
@@ -424,7 +424,7 @@ impl Drive {
     }
 
     /// Reads the next object into `buffer` if it is a block, and returns the block's length, which
-    /// may be more or less than the buffer's. The tape is behind it then.
+    /// may differ from the buffer's. The tape is behind it then.
     fn next_block(&mut self, buffer: &mut [u8], left: u64) -> Result<usize, Check> {
         self.reset_if_due()?;
         let position = self.position;
@@ -486,7 +486,7 @@ impl Drive {
         if self.is_near_end() { Err(Check::early_warning()) } else { Ok(()) }
     }
 
-    /// Brings the buffer to the medium.
+    /// Writes the buffer to the medium.
     fn flush(&mut self) -> Result<(), Check> {
         if !std::mem::take(&mut self.buffering) {
             return Ok(());
@@ -512,7 +512,7 @@ impl Drive {
         }
     }
 
-    /// Whether the object that was stepped over is a filemark.
+    /// Whether the object that was passed is a filemark.
     fn step_forward(&mut self, left: u64) -> Result<bool, Check> {
         let position = self.position;
         match self.with_medium(|medium| medium.entry(position)) {
@@ -546,7 +546,7 @@ impl Drive {
     }
 }
 
-/// Whether READ says that a block is shorter or longer than asked for (SILI bit).
+/// Whether READ reports a block that is shorter or longer than requested (SILI bit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Suppress {
     Nothing,

@@ -2,11 +2,11 @@
 //!
 //! It follows the kernel's `st` (Documentation/scsi/st.rst, and its observed behaviour: the
 //! scenario table runs against both) with its default options and direct I/O: a write is a command
-//! at once, nothing waits in the driver. Knowledge of file and block number, the state behind a
-//! filemark and the block size outlive a close, as they do there.
+//! at once, and the driver buffers nothing. File and block number, the state after a filemark and
+//! the block size survive a close, as they do in `st`.
 //!
-//! Left out: partitions, setmarks, densities other than the medium's, and the wait of up to two
-//! minutes for a medium in open(2), which is an error at once here.
+//! Not included: partitions, setmarks, densities other than the medium's, and the wait of up to two
+//! minutes for a medium in open(2), which fails at once here.
 
 mod operate;
 mod transfer;
@@ -27,18 +27,18 @@ use super::drive::{
 use super::operation as op;
 use super::options::Options;
 
-/// What open(2) was asked for.
+/// The arguments of open(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenMode {
     /// `O_RDONLY` or `O_RDWR`.
     pub direction: OpenDirection,
-    /// Without `O_NONBLOCK` there must be a medium, and for writing one that can be written to.
+    /// Without `O_NONBLOCK` a medium must be present, writable for writing.
     pub readiness: Readiness,
     /// `nst` or `st`.
     pub on_close: OnClose,
 }
 
-/// Whether writing is allowed at all.
+/// Whether writing is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenDirection {
     /// `O_RDONLY`.
@@ -50,9 +50,9 @@ pub enum OpenDirection {
 /// Whether an open needs a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It does.
+    /// It needs one.
     Needed,
-    /// It does not: `O_NONBLOCK`.
+    /// It needs none: `O_NONBLOCK`.
     NotNeeded,
 }
 
@@ -65,7 +65,7 @@ pub enum OnClose {
     Rewind,
 }
 
-/// Whether the driver thinks that a medium is there.
+/// Whether the driver believes that a medium is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnitState {
     Ready,
@@ -73,7 +73,7 @@ enum UnitState {
     NoMedium,
 }
 
-/// What was done last, as far as a close or a change of direction cares.
+/// The last kind of action, as far as a close or a change of direction cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     Idle,
@@ -81,34 +81,34 @@ enum Activity {
     Writing,
 }
 
-/// Which end the tape stands at, in the driver's eyes. Order matters: from `FirstPastEnd` on a read
-/// is answered without the drive.
+/// The end at which the tape is, as the driver sees it. Order matters: from `FirstPastEnd` on a
+/// read is answered without the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stop {
     None,
-    /// The drive met a filemark; the program was not told yet.
+    /// The drive met a filemark that was not reported yet.
     FilemarkMet,
     BehindFilemark,
     /// The end of the medium is near; the next write is refused.
     Warned,
-    /// As `Warned`, but the next write is let through.
+    /// Like `Warned`, but the next write is allowed.
     FirstPastEnd,
     SecondPastEnd,
     EndOfData,
 }
 
-/// Whether a flush keeps the position that the program believes in.
+/// Whether a flush keeps the position that the program expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Position {
     Restored,
-    /// The tape is moved away anyway.
+    /// The tape is moved anyway.
     DoesNotMatter,
 }
 
 /// Sense keys that the driver does not log.
 const NOT_LOGGED: [u8; 4] = [NO_SENSE, RECOVERED_ERROR, BLANK_CHECK, VOLUME_OVERFLOW];
 
-/// Bytes that the driver reads ahead when a program reads fixed blocks in pieces (st.rst: default
+/// Bytes that the driver reads ahead if a program reads fixed blocks in pieces (st.rst: default
 /// buffer of 32 KiB).
 const READ_AHEAD_BYTES: usize = 32 * 1024;
 
@@ -119,7 +119,7 @@ pub(super) struct Driver {
     ready: UnitState,
     activity: Activity,
     stop: Stop,
-    /// -1 when unknown, as in `MTIOCGET`.
+    /// -1 if unknown, as in `MTIOCGET`.
     file_number: i32,
     block_number: i32,
     block_bytes: u32,
@@ -131,7 +131,7 @@ pub(super) struct Driver {
     options: Options,
     /// Fixed blocks are read in pieces since the open.
     in_pieces: bool,
-    /// What was read ahead then, and how much of it the program has.
+    /// Data read ahead then, and how much of them the program has.
     ahead: Vec<u8>,
     ahead_taken: usize,
     last_sense: Option<Sense>,
@@ -189,7 +189,7 @@ impl Driver {
         Ok(())
     }
 
-    /// close(2). The error is one that close returns; the drive is free afterwards.
+    /// close(2). Returns the error of the close; the drive is free afterwards.
     pub(super) fn close(&mut self) -> Result<(), Errno> {
         self.last_sense = None;
         let mut result = Ok(());
@@ -207,8 +207,8 @@ impl Driver {
         result
     }
 
-    /// Everything that was written reaches the medium; nothing else changes. For one who has
-    /// to answer a close before it knows whether it is the last one.
+    /// Writes all data to the medium; changes nothing else. For a caller that must answer a close
+    /// before it knows whether it is the last one.
     pub(super) fn settle(&mut self) -> Result<(), Errno> {
         self.last_sense = None;
         if self.activity != Activity::Writing || self.position_unknown {
@@ -217,7 +217,7 @@ impl Driver {
         self.drive.synchronise().map_err(|check| self.failed(check))
     }
 
-    /// File and block number, without giving anything back as [`Driver::status`] does.
+    /// File and block number, without resetting anything, unlike [`Driver::status`].
     pub(super) fn place(&self) -> (i32, i32) {
         (self.file_number, self.block_number)
     }
@@ -323,15 +323,15 @@ impl Driver {
         self.statistics
     }
 
-    /// What the kernel's log would have of it. The driver logs for nobody what it takes for no
-    /// failure, the codes of a blank check among it (`st_chk_result`).
+    /// What the kernel's log would have of it. The driver does not log conditions that it does not
+    /// see as failures, such as the codes of a blank check (`st_chk_result`).
     pub(super) fn last_sense(&self) -> Option<Sense> {
         self.last_sense.filter(|sense| !NOT_LOGGED.contains(&sense.key))
     }
 
     // Open and close.
 
-    /// Asks the drive until it says how it is, and takes over what it says of the medium.
+    /// Asks the drive until it reports its state, and adopts the medium's properties.
     fn look_at_medium(&mut self) -> Result<(), Errno> {
         const ATTENTIONS_MAX: usize = 10;
         let mut new_medium = false;
@@ -392,7 +392,7 @@ impl Driver {
 
     // Common steps.
 
-    /// Gives back what was read ahead, so that the tape stands where the program believes.
+    /// Returns data that were read ahead, so that the tape is where the program expects it.
     fn flush(&mut self, position: Position) -> Result<(), Errno> {
         if self.ready != UnitState::Ready {
             return Ok(());
@@ -440,7 +440,7 @@ impl Driver {
         }
     }
 
-    /// Remembers what the drive said; the program only sees an input/output error.
+    /// Records what the drive reported; the program only sees an input/output error.
     fn failed(&mut self, check: Check) -> Errno {
         self.last_sense = Some(check.sense);
         // Power on, reset, or bus device reset occurred.
@@ -449,7 +449,7 @@ impl Driver {
     }
 }
 
-/// Whether all was written, and the drive only warns.
+/// Whether everything was written, and the drive only warns.
 fn is_early_warning(check: &Check) -> bool {
     check.end_of_medium && check.sense.key == NO_SENSE && check.residual == 0
 }

@@ -1,51 +1,51 @@
-//! What can be wrong with a cartridge or a drive, to order.
+//! Faults of a cartridge or a drive, on demand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a place fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
-    /// Whenever it is tried.
+    /// Always.
     Always,
-    /// So many times; then it works.
+    /// This many times; then it works.
     Times(u32),
 }
 
-/// Where a drive stands behind an error while reading. Drives differ.
+/// Where a drive is after a read error. Drives differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterReadError {
-    /// Behind the block that cannot be read.
+    /// Behind the unreadable block.
     #[default]
     Behind,
-    /// Still in front of it.
+    /// Still before it.
     Before,
 }
 
 /// How a drive answers commands that ask for data (`SG_IO`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Answers {
-    /// As it should.
+    /// Correctly.
     #[default]
     Proper,
     /// It refuses every command.
     Refused,
-    /// The length is right, the bytes are not.
+    /// The length is right, but the bytes are wrong.
     Garbage,
-    /// Nothing comes back, and no error.
+    /// It returns nothing, without an error.
     Empty,
-    /// There is no generic device to send commands to.
+    /// There is no generic device for commands.
     Unreachable,
 }
 
-/// What a drive does when it is told to switch compression.
+/// What a drive does when compression is switched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompressionSwitch {
-    /// What it is told.
+    /// It switches.
     #[default]
     Obeyed,
-    /// It says yes and stays as it is.
+    /// It reports success and does not switch.
     Ignored,
-    /// It has none.
+    /// It has no compression.
     Absent,
 }
 
@@ -55,44 +55,43 @@ pub enum Positioning {
     /// It does.
     #[default]
     Numbered,
-    /// It does neither (as `tgtd` of the lab): `MTIOCPOS` and `MTSEEK` fail.
+    /// It does neither (like the lab's `tgtd`): `MTIOCPOS` and `MTSEEK` fail.
     Unsupported,
 }
 
-/// How a drive says where it stopped.
+/// How a drive reports where it stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ends {
-    /// As the standard has it.
+    /// As the standard says.
     #[default]
     Proper,
-    /// As `tgtd` of the lab (1.0.85): a READ at the end of the data has BLANK CHECK, the EOM bit
-    /// and no residual. SPACE has no key there and no residual, takes filemarks for blocks, and
-    /// goes back over filemarks by one object too far.
+    /// Like the lab's `tgtd` (1.0.85): a READ at the end of data has BLANK CHECK, the EOM bit and
+    /// no residual. SPACE has neither key nor residual there, counts filemarks as blocks, and goes
+    /// back over filemarks by one object too far.
     Vague,
 }
 
-/// What is wrong with a cartridge. Numbers are those of objects: blocks and filemarks counted from
-/// the beginning.
+/// Faults of a cartridge. Numbers count objects: blocks and filemarks from the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Objects that cannot be read.
+    /// Unreadable objects.
     pub unreadable: BTreeMap<u64, Persistence>,
-    /// Where the tape stands after such an error.
+    /// Where the tape is after such an error.
     pub after_read_error: AfterReadError,
-    /// Objects that are read with so many bytes only, without an error.
+    /// Objects that return only this many bytes, without an error.
     pub shortened: BTreeMap<u64, u32>,
-    /// Blocks that the drive fails to write, and says so at once.
+    /// Blocks that the drive fails to write, and reports at once.
     pub unwritable: BTreeSet<u64>,
-    /// The drive takes objects from this one on but never brings them to the medium. It says so at
-    /// the next synchronising command, once.
+    /// From this object on, the drive accepts objects but never writes them to the medium. It
+    /// reports that at the next synchronising command, once.
     pub lost_from: Option<u64>,
-    /// A reset of the bus before this object is read or written, once: the drive's buffer is lost,
-    /// the tape stands at the beginning, and the driver refuses to go on.
+    /// A bus reset before this object is read or written, once: the drive's buffer is lost, the
+    /// tape is at the beginning, and the driver refuses to continue.
     pub reset_before: Option<u64>,
 }
 
 impl Faults {
-    /// These objects can never be read.
+    /// Makes these objects unreadable for good.
     pub fn unreadable(objects: impl IntoIterator<Item = u64>) -> Faults {
         let unreadable = objects.into_iter().map(|object| (object, Persistence::Always)).collect();
         Faults { unreadable, ..Faults::default() }
@@ -110,7 +109,7 @@ impl Faults {
         }
     }
 
-    /// Whether a reset comes before `object`; comes once.
+    /// Whether a reset comes before `object`; happens once.
     pub(super) fn takes_reset(&mut self, object: u64) -> bool {
         let due = self.reset_before.is_some_and(|first| first <= object);
         if due {

@@ -1,10 +1,9 @@
-//! A cartridge: the objects (blocks and filemarks) that stand on it, one behind the other.
+//! A cartridge: the sequence of objects (blocks and filemarks) on it.
 //!
-//! What is written in the middle ends the recording there, as on any tape. Where the bytes are
-//! kept is the business of a [`Storage`]: memory ([`Cartridge::blank`]) or a medium file
-//! ([`super::medium_file`]).
+//! Writing in the middle ends the recording there, as on any tape. A [`Storage`] keeps the bytes:
+//! memory ([`Cartridge::blank`]) or a medium file ([`super::medium_file`]).
 //!
-//! Not here: positions, which are the drive's.
+//! Not here: positions, see the drive.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,12 +22,12 @@ pub enum Protection {
     Protected,
 }
 
-/// What a cartridge is before anything is written to it.
+/// Properties of a new cartridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CartridgeSettings {
-    /// Native bytes that fit. Filemarks take none.
+    /// Native capacity in bytes. Filemarks take none.
     pub capacity_bytes: u64,
-    /// The drive warns from so many bytes before the end.
+    /// The drive warns from this many bytes before the end.
     pub early_warning_bytes: u64,
     /// Write protection.
     pub protection: Protection,
@@ -37,8 +36,7 @@ pub struct CartridgeSettings {
 }
 
 impl Default for CartridgeSettings {
-    /// An LTO-7 cartridge that is as small as those of the lab: 64 MiB, warning 4 MiB before the
-    /// end.
+    /// An LTO-7 cartridge as small as the lab's: 64 MiB, warning 4 MiB before the end.
     fn default() -> CartridgeSettings {
         CartridgeSettings {
             capacity_bytes: 64 << 20,
@@ -49,7 +47,7 @@ impl Default for CartridgeSettings {
     }
 }
 
-/// What stands on a medium, one after the other.
+/// The content of a medium, object by object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
     /// A block.
@@ -70,7 +68,7 @@ impl Cartridge {
         Cartridge::with_storage(settings, Vec::new(), Box::new(MemoryStorage::default()))
     }
 
-    /// An empty cartridge of that capacity, kept in memory; otherwise as
+    /// An empty cartridge of that capacity, kept in memory; otherwise like
     /// [`CartridgeSettings::default`], with a warning a sixteenth before the end.
     pub fn of_capacity(capacity_bytes: u64) -> Cartridge {
         Cartridge::blank(CartridgeSettings {
@@ -96,7 +94,7 @@ impl Cartridge {
         Arc::ptr_eq(&self.medium, &other.medium)
     }
 
-    /// Copy of all that stands on it.
+    /// A copy of its content.
     ///
     /// # Errors
     /// When the storage cannot be read.
@@ -105,7 +103,7 @@ impl Cartridge {
         (0..medium.len()).map(|number| medium.object(number)).collect()
     }
 
-    /// Copy of what stands at object `number`; a filemark where nothing stands.
+    /// A copy of object `number`; a filemark if there is none.
     ///
     /// # Errors
     /// When the storage cannot be read.
@@ -134,7 +132,7 @@ impl Cartridge {
         self.lock().settings.density
     }
 
-    /// From now on it cannot be written to, whatever its switch says.
+    /// Makes it read-only from now on, whatever its switch.
     pub fn protect(&self) {
         self.lock().settings.protection = Protection::Protected;
     }
@@ -149,17 +147,17 @@ impl Cartridge {
         self.lock().settings.early_warning_bytes
     }
 
-    /// Sets the write-protect switch. A drive looks at it when the cartridge is loaded.
+    /// Sets the write-protect switch. A drive reads it when the cartridge is loaded.
     pub fn set_protection(&self, protection: Protection) {
         self.lock().settings.protection = protection;
     }
 
-    /// What is wrong with it from now on.
+    /// Sets its faults.
     pub fn set_faults(&self, faults: Faults) {
         self.lock().faults = faults;
     }
 
-    /// Cuts everything from object `number` on, as a run that died would have left it.
+    /// Removes everything from object `number` on, like a run that died.
     ///
     /// # Errors
     /// When the storage cannot be written.
@@ -167,7 +165,7 @@ impl Cartridge {
         self.lock().truncate(number)
     }
 
-    /// Puts these objects in the place of all that stands on it, as a medium that lies would.
+    /// Replaces its content by these objects, like a medium with wrong data.
     ///
     /// # Errors
     /// When the storage cannot be written.
@@ -211,41 +209,40 @@ impl Cartridge {
     }
 }
 
-/// An object on its way to the medium.
+/// An object that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectRef<'a> {
     Block(&'a [u8]),
     Filemark,
 }
 
-/// Whether a storage should try to make a block smaller for itself. What the block takes of the
-/// tape is not changed by it.
+/// Whether a storage should try to pack a block. That does not change the block's size on tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
-    /// The drive does not compress, or the block does not.
+    /// The drive does not compress, or the block does not shrink.
     Leave,
     /// The drive compresses, and the block is likely to shrink.
     Shrink,
 }
 
-/// Where a cartridge keeps its bytes.
+/// Keeps the bytes of a cartridge.
 pub(super) trait Storage: Send {
-    /// Puts an object behind the last one; it takes `native_bytes` of the tape.
+    /// Appends an object; it takes `native_bytes` of the tape.
     fn append(
         &mut self,
         object: ObjectRef<'_>,
         native_bytes: u32,
         packing: Packing,
     ) -> io::Result<()>;
-    /// Forgets all objects from `number` on.
+    /// Removes all objects from `number` on.
     fn truncate(&mut self, number: u64) -> io::Result<()>;
-    /// The first bytes of block `number`, as many as `bytes` has.
+    /// The first bytes of block `number`, as many as fit into `bytes`.
     fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()>;
-    /// Returns when all objects will be there after a power cut.
+    /// Returns when all objects would survive a power cut.
     fn synchronise(&mut self) -> io::Result<()>;
 }
 
-/// What the medium knows of an object without reading it.
+/// What is known of an object without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Bytes of a block; none for a filemark.
@@ -254,7 +251,7 @@ pub(super) struct Entry {
     pub(super) end_bytes: u64,
 }
 
-/// What stands on a cartridge.
+/// The content of a cartridge.
 pub(super) struct Medium {
     pub(super) settings: CartridgeSettings,
     pub(super) faults: Faults,
@@ -262,12 +259,12 @@ pub(super) struct Medium {
     storage: Box<dyn Storage>,
     /// Objects before this one are on the medium for good; the others are in the drive's buffer.
     synchronised: usize,
-    /// What the storage said when it last failed.
+    /// The last error of the storage.
     trouble: Option<String>,
 }
 
 impl Medium {
-    /// What the storage said when it last failed.
+    /// The last error of the storage.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.clone()
     }
@@ -283,23 +280,23 @@ impl Medium {
         self.entries.len() as u64
     }
 
-    /// What object `number` is; none behind the last.
+    /// Object `number`; `None` after the last.
     pub(super) fn entry(&self, number: u64) -> Option<Entry> {
         self.entries.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Native bytes in front of object `number`.
+    /// Native bytes before object `number`.
     pub(super) fn bytes_before(&self, number: u64) -> u64 {
         let before = (number as usize).min(self.entries.len());
         before.checked_sub(1).map_or(0, |last| self.entries[last].end_bytes)
     }
 
-    /// Whether `native_bytes` more fit behind object `number`.
+    /// Whether `native_bytes` more fit after object `number`.
     pub(super) fn fits(&self, number: u64, native_bytes: u32) -> bool {
         self.bytes_before(number) + u64::from(native_bytes) <= self.settings.capacity_bytes
     }
 
-    /// Whether the drive warns of the end when it stands before object `number`.
+    /// Whether the drive warns of the end when it is before object `number`.
     pub(super) fn is_near_end(&self, number: u64) -> bool {
         let limit = self.settings.capacity_bytes.saturating_sub(self.settings.early_warning_bytes);
         self.bytes_before(number) >= limit
@@ -339,12 +336,12 @@ impl Medium {
         Ok(())
     }
 
-    /// The drive lost its buffer: what was not synchronised is gone.
+    /// The drive lost its buffer: objects that were not synchronised are gone.
     pub(super) fn lose_buffer(&mut self) -> io::Result<()> {
         self.truncate(self.synchronised as u64)
     }
 
-    /// The first bytes of block `number`, as many as `bytes` has.
+    /// The first bytes of block `number`, as many as fit into `bytes`.
     pub(super) fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()> {
         let read = self.storage.read(number, bytes);
         self.note(read)

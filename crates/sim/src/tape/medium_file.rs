@@ -1,6 +1,6 @@
-//! A cartridge in a file, which survives whatever happens to the process.
+//! A cartridge in a file, which survives the process.
 //!
-//! A head of 4,096 bytes says what the cartridge is; behind it stands one record for each object:
+//! A head of 4,096 bytes has the cartridge's properties; one record for each object follows:
 //!
 //! ```text
 //! head      magic 8 | version 4 | density 1 | zero 3 | capacity 8 | early warning 8 | zero ...
@@ -12,14 +12,14 @@
 //! ```
 //!
 //! Numbers are little-endian. Records are only appended, and a write in the middle of the tape
-//! cuts the file first, so a process that is killed leaves whole records and at most one torn one,
-//! which the next opening cuts off. A synchronising filemark waits for the disk; what a power cut
-//! takes is behind the last of those, and is found by its checksum.
+//! truncates the file first. So a killed process leaves whole records and at most one torn one,
+//! which the next opening cuts off. A synchronising filemark waits for the disk; a power cut only
+//! damages records after the last of those, and checksums find them.
 //!
-//! A block that shrinks is stored as a frame ([`packing`]). Files of version 1, which have none,
-//! stay as they are: what is added to them is stored as it comes.
+//! A block that shrinks is stored as a frame ([`packing`]). Files of version 1 have no frames, and
+//! new blocks in them are stored unpacked.
 //!
-//! A file that may not be written to is a cartridge with its write-protect switch set.
+//! A read-only file is a cartridge with its write-protect switch set.
 
 mod packing;
 mod record;
@@ -46,49 +46,48 @@ use record::{
 /// Why a medium file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MediumFileError {
-    /// It cannot be opened or made.
+    /// It cannot be opened or created.
     #[error("cannot open medium file {path}")]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another drive has it.
+    /// Another drive uses it.
     #[error("medium file {path} is in another virtual drive")]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// A device, a pipe: a medium is a file that grows.
-    #[error("{path} is no regular file, as a medium is")]
+    /// A device or a pipe: a medium file must be able to grow.
+    #[error("{path} is not a regular file")]
     NoFile {
         /// The path.
         path: PathBuf,
     },
-    /// It is no medium file.
-    #[error("{path} is no medium file")]
+    /// It is not a medium file.
+    #[error("{path} is not a medium file")]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// It was written by a later version.
-    #[error("medium file {path} has version {version}, which is not known")]
+    /// A later version wrote it.
+    #[error("medium file {path} has version {version}, which takeup does not know")]
     Version {
         /// The file.
         path: PathBuf,
         /// Its version.
         version: u32,
     },
-    /// It is of another generation than the one that the drive was started with, whose time it
-    /// keeps.
-    #[error("{path} is an {found} medium, and the drive was started with {wanted} media")]
+    /// Its generation differs from the one that the drive was started with and simulates.
+    #[error("{path} is an {found} medium, but the drive was started with {wanted} media")]
     OtherGeneration {
         /// The file.
         path: PathBuf,
         /// Its generation.
         found: String,
-        /// That of the other ones.
+        /// The generation of the drive's media.
         wanted: String,
     },
     /// It cannot be read or written.
@@ -96,17 +95,17 @@ pub enum MediumFileError {
     Access {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// Offset in the file.
         offset: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Most medium files of a folder that are told.
+/// Most medium files of a folder that are listed.
 const SHELF_MAX: usize = 1000;
 
-/// The medium files in a folder, by name: those of them that can be opened and begin as one.
+/// The medium files in a folder, by name: readable files with a valid head.
 ///
 /// # Errors
 /// When the folder cannot be listed.
@@ -133,8 +132,7 @@ fn is_medium(path: &Path) -> bool {
 }
 
 impl Cartridge {
-    /// The cartridge in file `path`; a new one with `settings` when there is no such file, or it is
-    /// empty.
+    /// The cartridge in file `path`; a new one with `settings` if the file is missing or empty.
     ///
     /// # Errors
     /// When the file is something else, in use, or cannot be read.
@@ -146,7 +144,7 @@ impl Cartridge {
             move |source| MediumFileError::Access { path, offset, source }
         };
         let status = file.metadata().map_err(at(0))?;
-        // The length of a disk is 0, too, and would make it an empty file.
+        // The length of a disk is 0, too, and would look like an empty file.
         if !status.is_file() {
             return Err(MediumFileError::NoFile { path: path.to_owned() });
         }
@@ -169,7 +167,7 @@ impl Cartridge {
         let scan = scan(&file, version, length).map_err(|(offset, source)| at(offset)(source))?;
         let end = *scan.offsets.last().expect("offsets has the end of the last record");
         if protection == Protection::Writable && end < length {
-            // A torn record of a process that was killed.
+            // A torn record of a killed process.
             file.set_len(end).map_err(at(end))?;
         }
         let storage = FileStorage::new(file, version, scan.offsets);
@@ -177,13 +175,13 @@ impl Cartridge {
     }
 }
 
-/// What a medium leaves of the disk that it is on: whoever plays a tape must not fill the disk of
-/// the machine.
+/// Free space that a medium leaves on its disk: a simulated tape must not fill the disk of the
+/// machine.
 const RESERVE_BYTES_MAX: u64 = 1 << 30;
 /// The same as a share of a small disk.
 const RESERVE_PARTS: u64 = 20;
 
-/// Bytes that a medium may still take of the disk that `file` is on, and what it leaves there.
+/// Bytes that a medium may still take of `file`'s disk, and the reserve.
 fn room(file: &File) -> io::Result<(u64, u64)> {
     let status = rustix::fs::fstatvfs(file)?;
     let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
@@ -191,7 +189,7 @@ fn room(file: &File) -> io::Result<(u64, u64)> {
     Ok((bytes(status.f_bavail).saturating_sub(reserve), reserve))
 }
 
-/// Bytes that the disk of a medium file has for it, if that can be told.
+/// Free bytes on the disk of the medium file, if known.
 #[must_use]
 pub fn room_for_medium(path: &Path) -> Option<u64> {
     Some(room(&File::open(path).ok()?).ok()?.0)
@@ -201,12 +199,12 @@ pub fn room_for_medium(path: &Path) -> Option<u64> {
 struct FileStorage {
     file: File,
     version: Version,
-    /// Where each record begins; the last is where the next one goes.
+    /// Offsets of the records; the last is the end of the file.
     offsets: Vec<u64>,
     packer: Packer,
-    /// Bytes that may be written before the room on the disk is looked at again.
+    /// Bytes that may be written before the free space is checked again.
     looked_for_bytes: u64,
-    /// What is stored of a block, and a block of which a part is wanted.
+    /// A stored block, and a block of which a part is requested.
     stored: Vec<u8>,
     whole: Vec<u8>,
 }
@@ -218,14 +216,13 @@ impl FileStorage {
         FileStorage { file, version, offsets, packer, looked_for_bytes, stored, whole }
     }
 
-    /// Sees to it that the disk keeps its reserve behind a record of so many bytes. Others write
-    /// there, too, so half of what there is room for is believed at most.
+    /// Makes sure that the disk keeps its reserve after a record of this size. Other programs write
+    /// there, too, so at most half of the free space is counted on.
     fn keep_reserve(&mut self, bytes: u64) -> io::Result<()> {
         if self.looked_for_bytes < bytes {
             let (room, reserve) = room(&self.file)?;
             if room < bytes {
-                let text =
-                    format!("No space left on device but {reserve} bytes that are kept free");
+                let text = format!("No space left on device: {reserve} bytes are kept free");
                 return Err(io::Error::new(io::ErrorKind::StorageFull, text));
             }
             self.looked_for_bytes = (room / 2).max(bytes);
@@ -238,7 +235,7 @@ impl FileStorage {
         *self.offsets.last().expect("offsets has the end of the last record")
     }
 
-    /// The block of a record, into `block`, which is of its length.
+    /// The block of a record, into `block`, which has its length.
     fn read_block(&mut self, record: &Record, begin: u64, block: &mut [u8]) -> io::Result<()> {
         let offset = begin + RECORD_BYTES as u64;
         let is_whole = |stored: &[u8]| {
@@ -289,7 +286,7 @@ impl Storage for FileStorage {
         let padding = &padding[..bytes as usize - RECORD_BYTES - stored.len()];
         let parts = [&encode_record(&record), stored, padding];
         if let Err(error) = write_all_at(&self.file, parts, begin) {
-            // What was written of it would be torn; if this fails too, the next opening cuts it.
+            // A partial record would be torn; if truncating fails, too, the next opening cuts it.
             let _ = self.file.set_len(begin);
             return Err(error);
         }
@@ -315,7 +312,7 @@ impl Storage for FileStorage {
             Ordering::Equal => self.read_block(&record, begin, bytes),
             Ordering::Greater => Err(io::ErrorKind::InvalidData.into()),
             Ordering::Less => {
-                // Only a part is wanted; the rest is read for the checksum.
+                // Only a part is requested; the rest is read for the checksum.
                 let mut whole = std::mem::take(&mut self.whole);
                 whole.resize(length, 0);
                 let read = self.read_block(&record, begin, &mut whole);
@@ -338,7 +335,7 @@ fn open(path: &Path) -> Result<(File, Protection), MediumFileError> {
         Ok(file) if file.metadata().is_ok_and(|status| !status.permissions().readonly()) => {
             Ok((file, Protection::Writable))
         }
-        // Root opens what may not be written to all the same.
+        // Root can open a read-only file for writing.
         Ok(file) => Ok((file, Protection::Protected)),
         Err(error) => match Errno::from_io_error(&error) {
             Some(Errno::ACCESS | Errno::ROFS | Errno::PERM) => match File::open(path) {
@@ -359,7 +356,7 @@ fn lock(path: &Path, file: &File) -> Result<(), MediumFileError> {
     }
 }
 
-/// Writes parts one behind the other; a short write goes on.
+/// Writes parts one after the other; continues after a short write.
 fn write_all_at(file: &File, parts: [&[u8]; 3], mut offset: u64) -> io::Result<()> {
     let mut slices = parts.map(IoSlice::new);
     let mut rest = &mut slices[..];
@@ -386,25 +383,25 @@ fn refused(path: &Path, error: HeadError) -> MediumFileError {
     }
 }
 
-/// The record at `offset`; none when something else stands there.
+/// The record at `offset`; `None` if there is none.
 fn read_record(file: &File, version: Version, offset: u64) -> io::Result<Option<Record>> {
     let mut bytes = [0; RECORD_BYTES];
     file.read_exact_at(&mut bytes, offset)?;
     Ok(decode_record(&bytes, version))
 }
 
-/// What stands in a medium file.
+/// The content of a medium file.
 struct Scan {
     entries: Vec<Entry>,
     offsets: Vec<u64>,
 }
 
-/// Goes from record to record as far as they are whole; blocks behind the last filemark are read
-/// too, as a power cut may have taken them.
+/// Reads record by record as long as they are valid. The blocks after the last filemark are read
+/// too, since a power cut may have damaged them.
 fn scan(file: &File, version: Version, length: u64) -> Result<Scan, (u64, io::Error)> {
     let mut scan = Scan { entries: Vec::new(), offsets: vec![HEAD_BYTES as u64] };
     let mut offset = HEAD_BYTES as u64;
-    // Of the records behind the last filemark.
+    // Records after the last filemark.
     let mut stored = Vec::new();
     let mut end_bytes = 0_u64;
     while length - offset >= RECORD_BYTES as u64 {

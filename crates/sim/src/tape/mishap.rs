@@ -1,7 +1,7 @@
-//! What can happen to a drive before any command, to order: the n-th, whatever it is.
+//! What can happen to a drive before any command, on demand: to the n-th, whatever it is.
 //!
-//! [`super::Faults`] sit at places of a cartridge; mishaps sit at moments. A test counts the
-//! commands of a run without one, and then runs again with one before each of them.
+//! [`super::Faults`] belong to places of a cartridge; mishaps belong to moments. A test counts the
+//! commands of a run without one, and then repeats the run with one at each of them.
 
 use device::tape::sense::Sense;
 
@@ -11,25 +11,25 @@ use super::medium::Cartridge;
 /// What happens.
 #[derive(Clone)]
 pub enum Mishap {
-    /// The command is not done, and the drive says this.
+    /// The command is not executed, and the drive reports this.
     Refused(Sense),
-    /// The command is done, and the drive says this all the same.
+    /// The command is executed, and the drive reports this anyway.
     DoneButRefused(Sense),
-    /// The command is done, and the drive says that the end of the medium is near.
+    /// The command is executed, and the drive reports that the end of the medium is near.
     EarlyWarning,
-    /// The command is not done: there is no room.
+    /// The command is not executed: there is no room.
     Full,
-    /// What was not synchronised is lost, which the drive tells of now.
+    /// Data that were not synchronised are lost, which the drive reports now.
     BufferLost,
-    /// A reset of the bus: the drive's buffer is lost, and the tape stands at the beginning.
+    /// A bus reset: the drive's buffer is lost, and the tape is at the beginning.
     Reset,
-    /// Somebody puts this cartridge in the place of the one in the drive.
+    /// This cartridge is exchanged for the one in the drive.
     Exchanged(Cartridge),
-    /// Somebody takes the cartridge out.
+    /// The cartridge is removed.
     Removed,
 }
 
-/// Mishaps to come, and how many commands there were.
+/// Ordered mishaps, and the number of commands so far.
 #[derive(Default)]
 pub(super) struct Mishaps {
     commands: u64,
@@ -37,7 +37,7 @@ pub(super) struct Mishaps {
 }
 
 impl Mishaps {
-    /// Counts from here on, and orders `mishap` for the command number `at`, from 0.
+    /// Restarts counting, and orders `mishap` for command number `at`, from 0.
     pub(super) fn order(&mut self, order: Option<(u64, Persistence, Mishap)>) {
         *self = Mishaps { commands: 0, order };
     }
@@ -47,7 +47,7 @@ impl Mishaps {
         self.commands
     }
 
-    /// Counts a command; what happens to it.
+    /// Counts a command; returns what happens to it.
     pub(super) fn due(&mut self) -> Option<Mishap> {
         let number = self.commands;
         self.commands += 1;

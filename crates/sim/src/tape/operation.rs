@@ -23,10 +23,10 @@ pub(super) const MTUNLOAD: i16 = 31;
 pub(super) const MTCOMPRESSION: i16 = 32;
 pub(super) const MTWEOFI: i16 = 35;
 
-/// After these the driver still knows whether data was written last.
+/// After these the driver still knows whether data were written last.
 pub(super) const KEEP_ACTIVITY: [i16; 3] = [MTNOP, MTSETBLK, MTSETDRVBUFFER];
 
-/// These leave the place, so that what was read ahead need not be given back.
+/// These keep the position, so that data read ahead need not be returned.
 pub(super) const MOVE_AWAY: [i16; 12] = [
     MTREW,
     MTOFFL,
@@ -42,8 +42,8 @@ pub(super) const MOVE_AWAY: [i16; 12] = [
     MTSEEK,
 ];
 
-/// Behind data that was just written, these write a filemark first.
+/// After data that were just written, these write a filemark first.
 pub(super) const END_THE_FILE: [i16; 5] = [MTREW, MTOFFL, MTSEEK, MTBSF, MTBSFM];
 
-/// What is allowed while the position is not known.
+/// Operations that are allowed while the position is unknown.
 pub(super) const AFTER_RESET: [i16; 7] = [MTREW, MTOFFL, MTLOAD, MTRETEN, MTERASE, MTSEEK, MTEOM];

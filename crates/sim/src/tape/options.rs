@@ -12,7 +12,7 @@ const FAST_END_OF_DATA: u32 = 0x20;
 const SUPPRESS_INCORRECT_LENGTH: u32 = 0x4000;
 const IMMEDIATE_FILEMARKS: u32 = 0x8000;
 
-/// Options that change what a program sees here. The others are taken and change nothing.
+/// Options that change what a program sees here. Others are accepted without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Options {
     /// `MT_ST_READ_AHEAD`: fixed blocks can be read in pieces.
@@ -40,7 +40,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Takes the argument of `MTSETDRVBUFFER`.
+    /// Applies the argument of `MTSETDRVBUFFER`.
     pub(super) fn set(&mut self, argument: i32) -> Result<(), Errno> {
         let argument = argument as u32;
         let each = [

@@ -1,4 +1,4 @@
-//! Where time enters a drive: after each command, once its outcome is known.
+//! The timing of a drive: after each command, once its outcome is known.
 //!
 //! A drive without a [`Pace`] takes no time. [`super::real_time::RealTime`] makes a program wait as
 //! long as a model says.
@@ -10,23 +10,23 @@ pub enum Act {
     Write {
         /// Their bytes.
         host_bytes: u64,
-        /// What they take on the medium.
+        /// Their size on the medium.
         native_bytes: u64,
     },
     /// Blocks went to the host.
     Read {
         /// Their bytes.
         host_bytes: u64,
-        /// What they take on the medium.
+        /// Their size on the medium.
         native_bytes: u64,
     },
-    /// Filemarks came, none of them waited for.
+    /// Filemarks came, without a wait for the medium.
     Filemark,
-    /// The buffer went to the medium.
+    /// The buffer was written to the medium.
     Synchronise,
-    /// The tape went to a place, so many native bytes from its beginning.
+    /// The tape went to a position, this many native bytes from its beginning.
     Locate(u64),
-    /// A cartridge was threaded on which so many native bytes stand.
+    /// A cartridge with this many native bytes was threaded.
     Load(u64),
     /// It was unthreaded.
     Unload,
@@ -39,22 +39,21 @@ impl Act {
     }
 }
 
-/// Makes commands take time.
+/// Adds the time of commands.
 pub trait Pace: Send {
-    /// A command has come. What is done for it until it is [taken](Pace::take) is part of its time,
-    /// as the transfer is of a real one.
+    /// A command has arrived. Work for it until [`Pace::take`] is part of its time, like a real
+    /// drive's transfer.
     fn begin(&mut self) {}
 
-    /// Whether commands take longer than they should, so that nothing is to be done for them that
-    /// can be left out.
+    /// Whether commands are late, so that optional work for them should be skipped.
     fn is_late(&self) -> bool {
         false
     }
 
-    /// What a block takes on the medium.
+    /// Size of a block on the medium.
     fn native_bytes(&mut self, block: &[u8], compression: Compression) -> u32;
 
-    /// Returns when the command that did this would have returned.
+    /// Returns at the completion time of the command.
     fn take(&mut self, act: Act);
 }
 

@@ -1,11 +1,11 @@
-//! A drive that takes the time that a model says, on the clock of this machine.
+//! A drive with the timing of a model, on the clock of this machine.
 //!
-//! The model says when a command completes; the command returns then, or a little later, since a
-//! thread has to be woken. What the host lost by that it has back: its next transfer counts as
-//! having come so much earlier. So neither a rate that the medium limits nor one that small blocks
-//! limit suffers from the timer. With a speed-up, the model's clock runs that much faster.
+//! The model has the completion time of a command; the command returns then, or a little later,
+//! since a thread must be woken. The host gets that delay back: its next transfer counts as arrived
+//! that much earlier. So the timer affects neither a rate that the medium limits nor one that small
+//! blocks limit. With a speed-up, the model's clock runs that much faster.
 //!
-//! A [`Gauge`] looks at the same model while a command waits.
+//! A [`Gauge`] reads the same model while a command waits.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -23,18 +23,18 @@ use model::tape::counters::TapeCounters;
 use model::tape::parameters::TapeParameters;
 use model::tape::{Filemark, Motion, TapeModel};
 
-/// What the drive makes of data when it compresses.
+/// How well data compress in the drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ratio {
-    /// What an LZS-like drive would, from a sample of the pages.
+    /// Like an LZS drive, estimated from a sample of the pages.
     Measured,
-    /// Always so many host bytes for each byte on the medium.
+    /// Always this many host bytes for each byte on the medium.
     Given(f64),
 }
 
-/// A drive that was held up for longer than this was held up: the host does not get it back.
+/// A longer delay was caused by the machine, and the host does not get it back.
 const OWED_NS_MAX: u64 = 20_000_000;
-/// Samples of the counters from which rates are computed, one each half a second.
+/// Samples of the counters from which rates are computed, one each half second.
 const SAMPLES_MAX: usize = 20;
 const SAMPLE_NS: u64 = BILLION / 2;
 
@@ -43,16 +43,16 @@ pub struct RealTime {
     shared: Arc<Shared>,
     ratio: Ratio,
     sampled: Sampled,
-    /// When the present command came, in the model's time.
+    /// Arrival of the current command, in model time.
     began_ns: Option<u64>,
-    /// Whether the last command was done only after it should have returned.
+    /// Whether the last command finished after its completion time.
     is_late: bool,
-    /// How much later than the model says the last transfer returned, in the model's time.
+    /// How much later than in the model the last transfer returned, in model time.
     owed_ns: u64,
 }
 
-/// What a drive would make of blocks, from samples of them: to follow every byte would take more
-/// processor time than the drive takes to write it.
+/// Estimates how blocks compress, from samples: looking at every byte would take more processor
+/// time than the drive takes to write it.
 #[derive(Debug, Default)]
 pub struct Sampled {
     compressibility: Compressibility,
@@ -60,21 +60,21 @@ pub struct Sampled {
     next: usize,
 }
 
-/// A look at a drive in motion.
+/// Reads the state of a running drive.
 #[derive(Clone)]
 pub struct Gauge {
     shared: Arc<Shared>,
     ratio: Ratio,
 }
 
-/// What a [`Gauge`] sees. Times are the model's.
+/// The state that a [`Gauge`] reads. Times are the model's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// Since the drive was made.
+    /// Time since the drive was made.
     pub elapsed_ns: u64,
-    /// How many times as fast as ours that time runs.
+    /// How many times faster than real time that time runs.
     pub speed_up: SpeedUp,
-    /// What the tape does.
+    /// The motion of the tape.
     pub motion: Motion,
     /// Native bytes in the drive's buffer.
     pub buffered_bytes: u64,
@@ -82,11 +82,11 @@ pub struct Reading {
     pub host_bytes_per_second: u64,
     /// Bytes per second on the medium, over the same time.
     pub native_bytes_per_second: u64,
-    /// All that was counted.
+    /// All counters.
     pub counters: TapeCounters,
-    /// What the model was made of.
+    /// The parameters of the model.
     pub parameters: TapeParameters,
-    /// The ratio that all data are compressed by, where the user has given it.
+    /// The compression ratio of all data, if the user set it.
     pub given_ratio: Option<f64>,
 }
 
@@ -111,8 +111,8 @@ struct Sample {
 }
 
 impl RealTime {
-    /// A drive with a cartridge on which `recorded_bytes` stand, at its beginning. Time runs
-    /// `speed_up` times as fast as it does.
+    /// A drive at the beginning of a cartridge with `recorded_bytes` on it. Time runs `speed_up`
+    /// times as fast as real time.
     pub fn new(
         parameters: TapeParameters,
         recorded_bytes: u64,
@@ -121,7 +121,7 @@ impl RealTime {
     ) -> RealTime {
         let mut model = TapeModel::new(parameters);
         let loaded_ns = model.load(0, recorded_bytes);
-        // The cartridge was in before anybody looked.
+        // The cartridge was loaded before the first command.
         let before = Duration::from_nanos(speed_up.ours_ns(loaded_ns));
         let now = Instant::now();
         let shared = Shared {
@@ -141,16 +141,16 @@ impl RealTime {
         }
     }
 
-    /// A look at it from elsewhere.
+    /// A gauge for another thread.
     pub fn gauge(&self) -> Gauge {
         Gauge { shared: Arc::clone(&self.shared), ratio: self.ratio }
     }
 }
 
-/// A sample: a page, and in front of it as much history as a match can reach back into.
+/// A sample: a page, and before it as much history as a match can reach back.
 const SAMPLE_BYTES: usize = HISTORY_BYTES + PAGE_BYTES;
-/// One sample in so many bytes: a sixteenth of the pages, at other places in each block, since
-/// this is no multiple of any block size in use.
+/// One sample in this many bytes: a sixteenth of the pages, at other positions in each block, since
+/// this is no multiple of any common block size.
 const SAMPLE_EVERY_BYTES: usize = 16 * PAGE_BYTES + 4099;
 
 impl Sampled {
@@ -159,7 +159,7 @@ impl Sampled {
         Sampled::default()
     }
 
-    /// Bytes that `block` takes on the medium, one at least unless it is empty.
+    /// Bytes that `block` takes on the medium, at least one unless it is empty.
     pub fn add(&mut self, block: &[u8]) -> u32 {
         if block.is_empty() {
             return 0;
@@ -211,7 +211,7 @@ impl Pace for RealTime {
             Act::Write { host_bytes, native_bytes } => {
                 model.write(now_ns, host_bytes, native_bytes).at_ns
             }
-            // What cannot be in the model's medium was not recorded in this session.
+            // Data that are not in the model's medium were recorded in an earlier session.
             Act::Read { host_bytes, native_bytes } => model
                 .read(now_ns, host_bytes, native_bytes)
                 .map_or(now_ns, |completion| completion.at_ns),
@@ -226,13 +226,14 @@ impl Pace for RealTime {
         let outset = self.shared.wait_until(until_ns);
         let owed_max_ns = self.shared.speed_up.there_ns(OWED_NS_MAX);
         self.owed_ns = self.shared.now_ns().saturating_sub(until_ns).min(owed_max_ns);
-        // What is owed makes the next transfers due earlier: it is late until all is paid back.
+        // Owed time makes the next transfers due earlier: the drive is late until all of it is paid
+        // back.
         self.is_late = outset == Outset::Late;
     }
 }
 
 impl Gauge {
-    /// How it is now.
+    /// The current state.
     pub fn read(&self) -> Reading {
         let now_ns = self.shared.now_ns();
         let mut state = self.shared.state();
@@ -293,25 +294,25 @@ impl Shared {
     }
 }
 
-/// Tells the kernel, once for each thread, that this one wants to be woken when it asked to be and
-/// not up to 50 us later (`PR_SET_TIMERSLACK`, prctl(2)): a command of a drive takes no longer than
-/// that, and with small blocks the lateness of each adds up.
+/// Tells the kernel, once for each thread, to wake it on time and not up to 50 us later
+/// (`PR_SET_TIMERSLACK`, prctl(2)): a command of a drive takes no longer than that, and with small
+/// blocks the delays add up.
 fn wake_in_time() {
     thread_local! {
         static ASKED: Cell<bool> = const { Cell::new(false) };
     }
     if !ASKED.replace(true) {
-        // Without it the drive is slower with small blocks, and no less right.
+        // Without it the drive is slower with small blocks, but not wrong.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     }
 }
 
-/// How a command stood when it was done and only its time was left.
+/// The state of a command whose work is done, so that only its time is left.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outset {
     /// It had to wait.
     InTime,
-    /// It should have returned before.
+    /// Its completion time had passed.
     Late,
 }
 
@@ -332,7 +333,7 @@ impl State {
         }
     }
 
-    /// Rates since the oldest sample, in bytes per second of the model's time.
+    /// Rates since the oldest sample, in bytes per second of model time.
     fn rates(&self) -> (u64, u64) {
         let Some(oldest) = self.samples.front() else { return (0, 0) };
         let counters = self.model.counters();
@@ -353,7 +354,7 @@ mod tests {
     use model::tape::generation::Generation;
     use model::tape::parameters::TapeParameters;
 
-    /// Stretches of noise, zeros and text, of lengths that have nothing to do with the samples.
+    /// Stretches of noise, zeros and text, of lengths unrelated to the samples.
     fn mixed() -> Vec<u8> {
         let mut state = 7_u64;
         let mut data = Vec::new();
@@ -419,7 +420,7 @@ mod tests {
             pace.is_late()
         };
         assert!(write(Duration::from_millis(15)), "it should have been back long ago");
-        // However late it was, so many commands pay it back.
+        // However late it was, this many commands pay it back.
         assert!((0..200).any(|_| !write(Duration::ZERO)));
     }
 

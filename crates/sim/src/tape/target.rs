@@ -1,8 +1,8 @@
 //! The drive as a SCSI target: commands, data and sense data as bytes.
 //!
-//! For a transport that puts the drive under a real tape driver, which then meets the very drive
-//! that [`super::VirtualDrive`] puts under ours. The layouts are those of SPC-4 and SSC-3; opcodes
-//! that neither a tape driver nor `sg3-utils` needs are refused.
+//! For a transport that connects the drive to a real tape driver, which then uses the same drive as
+//! [`super::VirtualDrive`]. Layouts follow SPC-4 and SSC-3; opcodes that neither a tape driver nor
+//! `sg3-utils` needs are refused.
 //!
 //! Not here: the transport.
 
@@ -33,17 +33,17 @@ const REPORT_LUNS: u8 = 0xa0;
 /// Bytes of fixed format sense data.
 pub const SENSE_BYTES: usize = 18;
 
-/// A drive that executes commands as bytes. Commands are executed one at a time.
+/// A drive that executes commands as bytes, one at a time.
 pub struct ScsiTarget {
     drive: Mutex<Drive>,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Bytes for the initiator.
     pub data: Vec<u8>,
-    /// Fixed format sense data with status CHECK CONDITION; none with status GOOD.
+    /// Fixed format sense data with status CHECK CONDITION; empty with status GOOD.
     pub sense: Option<[u8; SENSE_BYTES]>,
 }
 
@@ -53,8 +53,7 @@ impl ScsiTarget {
         ScsiTarget { drive: Mutex::new(Drive::new(settings)) }
     }
 
-    /// Puts a cartridge in and returns the one that was there; the next command meets a unit
-    /// attention.
+    /// Inserts a cartridge and returns the previous one; the next command meets a unit attention.
     pub fn insert(&self, cartridge: Cartridge) -> Option<Cartridge> {
         let mut drive = self.lock();
         let before = drive.remove();
@@ -62,12 +61,12 @@ impl ScsiTarget {
         before
     }
 
-    /// Takes the cartridge out.
+    /// Removes the cartridge.
     pub fn eject(&self) -> Option<Cartridge> {
         self.lock().remove()
     }
 
-    /// Changes what the drive is, or what is wrong with it.
+    /// Changes the drive's properties and defects.
     pub fn change_settings(&self, change: impl FnOnce(&mut DriveSettings)) {
         change(&mut self.lock().settings);
     }
@@ -85,7 +84,7 @@ impl ScsiTarget {
     }
 }
 
-/// A command that ended with CHECK CONDITION may have read something all the same.
+/// A command that ended with CHECK CONDITION may still have read data.
 type Answer = Result<Vec<u8>, (Vec<u8>, Check)>;
 
 impl Drive {
@@ -120,7 +119,7 @@ impl Drive {
             LOAD_UNLOAD => nothing(self.unload()),
             MODE_SELECT_6 => nothing(self.mode_select(data, 4)),
             MODE_SELECT_10 => nothing(self.mode_select(data, 8)),
-            // The operator of this drive does not ask it.
+            // PREVENT ALLOW MEDIUM REMOVAL has no effect: tests remove the medium directly.
             PREVENT_ALLOW => Ok(Vec::new()),
             // One unit, number 0.
             REPORT_LUNS => Ok(vec![0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
@@ -174,7 +173,7 @@ impl Drive {
         if fixed { self.write_blocks(data) } else { self.write_block(data) }
     }
 
-    /// Whether a transfer counts blocks, and the bytes of what it counts.
+    /// Whether a transfer counts blocks, and the bytes of each unit.
     fn grain(&self, flags: u8) -> Result<(bool, usize), Check> {
         match (flags & 1 != 0, self.block_bytes) {
             (true, 0) => Err(invalid_field()),
@@ -183,7 +182,7 @@ impl Drive {
         }
     }
 
-    /// Bytes of a transfer: a block of variable length has a limit, and so has what is held here.
+    /// Bytes of a transfer, limited by the longest block and by memory.
     fn within_limit(&self, count: usize, grain: usize) -> Result<usize, Check> {
         let bytes = count.checked_mul(grain).ok_or_else(invalid_field)?;
         let limit = match grain {
@@ -193,7 +192,7 @@ impl Drive {
         if bytes > limit { Err(invalid_field()) } else { Ok(bytes) }
     }
 
-    /// MODE SELECT: the block descriptor and the pages that can be changed.
+    /// MODE SELECT: the block descriptor and the changeable pages.
     fn mode_select(&mut self, data: &[u8], header_bytes: usize) -> Result<(), Check> {
         if data.is_empty() {
             return Ok(());
@@ -233,7 +232,7 @@ impl Drive {
     }
 }
 
-/// As many bytes as a transfer of fixed blocks may have: more than a tape driver asks for at once.
+/// Most bytes of a transfer of fixed blocks: more than a tape driver requests at once.
 const TRANSFER_BYTES_MAX: usize = 64 << 20;
 
 fn without_data(check: Check) -> (Vec<u8>, Check) {
@@ -250,7 +249,7 @@ fn is_position_or_length(check: &Check) -> bool {
     matches!(check.sense.key, NO_SENSE | MEDIUM_ERROR | HARDWARE_ERROR | BLANK_CHECK)
 }
 
-/// Fixed format (SPC-4, 4.5.3): the information field is valid where the command has a count.
+/// Fixed format (SPC-4, 4.5.3): the information field is valid if the command has a count.
 fn sense_data(check: &Check) -> [u8; SENSE_BYTES] {
     let sense = &check.sense;
     let counted = is_position_or_length(check) || sense.key == VOLUME_OVERFLOW;
@@ -258,7 +257,7 @@ fn sense_data(check: &Check) -> [u8; SENSE_BYTES] {
     data[0] = if sense.deferred { 0x71 } else { 0x70 };
     if counted && !sense.deferred {
         data[0] |= 0x80;
-        // Two's complement: a block that is longer than asked for has a negative residual.
+        // Two's complement: a block longer than requested has a negative residual.
         let information = i32::try_from(check.residual).unwrap_or(i32::MAX);
         data[3..7].copy_from_slice(&information.to_be_bytes());
     }
@@ -308,7 +307,7 @@ mod tests {
         target.execute(&command(&[0x0a, 0, 0, 0, 3, 0]), b"abc");
         target.execute(&command(&[0x10, 0, 0, 0, 1, 0]), &[]);
         target.execute(&command(&[0x01]), &[]);
-        // Five bytes asked for, three there.
+        // Five bytes requested, three returned.
         let short = target.execute(&command(&[0x08, 0, 0, 0, 5, 0]), &[]);
         assert_eq!(short.data, b"abc");
         assert_eq!(short.sense.unwrap()[..8], [0xf0, 0, 0x20, 0, 0, 0, 2, 10]);
@@ -320,7 +319,7 @@ mod tests {
         assert_eq!(target.execute(&command(&[0x11, 1, 0xff, 0xff, 0xff, 0]), &[]).sense, None);
         let back = target.execute(&command(&[0x11, 0, 0xff, 0xff, 0xfe, 0]), &[]);
         assert_eq!(back.sense.unwrap()[..7], [0xf0, 0, 0x40, 0, 0, 0, 1]);
-        // Two bytes asked for, three there: a negative residual.
+        // Two bytes requested, three present: a negative residual.
         let long = target.execute(&command(&[0x08, 0, 0, 0, 2, 0]), &[]);
         assert_eq!(long.data, b"ab");
         assert_eq!(long.sense.unwrap()[2..7], [0x20, 0xff, 0xff, 0xff, 0xff]);

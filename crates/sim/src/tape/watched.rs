@@ -1,5 +1,5 @@
-//! A tape whose user is watched: somebody hears of every call before the drive does, and may do
-//! something to the drive meanwhile.
+//! A tape whose calls are observed: a callback runs before every call reaches the drive, and may
+//! change the drive.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use device::tape::sense::Sense;
 
 use super::VirtualTape;
 
-/// What is called.
+/// The kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// read(2).
@@ -17,19 +17,19 @@ pub enum Call {
     Write,
     /// `MTIOCTOP`.
     Operate(MtOperation),
-    /// `MTIOCPOS` or a command past the driver. `MTIOCGET` is none, since the driver answers it
-    /// without the drive.
+    /// `MTIOCPOS`, or a command that bypasses the driver. `MTIOCGET` is not reported, since the
+    /// driver answers it without the drive.
     Question,
 }
 
-/// An open tape, and whoever hears of its calls.
+/// An open tape with a callback for its calls.
 pub struct WatchedTape<F> {
     tape: VirtualTape,
     before: F,
 }
 
 impl<F: FnMut(Call) + Send> WatchedTape<F> {
-    /// Has `before` called in front of each call.
+    /// Calls `before` ahead of each call.
     pub fn new(tape: VirtualTape, before: F) -> WatchedTape<F> {
         WatchedTape { tape, before }
     }

@@ -138,7 +138,7 @@ pub fn fixed_blocks_in_pieces(harness: &Harness) {
     let data = content(3, 40 * 512);
     tape.raw().write(&data).unwrap();
     tape.rewind().unwrap();
-    // A size that is no multiple of the block: the driver reads ahead.
+    // A size that is not a multiple of the block: the driver reads ahead.
     let mut buffer = vec![0; 700];
     let mut all = Vec::new();
     loop {
@@ -150,7 +150,7 @@ pub fn fixed_blocks_in_pieces(harness: &Harness) {
     }
     assert!(all == data);
     assert_eq!(tape.raw().place(), (1, 0));
-    // Half a block was taken: the driver gives back what it read ahead but for that block.
+    // Half a block was read: the driver returns what it read ahead, except that block.
     tape.rewind().unwrap();
     assert_eq!(tape.raw().read(&mut buffer).unwrap(), 700);
     assert_eq!(tape.raw().place(), (0, 2));

@@ -49,7 +49,7 @@ pub fn blank_medium(harness: &Harness) {
     tape.expect_block(0, 512, 512);
 }
 
-/// `files` files of one block each; stands at the beginning.
+/// `files` files of one block each; the tape is at the beginning.
 fn write_files(tape: &mut dyn RawTape, files: u64) {
     for number in 0..files {
         tape.write_blocks(number..number + 1, 512);
@@ -133,7 +133,7 @@ pub fn writing_in_the_middle_ends_the_data(harness: &Harness) {
         tape.expect_block(number, 512, 4096);
     }
     tape.expect_block(20, 1024, 4096);
-    // The filemark that the rewind wrote; nothing is behind it.
+    // The filemark that the rewind wrote; nothing follows it.
     tape.expect_nothing();
     assert!(tape.operate(MtOperation::ForwardFilemarks, 1).is_err());
 }
@@ -201,7 +201,7 @@ pub fn filemark_behind_the_warning(harness: &Harness) {
     let taken = write_until_refused(tape);
     tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     assert_eq!(tape.place(), (1, 0));
-    // Behind a filemark it begins again: one is let through, the next is refused.
+    // After a filemark it begins again: one write is allowed, the next is refused.
     tape.write_blocks(50..51, 4096);
     assert_eq!(errno(tape.write(&content(0, 4096))), Errno::NOSPC);
     tape.operate(MtOperation::WriteFilemarksImmediate, 1).unwrap();

@@ -1,4 +1,4 @@
-//! What a drive does only when it is broken; in this process it does so to order.
+//! What a drive does only when it is broken; the drive in this process does it on demand.
 
 use device::tape::raw::{CommandError, GMT_BOT, GMT_EOD, MtOperation, RawTape};
 use device::tape::{Access, BlockMode, OpenError};
@@ -92,7 +92,7 @@ pub fn block_cannot_be_written(harness: &Harness) {
     assert_eq!(objects(harness), 3);
 }
 
-/// Five blocks, of which only two reach the medium.
+/// Five blocks, only two of which reach the medium.
 fn write_lost_blocks(harness: &Harness, tape: &mut dyn RawTape) {
     break_it(harness, Faults { lost_from: Some(2), ..Faults::default() });
     tape.write_blocks(0..5, 512);
@@ -148,7 +148,7 @@ pub fn reset_loses_position_and_buffer(harness: &Harness) {
     assert_eq!(errno(tape.write(&content(5, 512))), Errno::IO);
     assert_eq!(key(tape), UNIT_ATTENTION);
     assert_eq!(objects(harness), 4, "what was synchronised");
-    // Nothing more is let through, neither a write nor the filemark of a close.
+    // Nothing more is allowed, neither a write nor the filemark of a close.
     assert_eq!(errno(tape.write(&content(5, 512))), Errno::IO);
     assert_eq!(errno(tape.operate(MtOperation::WriteFilemarks, 1)), Errno::IO);
     assert_eq!(errno(tape.status()), Errno::IO);
@@ -180,8 +180,8 @@ pub fn changed_behind_our_back(harness: &Harness) {
     assert_eq!(errno(tape.raw().write(&content(3, 512))), Errno::IO);
     assert_eq!(key(tape.raw()), UNIT_ATTENTION);
     assert!(other.is_empty());
-    // The driver has not understood: what comes now stands on the other medium, and so does the
-    // filemark of the close. Whoever gets an error must not go on.
+    // The driver did not notice: the next data go to the other medium, and so does the filemark of
+    // the close. A program must stop at an error.
     tape.raw().write_blocks(4..5, 512);
     drop(tape);
     assert_eq!(other.objects().unwrap(), [Object::Block(content(4, 512)), Object::Filemark]);
@@ -269,7 +269,7 @@ pub fn drive_without_numbers(harness: &Harness) {
     tape.expect_block(1, 512, 512);
 }
 
-/// What the lab shows of tgtd's drive (`device::tape_lab`).
+/// The observed behaviour of tgtd's drive in the lab (`device::tape_lab`).
 pub fn drive_with_vague_ends(harness: &Harness) {
     harness.own().change_settings(|settings| *settings = DriveSettings::like_tgtd());
     let mut tape = harness.tape();
@@ -277,16 +277,17 @@ pub fn drive_with_vague_ends(harness: &Harness) {
     tape.write_blocks(0..2, 512);
     tape.operate(MtOperation::WriteFilemarks, 1).unwrap();
     tape.operate(MtOperation::Rewind, 1).unwrap();
-    // Forward over filemarks nobody says how far it went, and the driver believes it was all.
+    // Forward over filemarks the drive reports no residual, and the driver believes it went all the
+    // way.
     assert_eq!(errno(tape.operate(MtOperation::ForwardFilemarks, 3)), Errno::IO);
     assert_eq!(tape.place(), (3, -1));
     assert_eq!(tape.status().unwrap().general_status & GMT_EOD, 0);
     tape.operate(MtOperation::Rewind, 1).unwrap();
     tape.operate(MtOperation::ForwardFilemarks, 1).unwrap();
-    // Nothing is there, and the driver hands out its whole buffer.
+    // There are no data, and the driver returns its whole buffer.
     assert_eq!(tape.read(&mut [0; 4096]).unwrap(), 4096);
     assert_eq!(tape.status().unwrap().general_status & GMT_EOD, GMT_EOD);
-    // What is written now counts as a trailer behind the end of the medium.
+    // The next write counts as a trailer after the end of the medium.
     tape.write_blocks(2..3, 512);
     assert_eq!(errno(tape.write(&content(3, 512))), Errno::NOSPC);
     tape.operate(MtOperation::WriteFilemarks, 1).unwrap();

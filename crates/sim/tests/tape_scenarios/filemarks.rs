@@ -1,4 +1,4 @@
-//! Filemarks: what they read as, and when the driver writes them by itself (facts 5, 6, 7).
+//! Filemarks: how they read, and when the driver writes them by itself (facts 5, 6, 7).
 
 use device::tape::Access;
 use device::tape::raw::{MtOperation, RawTape};
@@ -57,7 +57,7 @@ pub fn close_writes_two_on_request(harness: &Harness) {
     tape.raw().write_blocks(0..2, 512);
     drop(tape);
     let mut tape = harness.open(Access::Write).unwrap();
-    // The tape stands between the two, so that a next file overwrites the second.
+    // The tape is between the two, so that the next file overwrites the second.
     assert_eq!(tape.raw().place(), (1, 0));
     assert_eq!(filemarks_on(tape.raw()), 2);
     tape.raw().operate(MtOperation::SetDriverOptions, TWO_OFF).unwrap();
@@ -149,7 +149,7 @@ pub fn synchronising_writes_nothing(harness: &Harness) {
     let tape = tape.raw();
     tape.write_blocks(0..2, 512);
     tape.operate(MtOperation::WriteFilemarks, 0).unwrap();
-    // The driver believes to be behind a filemark, which is not so.
+    // The driver wrongly believes that it is behind a filemark.
     assert_eq!(tape.place(), (0, 0));
     tape.write_blocks(2..3, 512);
     tape.operate(MtOperation::WriteFilemarks, 1).unwrap();

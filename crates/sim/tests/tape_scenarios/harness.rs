@@ -1,13 +1,12 @@
-//! Where a scenario runs: a drive, and somebody who changes its cartridges.
+//! Where a scenario runs: a drive, and an operator who changes its cartridges.
 //!
-//! Without `$TAKEUP_TAPE` that is the drive in this process. With it, the device node that it
-//! names (**everything on its medium is overwritten**), and `$TAKEUP_TAPE_OPERATOR` is a command
-//! that changes cartridges: it is called with `new NAME MIB`, `load NAME`, `eject` and
-//! `protect NAME` behind it. Without an operator, scenarios that need one are left out,
-//! which is told (`needs`).
+//! Without `$TAKEUP_TAPE` that is the drive in this process. Otherwise it is the device node in
+//! that variable (**everything on its medium is overwritten**), and `$TAKEUP_TAPE_OPERATOR` is a
+//! command that changes cartridges: it is called with `new NAME MIB`, `load NAME`, `eject` and
+//! `protect NAME` as arguments. Without an operator, scenarios that need one are skipped, which is
+//! reported (`needs`).
 //!
-//! Every scenario also runs against the drive in this process behind FUSE, where that can be
-//! mounted.
+//! Every scenario also runs against the drive in this process behind FUSE, if that can be mounted.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +25,7 @@ use tempfile::TempDir;
 /// Bytes that differ from block to block and compress badly.
 pub use testkit::samples::noise as content;
 
-/// What kind of drive it is.
+/// The kind of drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// In this process.
@@ -39,7 +38,7 @@ pub enum Kind {
     Driven,
 }
 
-/// Where a scenario is asked to run.
+/// The requested place of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On the drive in this process, or the one that the environment names.
@@ -48,12 +47,12 @@ pub enum Place {
     Folder,
 }
 
-/// What a scenario needs from the medium.
+/// The medium that a scenario needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// Any that may be overwritten.
     Scratch,
-    /// A blank one of so many MiB, and perhaps others later.
+    /// A blank one of this many MiB, and perhaps others later.
     Fresh(u32),
     /// Faults to order.
     Broken,
@@ -62,8 +61,8 @@ pub enum Medium {
 /// One device, one scenario at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Cartridges that the operator has made. Each gets a name of its own, so that nothing of an
-/// earlier scenario sticks to it.
+/// Cartridges that the operator has made. Each has a name of its own, so that it is not affected by
+/// earlier scenarios.
 static CARTRIDGES: AtomicU32 = AtomicU32::new(0);
 
 /// A drive for a scenario.
@@ -84,7 +83,7 @@ enum Loader {
 }
 
 impl Harness {
-    /// The drive that the environment asks for, with a medium; or why there is none.
+    /// The drive of the environment variables, with a medium; or why there is none.
     pub fn new(place: Place, medium: Medium) -> Result<Harness, &'static str> {
         if place == Place::Folder {
             return Harness::behind_fuse(medium);
@@ -175,8 +174,8 @@ impl Harness {
         }
     }
 
-    /// Waits for what a close has left to do: the kernel tells a file system of the last close of a
-    /// file when the program has gone on already.
+    /// Waits for the rest of a close: the kernel reports the last close of a file to the file
+    /// system after the program has continued.
     fn settle(&self) {
         if self.kind == Kind::Fuse && self.folder.is_some() {
             drop(self.open(Access::Look));
@@ -190,7 +189,7 @@ impl Harness {
             Loader::Own(drive) => {
                 let capacity_bytes = u64::from(mib) << 20;
                 drive.insert(Cartridge::blank(CartridgeSettings {
-                    // Room for a trailer behind the warning, as on any tape.
+                    // Room for a trailer after the early warning, as on any tape.
                     capacity_bytes: capacity_bytes + (4 << 20),
                     early_warning_bytes: 4 << 20,
                     ..CartridgeSettings::default()
@@ -277,7 +276,7 @@ impl Drop for Folder {
     }
 }
 
-/// Limits of `tgtd`'s drive, and of what FUSE passes on in one piece.
+/// Limits of `tgtd`'s drive, and of requests through FUSE.
 const LAB_LIMITS: (usize, usize) = (4, 1 << 20);
 
 /// A drive that is like the lab's.
@@ -326,7 +325,7 @@ pub trait Calls {
     fn write_blocks(&mut self, numbers: std::ops::Range<u64>, bytes: usize);
     /// Reads one block into a buffer of `room`, and says how long it was; checks the content.
     fn expect_block(&mut self, number: u64, bytes: usize, room: usize);
-    /// Reads nothing: a filemark or the end of the data.
+    /// Reads zero bytes: a filemark or the end of data.
     fn expect_nothing(&mut self);
     /// File and block number of the driver.
     fn place(&mut self) -> (i32, i32);

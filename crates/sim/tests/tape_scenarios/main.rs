@@ -1,6 +1,6 @@
 //! One table of scenarios for every tape: the drive in this process, the kernel's driver in the
-//! lab, the virtual drive behind FUSE. What the drive in this process does is what the real driver
-//! does, because both pass this table.
+//! lab, the virtual drive behind FUSE. The drive in this process behaves like the real driver,
+//! because both pass this table.
 //!
 //! `cargo test -p sim --test tape_scenarios` runs it in this process; see [`harness`] for others.
 

@@ -1,4 +1,4 @@
-//! Going to a place, and what the driver then believes (facts 6, 11, 12).
+//! Going to a position, and what the driver then believes (facts 6, 11, 12).
 
 use device::tape::raw::{GMT_BOT, GMT_EOD, GMT_EOF, MtOperation, RawTape};
 use device::tape::{Access, BlockMode};
@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::harness::{Calls, Harness, content, errno};
 
-/// Three files: blocks 0 and 1; 2, 3 and 4; 5. Stands behind the last filemark.
+/// Three files: blocks 0 and 1; 2, 3 and 4; 5. The tape is behind the last filemark.
 fn write_three_files(tape: &mut dyn RawTape) {
     for file in [0..2, 2..5, 5..6] {
         tape.write_blocks(file, 512);
@@ -72,7 +72,7 @@ pub fn seek_to_every_object(harness: &Harness) {
     let mut tape = harness.tape();
     let tape = tape.raw();
     write_three_files(tape);
-    // Block numbers by position; none is a filemark.
+    // Block numbers by position; `None` for a filemark.
     let objects = [Some(0), Some(1), None, Some(2), Some(3), Some(4), None, Some(5), None];
     for (position, object) in objects.into_iter().enumerate().rev() {
         tape.operate(MtOperation::Seek, position as i32).unwrap();
@@ -118,7 +118,7 @@ pub fn back_over_filemarks(harness: &Harness) {
     let tape = tape.raw();
     write_three_files(tape);
     tape.operate(MtOperation::BackwardFilemarks, 1).unwrap();
-    // In front of the last filemark: the file is known, the block is not.
+    // Before the last filemark: the file is known, the block is not.
     assert_eq!(tape.place(), (2, -1));
     tape.expect_nothing();
     assert_eq!(tape.place(), (3, 0));
@@ -198,7 +198,7 @@ pub fn fixed_read_up_to_a_filemark_then_space(harness: &Harness) {
     }
     tape.rewind().unwrap();
     let mut buffer = vec![0; 8 * 512];
-    // The drive is behind the filemark, the program does not know yet.
+    // The drive is behind the filemark, which the program does not know yet.
     assert_eq!(tape.raw().read(&mut buffer).unwrap(), 3 * 512);
     tape.raw().operate(MtOperation::ForwardFilemarks, 1).unwrap();
     assert_eq!(tape.raw().read(&mut buffer).unwrap(), 3 * 512);

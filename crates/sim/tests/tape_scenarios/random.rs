@@ -62,7 +62,7 @@ impl Naive {
         self.objects[at] == Object::Filemark
     }
 
-    /// Does it, and says what a read gives: the block, or nothing.
+    /// Executes it, and returns the result of a read: the block, or nothing.
     fn act(&mut self, act: Act) -> Option<Vec<u8>> {
         let ends_the_file =
             matches!(act, Act::Rewind | Act::BackwardFilemarks(_) | Act::Seek(_) | Act::Close);
@@ -139,7 +139,7 @@ fn open(drive: &VirtualDrive) -> VirtualTape {
     drive.open_raw(mode).unwrap()
 }
 
-/// Does it on the drive; errors are as good as what can be done of the operation.
+/// Executes it on the drive; partial success of the operation may be an error.
 fn act_on(tape: &mut VirtualTape, act: Act, written: u64) -> Option<Vec<u8>> {
     let mut operate = |operation, count| drop(tape.operate(operation, count));
     match act {

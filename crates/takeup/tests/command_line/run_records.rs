@@ -175,7 +175,7 @@ fn a_run_stands_above_a_capture_of_its_time() {
     };
     refused(&["report", "capture", "before"], "they have no time in common");
     refused(&["report", "within", "capture"], "within is no record of a capture");
-    refused(&["report", "capture", "a.tar"], "a.tar holds no record of a run");
+    refused(&["report", "capture", "a.tar"], "a.tar is not the record of a run");
     refused(&["report", "capture", "within", "-o", "within"], "within holds the runs");
     fs::write(at.join("cut"), &line[..line.len() - 40]).unwrap();
     refused(&["report", "capture", "cut"], "cut is damaged");

@@ -162,7 +162,7 @@ fn a_restore_of_nothing_leaves_nothing() {
         assert!(said.contains(expected), "{said}");
         assert!(!path.join("out").exists(), "{arguments:?}");
     };
-    let nothing = "takeup: nothing was restored: nothing of what was asked for is in the archive\n";
+    let nothing = "takeup: nothing was restored: the archive has none of the paths\n";
     fails(&["restore", "x.tar", "--into", "out/deep", "no/such", "nor/that"], nothing);
     fails(&["restore", "x.tar", "--into", "out", "b/c"], "hint: for b/c the archive has tree/b/c");
     fails(&["restore", "no.tar", "--into", "out/deep"], "cannot open no.tar");

@@ -161,7 +161,7 @@ fn an_archive_in_which_nothing_is_is_told() {
     assert_eq!((some.status.code(), &*some.stderr), (Some(0), &b""[..]));
     // A disk that is not mounted looks like this: nothing was left out, and nothing is there.
     fs::create_dir(path.join("hollow")).unwrap();
-    let verdict = "EMPTY: the archive holds no file, because there was none to archive";
+    let verdict = "EMPTY: the archive holds no file: there was none to archive";
     let backup = ["backup", "hollow", "--to", "h.tar", "--overwrite"];
     check(path, &backup, "empty", verdict, 0);
     let first = first_line(&run(path, &["verify", "h.tar"]));
@@ -208,7 +208,7 @@ fn a_list_of_a_damaged_archive_says_so_last() {
     for quiet in [&["list", "cut.tar"][..], &["list", "cut.tar", "--quiet"]] {
         let output = run(path, quiet);
         assert_eq!(output.status.code(), Some(1), "{}", shown(&output, path));
-        let verdict = "takeup: DAMAGED: the end of the archive is missing or was written over: \
+        let verdict = "takeup: DAMAGED: the end of the archive is missing or was overwritten: \
                        more may be lost";
         assert_eq!(last_error(&output), verdict, "{}", shown(&output, path));
     }

@@ -496,7 +496,7 @@ fn misuse_of_a_disk_is_told() {
     assert!(text.contains("a time needs its unit: 5s, 5m or 5h"), "{text}");
     fs::write(&backing, [0; 4096]).unwrap();
     let text = said(&["--size", "8M"]);
-    assert!(text.contains("has 4096 bytes and not 8388608"), "{text}");
+    assert!(text.contains("has 4096 bytes, not 8388608"), "{text}");
     fs::write(&backing, [0; 100]).unwrap();
     assert!(said(&[]).contains("is smaller than a sector"));
 }
@@ -547,7 +547,7 @@ fn one_disk_has_a_backing() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("is the inside of another virtual disk"), "{text}");
+    assert!(text.contains("another virtual disk uses "), "{text}");
 }
 
 /// A folder with files of its own takes no other, so that nothing can be put in their place.

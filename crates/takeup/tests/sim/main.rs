@@ -124,7 +124,7 @@ fn what_is_no_medium_is_left_alone() {
     let output = takeup().args(["sim", "load"]).arg(drive.path()).arg(&file).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let trouble = drive.status()["trouble"].as_str().unwrap().to_owned();
-    assert!(trouble.ends_with("letter is no medium file"), "{trouble}");
+    assert!(trouble.ends_with("letter is not a medium file"), "{trouble}");
     assert_eq!(std::fs::read(&file).unwrap(), b"dear reader");
 }
 
@@ -146,7 +146,7 @@ fn misuse_is_told() {
     let file = folder.path().join("letter");
     std::fs::write(&file, "dear reader").unwrap();
     let text = said(&["sim", "tape", path, "--medium", file.to_str().unwrap()]);
-    assert!(text.contains("is no medium file"), "{text}");
+    assert!(text.contains("is not a medium file"), "{text}");
 }
 
 /// What an experiment has told of a drive is what the virtual one is, and says where it is from;

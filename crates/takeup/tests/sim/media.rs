@@ -38,7 +38,7 @@ fn an_older_medium_is_written_at_its_own_speed() {
     let output = run(&["sim", "load", drive.path().to_str().unwrap(), other.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let trouble = drive.status()["trouble"].as_str().unwrap().to_owned();
-    assert!(trouble.ends_with("is an LTO-7 medium, and the drive was started with LTO-6 media"));
+    assert!(trouble.ends_with("is an LTO-7 medium, but the drive was started with LTO-6 media"));
 }
 
 /// A medium file of that generation.

@@ -88,7 +88,7 @@ fn data_that_are_the_target_are_not_written_over() {
 fn a_stream_of_nothing_costs_no_tape() {
     testkit::require!(Fuse);
     let drive = precious();
-    costs_nothing(&drive, "pipe --to TAPE --overwrite", "nothing came");
+    costs_nothing(&drive, "pipe --to TAPE --overwrite", "the input is empty");
     // What nothing stands behind may be ended by a filemark.
     drive.mt(&["eod"]);
     let output = mistyped(&drive, "pipe --to TAPE");

@@ -1,12 +1,12 @@
-//! What a medium begins with, and whether it is one of ours all the same.
+//! What a medium begins with, and whether it is a Takeup medium.
 //!
-//! A medium of ours begins with a label. Its first block is also the one that is lost first: to a
-//! write that never reached the tape, to wear. So a medium without a label at its front is not yet
-//! somebody else's: the file behind the first one is looked at, over one filemark; and if there is
-//! one, and the first block is such that nobody would notice, the last ones. What GNU tar writes by
-//! default no set has in its first block, and is not searched.
+//! A Takeup medium begins with a label. But its first block is also the first to be lost: to a
+//! write that never reached the tape, or to wear. So a medium without a label is checked further,
+//! over one filemark: the front of the second file. If that exists, and the first block could have
+//! been overwritten unnoticed, the last files are checked, too. The default format of GNU tar never
+//! appears in the first block of a set, and is not checked further.
 //!
-//! What this does not find, [`super::file`] meets in passing.
+//! [`super::file`] meets what this does not find.
 
 use archive::chunk::StreamFormat;
 use archive::header::{UNIT_BYTES, find_header};
@@ -19,47 +19,46 @@ use super::place::Spot;
 use super::sign::Sign;
 use super::walk::{LabelledFile, Walk};
 
-/// Files that are looked at from the end on: a set that was not closed may end in a file without
-/// its label.
+/// Files to check from the end: a set that was not closed may end in a file without a label.
 const LAST_FILES: u32 = 2;
-/// Magic and version of the headers that GNU tar writes unless told otherwise, and where they are.
+/// Magic and version of GNU tar's default headers, and their position.
 const GNU_MAGIC: &[u8] = b"ustar  \0";
 const MAGIC_AT: usize = 257;
 
 /// What a tape begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// A label of ours, or what should be one.
+    /// A Takeup medium.
     Ours {
-        /// A label: the first one, or another of the medium.
+        /// A label: the first one, or another one of the medium.
         found: LabelledFile,
-        /// Why the first one is none, if so.
+        /// Why the first label is missing, if it is.
         damage: Option<String>,
     },
-    /// Something else.
+    /// A medium of another program.
     Foreign {
-        /// That it is none all the same, though no label was found.
+        /// A sign that it is a Takeup medium all the same, though no label was found.
         sign: Option<Sign>,
     },
-    /// Nothing.
+    /// A blank medium.
     Blank,
 }
 
-/// Where labels are looked for when a medium does not begin with one, in ascending order.
+/// Where to look for labels if the medium does not begin with one, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Search {
     /// Nowhere.
     Nowhere,
     /// At the front of the second file.
     SecondFile,
-    /// There and, if there is one, at the front of the last ones.
+    /// There and, if it exists, at the front of the last files.
     LastFiles,
     /// At the front of every file.
     Everywhere,
 }
 
-/// Looks what the tape in the drive begins with: at the least as far as `search` says. Rewinds it,
-/// and leaves it somewhere.
+/// Finds out what the tape in the drive begins with, searching at least as far as `search` says.
+/// Rewinds the tape and leaves it anywhere.
 pub(super) fn look(
     blocks: &mut BlockReader,
     search: Search,
@@ -74,7 +73,7 @@ pub(super) fn look(
             return Ok(Beginning::Ours { found, damage: None });
         }
         Opening::EndOfData => return Ok(Beginning::Blank),
-        Opening::Filemark => ("nothing is there".to_owned(), Search::LastFiles),
+        Opening::Filemark => ("the file is empty".to_owned(), Search::LastFiles),
         Opening::Unreadable { why } => (why, Search::Everywhere),
         Opening::Foreign => seems(&bytes),
     };
@@ -94,7 +93,7 @@ pub(super) fn look(
     })
 }
 
-/// What the first block is in words, and how likely one of a set of ours.
+/// The first block in words, and how likely it belongs to a set.
 fn seems(bytes: &[u8]) -> (String, Search) {
     let may_open_an_archive = match StreamFormat::detect(bytes) {
         StreamFormat::Plain => find_header(&bytes[..bytes.len().min(UNIT_BYTES)]).is_some(),
@@ -102,19 +101,19 @@ fn seems(bytes: &[u8]) -> (String, Search) {
         StreamFormat::Other(_) => false,
     };
     let (what, search) = if bytes.iter().all(|byte| *byte == 0) {
-        ("zeros are there", Search::LastFiles)
+        ("the file begins with zeros", Search::LastFiles)
     } else if bytes.len() >= UNIT_BYTES && bytes[MAGIC_AT..].starts_with(GNU_MAGIC) {
-        ("an archive of GNU tar is there", Search::Nowhere)
+        ("the file is an archive of GNU tar", Search::Nowhere)
     } else if may_open_an_archive {
-        // Behind its label a set goes on like any archive: it would be read without a word.
-        ("something else is there", Search::LastFiles)
+        // Behind its label a set continues like any archive, and would be read without a warning.
+        ("the file begins with other data", Search::LastFiles)
     } else {
-        ("something else is there", Search::SecondFile)
+        ("the file begins with other data", Search::SecondFile)
     };
     (what.to_owned(), search)
 }
 
-/// What is at the front of a file.
+/// What a file begins with.
 enum Met {
     Label(LabelledFile),
     Index(Sign),
@@ -123,8 +122,8 @@ enum Met {
     Nothing,
 }
 
-/// Looks at the front of the second file. What the drive says of places that may not be there
-/// counts for nothing.
+/// Checks the front of the second file. Errors of the drive do not count, since the file may not
+/// exist.
 fn second_file(blocks: &mut BlockReader, cancel: &Cancel) -> Result<Met, TapeReadFailure> {
     let spot = Spot::start_of(1, None);
     if blocks.go_to(spot).is_err() {
@@ -139,7 +138,7 @@ fn second_file(blocks: &mut BlockReader, cancel: &Cancel) -> Result<Met, TapeRea
     }
 }
 
-/// Looks from the end of the data backwards.
+/// Checks files backwards from the end of data.
 fn last_files(
     blocks: &mut BlockReader,
     search: Search,

@@ -1,9 +1,9 @@
-//! Block after block from a tape, around those that cannot be read.
+//! Reads a tape block by block, and skips blocks that cannot be read.
 //!
-//! After an error nobody knows where a drive stands: some behind the block, some before it, and
-//! after a reset at the beginning of the medium. So objects are counted while they go by, and
-//! after an error the drive is sent to the place of the block: once more to try, then behind
-//! it. No position is asked for while the tape moves.
+//! After an error the position of a drive is unknown: some stand behind the block, some before it,
+//! and after a reset at the beginning of the medium. So this counts objects as they pass. After an
+//! error it sends the drive to the block once more, then behind it. It asks for no position while
+//! the tape moves.
 
 use archive::label::{Label, hex};
 use std::time::Instant;
@@ -15,33 +15,33 @@ use super::failure::TapeReadFailure;
 use super::label_reader;
 use super::place::{self, Spot, go_to};
 
-/// How often a block that cannot be read is tried again. Drives retry by themselves for minutes.
+/// How often an unreadable block is tried again. Drives retry by themselves for minutes.
 const RETRIES: u32 = 2;
-/// Blocks in a row that cannot be read, after which the medium counts as broken.
+/// Unreadable blocks in a row after which the medium counts as broken.
 const BAD_IN_A_ROW_MAX: u32 = 64;
 
 /// Sense key (SPC-4, 4.5.6).
 const MEDIUM_ERROR: u8 = 3;
 
-/// What comes next on the tape.
+/// The next object on the tape.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Met {
-    /// A block of so many bytes, at the start of the buffer.
+    /// A block of this many bytes, at the start of the buffer.
     Block(usize),
-    /// A filemark, which was passed.
+    /// A filemark; the tape is behind it.
     Filemark,
-    /// Nothing more was written.
+    /// The end of data.
     EndOfData,
-    /// The block is larger than the buffer. The tape stands before it.
+    /// The block is larger than the buffer. The tape is before it.
     LargerBlock,
-    /// A block that cannot be read, which was passed.
+    /// An unreadable block; the tape is behind it.
     Lost {
-        /// What the drive said.
+        /// What the drive reported.
         why: String,
     },
 }
 
-/// Which medium this has to be, checked after errors.
+/// The expected medium, checked after errors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identity {
     /// Where a label is.
@@ -50,13 +50,13 @@ pub(super) struct Identity {
     pub medium: [u8; 16],
 }
 
-/// Reads a tape and counts where it stands.
+/// Reads a tape and counts its position.
 pub(super) struct BlockReader {
     tape: Tape,
-    /// Where the next object is; `None` when nobody knows.
+    /// Position of the next object; `None` if unknown.
     here: Option<Spot>,
     identity: Option<Identity>,
-    /// Bytes of a block, where the drive knows no other way.
+    /// Bytes of a block, if the drive has fixed blocks only.
     fixed_bytes: Option<u32>,
     bad_in_a_row: u32,
     /// What was read from this medium.
@@ -74,7 +74,7 @@ pub struct Totals {
     pub lost_blocks: u64,
     /// Reads that failed at first.
     pub retries: u64,
-    /// Time on the way to places, in nanoseconds.
+    /// Winding time in nanoseconds.
     pub winding_ns: u64,
 }
 
@@ -89,10 +89,10 @@ impl Totals {
 }
 
 impl BlockReader {
-    /// Begins where the tape stands, and asks where that is.
+    /// Begins at the tape's position, and asks the drive for it.
     ///
-    /// Blocks are read as they come, whatever size they have: fixed blocks too are read in variable
-    /// mode. The setting of whoever had the drive before counts only where it cannot be changed.
+    /// Blocks are read in variable mode, whatever their size, fixed blocks too. The previous user's
+    /// block size matters only where the mode cannot be changed.
     pub fn new(mut tape: Tape) -> BlockReader {
         let fixed_bytes = match tape.set_block_mode(BlockMode::Variable) {
             Ok(()) => None,
@@ -106,7 +106,7 @@ impl BlockReader {
         BlockReader { tape, here, identity, fixed_bytes, bad_in_a_row, totals }
     }
 
-    /// Bytes of every block, where the drive reads no others.
+    /// Bytes of every block, if the drive reads no others.
     pub fn fixed_bytes(&self) -> Option<u32> {
         self.fixed_bytes
     }
@@ -116,17 +116,17 @@ impl BlockReader {
         self.tape.name().to_owned()
     }
 
-    /// The counters of the drive, which cost it nothing.
+    /// The drive's counters in the kernel, which cost the drive nothing.
     pub fn statistics(&mut self) -> Option<device::tape::raw::Statistics> {
         self.tape.statistics()
     }
 
-    /// Where the next object is, if that is known.
+    /// Position of the next object, if known.
     pub fn here(&self) -> Option<Spot> {
         self.here
     }
 
-    /// The same, with the absolute number if the drive knows it. Sends a command.
+    /// The same with the absolute number, if the drive knows it. Sends a command.
     pub fn here_with_number(&mut self) -> Spot {
         let mut here = self.here.unwrap_or_default();
         if here.absolute.is_none() {
@@ -136,13 +136,13 @@ impl BlockReader {
         here
     }
 
-    /// Says which medium this is.
+    /// Sets the expected medium.
     pub fn identify(&mut self, identity: Identity) {
         self.identity = Some(identity);
     }
 
-    /// Makes sure that a label that was met is one of this medium: a notice of another one may have
-    /// been the answer to a question that could be done without.
+    /// Checks that a label belongs to this medium. A drive may have reported a change of medium to
+    /// a command whose answer was ignored.
     pub fn check_identity(&self, label: &Label) -> Result<(), TapeReadFailure> {
         match self.identity {
             Some(identity) if identity.medium != label.medium => {
@@ -153,8 +153,8 @@ impl BlockReader {
         }
     }
 
-    /// Makes sure that this is still the same medium where no label is in a place that should have
-    /// one, by a label in another. The tape is somewhere else then.
+    /// Checks, by a label elsewhere, that this is still the same medium, after an expected label
+    /// was missing. Moves the tape.
     pub fn check_medium_elsewhere(&mut self, place: Spot) -> Result<(), TapeReadFailure> {
         let device = self.device();
         self.here = None;
@@ -170,8 +170,7 @@ impl BlockReader {
         }
     }
 
-    /// Where the tape stands as the drive counts, when the driver does not know the file. Sends a
-    /// command.
+    /// The position as the drive counts, if the driver does not know the file. Sends a command.
     pub fn number(&mut self) -> Option<u64> {
         self.tape.position().ok()
     }
@@ -182,7 +181,7 @@ impl BlockReader {
         Ok(self.wind(|tape| tape.seek(number))?)
     }
 
-    /// Back over the block that was read last.
+    /// Steps back over the last block.
     pub fn step_back(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
         self.here = None;
         match self.wind(|tape| tape.space_blocks(-1)) {
@@ -192,7 +191,7 @@ impl BlockReader {
         Ok(())
     }
 
-    /// Goes to a place, if the tape is not there.
+    /// Goes to a position, if the tape is not there.
     pub fn go_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
         if self.here.take() != Some(to) {
             self.wind(|tape| go_to(tape, to))?;
@@ -201,8 +200,8 @@ impl BlockReader {
         Ok(())
     }
 
-    /// Reads on to a place that is at most `blocks_max` objects ahead: a command to go there would
-    /// stop the tape. False where that does not lead there, and it has to be gone to.
+    /// Reads on to a position at most `blocks_max` objects ahead: a locate command would stop the
+    /// tape. False if reading does not lead there.
     pub fn read_on_to(
         &mut self,
         to: Spot,
@@ -228,21 +227,21 @@ impl BlockReader {
         Ok(self.here.is_some_and(|here| (here.file, here.block) == (to.file, to.block)))
     }
 
-    /// Passes over a block without reading it.
+    /// Skips a block without reading it.
     pub fn pass_over_block(&mut self) -> Result<(), TapeReadFailure> {
         self.tape.space_blocks(1)?;
         self.here = self.here.map(|here| here.plus(1));
         Ok(())
     }
 
-    /// Goes behind the data, and returns the number of the file that would begin there, or of the
-    /// last one if no filemark closes it.
+    /// Goes behind the data. Returns the number of the file that would begin there, or of the last
+    /// file if no filemark closes it.
     pub fn go_to_end(&mut self) -> Result<u32, TapeReadFailure> {
         self.here = None;
         Ok(self.wind(Tape::to_end_of_data)?)
     }
 
-    /// Moves the tape, and counts the time.
+    /// Moves the tape, and measures the time.
     fn wind<T>(&mut self, go: impl FnOnce(&mut Tape) -> T) -> T {
         let begun = Instant::now();
         let gone = go(&mut self.tape);
@@ -263,7 +262,7 @@ impl BlockReader {
         self.bad_in_a_row = 0;
         match read {
             TapeRead::Block(bytes) => {
-                // A read in fixed mode may give several.
+                // A read in fixed mode may return several blocks.
                 let blocks = self.fixed_bytes.map_or(1, |fixed| bytes as u64 / u64::from(fixed));
                 self.totals.blocks += blocks;
                 self.totals.bytes += bytes as u64;
@@ -302,12 +301,12 @@ impl BlockReader {
         self.give_up(last)
     }
 
-    /// Goes to a place after an error, and makes sure that the medium is still the same.
+    /// Goes to a position after an error, and checks that the medium is the same.
     fn return_to(&mut self, here: Spot, after: &TapeError) -> Result<(), TapeReadFailure> {
         let device = self.device();
         let lost = |source| TapeReadFailure::PlaceLost { device, place: here.to_string(), source };
-        // A bad place on the medium is no reason to think that it is another one; anything else is,
-        // since the driver keeps its count when the medium is exchanged.
+        // A bad spot does not suggest another medium. Other errors do, since the driver keeps its
+        // count when the medium is exchanged.
         let is_medium_error = after.said.is_some_and(|sense| sense.key == MEDIUM_ERROR);
         if !is_medium_error && let Some(identity) = self.identity {
             if let Err(error) = go_to(&mut self.tape, identity.label) {
@@ -315,7 +314,7 @@ impl BlockReader {
             }
             label_reader::check_medium(&mut self.tape, identity.medium)?;
         }
-        // Without numbers the driver's own count decides, and nobody knows whether it is right now.
+        // Without absolute numbers the driver's count decides, which may be wrong now.
         if here.absolute.is_none()
             && let Err(error) = self.tape.rewind()
         {

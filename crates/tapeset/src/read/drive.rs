@@ -1,8 +1,9 @@
-//! The drive with a volume in it, and the change to another.
+//! The drive with its volume, and changes of volume.
 //!
-//! The drive is closed around a change: st looks at a medium when it is opened (st.rst). What comes
-//! back is looked at before a byte of it is used: its labels say which medium and which volume of
-//! which set it is. A wrong one is refused and asked for again, so many times.
+//! The drive is closed around a change, since st examines a medium when the device is opened
+//! (st.rst). The labels of the new medium are checked before any data are used: which medium, and
+//! which volume of which set. A wrong volume is refused and asked for again, a limited number of
+//! times.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -20,34 +21,34 @@ use super::origin::TapeOrigin;
 use super::walk::{SetHere, Walk};
 use crate::change::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
 
-/// Most labels that are told of, if they are not where they should be.
+/// Most missing labels that are reported.
 const DAMAGE_MAX: usize = 1000;
 
-/// The volume that is wanted.
+/// The volume that the run needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WantedVolume {
     pub set: [u8; 16],
     pub volume: u32,
-    /// Id of the medium, where it is known.
+    /// Id of the medium, if known.
     pub medium: Option<[u8; 16]>,
     pub which: Which,
 }
 
-/// Whether a later volume will do too.
+/// Whether a later volume is accepted too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// This one.
+    /// Only this volume.
     Exactly,
-    /// This one or a later one: the last one is wanted, and nobody knows its number.
+    /// This volume or a later one: the run needs the last one, whose number is unknown.
     OrLater,
 }
 
-/// Whether a volume came.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brought {
-    /// It is in the drive.
+    /// The volume is in the drive.
     Here,
-    /// It is not to be had, and the run goes on without it.
+    /// The volume is not available, and the run continues without it.
     Without,
 }
 
@@ -56,20 +57,20 @@ pub(super) struct LoadedDrive {
     origin: TapeOrigin,
     pub cancel: Cancel,
     blocks: Option<BlockReader>,
-    /// What was read from media that are not in the drive any more.
+    /// Counts of media that are no longer in the drive.
     before: Totals,
-    /// Counters of the drive when it was opened, and what they came to on media before.
+    /// Kernel counters when the drive was opened, and their sums over earlier media.
     opened: Option<Statistics>,
     read_ns: Option<u64>,
-    /// Id of the medium in the drive, once it was looked at.
+    /// Id of the medium in the drive, once its label was read.
     pub medium: Option<[u8; 16]>,
-    /// Volumes that were changed to.
+    /// Number of changes of volume.
     pub changes: u32,
-    /// Time until they were in the drive, in nanoseconds.
+    /// Time of these changes, in nanoseconds.
     pub change_ns: u64,
-    /// Volumes that are not to be had.
+    /// Volumes that are not available.
     without: BTreeSet<u32>,
-    /// What is not as it was written, on all media.
+    /// Damage on all media.
     pub damage: Vec<String>,
 }
 
@@ -121,15 +122,15 @@ impl LoadedDrive {
         self.before.add(blocks.totals);
     }
 
-    /// What was read from all media, and the time that the kernel counted in reads, which is known
-    /// of closed drives only.
+    /// Counts of all media, and the time that the kernel counted in reads, which is known for
+    /// closed drives only.
     pub fn totals(&self) -> (Totals, Option<u64>) {
         let mut totals = self.before;
         totals.add(self.blocks.as_ref().map_or_else(Totals::default, |blocks| blocks.totals));
         (totals, self.read_ns)
     }
 
-    /// What the tape in the drive begins with. Rewinds it, and leaves it somewhere.
+    /// What the tape in the drive begins with. Rewinds the tape and leaves it anywhere.
     pub fn beginning(&mut self, search: Search) -> Result<Beginning, TapeReadFailure> {
         let cancel = self.cancel.clone();
         let blocks = self.blocks()?;
@@ -146,7 +147,7 @@ impl LoadedDrive {
         Ok(beginning)
     }
 
-    /// Keeps in mind that a file does not open with the label that it should.
+    /// Records that a file does not begin with its label.
     pub fn miss_label(&mut self, medium: [u8; 16], file: u32, why: &str) {
         let medium = &hex(&medium)[..8];
         let place = format!("file {file} of the tape (medium {medium}) does not begin with its");
@@ -155,19 +156,19 @@ impl LoadedDrive {
         }
     }
 
-    /// Keeps in mind what is to be told at the end, once.
+    /// Records a warning for the end of the run, once.
     pub fn tell(&mut self, text: String) {
         if self.damage.contains(&text) {
             return;
         }
         match self.damage.len() {
             0..DAMAGE_MAX => self.damage.push(text),
-            DAMAGE_MAX => self.damage.push("there is more of that kind".to_owned()),
+            DAMAGE_MAX => self.damage.push("further damage is not listed".to_owned()),
             _ => {}
         }
     }
 
-    /// What there is of a set on the volume in the drive.
+    /// The part of a set on the volume in the drive.
     pub fn find_set(&mut self, set: [u8; 16]) -> Result<Option<SetHere>, TapeReadFailure> {
         let cancel = self.cancel.clone();
         let is_it = |here: &SetHere| here.first.label.set == set;
@@ -175,7 +176,7 @@ impl LoadedDrive {
         Ok(sets.last().copied().filter(is_it))
     }
 
-    /// Asks for a volume until it is there.
+    /// Asks for a volume until it is in the drive.
     pub fn bring(&mut self, wanted: WantedVolume) -> Result<Brought, TapeReadFailure> {
         if self.without.contains(&wanted.volume) {
             return Ok(Brought::Without);
@@ -236,7 +237,7 @@ impl LoadedDrive {
         }
     }
 
-    /// Why the volume in the drive is not the one that is wanted; `None` when it is.
+    /// Why the volume in the drive is not the one that the run needs; `None` if it is.
     fn look(&mut self, wanted: WantedVolume) -> Result<Option<Refused>, TapeReadFailure> {
         let label = match self.beginning(Search::Nowhere)? {
             Beginning::Ours { found, .. } => found.label,

@@ -1,4 +1,4 @@
-//! Why a tape cannot be read, as typed errors.
+//! Why a tape cannot be read.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub enum TapeReadFailure {
     /// The drive cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The drive failed where it cannot be gone around.
+    /// The drive failed, and the failure cannot be skipped.
     #[error(transparent)]
     Drive(#[from] TapeError),
     /// Nothing was ever written to the medium.
@@ -24,8 +24,8 @@ pub enum TapeReadFailure {
         /// The drive.
         device: String,
     },
-    /// The tape stands behind all that was written.
-    #[error("the tape in {device} stands at the end of its data")]
+    /// The tape is at the end of its data.
+    #[error("the tape in {device} is at the end of its data")]
     AtEndOfData {
         /// The drive.
         device: String,
@@ -40,62 +40,62 @@ pub enum TapeReadFailure {
         /// Why.
         source: LabelError,
     },
-    /// There are fewer files on the tape.
+    /// The tape has fewer files.
     #[error("the tape in {device} has no file {number}")]
     NoSuchFile {
         /// The drive.
         device: String,
-        /// Number that was asked for, from 0.
+        /// Requested number, from 0.
         number: u32,
     },
-    /// A set was asked for, and the tape holds none.
-    #[error("the tape in {device} holds no set of this program")]
+    /// The tape holds no set, but a set was requested.
+    #[error("the tape in {device} holds no Takeup set")]
     NoSets {
         /// The drive.
         device: String,
     },
-    /// The set that was asked for is not there.
+    /// The requested set is not there.
     #[error("the tape in {device} has no set {wanted}: it has {sets}")]
     NoSuchSet {
         /// The drive.
         device: String,
-        /// What was asked for.
+        /// The request.
         wanted: String,
-        /// Number of sets in words.
+        /// Number of sets, in words.
         sets: String,
     },
-    /// The run that wrote the set died before anything of it could be of use.
-    #[error("the set on the tape in {device} holds nothing: the run that wrote it died early")]
+    /// The backup that wrote the set ended before it wrote any data.
+    #[error("the set on the tape in {device} is empty: the backup that wrote it ended early")]
     NoData {
         /// The drive.
         device: String,
     },
-    /// A beginning of an id that several sets have.
-    #[error("{wanted} is the beginning of more than one set on the tape in {device}")]
+    /// Several sets have ids that begin like this.
+    #[error("set {wanted} is ambiguous on the tape in {device}: several ids begin with it")]
     AmbiguousSet {
         /// The drive.
         device: String,
-        /// What was asked for.
+        /// The request.
         wanted: String,
     },
-    /// The tape is not where it was, nor can it be brought there.
+    /// The tape is not where it should be, and cannot be moved there.
     #[error("{device} lost its place on the tape ({place})")]
     PlaceLost {
         /// The drive.
         device: String,
-        /// Where it had to be.
+        /// Where it should be.
         place: String,
-        /// What it said last.
+        /// The last error of the drive.
         source: TapeError,
     },
-    /// So many blocks cannot be read that the medium or the drive is broken.
+    /// Too many unreadable blocks in a row: the medium or the drive is broken.
     #[error("{device} cannot read {blocks} blocks in a row")]
     Broken {
         /// The drive.
         device: String,
-        /// How many.
+        /// Number of blocks.
         blocks: u32,
-        /// What it said last.
+        /// The last error of the drive.
         source: TapeError,
     },
     /// Blocks that are larger than any drive writes.
@@ -103,41 +103,41 @@ pub enum TapeReadFailure {
     BlockTooLarge {
         /// The drive.
         device: String,
-        /// The most that is tried.
+        /// Largest size that is tried.
         limit_bytes: usize,
     },
-    /// What is in the drive is not what was there before.
-    #[error("the tape in {device} is not the one that was there before: {found}")]
+    /// The medium in the drive was exchanged.
+    #[error("the medium in {device} was exchanged during the run: {found}")]
     Exchanged {
         /// The drive.
         device: String,
-        /// What is there.
+        /// What was found instead.
         found: String,
     },
-    /// A label claims that more of the set precedes it than can be.
+    /// A label claims more missing data before it than is plausible.
     #[error(
         "the label on the tape in {device} ({place}) claims that {missing_bytes} bytes are missing \
-         before it, more than there is room for"
+         before it, an implausible number"
     )]
     TooMuchMissing {
         /// The drive.
         device: String,
         /// Where the label is.
         place: String,
-        /// What should have been there.
+        /// Bytes that should come before it.
         missing_bytes: u64,
     },
-    /// Another volume is needed, and nobody brought it.
+    /// Another volume is needed, and was not provided.
     #[error("volume {volume} of set {set} is needed")]
     VolumeMissing {
         /// Number of the volume.
         volume: u32,
         /// Id of the set.
         set: String,
-        /// Why it did not come.
+        /// Why it was not provided.
         source: ChangeError,
     },
-    /// Another volume is needed, and only others came.
+    /// Another volume is needed, and only wrong ones were provided.
     #[error("volume {volume} of set {set} is needed: {refused}")]
     WrongVolumes {
         /// Number of the volume.

@@ -1,8 +1,8 @@
 //! From tape blocks into the blocks of a ring.
 //!
-//! A tape block is read straight into the ring where it fits the rest of a ring block, else by way
-//! of a buffer. When the ring is full the drive stops and has to position again, so it is started
-//! again only when half of the ring is free: few long stops instead of many short ones.
+//! A tape block is read straight into the ring if it fits the rest of a ring block, otherwise
+//! through a buffer. A full ring stops the drive, which then has to reposition. So it starts again
+//! only when half of the ring is free: few long stops instead of many short ones.
 
 use archive::stream::{Stored, StoredOffset};
 use flow::account::Account;
@@ -36,7 +36,7 @@ impl<'a> Feed<'a> {
         self.before_bytes + self.filled_bytes as u64
     }
 
-    /// Room for `bytes` in one piece, if the rest of the block has it. [`Feed::commit`] says how
+    /// Room for `bytes` in one piece, if the rest of the block has it. [`Feed::commit`] sets how
     /// many of them were filled.
     pub fn room(&mut self, bytes: usize) -> Result<Option<&mut [u8]>, Stopped> {
         self.begin_block()?;
@@ -49,7 +49,7 @@ impl<'a> Feed<'a> {
         Ok(slice.map(|slice| &mut slice[filled_bytes..filled_bytes + bytes]))
     }
 
-    /// Takes the first `bytes` of what [`Feed::room`] gave.
+    /// Commits the first `bytes` of what [`Feed::room`] returned.
     pub fn commit(&mut self, bytes: usize) {
         self.filled_bytes += bytes;
         self.account.stage().add_bytes(bytes as u64);
@@ -77,8 +77,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// Puts zeros in the place of `bytes` that could not be had, from `start_bytes` of the stream
-    /// on.
+    /// Puts zeros in place of `bytes` missing bytes, from `start_bytes` of the stream on.
     pub fn put_gap(
         &mut self,
         start_bytes: StoredOffset,

@@ -1,10 +1,10 @@
-//! One file of a tape that somebody else wrote: `tar`, `dd`, anything.
+//! A tape file that another program wrote: `tar`, `dd`, anything.
 //!
-//! Nothing says how large its blocks are, so a buffer is tried that grows until they fit: the drive
-//! is in variable mode, where each read gives one block whatever its size.
+//! The size of its blocks is unknown, so the buffer grows until they fit. The drive is in variable
+//! mode: each read returns one block of any size.
 //!
-//! Whether it is a piece of a set of ours whose labels are lost shows in passing ([`Sign`]): in a
-//! label that goes by, and in what stands at the front of the file behind it.
+//! The file may be a piece of a Takeup set without its labels. That shows in passing ([`Sign`]): in
+//! a label among its blocks, or at the front of the next file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,16 +22,16 @@ use crate::block::FIRST_BUFFER_BYTES;
 /// Why a file is read as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// It was asked for by its number, whoever wrote it.
+    /// The user asked for it by number, whoever wrote it.
     ThisFile,
-    /// No set was found on the medium.
+    /// The medium has no set.
     Whatever,
 }
 
-/// A file of a tape, its first block read.
+/// A tape file whose first block was read.
 pub(crate) struct TapeFile {
     pub(super) drive: LoadedDrive,
-    /// Number of the file, where it is known.
+    /// Number of the file, if known.
     pub number: Option<u32>,
     wish: Wish,
     sign: Option<Sign>,
@@ -39,21 +39,21 @@ pub(crate) struct TapeFile {
     first: Met,
 }
 
-/// What came of reading a file.
+/// The result of reading a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileEnd {
-    /// Number of the file that follows, if there is one.
+    /// Number of the next file, if there is one.
     pub following: Option<u32>,
-    /// That it is no file of another program.
+    /// A sign that Takeup wrote the file.
     pub sign: Option<Sign>,
-    /// Bytes of its blocks but for the last.
+    /// Bytes of its blocks, except the last.
     pub block_bytes: usize,
     /// How often the ring was full, so that the drive had to stop.
     pub stops: u64,
 }
 
 impl TapeFile {
-    /// Reads the first block where the tape stands.
+    /// Reads the first block at the tape's position.
     pub(super) fn open(mut drive: LoadedDrive, wish: Wish) -> Result<TapeFile, TapeReadFailure> {
         let cancel = drive.cancel.clone();
         let blocks = drive.blocks()?;
@@ -75,19 +75,19 @@ impl TapeFile {
         Ok(TapeFile { drive, number, wish, sign: None, buffer, first })
     }
 
-    /// Takes note of what was met elsewhere on the medium.
+    /// Adds a sign that was found elsewhere on the medium.
     pub fn with_sign(self, sign: Option<Sign>) -> TapeFile {
         TapeFile { sign, ..self }
     }
 
-    /// Whether it opens with a label of ours, be it of a later version.
+    /// Whether it begins with a Takeup label, even of a later version.
     pub fn opens_with_label(&self) -> bool {
         let bytes = self.block_bytes();
         let found = Label::find(&self.buffer[..bytes]);
         matches!(found, Ok(Found::Label(_)) | Err(LabelError::Later { .. }))
     }
 
-    /// Bytes of its first block, as those of the others.
+    /// Bytes of its first block, which is as long as the others.
     pub fn block_bytes(&self) -> usize {
         match self.first {
             Met::Block(bytes) => bytes,
@@ -107,7 +107,7 @@ impl TapeFile {
         match std::mem::replace(&mut self.first, Met::EndOfData) {
             Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
             Met::Lost { why } => {
-                // Nobody knows how long it is, but that it is none.
+                // The length of the missing part is unknown, but not zero.
                 feed.put_gap(StoredOffset::START, 512, self.lost(&why))?;
             }
             _ => return Ok(self.end(block_bytes, sign, feed)),
@@ -116,7 +116,7 @@ impl TapeFile {
             let buffer_bytes = self.buffer.len();
             let ask_bytes = match self.drive.blocks()?.fixed_bytes() {
                 Some(_) => buffer_bytes,
-                // As little as has worked: the rest of a block of the ring has room for it.
+                // The buffer that worked so far: the rest of a ring block has room for it.
                 None => block_bytes.max(1),
             };
             let number = feed.position_bytes().block(block_bytes.max(1) as u64);
@@ -126,7 +126,8 @@ impl TapeFile {
             let mut met = self.drive.blocks()?.read(buffer, &cancel)?;
             let mut direct = in_place;
             if let (Met::Block(bytes), None, Wish::Whatever) = (&met, &sign, self.wish) {
-                sign = Sign::in_passing(&buffer[..*bytes], || format!("block {number} of it"));
+                sign =
+                    Sign::in_passing(&buffer[..*bytes], || format!("block {number} of the file"));
             }
             if met == Met::LargerBlock {
                 direct = false;
@@ -137,7 +138,7 @@ impl TapeFile {
                 Met::Block(bytes) => feed.put(&self.buffer[..bytes])?,
                 Met::Lost { why } => {
                     let why = self.lost(&why);
-                    // The ring holds the file of the tape, a stored stream, from its beginning.
+                    // The ring holds the tape file from its beginning, as a stored stream.
                     let start_bytes = feed.position_bytes().same_in();
                     feed.put_gap(start_bytes, block_bytes.max(512) as u64, why)?;
                 }
@@ -155,7 +156,7 @@ impl TapeFile {
         }
     }
 
-    /// Looks whether another file follows, and leaves the tape at its beginning.
+    /// Checks whether another file follows, and leaves the tape at its beginning.
     fn end(&mut self, block_bytes: usize, sign: Option<Sign>, feed: &Feed<'_>) -> FileEnd {
         let mut end = FileEnd { following: None, sign, block_bytes, stops: feed.stops };
         let cancel = self.drive.cancel.clone();
@@ -163,7 +164,7 @@ impl TapeFile {
         let Some(next) = blocks.here().filter(|here| here.block == 0 && here.file > 0) else {
             return end;
         };
-        // Whoever reads the tape next begins with that file.
+        // The next program to read the tape begins with that file.
         match read_block(blocks, &mut self.buffer, &cancel) {
             Ok(Met::Block(bytes)) => {
                 end.following = Some(next.file);

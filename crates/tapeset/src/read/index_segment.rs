@@ -1,4 +1,4 @@
-//! The index of a set, from tape into a file without a name, where it is used like any index.
+//! Copies the index of a set from tape into an unnamed file, where it is used like any index.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -26,20 +26,20 @@ const INDEX_BYTES_MAX: u64 = 1 << 40;
 /// The index of a set on tape.
 #[derive(Clone)]
 pub struct TapeIndex {
-    /// The index as any other.
+    /// The index, as of any archive.
     pub index: IndexFile,
-    /// Where the data segments are; empty when that section cannot be read.
+    /// Locations of the data segments; empty if that section cannot be read.
     pub extents: Arc<Vec<ExtentRecord>>,
-    /// The index as it lies on tape.
+    /// The index as stored on tape.
     pub file: Arc<OwnedFd>,
-    /// Its length with the zeros behind it.
+    /// Its length, with the zeros behind it.
     pub length_bytes: u64,
-    /// Where in the archive the stream began that was read before it: further on where the first
-    /// volumes were not to be had.
+    /// Where the stream that was read before the index begins in the archive; later than 0 if the
+    /// first volumes were not available.
     pub stream_begins_bytes: ArchiveOffset,
 }
 
-/// Whether a set may go on on another volume.
+/// Whether a set may continue on another volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Following {
     /// Nothing follows on this volume.
@@ -48,8 +48,8 @@ pub(super) enum Following {
     AnotherSet,
 }
 
-/// Reads the index that begins at `at`, over several volumes if need be. `None` when too much of it
-/// cannot be had.
+/// Reads the index that begins at `at`, over several volumes if needed. `None` if too much of it is
+/// missing.
 pub(super) fn read_index(
     drive: &mut LoadedDrive,
     at: LabelledFile,
@@ -78,7 +78,7 @@ pub(super) fn read_index(
     }
 }
 
-/// Reads one part to its end; returns the length of what there is of the index.
+/// Reads one part to its end; returns the length of the index so far.
 fn read_part(
     drive: &mut LoadedDrive,
     part: LabelledFile,
@@ -90,13 +90,13 @@ fn read_part(
     let label = part.label;
     let block_bytes = label.block_bytes as usize;
     let mut buffer = vec![0; block_bytes];
-    // From the first block that holds more than label.
+    // From the first block that holds more than the label.
     let first = u64::from(label.length_bytes / label.block_bytes);
     blocks.go_to(part.spot.plus(first))?;
     let mut skip_bytes = label.length_bytes as usize % block_bytes;
     // The stored stream of an index is the file.
     let mut at = label.stream_bytes.bytes();
-    // Parts of an index follow each other; what a label says beyond that is not worth a file.
+    // Parts of an index follow each other; a label that claims a gap must not enlarge the file.
     if at > length_before + LABEL_BYTES_MAX as u64 {
         return Ok(length_before);
     }
@@ -108,7 +108,7 @@ fn read_part(
                 let content = &buffer[skip_bytes.min(bytes)..bytes];
                 file.write_all_at(content, at).map_err(TapeReadFailure::Keep)?;
             }
-            // A hole reads as zeros; the checksums of the index tell where it hurts.
+            // A hole reads as zeros; the checksums of the index show the damage.
             Met::Lost { why } => lost = Some(why),
             Met::Filemark | Met::EndOfData | Met::LargerBlock => break,
         }
@@ -120,14 +120,14 @@ fn read_part(
         }
     }
     file.set_len(length_bytes).map_err(TapeReadFailure::Keep)?;
-    // Also where it hurts nobody, in what fills up the last block.
+    // Reported even for the padding of the last block, where it does no harm.
     if let Some(why) = lost {
         drive.tell(format!("a block of the index cannot be read: {why}"));
     }
     Ok(length_bytes)
 }
 
-/// The part of an index on the next volume, if somebody brings it.
+/// The part of an index on the next volume, if that is provided.
 fn next_part(
     drive: &mut LoadedDrive,
     part: LabelledFile,

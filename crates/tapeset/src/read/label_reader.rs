@@ -1,4 +1,4 @@
-//! What a file of the tape begins with: a label of ours, something else, or nothing.
+//! What a tape file begins with: a Takeup label, something else, or nothing.
 
 use archive::label::{Found, LABEL_BYTES_MAX, Label, LabelError, hex};
 use device::tape::{Tape, TapeRead};
@@ -9,26 +9,26 @@ use super::failure::TapeReadFailure;
 use crate::block::{BLOCK_BYTES_MAX, FIRST_BUFFER_BYTES, grow, read_any};
 use crate::claims::label_can_be;
 
-/// The first bytes of a file of the tape.
+/// The first bytes of a tape file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// A label of ours.
+    /// A Takeup label.
     Label(Label),
-    /// A block that opens no label of ours.
+    /// A block that begins no Takeup label.
     Foreign,
-    /// No block: a filemark, which was passed.
+    /// No block, but a filemark; the tape is behind it.
     Filemark,
-    /// Nothing more was written.
+    /// The end of data.
     EndOfData,
-    /// The block cannot be read, or is a damaged label.
+    /// The block is unreadable, or is a damaged label.
     Unreadable {
         /// Why.
         why: String,
     },
 }
 
-/// Reads blocks until it is decided what they open. The bytes are in `bytes`: whole blocks. Fails
-/// where it is a label of a later version: what follows may be anything.
+/// Reads blocks until it is known what they begin. The bytes are in `bytes`: whole blocks. Fails on
+/// a label of a later version, which anything may follow.
 pub(super) fn read_opening(
     blocks: &mut BlockReader,
     bytes: &mut Vec<u8>,
@@ -43,7 +43,7 @@ pub(super) fn read_opening(
             Met::Filemark if bytes.is_empty() => return Ok(Opening::Filemark),
             Met::EndOfData if bytes.is_empty() => return Ok(Opening::EndOfData),
             Met::Lost { why } => return Ok(Opening::Unreadable { why }),
-            // The end of a volume may fall into a label of several blocks.
+            // A label of several blocks may be cut off by the end of the volume.
             Met::Filemark | Met::EndOfData | Met::LargerBlock => return Ok(Opening::Foreign),
         }
         if bytes.len() < needed_bytes {
@@ -72,7 +72,7 @@ pub(super) fn read_opening(
     }
 }
 
-/// Reads a block of any size; the buffer grows as it must.
+/// Reads a block of any size; the buffer grows as needed.
 pub(super) fn read_block(
     blocks: &mut BlockReader,
     buffer: &mut Vec<u8>,
@@ -90,7 +90,7 @@ pub(super) fn read_block(
     }
 }
 
-/// Makes sure that the label where the tape stands is of this medium.
+/// Checks that the label at the tape's position belongs to this medium.
 pub(super) fn check_medium(tape: &mut Tape, medium: [u8; 16]) -> Result<(), TapeReadFailure> {
     let device = tape.name().to_owned();
     let mut buffer = vec![0; FIRST_BUFFER_BYTES];
@@ -98,7 +98,7 @@ pub(super) fn check_medium(tape: &mut Tape, medium: [u8; 16]) -> Result<(), Tape
         TapeRead::Block(bytes) => match Label::find(&buffer[..bytes]) {
             Ok(Found::Label(label)) if label.medium == medium => return Ok(()),
             Ok(Found::Label(label)) => format!("its id is {}", hex(&label.medium)),
-            // The label may be longer than a block; the place alone is right.
+            // The label may be longer than a block; its position alone is enough.
             Ok(Found::NeedMore { .. }) => return Ok(()),
             _ => "there is no label where it was".to_owned(),
         },

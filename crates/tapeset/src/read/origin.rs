@@ -1,4 +1,4 @@
-//! Where sets are read from, and which.
+//! Which sets are read, and from where.
 
 use crate::change::VolumeChanger;
 use device::tape::drive::TapeDrive;
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 pub struct TapeOrigin {
     /// The drive.
     pub drive: Arc<dyn TapeDrive>,
-    /// Which set, on a tape of ours.
+    /// Which set, on a tape with Takeup sets.
     pub set: SetChoice,
-    /// Number of a file of the tape, from 0, that is read as it is, whoever wrote it.
+    /// Number of a tape file, from 0, that is read as it is, whoever wrote it.
     pub file_number: Option<u32>,
-    /// Numbers of volumes that are not to be had: nobody is asked for them, and what is on them is
+    /// Numbers of volumes that are not available: they are not asked for, and their data are
     /// missing.
     pub without_volumes: Vec<u32>,
-    /// Who is asked for other volumes.
+    /// Asks for other volumes.
     pub changer: Arc<Mutex<dyn VolumeChanger>>,
 }
 
@@ -40,18 +40,18 @@ pub enum SetChoice {
     Last,
     /// By its number on the volume, from 1 for the oldest.
     Number(u32),
-    /// By the beginning of its id.
+    /// By the start of its id.
     Id(String),
 }
 
-/// What reading a tape has come to.
+/// The result of reading a tape.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TapeReading {
     /// Name of the drive.
     pub device: String,
-    /// Id of the set, of a tape of ours.
+    /// Id of the set, on a tape with Takeup sets.
     pub set: Option<String>,
-    /// Number of the file, of another tape or when it was asked for.
+    /// Number of the file, for other tapes or if requested.
     pub file_number: Option<u32>,
     /// Bytes of a full block; 0 when unknown.
     pub block_bytes: u64,
@@ -71,12 +71,11 @@ pub struct TapeReading {
     pub changes: u32,
     /// Time in reads, as the kernel counts it for this drive.
     pub read_seconds: Option<f64>,
-    /// Time until the first byte could be asked for: the tape is wound, and labels and the index
-    /// are read.
+    /// Time until the first byte: the tape is wound, and labels and the index are read.
     pub ready_seconds: f64,
     /// Part of that for reading; the rest is winding.
     pub label_seconds: f64,
-    /// Time of winding after that.
+    /// Winding time after that.
     pub winding_seconds: f64,
     /// Time for changes of volume.
     pub change_seconds: f64,

@@ -1,11 +1,11 @@
-//! Where a part of a set lies on its medium, and in it each byte of the stored stream.
+//! Where a part of a set is on its medium, and where in it each byte of the stored stream is.
 
 use archive::stream::StoredOffset;
 
 use super::place::Spot;
 use super::walk::LabelledFile;
 
-/// Where a part lies.
+/// Location of a part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub label: Spot,
@@ -27,7 +27,7 @@ impl Part {
         }
     }
 
-    /// The block with a byte of the stored stream, and where in it.
+    /// The block with a byte of the stored stream, and the offset in it.
     pub fn place_of(&self, stream_bytes: StoredOffset) -> (Spot, usize) {
         let at = stream_bytes.saturating_since(self.stream_bytes) + self.length_bytes;
         let over_bytes = (at % self.block_bytes) as usize;

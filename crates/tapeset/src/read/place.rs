@@ -1,19 +1,19 @@
-//! Where a tape stands, by count, and how to get it somewhere else.
+//! Positions on a tape, by count, and how to get there.
 //!
-//! Not every drive knows absolute block numbers, and where they are used the driver forgets in
-//! which file it is (`MTSEEK` makes `mt_fileno` unknown, st.rst). So places are kept as number of
-//! the file and block in the file, with the absolute number beside them where there is one.
+//! Not every drive knows absolute block numbers, and using them makes the driver forget its file
+//! (`MTSEEK` makes `mt_fileno` unknown, st.rst). So a position is the number of the file and the
+//! block in the file, with the absolute number if there is one.
 
 use device::tape::{Tape, TapeError, TapePlace};
 
-/// A place on a medium.
+/// A position on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spot {
     /// Filemarks before it.
     pub file: u32,
-    /// Blocks between the last of them and it.
+    /// Blocks since the last of them.
     pub block: u64,
-    /// Blocks and filemarks from the beginning of the medium, as `MTIOCPOS` counts.
+    /// Blocks and filemarks since the beginning of the medium, as `MTIOCPOS` counts.
     pub absolute: Option<u64>,
 }
 
@@ -23,13 +23,13 @@ impl Spot {
         Spot { file, block: 0, absolute: if file == 0 { Some(0) } else { absolute } }
     }
 
-    /// So many blocks further on in the same file.
+    /// This many blocks further on in the same file.
     pub fn plus(self, blocks: u64) -> Spot {
         let absolute = self.absolute.map(|number| number + blocks);
         Spot { block: self.block + blocks, absolute, ..self }
     }
 
-    /// Behind the filemark that stands here.
+    /// Behind the filemark at this position.
     pub fn behind_filemark(self) -> Spot {
         let absolute = self.absolute.map(|number| number + 1);
         Spot { file: self.file + 1, block: 0, absolute }
@@ -42,7 +42,7 @@ impl std::fmt::Display for Spot {
     }
 }
 
-/// Where the driver and the drive say that the tape stands. Sends a command.
+/// The position that driver and drive report. Sends a command.
 pub(super) fn ask(tape: &mut Tape) -> Option<Spot> {
     let status = tape.status().ok()?;
     let absolute = tape.position().ok();
@@ -52,13 +52,13 @@ pub(super) fn ask(tape: &mut Tape) -> Option<Spot> {
     }
 }
 
-/// Goes to a place.
+/// Goes to a position.
 ///
 /// # Errors
-/// When the drive cannot, or there is no such place.
+/// When the drive cannot, or the position does not exist.
 pub(super) fn go_to(tape: &mut Tape, to: Spot) -> Result<(), TapeError> {
     if tape.status().is_err() {
-        // After a reset the driver knows nothing and does nothing but rewind (st.rst).
+        // After a reset the driver knows no position and only rewinds (st.rst).
         tape.rewind()?;
     }
     let block_in_file = Some(u32::try_from(to.block).unwrap_or(u32::MAX));

@@ -1,9 +1,9 @@
-//! Choosing a set and getting hold of its index.
+//! Chooses a set and gets its index.
 //!
-//! The set is looked for on the volume in the drive. Its index is the last thing on its last
-//! volume. Who wants to know what is in it (`list`, a restore of a few paths) asks for that volume
-//! when another one is in the drive; who wants all of it (`restore`, `verify`) begins to read at
-//! the first volume and meets the index at the end, since a change of volume is what takes longest.
+//! The search begins on the volume in the drive. The index of a set is the last thing on its last
+//! volume. A run that needs the contents first (`list`, a restore of a few paths) asks for that
+//! volume. A run that reads everything (`restore`, `verify`) begins at the first volume and meets
+//! the index at the end, since changes of volume take longest.
 
 use archive::chunk::Compression;
 use archive::label::{Label, LabelKind, hex};
@@ -14,15 +14,15 @@ use super::index_segment::{Following, TapeIndex, read_index};
 use super::origin::SetChoice;
 use super::walk::{LabelledFile, SetHere, Walk};
 
-/// Volumes that are asked for in search of an index.
+/// Most volumes that are asked for in search of an index.
 const VOLUMES_MAX: u32 = 1000;
 
 /// What a set is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// All of it: the index is welcome if it is at hand.
+    /// All of it: the index is used if it is at hand.
     Everything,
-    /// What the index knows: other volumes are asked for.
+    /// The contents of its index: other volumes are asked for.
     Index,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct OpenSet {
     pub id: [u8; 16],
     /// One of its labels: block size and compression are the same in all.
     pub(super) label: Label,
-    /// What there is of it on the volume where it was found, unless its index told where all is.
+    /// Its part on the volume where it was found, unless the index has the locations.
     pub(super) here: Option<SetHere>,
     pub index: Option<TapeIndex>,
 }
@@ -48,13 +48,13 @@ impl OpenSet {
         self.label.compression
     }
 
-    /// Whether the index told where everything is.
+    /// Whether the index has all locations.
     pub fn knows_its_parts(&self) -> bool {
         self.index.as_ref().is_some_and(|index| !index.extents.is_empty())
     }
 }
 
-/// Opens a set of the volume in the drive, which begins with a label of ours.
+/// Opens a set on the volume in the drive, which begins with a Takeup label.
 pub(super) fn open_set(
     mut drive: LoadedDrive,
     choice: &SetChoice,
@@ -73,8 +73,8 @@ pub(super) fn open_set(
     Ok(set)
 }
 
-/// The last file of the chosen set on this volume; and the rest of what there is of it here, unless
-/// the index will tell.
+/// The last file of the chosen set on this volume; and its other files here, unless the index has
+/// them.
 fn choose(
     drive: &mut LoadedDrive,
     choice: &SetChoice,
@@ -129,13 +129,13 @@ fn following(here: Option<SetHere>) -> Following {
     if here.is_some_and(|here| here.followed) { Following::AnotherSet } else { Following::Nothing }
 }
 
-/// Looks for the index on other volumes, from what there is on the one in the drive. `None` when
-/// nobody brings one that has it.
+/// Looks for the index on other volumes, starting from the volume in the drive. `None` if no volume
+/// with it is provided.
 fn search_index(
     drive: &mut LoadedDrive,
     mut here: Option<SetHere>,
 ) -> Result<Option<TapeIndex>, TapeReadFailure> {
-    // Volumes behind the last one found that are not to be had.
+    // Unavailable volumes after the last one that was found.
     let mut without = 0;
     for _ in 0..VOLUMES_MAX {
         let Some(found) = here else { return Ok(None) };
@@ -144,7 +144,7 @@ fn search_index(
         }
         let label = found.last.label;
         let (volume, which) = match label.kind {
-            // The index began on the volume before.
+            // The index began on the previous volume.
             LabelKind::Index => (label.volume.saturating_sub(1), Which::Exactly),
             LabelKind::Data if found.followed => return Ok(None),
             LabelKind::Data => (label.volume + 1 + without, Which::OrLater),
@@ -154,7 +154,7 @@ fn search_index(
                 here = drive.find_set(label.set)?;
                 without = 0;
             }
-            // Then it was not whole, and the index cannot be read.
+            // Then it is incomplete, and cannot be read.
             Ok(Brought::Without) if which == Which::Exactly => return Ok(None),
             Ok(Brought::Without) => without += 1,
             Err(TapeReadFailure::VolumeMissing { .. }) => return Ok(None),

@@ -1,16 +1,16 @@
-//! What tells that a file of a tape, read as that of another program, is a piece of a set of ours.
+//! Signs that a tape file, read as another program's, is a piece of a Takeup set.
 
 use std::fmt;
 
 use archive::index::{INDEX_HEADER_BYTES, is_index_header};
 use archive::label::{Found, Label, hex};
 
-/// A label or an index of ours where none should be.
+/// A Takeup label or index in an unexpected place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sign {
-    /// Where it was met.
+    /// The place.
     place: String,
-    /// Id of the set, where a label tells it; an index without its label does not.
+    /// Id of the set, if a label has it; an index without its label does not.
     set: Option<[u8; 16]>,
 }
 
@@ -20,14 +20,14 @@ impl fmt::Display for Sign {
         match self.set.map(|set| hex(&set)) {
             Some(set) => write!(
                 formatter,
-                "{place} has a label of set {}: what was read is a damaged piece of what this \
-                 program wrote, not all of it; --set {0} reads the set",
+                "{place} has a label of set {}: this file is only a damaged piece of that set; \
+                 --set {0} reads the set",
                 &set[..8]
             ),
             None => write!(
                 formatter,
-                "{place} has an index of this program: what was read is a damaged piece of the \
-                 set that it describes"
+                "{place} has a Takeup index: this file is only a damaged piece of the set that the \
+                 index describes"
             ),
         }
     }
@@ -45,7 +45,7 @@ impl Sign {
         }
     }
 
-    /// In any other one. Content may look like a label; it seldom stands at the front of a block
+    /// In any other block. Content may look like a label, but is seldom at the front of a block
     /// that is as long as the label says.
     pub fn in_passing(block: &[u8], place: impl FnOnce() -> String) -> Option<Sign> {
         match Label::find(block) {

@@ -1,10 +1,10 @@
-//! The parts of a set, from however many volumes, into one stored stream.
+//! Joins the parts of a set, from any number of volumes, to one stored stream.
 //!
-//! Labels are left out and what a compressed part repeats is passed over, both by arithmetic: a
-//! label says where the bytes behind it belong, and blocks are counted from there. What cannot be
-//! read is a gap of known length, so everything behind it keeps its offset. Where the index told
-//! the parts, they are gone to in the order of the stream and volumes are asked for by the id of
-//! the medium; else the files of the tape are read one after the other, and volumes by their
+//! Labels are left out, and what a compressed part repeats is skipped, both by arithmetic: a label
+//! says where the bytes behind it belong, and blocks are counted from there. Unreadable data become
+//! a gap of known length, so everything behind it keeps its offset. If the index has the locations
+//! of the parts, the tape goes to them in the order of the stream, and volumes are asked for by
+//! medium id. Otherwise the tape files are read one after the other, and volumes are asked for by
 //! number.
 
 use std::ops::Range;
@@ -27,22 +27,22 @@ use super::set::OpenSet;
 use super::walk::{LabelledFile, SetHere};
 use crate::claims::missing_bytes_max;
 
-/// Blocks that are read and thrown away rather than gone over, which may stop the tape.
+/// Most blocks that are read and dropped instead of located, since a locate may stop the tape.
 const READ_THROUGH_BLOCKS: u64 = 8;
 
-/// Volumes in a row that may be missing.
+/// Most volumes in a row that may be missing.
 const VOLUMES_WITHOUT_MAX: u32 = 1000;
 
 /// How the reading of a set ended.
 #[derive(Clone, Default)]
 pub(crate) struct SetEnd {
-    /// Number of the last data segment that was met.
+    /// Number of the last data segment.
     pub last_segment: u32,
-    /// Volumes that were read from, in order.
+    /// Volumes that were read, in order.
     pub volumes: Vec<u32>,
-    /// What is missing, as warnings.
+    /// Missing data, as warnings.
     pub missing: Vec<String>,
-    /// The index, met behind the data.
+    /// The index that followed the data.
     pub index: Option<TapeIndex>,
     /// How often the ring was full, so that the drive had to stop.
     pub stops: u64,
@@ -52,17 +52,17 @@ pub(crate) struct SetEnd {
 pub(super) struct Stitcher<'a, 'f> {
     pub set: &'a mut OpenSet,
     pub feed: &'a mut Feed<'f>,
-    /// Set by whoever has seen enough.
+    /// Set when the reader needs no more.
     pub stop: &'a AtomicBool,
     pub end: SetEnd,
-    /// Offset in the stored stream of the next byte.
+    /// Offset of the next byte in the stored stream.
     stream_bytes: StoredOffset,
-    /// Where the stream in the ring begins, when the first volume is not to be had.
+    /// Where the stream in the ring begins, if the first volume is not available.
     base_bytes: StoredOffset,
-    /// Zeros in the ring that stand for what is missing.
+    /// Zeros in the ring that stand for missing data.
     zeros_bytes: u64,
-    /// The volume that was read from before the one in the drive; that one, once some of it was
-    /// read.
+    /// The volume that was read before the one in the drive; the one in the drive, once some of it
+    /// was read.
     volume_before: u32,
     scratch: Vec<u8>,
 }
@@ -102,9 +102,9 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Says once that a volume is not to be had.
+    /// Reports once that a volume is missing.
     fn do_without(&mut self, volume: u32) {
-        let text = format!("volume {volume} was left out: what is on it is missing");
+        let text = format!("volume {volume} was left out: its data are missing");
         if !self.end.missing.contains(&text) {
             self.end.missing.push(text);
         }
@@ -116,7 +116,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         }
     }
 
-    /// Reads where the index says that the parts are.
+    /// Reads the parts where the index has them.
     fn read_known(
         &mut self,
         index: &TapeIndex,
@@ -139,7 +139,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                 }
                 let missing = range.end.min(extent.stream_offset_bytes);
                 if missing > self.stream_bytes {
-                    self.lose(missing - self.stream_bytes, "the index knows no place for them")?;
+                    self.lose(missing - self.stream_bytes, "the index has no location for them")?;
                 }
                 self.read_extent(extent, to_bytes)?;
             }
@@ -147,7 +147,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         Ok(())
     }
 
-    /// Reads a part, from where the stream is to `to_bytes`.
+    /// Reads a part, from the stream's position to `to_bytes`.
     fn read_extent(
         &mut self,
         extent: &ExtentRecord,
@@ -161,7 +161,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             if self.bring(wanted)? == Brought::Without {
                 self.do_without(volume);
                 let missing = to_bytes - self.stream_bytes;
-                return self.lose(missing, &format!("volume {volume} is not to be had"));
+                return self.lose(missing, &format!("volume {volume} is not available"));
             }
         }
         self.enter_volume(extent.volume);
@@ -178,12 +178,12 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             && self.check_label(extent, &mut part)? == Labelled::NoPart
         {
             let missing = to_bytes - self.stream_bytes;
-            return self.lose(missing, "nothing of the segment is where it should be");
+            return self.lose(missing, "the segment is not where the index has it");
         }
         self.read_part(part, Some(to_bytes)).map(|_| ())
     }
 
-    /// Reads the label of a part, to be sure that the tape is what the index describes.
+    /// Reads the label of a part, to check that the index describes this tape.
     fn check_label(
         &mut self,
         extent: &ExtentRecord,
@@ -197,7 +197,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             let opening = read_opening(blocks, &mut Vec::new(), &cancel)?;
             let by_number = part.label.absolute.take_if(|_| part.label.file > 0);
             match opening {
-                // The place is right, and the label known from the index.
+                // The position is right, and the index knows the label.
                 Opening::Unreadable { why } => {
                     part.label.absolute = by_number;
                     self.set.drive.miss_label(medium, part.label.file, &why);
@@ -208,23 +208,23 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                     blocks.identify(Identity { label: part.label, medium });
                     return Ok(Labelled::Part);
                 }
-                // Blocks may have been lost before it: files are counted then.
+                // Blocks may have been lost before it: locate by file instead.
                 _ if by_number.is_some() => blocks.go_to(part.label)?,
                 Opening::Label(label) => {
                     let (number, set) = (label.segment, hex(&label.set));
                     let (segment, place) = (extent.segment, part.label);
                     let found = format!(
-                        "where segment {segment} should begin ({place}), segment {number} of set \
-                         {set} is there"
+                        "segment {number} of set {set} is where segment {segment} should begin \
+                         ({place})"
                     );
                     return Err(TapeReadFailure::Exchanged { device: blocks.device(), found });
                 }
                 without => {
-                    // A medium of somebody else's has no label in this place either.
+                    // On another medium there would be no label here, either.
                     blocks.check_medium_elsewhere(part.label)?;
                     let (why, labelled) = match without {
-                        Opening::Foreign => ("something else is there", Labelled::Part),
-                        _ => ("nothing is there", Labelled::NoPart),
+                        Opening::Foreign => ("the file begins with other data", Labelled::Part),
+                        _ => ("there are no data", Labelled::NoPart),
                     };
                     self.set.drive.miss_label(medium, part.label.file, why);
                     return Ok(labelled);
@@ -233,17 +233,16 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         }
     }
 
-    /// Reads the files of the tape one after the other.
+    /// Reads the tape files one after the other.
     fn read_unknown(&mut self) -> Result<(), TapeReadFailure> {
         let mut here = self.find_beginning()?;
         let first = here.first.label;
         self.volume_before = first.volume;
         if first.volume > 1 {
-            // Nobody has what precedes it.
+            // Earlier volumes are not available.
             self.stream_bytes = first.stream_bytes;
             self.base_bytes = first.stream_bytes;
-            let text =
-                format!("volume {} was not read: what is on it is missing", first.volume - 1);
+            let text = format!("volume {} was not read: its data are missing", first.volume - 1);
             self.end.missing.push(text);
         }
         loop {
@@ -262,7 +261,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         }
     }
 
-    /// Brings the volume behind one, or the next that is to be had; false when there is none.
+    /// Brings the next volume that is available; false if there is none.
     fn bring_next(&mut self, volume: u32) -> Result<bool, TapeReadFailure> {
         let (set, medium, which) = (self.set.id, None, Which::Exactly);
         for next in volume + 1..=volume + VOLUMES_WITHOUT_MAX {
@@ -280,8 +279,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         Ok(false)
     }
 
-    /// What there is of the set on its first volume, or on the one in the drive if nobody brings
-    /// that.
+    /// The part of the set on its first volume, or on the one in the drive if the first is not
+    /// provided.
     fn find_beginning(&mut self) -> Result<SetHere, TapeReadFailure> {
         let set = self.set.id;
         let known = self.set.here.take();
@@ -299,7 +298,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             let wanted = WantedVolume { set, volume, medium: None, which: Which::Exactly };
             match self.bring(wanted) {
                 Ok(Brought::Without) => {}
-                // The drive may have been emptied, but not by us.
+                // The drive may have been emptied by others.
                 Ok(Brought::Here) | Err(TapeReadFailure::VolumeMissing { .. }) => break,
                 Err(error) => return Err(error),
             }
@@ -307,8 +306,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         Ok(self.set.drive.find_set(set)?.unwrap_or(here))
     }
 
-    /// Where the set begins on the volume in the drive: before its first label, if what precedes
-    /// that was not read yet.
+    /// Where the set begins on the volume in the drive: before its first label, if the data before
+    /// it were not read yet.
     fn first_file_of(&self, here: SetHere) -> Spot {
         let first = here.first.label;
         let is_next = first.volume <= self.volume_before + 1;
@@ -320,7 +319,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         }
     }
 
-    /// Reads all of the set that is on the volume in the drive.
+    /// Reads the whole part of the set on the volume in the drive.
     fn read_volume(&mut self, here: SetHere) -> Result<VolumeEnd, TapeReadFailure> {
         let mut file = self.first_file_of(here);
         let last = here.last.spot.file;
@@ -348,12 +347,12 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                     self.read_without_label(file, here.last.label.volume)?
                 }
                 Opening::Foreign if file.file < last => {
-                    let (medium, why) = (here.last.label.medium, "something else is there");
+                    let (medium, why) = (here.last.label.medium, "the file begins with other data");
                     self.set.drive.blocks()?.check_medium_elsewhere(file)?;
                     self.set.drive.miss_label(medium, file.file, why);
                     self.read_without_label(file, here.last.label.volume)?
                 }
-                // A label without data, or the rest of one, may end a volume.
+                // A volume may end with a label without data, or with part of one.
                 Opening::Label(_) | Opening::Unreadable { .. } | Opening::Foreign => {
                     return Ok(self.end_of_volume(here));
                 }
@@ -382,17 +381,16 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         VolumeEnd::Done
     }
 
-    /// Says that the end of the set was not seen. `volume` is the last one that was read, if the
-    /// set may go on on another.
+    /// Reports that the end of the set is missing. `volume` is the last one that was read, if the
+    /// set may continue on another.
     fn miss_the_end(&mut self, volume: Option<u32>) {
         let segment = self.end.last_segment;
         let mut text = format!(
-            "set {} has no index: the run that wrote it did not end, and its last segment is \
-             number {segment}",
+            "set {} has no index: its backup did not finish; the last segment is number {segment}",
             hex(&self.set.id)
         );
         if let Some(volume) = volume {
-            text.push_str(&format!(", unless it goes on on volume {}", volume + 1));
+            text.push_str(&format!(", unless the set continues on volume {}", volume + 1));
         }
         self.end.missing.push(text);
     }
@@ -419,9 +417,9 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         Ok(VolumeEnd::Done)
     }
 
-    /// Reads a file whose label cannot be read: that of the next segment, or of the index.
+    /// Reads a file with an unreadable label: the next segment, or the index.
     fn read_without_label(&mut self, file: Spot, volume: u32) -> Result<PartEnd, TapeReadFailure> {
-        // Labels at the start of a segment are as long as any other that the set has there.
+        // The label has the length of the others that the set has at segment starts.
         let length_bytes = match self.set.label.part {
             1 => self.set.label.length_bytes.into(),
             _ => self.set.block_bytes() as u64,
@@ -441,7 +439,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         self.read_part(part, None)
     }
 
-    /// Reads a part from where the stream is, to `to_bytes` or its end.
+    /// Reads a part from the stream's position to `to_bytes`, or to its end.
     fn read_part(
         &mut self,
         part: Part,
@@ -470,7 +468,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                 Taken::End(end) => {
                     if let Some(to_bytes) = to_bytes {
                         let missing = to_bytes - self.stream_bytes;
-                        self.lose(missing, "the segment ends before its time")?;
+                        self.lose(missing, "the segment ends early")?;
                     }
                     return Ok(end);
                 }
@@ -480,8 +478,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         Ok(PartEnd::Filemark)
     }
 
-    /// To a place on the volume in the drive: by reading on where it is near. The way there is the
-    /// job of no stage.
+    /// Goes to a position on the volume in the drive; reads on if it is near. That time belongs to
+    /// no stage.
     fn go_on_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
         let cancel = self.set.drive.cancel.clone();
         let blocks = self.set.drive.blocks()?;
@@ -491,13 +489,13 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         self.feed.account.during(ThreadState::Apart, || blocks.go_to(to))
     }
 
-    /// Asks for a volume, which is the job of no stage either.
+    /// Asks for a volume; that time belongs to no stage, either.
     fn bring(&mut self, wanted: WantedVolume) -> Result<Brought, TapeReadFailure> {
         let drive = &mut self.set.drive;
         self.feed.account.during(ThreadState::Apart, || drive.bring(wanted))
     }
 
-    /// Whether so much can be missing before a part.
+    /// Whether so many bytes may be missing before a part.
     fn check_missing(&self, part: &Part, missing_bytes: u64) -> Result<(), TapeReadFailure> {
         let (before, zeros_bytes) = (self.volume_before, self.zeros_bytes);
         let read_bytes = self.feed.position_bytes().bytes() - zeros_bytes;
@@ -508,7 +506,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         Err(TapeReadFailure::TooMuchMissing { device, place, missing_bytes })
     }
 
-    /// Reads a block and hands `wanted_bytes` of it on, from `over_bytes` on.
+    /// Reads a block and passes `wanted_bytes` of it on, from `over_bytes` on.
     fn read_block(
         &mut self,
         over_bytes: usize,
@@ -531,7 +529,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
                 }
             }
             Met::Block(bytes) => {
-                let why = format!("a block of {bytes} bytes, where all have {block_bytes}");
+                let why = format!("a block of {bytes} bytes, where all others have {block_bytes}");
                 return Ok(Taken::Lost { why });
             }
             Met::LargerBlock => {
@@ -560,36 +558,36 @@ fn is_of(label: &Label, extent: &ExtentRecord) -> bool {
     label.set == extent.set && (label.segment, label.part) == (extent.segment, extent.part)
 }
 
-/// What is where a label should be.
+/// What was found in the place of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Labelled {
-    /// A part, with its label or without.
+    /// A part, with or without its label.
     Part,
     /// Nothing.
     NoPart,
 }
 
-/// What became of a block.
+/// The result of reading a block.
 enum Taken {
     Block,
     Lost { why: String },
     End(PartEnd),
 }
 
-/// What stands behind a part.
+/// What follows a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartEnd {
-    /// A filemark, or what was wanted ends before.
+    /// A filemark; or the requested range ended before.
     Filemark,
-    /// Nothing: the machine went down while it wrote.
+    /// Nothing: the machine stopped while writing.
     EndOfData,
 }
 
 /// How a volume ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VolumeEnd {
-    /// The set may go on on the next one.
+    /// The set may continue on the next one.
     MayGoOn,
-    /// There is no more of it.
+    /// The set ends here.
     Done,
 }

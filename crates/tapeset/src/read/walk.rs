@@ -1,8 +1,8 @@
-//! The sets on a volume, from the labels of its files.
+//! The sets on a volume, found by the labels of its files.
 //!
-//! Every file of the tape opens with a label that says which segment of which set it is, so whole
-//! sets are stepped over: from segment N of a set on its first volume it is N - 1 files back to its
-//! first one. Tapes are read from their end, since the newest set is wanted mostly.
+//! Each tape file begins with a label that names its set and segment, so whole sets are skipped:
+//! segment N of a set, on its first volume, is N - 1 files behind its first. The walk goes from the
+//! end, since users mostly want the newest set.
 
 use archive::label::{Label, LabelKind};
 use flow::cancel::Cancel;
@@ -12,10 +12,10 @@ use super::failure::TapeReadFailure;
 use super::label_reader::{Opening, read_opening};
 use super::place::Spot;
 
-/// Most sets of a volume that are told apart.
+/// Most sets of a volume that are listed.
 const SETS_MAX: usize = 10_000;
 
-/// A file of the tape that opens with a label.
+/// A tape file that begins with a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LabelledFile {
     /// Where it begins.
@@ -30,7 +30,7 @@ impl LabelledFile {
     }
 }
 
-/// What there is of a set on one volume.
+/// The part of a set on one volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SetHere {
     /// Its first file on this volume.
@@ -39,22 +39,22 @@ pub(super) struct SetHere {
     pub last: LabelledFile,
     /// Whether another set follows it.
     pub followed: bool,
-    /// Number of the file that it begins with on this volume at the earliest, if labels before the
-    /// first one are lost.
+    /// Number of the earliest file that may belong to it on this volume, if labels before the first
+    /// one are lost.
     pub first_file: u32,
 }
 
-/// Goes back over the files of a volume.
+/// Walks backwards over the files of a volume.
 pub(super) struct Walk<'t> {
     blocks: &'t mut BlockReader,
     cancel: &'t Cancel,
     bytes: Vec<u8>,
-    /// Number of the file that ends the data, or would follow it.
+    /// Number of the file at the end of data.
     end_file: u32,
 }
 
 impl<'t> Walk<'t> {
-    /// Begins at the end of the data.
+    /// Begins at the end of data.
     pub fn new(
         blocks: &'t mut BlockReader,
         cancel: &'t Cancel,
@@ -68,13 +68,13 @@ impl<'t> Walk<'t> {
         self.last_file_of(u32::MAX, |_, _| {})
     }
 
-    /// The same among so many files; what others begin with is shown to `look`.
+    /// The same among this many files; shows to `look` what the others begin with.
     pub fn last_file_of(
         &mut self,
         files: u32,
         mut look: impl FnMut(&[u8], u32),
     ) -> Result<Option<LabelledFile>, TapeReadFailure> {
-        // Data without a filemark behind them: the machine went down while it wrote.
+        // Data without a filemark behind them: the machine stopped while writing.
         for number in (self.end_file.saturating_sub(files)..=self.end_file).rev() {
             self.cancel.check()?;
             if let Some(found) = self.label_of(number)? {
@@ -85,7 +85,7 @@ impl<'t> Walk<'t> {
         Ok(None)
     }
 
-    /// The last labelled file before one. Files whose label cannot be read are passed over.
+    /// The last labelled file before one. Files with unreadable labels are skipped.
     pub fn file_before(&mut self, file: u32) -> Result<Option<LabelledFile>, TapeReadFailure> {
         for number in (0..file).rev() {
             self.cancel.check()?;
@@ -96,11 +96,11 @@ impl<'t> Walk<'t> {
         Ok(None)
     }
 
-    /// The set that `last` is the last file of, on this volume.
+    /// The set whose last file on this volume is `last`.
     pub fn set_of(&mut self, last: LabelledFile) -> Result<SetHere, TapeReadFailure> {
         let followed = false;
         let same_set = |file: &LabelledFile| file.label.set == last.label.set;
-        // On its first volume every segment is one file.
+        // On the first volume of a set every segment is one file.
         if last.label.volume == 1
             && let Some(number) = last.spot.file.checked_sub(last.label.segment - 1)
             && let Some(first) = self.label_of(number)?.filter(same_set)
@@ -123,7 +123,7 @@ impl<'t> Walk<'t> {
         Ok(SetHere { first, last, followed, first_file })
     }
 
-    /// The sets of the volume, newest first, until `enough` says so.
+    /// The sets of the volume, newest first, until `enough` returns true.
     pub fn sets(
         &mut self,
         mut enough: impl FnMut(&SetHere) -> bool,
@@ -143,7 +143,7 @@ impl<'t> Walk<'t> {
         Ok(sets)
     }
 
-    /// The label of a file, where it has one that can be read.
+    /// The label of a file, if it is readable.
     fn label_of(&mut self, file: u32) -> Result<Option<LabelledFile>, TapeReadFailure> {
         self.blocks.go_to(Spot::start_of(file, None))?;
         let spot = self.blocks.here_with_number();

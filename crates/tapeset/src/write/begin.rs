@@ -1,14 +1,13 @@
-//! What a medium holds, and where on it a set may begin.
+//! What a medium holds, and where a set may begin on it.
 //!
-//! The first block decides: a blank medium is written from its beginning, one of ours behind what
-//! it holds, and anything else is refused unless it is to be written over. Whatever the drive was
-//! set to before is set again.
+//! The first block decides. Takeup writes a blank medium from its beginning, and a Takeup medium
+//! behind its last set. It refuses anything else, unless the user allows overwriting. All settings
+//! of the drive are set again.
 //!
-//! Somebody may exchange the medium at any moment, and the bus may be reset: the tape stands at the
-//! beginning of who knows what then. The drive tells that once, to the next command, as its
-//! failure. So everything that a drive may refuse for reasons of its own comes first; then a label
-//! is read, and from there to the first block that is written no command may fail, be it one whose
-//! answer could be done without.
+//! The medium may be exchanged, or the bus reset, at any moment; the tape is then at the beginning
+//! of an unknown medium. The drive reports that once, as the failure of the next command. So every
+//! command that a drive may refuse for other reasons comes first. Then the label is read, and from
+//! there to the first written block no command may fail, even if its answer is not needed.
 
 use std::time::Instant;
 
@@ -28,19 +27,19 @@ use crate::block::{FIRST_BUFFER_BYTES, read_any};
 use crate::change::Refused;
 use crate::options::BlockLayout;
 
-/// What the beginning of a medium says.
+/// What the beginning of a medium holds.
 pub(super) enum First {
     Blank,
     Ours(Label),
     /// The test area of an experiment.
     TestArea,
-    /// A label of a later version, which it says.
+    /// A label of a later version.
     Later(u32),
     Foreign,
 }
 
 impl First {
-    /// Why a medium that begins so, and is not to be replaced, is kept as it is.
+    /// Why a medium with this beginning is kept, unless it may be overwritten.
     fn why_kept(&self) -> Refused {
         match self {
             First::Later(version) => Refused::LaterVersion { version: *version },
@@ -50,10 +49,10 @@ impl First {
     }
 }
 
-/// Where the tape stands after a look.
+/// The tape's position after the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behind {
-    /// In the file that was looked at.
+    /// In the file that was checked.
     InFile,
     /// Behind its filemark.
     Filemark,
@@ -61,8 +60,8 @@ pub(super) enum Behind {
     EndOfData,
 }
 
-/// Opens the drive and makes the medium in it ready to take the next block. `monitor` hears what it
-/// does meanwhile.
+/// Opens the drive and makes the medium ready for the next block. Reports to `monitor` what it
+/// does.
 pub(super) fn open_volume(
     target: &TapeDestination,
     monitor: &dyn Monitor,
@@ -88,7 +87,7 @@ fn make_ready(
         BlockLayout::Fixed => BlockMode::Fixed(plan.block_bytes as u32),
     };
     let mut tape = target.drive.open(Access::Write).map_err(unfit_to_open)?;
-    // First of all, since a driver whose drive was reset answers nothing else before that.
+    // First, because the driver of a drive that was reset answers nothing else before.
     tape.rewind()?;
     let limits = tape.limits();
     limits.check(plan.block_bytes as u64).map_err(|source| {
@@ -97,7 +96,7 @@ fn make_ready(
     })?;
     let block_bytes_max = usize::try_from(limits.block_bytes_max).unwrap_or(FIRST_BUFFER_BYTES);
     switch_compression(&mut tape, target.options.drive_compression)?;
-    // Blocks of any size can be read in variable mode only; a drive without it has fixed blocks.
+    // Only variable mode reads blocks of any size; drives without it have fixed blocks.
     match tape.set_block_mode(BlockMode::Variable) {
         Err(error) if error.said.is_some_and(|said| said.is_attention()) => {
             return Err(error.into());
@@ -115,7 +114,7 @@ fn make_ready(
     monitor.pause(Some(Pause::Winding));
     let first = match looked {
         Ok((first, _)) => first,
-        // Of the first medium nothing has to be known that is to be written over.
+        // A first medium that may be overwritten is not checked.
         Err(error) if is_given_away(&error, used, existing) => First::Foreign,
         Err(error) => return Err(error.into()),
     };
@@ -137,7 +136,7 @@ fn make_ready(
             let medium = super::random_id().map_err(Unfit::Failed)?;
             Volume::at_beginning(tape, medium, number, numbers)
         }
-        // What is not known to be free stays.
+        // A medium that is not known to be free is kept.
         (kept, Existing::Keep) => return Err(Unfit::Refused(kept.why_kept())),
     };
     volume.tape.set_block_mode(block_mode)?;
@@ -162,7 +161,7 @@ fn switch_compression(tape: &mut Tape, wanted: Option<DriveCompression>) -> Resu
     Ok(())
 }
 
-/// Reads the label at the position of the tape, in blocks of up to `block_bytes_max`.
+/// Reads the label at the tape's position, in blocks of up to `block_bytes_max`.
 pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), TapeError> {
     let mut start = Vec::new();
     let mut buffer = vec![0; FIRST_BUFFER_BYTES.min(block_bytes_max)];
@@ -182,7 +181,7 @@ pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Be
             Err(LabelError::Later { version }) => {
                 return Ok((First::Later(version), Behind::InFile));
             }
-            // A label that does not hold together is not ours to write behind.
+            // Takeup does not write behind an inconsistent label.
             Ok(Found::NeedMore { .. } | Found::Foreign) | Err(_) => {
                 let is_test = test_area::begins(&start);
                 let first = if is_test { First::TestArea } else { First::Foreign };
@@ -192,8 +191,8 @@ pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Be
     }
 }
 
-/// Whether a medium that cannot be read may be written to all the same: the drive has to say
-/// itself that it is the medium, since any other failure may be the notice of another one.
+/// Whether an unreadable medium may be written to: the drive must blame the medium itself, since
+/// any other failure may report a change of medium.
 fn is_given_away(error: &TapeError, used: &[UsedMedium], existing: Existing) -> bool {
     used.is_empty()
         && existing == Existing::Replace

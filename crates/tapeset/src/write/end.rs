@@ -1,8 +1,8 @@
-//! Behind the last set of a medium: where that is, and that it is there.
+//! Finds the end of the last set of a medium, and checks it.
 //!
-//! The way to the end may be any. Then a label near it is read, which says that it is the medium
-//! that was begun with, and from there the tape goes forward over filemarks that are counted, until
-//! nothing more is read. A command that fails on this last way ends it, see [`super::begin`].
+//! The tape may go to the end in any way. Then a label near the end is read, which proves that the
+//! medium is the same, and from there the tape goes forward over counted filemarks until nothing is
+//! read. A command that fails on this last way ends it, see [`super::begin`].
 
 use archive::label::Label;
 use device::tape::{Filemark, Tape, TapeError, TapePlace, TapeRead};
@@ -14,7 +14,7 @@ use super::volume::Volume;
 use crate::block::FIRST_BUFFER_BYTES;
 use crate::change::Refused;
 
-/// Files that are looked at from the end on for a label; the first of the medium has one anyway.
+/// Files to check from the end for a label; the first file of the medium has one anyway.
 const FILES_LOOKED_AT_MAX: usize = 16;
 
 /// A medium with a label at its beginning.
@@ -24,21 +24,21 @@ pub(super) struct Medium {
     pub(super) block_bytes_max: usize,
 }
 
-/// A label near the end, in whose file the tape stands.
+/// A label near the end; the tape is in its file.
 struct Landmark {
     file: u32,
-    /// It is the last label, and not only one that is known to be there.
+    /// Whether it is the last label, or just one that is known.
     is_last: bool,
 }
 
-/// Goes to the end of what the medium holds, which is behind a filemark then.
+/// Goes to the end of the medium's data, which is behind a filemark then.
 pub(super) fn behind_the_last_set(
     mut tape: Tape,
     medium: &Medium,
     number: u32,
 ) -> Result<Volume, Unfit> {
     let mut files = tape.to_end_of_data()?;
-    // Every filemark is an object: a driver whose drive told no residual counts more.
+    // Every filemark is an object: the driver counts too many if the drive reports no residual.
     if medium.numbers.ask(&mut tape)?.is_some_and(|objects| u64::from(files) > objects) {
         return Err(exchanged(&tape));
     }
@@ -51,7 +51,7 @@ pub(super) fn behind_the_last_set(
         tape.space_filemarks(forward)?;
         match look(&mut tape, medium.block_bytes_max)? {
             (First::Blank, _) => {
-                // Behind a filemark the driver takes every blank check of a read for the end.
+                // Behind a filemark the driver reports every blank check of a read as the end.
                 if medium.numbers == Numbers::Told && !tape.nothing_follows()? {
                     return Err(exchanged(&tape));
                 }
@@ -64,7 +64,7 @@ pub(super) fn behind_the_last_set(
                     medium.numbers,
                 )?);
             }
-            // More files than were counted: what was counted then was not all of this medium.
+            // More files than were counted: the count was not of this whole medium.
             (_, Behind::Filemark) => return Err(exchanged(&tape)),
             (First::Ours(label), _) if label.medium == medium.first.medium => {
                 last_label = Some(files);
@@ -74,7 +74,7 @@ pub(super) fn behind_the_last_set(
             (First::Foreign | First::TestArea, _) => {}
         }
     }
-    // The run before died with the machine: what it wrote last is closed now.
+    // The machine stopped during the previous run: close its last file now.
     over_open_file(&mut tape, medium)?;
     tape.write_filemark(Filemark::Synchronising)?;
     files += 1;
@@ -82,7 +82,7 @@ pub(super) fn behind_the_last_set(
     Ok(Volume::behind(tape, id, number, files, last_label, numbers)?)
 }
 
-/// Behind a set that cannot be read nothing is written: it would not be found from there.
+/// Nothing is written behind an unreadable set: it would not be found from there.
 fn later(version: u32) -> Unfit {
     Unfit::Refused(Refused::LaterVersion { version })
 }
@@ -91,8 +91,8 @@ fn exchanged(tape: &Tape) -> Unfit {
     Unfit::Failed(TapeSetError::Exchanged { device: tape.name().to_owned() })
 }
 
-/// Looks for a label of this medium, from the last file on. `None` when there is not even the one
-/// at its beginning.
+/// Looks for a label of this medium, from the last file backwards. `None` if even the one at its
+/// beginning is missing.
 fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Landmark>, Unfit> {
     let last = files.saturating_sub(1);
     let near = (0..=last).rev().take(FILES_LOOKED_AT_MAX).map(|file| (file, true));
@@ -112,12 +112,12 @@ fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Lan
     Ok(None)
 }
 
-/// Over the blocks of a file that ends with the data.
+/// Skips the blocks of a file that ends with the data.
 fn over_open_file(tape: &mut Tape, medium: &Medium) -> Result<(), Unfit> {
     if medium.numbers == Numbers::Told {
         return Ok(tape.over_open_file()?);
     }
-    // Drives that tell less do not tell this end from any error while they space (tgt's).
+    // Drives that report less do not tell this end from other errors while they space (tgt).
     let mut buffer = vec![0; FIRST_BUFFER_BYTES.min(medium.block_bytes_max)];
     loop {
         match tape.read(&mut buffer)? {
@@ -130,8 +130,8 @@ fn over_open_file(tape: &mut Tape, medium: &Medium) -> Result<(), Unfit> {
     }
 }
 
-/// To the beginning of a file, from the end of data behind `files` filemarks: backwards where the
-/// drive knows where it is, and else from the beginning (tgt's drive goes back too far).
+/// Goes to the beginning of a file, from the end of data behind `files` filemarks: backwards if the
+/// drive knows its position, otherwise from the beginning (tgt's drive goes back too far).
 fn to_file(tape: &mut Tape, numbers: Numbers, file: u32, files: u32) -> Result<(), TapeError> {
     let back = i32::try_from(files - file + 1).unwrap_or(i32::MAX);
     if file == 0 || numbers == Numbers::Unknown {

@@ -1,4 +1,4 @@
-//! Why a set on tape does not come to its end, and what of it is safe then.
+//! Why a set on tape is not completed, and what of it is safe.
 
 use std::fmt;
 
@@ -12,19 +12,19 @@ use crate::change::{ChangeError, Refused};
 /// Why a set cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TapeSetError {
-    /// The drive cannot be had.
+    /// The drive cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The drive failed.
     #[error(transparent)]
     Tape(#[from] TapeError),
-    /// What is in the drive is not what was looked at.
-    #[error("the medium in {device} is not what it was when it was looked at a moment before")]
+    /// The medium in the drive changed since it was checked.
+    #[error("the medium in {device} changed since takeup checked it")]
     Exchanged {
         /// The drive.
         device: String,
     },
-    /// The first medium is not one to write to.
+    /// The first medium may not be written to.
     #[error("cannot write to {device}: {refused}")]
     Refused {
         /// The drive.
@@ -33,13 +33,15 @@ pub enum TapeSetError {
         #[source]
         refused: Refused,
     },
-    /// A stream without a byte, in front of data that its filemark would cost.
-    #[error("nothing came, and data follow in {device}: they are as they were")]
+    /// An empty stream; its filemark would destroy the data that follow.
+    #[error(
+        "the input is empty: {device} is unchanged, since data follow the position of the tape"
+    )]
     Nothing {
         /// The drive.
         device: String,
     },
-    /// Blocks of this size do not go through.
+    /// The drive does not accept blocks of this size.
     #[error("cannot write to {device}")]
     BlockSize {
         /// The drive.
@@ -47,11 +49,11 @@ pub enum TapeSetError {
         /// Why.
         source: BlockSizeError,
     },
-    /// The drive does not compress, or does not stop to, as asked.
+    /// The drive cannot switch its compression as requested.
     #[error(transparent)]
     Compression(#[from] CompressionError),
     /// There is no other volume.
-    #[error("volume {volume} of the set is wanted in {device}")]
+    #[error("the set needs volume {volume} in {device}")]
     Change {
         /// The drive.
         device: String,
@@ -60,31 +62,29 @@ pub enum TapeSetError {
         /// Why there is none.
         source: ChangeError,
     },
-    /// No suitable volume came, however often it was asked for.
-    #[error(
-        "volume {volume} of the set is wanted in {device}, and after {attempts} attempts {last}"
-    )]
+    /// No suitable volume was provided in several attempts.
+    #[error("the set needs volume {volume} in {device}, and after {attempts} attempts {last}")]
     NoVolume {
         /// The drive.
         device: String,
         /// Number of the volume.
         volume: u32,
-        /// How often it was asked for.
+        /// Number of attempts.
         attempts: u32,
-        /// Why the last one was not taken.
+        /// Why the last one was refused.
         last: Refused,
     },
-    /// A volume that was written from its beginning took nothing of the set.
+    /// A volume that was written from its beginning had no room for any of the set.
     #[error("volume {volume} in {device} is too small for a label and {needed}")]
     VolumeTooSmall {
         /// The drive.
         device: String,
         /// Number of the volume.
         volume: u32,
-        /// What it should have held.
+        /// What has to fit on it.
         needed: &'static str,
     },
-    /// A stream that is no set does not fit its medium.
+    /// A stream without a set does not fit on its medium.
     #[error("the medium in {device} is full after {bytes} bytes")]
     EndOfMedium {
         /// The drive.
@@ -95,8 +95,8 @@ pub enum TapeSetError {
     /// A label cannot be made.
     #[error(transparent)]
     Label(#[from] LabelError),
-    /// The system gives no random bytes for an id.
-    #[error("cannot make up an id for the set")]
+    /// The system has no random bytes for an id.
+    #[error("cannot create an id for the set")]
     Random(#[source] std::io::Error),
     /// The run was stopped.
     #[error(transparent)]
@@ -108,11 +108,11 @@ pub enum TapeSetError {
 pub struct Safe {
     /// Id of the set.
     pub set: [u8; 16],
-    /// Segments that are complete and known to be on the medium, from the first on.
+    /// Complete segments that are known to be on the medium, counted from the first.
     pub segments: u32,
     /// Volumes that were written to.
     pub volumes: u32,
-    /// The index is on the medium too.
+    /// The index is on the medium, too.
     pub index: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which member a plain stream is in the middle of, for the label of a volume on which it goes on.
+//! The member that a plain stream is in, for the label of a volume on which it continues.
 
 use archive::decode::{DecodeLimits, Decoder, Event};
 use archive::header::{UNIT_BYTES, padding_bytes};
@@ -8,9 +8,9 @@ use archive::member::{Member, MemberKind};
 /// Follows a stream of whole units from header to header.
 pub(super) struct MemberTracker {
     decoder: Decoder,
-    /// The member whose content goes by.
+    /// The member whose content passes.
     member: Option<Box<Member>>,
-    /// Bytes of content and padding that are still to come.
+    /// Bytes of content and padding that still follow.
     rest_bytes: u64,
     padding_bytes: u64,
 }
@@ -34,7 +34,7 @@ impl MemberTracker {
             bytes = &bytes[passed as usize..];
             let Some((unit, behind)) = bytes.split_first_chunk::<UNIT_BYTES>() else { return };
             bytes = behind;
-            // Our own headers; should one be refused, no member is known to be under way.
+            // These are Takeup's own headers; if one is refused, no member is known.
             let event = self.decoder.push(unit).unwrap_or(Event::More);
             let (member, stored_bytes) = match event {
                 Event::Member { member, stored_bytes, .. } => (Some(member), stored_bytes),

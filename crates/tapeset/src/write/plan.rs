@@ -1,15 +1,15 @@
-//! What a set is written by.
+//! The parameters of a set.
 
 use archive::chunk::Compression;
 use device::target::Existing;
 
-/// What a set is to be like.
+/// The parameters of a set.
 #[derive(Clone, Copy, Debug)]
 pub struct SetPlan {
     /// Bytes of every block.
     pub block_bytes: usize,
     /// Compression of the data.
     pub compression: Compression,
-    /// Whether what the first medium holds may be written over.
+    /// Whether the data on the first medium may be overwritten.
     pub existing: Existing,
 }

@@ -1,39 +1,39 @@
-//! What writing a set has come to.
+//! The result of writing a set.
 
 use model::tape::generation::Generation;
 
-/// What a backup to tape has done.
+/// The result of a backup to tape.
 #[derive(Clone, Debug, Default)]
 pub struct TapeReport {
     /// The drive.
     pub device: String,
     /// Id of the set, 32 hexadecimal digits.
     pub set: String,
-    /// Generation of the first medium, if its density code is one of LTO's.
+    /// Generation of the first medium, if its density code is an LTO code.
     pub generation: Option<&'static Generation>,
     /// Bytes of every block.
     pub block_bytes: u64,
-    /// Length from which on segments were closed, in bytes of the archive.
+    /// Length at which segments were closed, in bytes of the archive.
     pub segment_bytes: u64,
     /// File on the first medium at which the set begins.
     pub file_number: u32,
     /// Volumes of the set.
     pub volumes: u32,
-    /// Segments, that of the index included.
+    /// Segments, the index segment included.
     pub segments: u32,
     /// Blocks written, labels included.
     pub blocks: u64,
     /// Filemarks written.
     pub filemarks: u64,
-    /// Time until the first medium could be written: it is wound, and its label is read.
+    /// Time until the first medium could be written: winding, and reading its label.
     pub ready_seconds: f64,
-    /// Part of it for reading what stands at the beginning of the medium; the rest is winding.
+    /// Part of it for reading the beginning of the medium; the rest is winding.
     pub label_seconds: f64,
-    /// Time that the drive took for writes, where the kernel counts it.
+    /// Time that the drive took for writes, if the kernel counts it.
     pub drive_write_ns: Option<u64>,
     /// Time of the last filemark, which waits until everything is on the medium.
     pub synchronise_seconds: f64,
-    /// Time from the first label on, until everything was on the medium.
+    /// Time from the first label until everything was on the medium.
     pub seconds: f64,
     /// Part of it for changes of volume.
     pub change_seconds: f64,

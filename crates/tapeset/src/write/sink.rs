@@ -1,9 +1,9 @@
 //! The sink that writes a set: labels, blocks, filemarks, and from one volume to the next.
 //!
-//! Blocks of the stored stream come in order. What is before the head and might be needed again
-//! (the start of a chunk whose end does not fit the volume) stays on loan from the ring until the
-//! chunk is whole on one medium. Every blocking call is made by the writing thread, one block a
-//! call; while the drive streams nothing else is sent to it.
+//! Blocks of the stored stream arrive in order. Blocks that may be needed again (from the start of
+//! a chunk whose end may not fit on the volume) stay on loan from the ring until the chunk is whole
+//! on one medium. The writing thread makes every blocking call, one block a call; while the drive
+//! streams, it gets no other command.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,19 +43,19 @@ pub struct TapeSink<'a> {
     set: [u8; 16],
     time_seconds: u64,
     host: Option<HostName>,
-    /// When the first label was on its way.
+    /// When the first label was written.
     started: Option<Instant>,
     volume: Option<Volume>,
     used: Vec<UsedMedium>,
     stream: Stream,
-    /// Number of the segment that is open, or comes next.
+    /// Number of the current segment, or of the next one.
     segment: u32,
     /// Parts of that segment so far.
     parts: u32,
     part: Option<Part>,
     extents: Vec<ExtentRecord>,
     safe: Safe,
-    /// The drive has reported an error: what was not known to be on the medium before may be lost.
+    /// The drive has reported an error: what is not known to be on the medium may be lost.
     is_in_doubt: bool,
     report: TapeReport,
 }
@@ -68,14 +68,14 @@ struct Part {
     label_block: Option<u64>,
 }
 
-/// The stored stream that goes by: that of the data, or that of the index.
+/// The stored stream that passes: the data, or the index.
 struct Stream {
     kind: LabelKind,
-    /// Place of the next byte to be written.
+    /// Place of the next byte to write.
     position_bytes: StoredOffset,
-    /// Blocks that are not written yet, and those before them that may be wanted again.
+    /// Blocks that are not written yet, and earlier ones that may be needed again.
     held: VecDeque<Block>,
-    /// The last chunk that was looked up: its number and where it starts.
+    /// The last chunk that was looked up: number and start.
     chunk: (usize, StoredOffset),
     /// Follows the members of a stream that is not compressed.
     members: Option<MemberTracker>,
@@ -96,13 +96,13 @@ impl Stream {
         }
     }
 
-    /// The block that holds the next byte to be written, and where in it that byte is.
+    /// The block with the next byte to write, and the byte's offset in it.
     fn next(&self) -> Option<(Block, usize)> {
         let block = self.held.iter().find(|block| end_of(block) > self.position_bytes)?;
         Some((block.clone(), (self.position_bytes - start_of(block)) as usize))
     }
 
-    /// The next bytes are on the medium. True when no volume had them before.
+    /// The next bytes are on the medium. True if no earlier volume had them.
     fn advance(&mut self, bytes: &[u8]) -> bool {
         if let Some(members) = &mut self.members {
             members.feed(bytes);
@@ -113,8 +113,8 @@ impl Stream {
         is_new
     }
 
-    /// Where the stream has to begin again on another volume: at the start of the chunk that holds
-    /// the next byte.
+    /// Where the stream must restart on another volume: at the start of the chunk with the next
+    /// byte.
     fn restart_bytes(&mut self, segments: &Segments) -> StoredOffset {
         if self.members.is_some() {
             return self.position_bytes;
@@ -131,7 +131,7 @@ impl Stream {
         start
     }
 
-    /// Gives back the blocks that will not be wanted again.
+    /// Returns the blocks that are not needed again.
     fn let_go(&mut self, segments: &Segments) {
         let wanted = self.restart_bytes(segments);
         while let Some(first) = self.held.front()
@@ -142,7 +142,7 @@ impl Stream {
     }
 }
 
-/// Where a block begins in the stored stream, which is what the ring before the sink holds.
+/// Start of a block in the stored stream, which the ring before the sink holds.
 fn start_of(block: &Block) -> StoredOffset {
     block.position_bytes().same_in()
 }
@@ -152,11 +152,11 @@ fn end_of(block: &Block) -> StoredOffset {
 }
 
 impl<'a> TapeSink<'a> {
-    /// Looks at the medium in the drive and makes it ready to take the set.
+    /// Checks the medium in the drive and makes it ready for the set.
     ///
     /// # Errors
-    /// When it is not to be written to, or blocks of this size do not go through. Nothing was
-    /// written then.
+    /// When the medium may not be written to, or the drive does not accept blocks of this size.
+    /// Nothing was written then.
     pub fn begin(
         target: &'a TapeDestination,
         monitor: &'a dyn Monitor,
@@ -172,7 +172,7 @@ impl<'a> TapeSink<'a> {
         };
         let generation =
             volume.tape.status().ok().and_then(|status| Generation::of_density(status.density));
-        // Makers stream at different speeds; who does not say whose drive it is has the table's.
+        // Makers stream at different speeds; without a known maker the table's speed counts.
         let product = volume.tape.inquiry().map(|names| names.product).unwrap_or_default();
         let generation = generation.map(|known| known.in_drive(&product));
         let set = super::random_id()?;
@@ -216,7 +216,7 @@ impl<'a> TapeSink<'a> {
         })
     }
 
-    /// Puts what is held on the medium, on as many volumes as it takes.
+    /// Writes the held blocks to the medium, on as many volumes as needed.
     fn drain(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         while let Some((block, from)) = self.stream.next() {
             if self.part.is_none() {
@@ -240,7 +240,7 @@ impl<'a> TapeSink<'a> {
         Ok(())
     }
 
-    /// Writes a label, and with it the rest of the block that it shares with the stream.
+    /// Writes a label, and the rest of the block that it shares with the stream.
     fn begin_part(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         self.started.get_or_insert_with(Instant::now);
         let Some(volume) = &mut self.volume else { return self.next_volume(account) };
@@ -289,7 +289,7 @@ impl<'a> TapeSink<'a> {
         Ok(())
     }
 
-    /// Closes the segment that is open.
+    /// Closes the current segment.
     fn close_segment(&mut self, filemark: Filemark) -> Result<(), TapeSetError> {
         let Some(volume) = &mut self.volume else { return Ok(()) };
         volume.write_filemark(filemark)?;
@@ -301,7 +301,7 @@ impl<'a> TapeSink<'a> {
         Ok(())
     }
 
-    /// Remembers where the part is that has just been closed.
+    /// Records the location of the part that was just closed.
     fn close_part(&mut self) {
         let (Some(part), Some(volume)) = (self.part.take(), &self.volume) else { return };
         if self.stream.kind == LabelKind::Index {
@@ -321,7 +321,7 @@ impl<'a> TapeSink<'a> {
         });
     }
 
-    /// The medium is full: closes what is on it, and has another one put in its place.
+    /// The medium is full: closes its data, and changes the volume.
     fn end_volume(&mut self, label: LabelState, account: &mut Account) -> Result<(), TapeSetError> {
         let Some(volume) = &mut self.volume else { return self.next_volume(account) };
         match label {
@@ -344,13 +344,14 @@ impl<'a> TapeSink<'a> {
             return Err(TapeSetError::VolumeTooSmall { device, volume: number, needed });
         }
         self.stream.position_bytes = self.stream.restart_bytes(&self.segments);
-        let text = format!("volume {number} is full, segment {} goes on", self.segment);
+        let text =
+            format!("volume {number} is full, segment {} continues on the next", self.segment);
         self.tell(Level::Note, text);
         self.close_volume();
         self.next_volume(account)
     }
 
-    /// Has the next volume put into the drive.
+    /// Changes to the next volume.
     fn next_volume(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         let started = Instant::now();
         self.monitor.pause(Some(Pause::Changing));
@@ -397,7 +398,7 @@ impl<'a> TapeSink<'a> {
         Err(TapeSetError::NoVolume { device, volume: number, attempts: CHANGE_ATTEMPTS_MAX, last })
     }
 
-    /// Closes the drive and keeps what was counted.
+    /// Closes the drive and keeps its counts.
     fn close_volume(&mut self) {
         let Some(mut volume) = self.volume.take() else { return };
         self.report.volumes = volume.number;
@@ -453,13 +454,13 @@ impl<'a> TapeSink<'a> {
         Arc::clone(&self.segments)
     }
 
-    /// The data are complete; what follows is the index. Returns where the parts of the data are.
+    /// Ends the data; the index follows. Returns the locations of the parts.
     pub fn begin_index(&mut self) -> Vec<ExtentRecord> {
         self.stream = Stream::new(LabelKind::Index, self.plan.compression);
         std::mem::take(&mut self.extents)
     }
 
-    /// When the writer should start again after it found a ring of so many blocks empty.
+    /// When the writer starts again after a ring of this many blocks ran empty.
     pub fn restart(&self, capacity_blocks: usize) -> Restart {
         let switched_off = self.target.options.drive_compression == Some(DriveCompression::Off);
         let compressed = if switched_off || self.plan.compression != Compression::None {
@@ -473,7 +474,7 @@ impl<'a> TapeSink<'a> {
         options::restart(pace, compressed, capacity_blocks, block_bytes)
     }
 
-    /// What was done, behind the end of the index.
+    /// The result, after the end of the index.
     pub fn into_report(mut self) -> TapeReport {
         self.close_volume();
         self.report
@@ -483,8 +484,8 @@ impl<'a> TapeSink<'a> {
         self.is_in_doubt |= matches!(error, TapeSetError::Tape(_));
     }
 
-    /// Ends a set that does not come to its end: closes what is on the medium, and says what of it
-    /// is safe. After an error of the drive nothing more is written, see [`Volume::let_be`].
+    /// Ends a set that was not completed: closes the data on the medium, and returns what of it is
+    /// safe. After an error of the drive nothing more is written, see [`Volume::let_be`].
     pub fn abandon(mut self) -> Safe {
         let Some(volume) = &mut self.volume else { return self.safe };
         if self.is_in_doubt {
@@ -502,7 +503,7 @@ impl<'a> TapeSink<'a> {
     }
 }
 
-/// How much of a label is on a medium that is full.
+/// How much of a label is on a full medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LabelState {
     /// Nothing: the medium ends with a filemark.

@@ -1,10 +1,10 @@
-//! A tape that takes a stream as it is: blocks from where it stands, one filemark behind them.
+//! Writes a stream to a tape as it is: blocks from the tape's position, and one filemark.
 //!
-//! What `dd of=/dev/nst0` does, with the block mode set, the size of a block checked before
-//! anything is written, and an end that waits until all is on the medium. What follows the place
-//! is written over only when asked: a tape that was reset, or exchanged, stands at its beginning,
-//! whatever whoever brought it to its place believes. Nothing is known of what
-//! the stream holds, so it cannot go on on another medium.
+//! This does what `dd of=/dev/nst0` does. In addition it sets the block mode, checks the block size
+//! before it writes, and waits at the end until everything is on the medium. Data behind the
+//! position are overwritten only on request: a tape that was reset or exchanged is at its
+//! beginning, not where the user put it. The content of the stream is unknown, so it cannot
+//! continue on another medium.
 
 use std::time::Instant;
 
@@ -27,17 +27,18 @@ pub struct TapeStream<'a> {
     monitor: &'a dyn Monitor,
     bytes: u64,
     synchronise_seconds: f64,
-    /// Whether what follows may be written over; then nobody has looked for it.
+    /// Whether following data may be overwritten; then they are not looked for.
     existing: Existing,
     block_bytes_max: u64,
     is_closed: bool,
 }
 
 impl<'a> TapeStream<'a> {
-    /// Opens the drive, for blocks of up to `block_bytes` from where the tape stands.
+    /// Opens the drive, for blocks of up to `block_bytes` from the tape's position.
     ///
     /// # Errors
-    /// When the drive cannot be had, does not take such blocks, or data follow that are to be kept.
+    /// When the drive cannot be opened, does not accept such blocks, or data follow that must be
+    /// kept.
     pub fn open(
         drive: &dyn TapeDrive,
         block_bytes: usize,
@@ -67,14 +68,14 @@ impl<'a> TapeStream<'a> {
         })
     }
 
-    /// How long the filemark waited until all was on the medium; 0 before the end.
+    /// How long the filemark waited until everything was on the medium; 0 before the end.
     pub fn synchronise_seconds(&self) -> f64 {
         self.synchronise_seconds
     }
 
     fn take(&mut self, block: &[u8]) -> Result<(), TapeSetError> {
         let written = self.tape.write(block).inspect_err(|_| {
-            // As `Volume::let_be`: no filemark where the drive may stand now.
+            // As in `Volume::let_be`: no filemark, since the drive's position is unknown now.
             let _ = self.tape.synchronise();
         });
         if written? == TapeWrite::Whole {
@@ -94,8 +95,8 @@ impl<'a> TapeStream<'a> {
         Ok(())
     }
 
-    /// A stream without a byte is what a mistyped command in front of a pipe gives; its filemark
-    /// would cost what follows.
+    /// A mistyped command in front of a pipe gives an empty stream; its filemark would destroy the
+    /// data that follow.
     fn check_not_for_nothing(&mut self) -> Result<(), TapeSetError> {
         let for_nothing = self.bytes == 0
             && self.existing == Existing::Replace
@@ -108,8 +109,8 @@ impl<'a> TapeStream<'a> {
     }
 }
 
-/// Whether anything is recorded where the tape stands. It stays there: whoever is told, and then
-/// allows that it is written over, means from the same place.
+/// Whether data follow the tape's position. The tape stays there: a user who then allows
+/// overwriting means the same position.
 fn data_follow(tape: &mut Tape, block_bytes_max: u64) -> Result<bool, TapeError> {
     let here = tape.status()?;
     let absolute = tape.position().ok();
@@ -130,12 +131,12 @@ fn look(tape: &mut Tape, block_bytes_max: u64, at_beginning: bool) -> Result<boo
         TapeRead::Block(_) if tape.was_past_the_end(&mut buffer)? => TapeRead::EndOfData,
         met => met,
     };
-    // Behind a filemark the driver takes every blank check of a read for the end.
+    // Behind a filemark the driver reports every blank check of a read as the end.
     if met == TapeRead::EndOfData && numbered && !tape.nothing_follows()? {
         return Ok(true);
     }
     if met == TapeRead::EndOfData && at_beginning {
-        // After a read that failed the driver knows no place.
+        // After a failed read the driver knows no position.
         tape.rewind()?;
     }
     match met {
@@ -155,7 +156,7 @@ impl Sink for TapeStream<'_> {
         Ok(())
     }
 
-    /// What the medium has yet to take is the work of no stage.
+    /// The wait for the medium is no stage's work.
     fn finish(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         let started = Instant::now();
         self.monitor.pause(Some(Pause::Flushing));

@@ -1,4 +1,4 @@
-//! Why a volume cannot be written to, and how sets on it are numbered.
+//! Why a volume cannot be written to, and the volumes that a run has used.
 
 use crate::change::Refused;
 use crate::write::error::TapeSetError;
@@ -6,28 +6,28 @@ use device::tape::{Tape, TapeError};
 
 /// Why a medium is not written to.
 pub(in crate::write) enum Unfit {
-    /// Another one may be better.
+    /// Another one may do.
     Refused(Refused),
     /// No other one will help.
     Failed(TapeSetError),
 }
 
 impl From<TapeError> for Unfit {
-    /// A medium that cannot be looked at may be the medium's fault.
+    /// An unreadable medium may be the medium's fault.
     fn from(error: TapeError) -> Unfit {
         Unfit::Failed(error.into())
     }
 }
 
-/// A medium that the running set has come to already.
+/// A medium that this set has used already.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::write) struct UsedMedium {
     pub(super) medium: [u8; 16],
-    /// Number of the volume; `None` when there was no room for any of the set.
+    /// Number of the volume; `None` if it had no room for any of the set.
     pub(super) volume: Option<u32>,
 }
 
-/// Whether the drive tells where it is. Asked before the medium is looked at: later on a question
+/// Whether the drive reports its position. Asked before the medium is checked: later, a question
 /// without an answer is a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::write) enum Numbers {

@@ -1,6 +1,6 @@
-//! A volume while it is written to: the open drive, and where its head is.
+//! A volume that is being written: the open drive, and the position of its head.
 //!
-//! While a drive streams nobody asks it for its position: it is counted here.
+//! The position is counted here, since a drive is not asked for it while it streams.
 
 use device::tape::raw::Statistics;
 use device::tape::{Filemark, Tape, TapeError, TapeWrite};
@@ -15,31 +15,31 @@ pub(super) struct Volume {
     pub(super) medium: [u8; 16],
     /// Number of the volume in the set, from 1.
     pub(super) number: u32,
-    /// File with the last label of the set before.
+    /// File with the last label of the previous set.
     pub(super) previous: Option<u32>,
-    /// The set was begun at the beginning of the medium.
+    /// Whether the set began at the beginning of the medium.
     pub(super) from_beginning: bool,
-    /// It holds a part of the set, with its whole label.
+    /// Whether it holds a part of the set with its whole label.
     pub(super) holds_part: bool,
-    /// It holds something of the set that no volume before it does.
+    /// Whether it holds something of the set that no earlier volume does.
     pub(super) took_new: bool,
     /// Filemarks before the head.
     pub(super) file_number: u32,
     /// Blocks since the last filemark.
     pub(super) block_in_file: u32,
-    /// Number of the next object, where the drive knows it.
+    /// Number of the next object, if the drive knows it.
     pub(super) object_number: Option<u64>,
     /// Blocks written.
     pub(super) blocks: u64,
     /// Filemarks written.
     pub(super) filemarks: u64,
-    /// How long it took to read what stands at its beginning.
+    /// How long reading the beginning of the medium took.
     pub(super) label_seconds: f64,
     before: Option<Statistics>,
 }
 
 impl Volume {
-    /// A medium that is written from its beginning, where the tape stands.
+    /// A medium that is written from its beginning, at the tape's position.
     pub(super) fn at_beginning(
         tape: Tape,
         medium: [u8; 16],
@@ -52,10 +52,10 @@ impl Volume {
         volume
     }
 
-    /// A medium that is written behind what it holds, where the tape stands.
+    /// A medium that is written behind its data, at the tape's position.
     ///
     /// # Errors
-    /// When the drive does not say where that is, though it can.
+    /// When the drive does not report its position, though it can.
     pub(super) fn behind(
         mut tape: Tape,
         medium: [u8; 16],
@@ -114,10 +114,10 @@ impl Volume {
         Ok(())
     }
 
-    /// Keeps the driver from writing a filemark when it closes the tape. It does so behind a write,
-    /// also one that failed since the drive was reset (seen with Linux 6.1): the tape stands at the
-    /// beginning then, and that filemark would be the end of all that the medium holds. Behind a
-    /// synchronisation, even one that fails, it writes none (`drivers/scsi/st.c`, `st_ioctl`).
+    /// Keeps the driver from writing a filemark when it closes the tape. The driver does so behind
+    /// a write, even one that failed because the drive was reset (seen with Linux 6.1). The tape is
+    /// at its beginning then, and that filemark would cut off everything on the medium. Behind a
+    /// synchronisation, even a failed one, it writes none (`drivers/scsi/st.c`, `st_ioctl`).
     pub(super) fn let_be(&mut self) {
         let _ = self.tape.synchronise();
     }

@@ -1,4 +1,4 @@
-//! What programs, disks and limits at the ends of a run leave of it.
+//! The share of programs, disks and limits at the ends of a run.
 
 use super::*;
 use crate::run::Endpoint;
@@ -30,7 +30,7 @@ fn a_disk_with_requests_for_longer_than_any_stage_has_work_is_the_limit() {
     check_run(&disk(0.9), (Cause::Turns, StageKind::Compress));
 }
 
-/// 40 MB at 20 MB/s at most into a program: what that takes without the limit nobody has seen.
+/// 40 MB at 20 MB/s at most into a program: the time without the limit is unknown.
 #[test]
 fn without_a_rate_limit_the_ends_are_there_still() {
     let read = stage(StageKind::Read, [0.4, 0.0, 1.6], 0.3);
@@ -68,8 +68,8 @@ fn what_the_cores_would_bring_is_not_known_before_a_program_that_always_waited()
     assert!(analyse(&foreign).without_is_known);
 }
 
-/// Four bursts of eight blocks with 0.15 s behind each, of which 0.1 s lie in the time in which the
-/// ring had no room: the target takes 20 ms a block.
+/// Four bursts of eight blocks with 0.15 s after each, 0.1 s of it while the ring had no room: the
+/// target takes 20 ms a block.
 #[test]
 fn pauses_behind_a_full_ring_are_part_of_the_source() {
     let waits = |number: usize| if number.is_multiple_of(8) && number > 0 { 0.1 } else { 0.0 };
@@ -179,7 +179,7 @@ fn a_target_that_never_had_nothing_to_do_is_the_limit() {
     let analysis = check_run(&with(1.3), (Cause::Stage, StageKind::Write));
     assert!(analysis.stages[1].hidden_share > 0.8, "{analysis:?}");
     assert!((1.2..1.35).contains(&analysis.seconds_without), "{analysis:?}");
-    // With nothing seen of it, it is the disk, and what is left is not known.
+    // Without observations of the program, the disk is the limit and the rest is unknown.
     let analysis = check_run(&with(0.0), (Cause::FewThreads, StageKind::Read));
     assert!(!analysis.without_is_known, "{analysis:?}");
 }

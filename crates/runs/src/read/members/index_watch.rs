@@ -1,9 +1,9 @@
-//! What an archive says of its index, held against the index that comes, and the zeros behind the
+//! Compares what an archive announces with the index that follows, and counts the zeros after the
 //! end of an archive.
 //!
-//! An archive with a mark at its front ([`archive::mark`]) must have an index behind it, and so
-//! must a set on tape, whose labels say so: without one, part of what was written is lost. An index
-//! is whole when all its members were there, in their order, up to the trailer.
+//! An index must follow an archive with a mark at its front ([`archive::mark`]), and a set on tape,
+//! whose labels announce it: without an index, part of the data is lost. An index is complete if
+//! all its members came in order, up to the trailer.
 
 use archive::header::{UNIT_BYTES, Unit};
 use archive::index::{IndexHasher, IndexSection, TRAILER_NAME, index_member_bytes, index_version};
@@ -17,32 +17,32 @@ use archive::index::begins_index;
 /// What is known before the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Promise {
-    /// Nothing; more than so many zeros behind the end of an archive without an index are told.
+    /// Nothing; unusually many zeros after an archive without an index are reported.
     None { zeros_bytes_max: u64 },
     /// It is a set on tape.
     OfSegments,
 }
 
-/// What was seen of the index of the archive at hand.
+/// What was seen of the index of the current archive.
 pub(super) struct IndexWatch {
-    /// The archive at hand said that an index follows.
+    /// The current archive announced an index.
     pub marked: bool,
-    /// An index must follow, and did not yet.
+    /// An index must follow, and has not yet.
     pub awaited: bool,
-    /// What goes by is an index.
+    /// The stream is inside an index.
     pub inside: bool,
-    /// A whole index has gone by.
+    /// A complete index passed.
     pub whole: bool,
-    /// Pieces of an index without its beginning were told of.
+    /// Pieces of an index without its beginning were reported.
     pub told_of_leftover: bool,
     /// Where it began.
     pub start_bytes: ArchiveOffset,
-    /// Members of it that came.
+    /// Number of its members so far.
     members: usize,
     hasher: Option<IndexHasher>,
     hash: Option<[u8; 32]>,
     zeros_bytes_max: u64,
-    /// Where the member ended behind which there are zeros, and how many.
+    /// End of the member before the zeros, and the number of zeros.
     zeros: Option<(ArchiveOffset, u64)>,
 }
 
@@ -79,14 +79,14 @@ impl IndexWatch {
         self.hasher = Some(IndexHasher::default());
     }
 
-    /// Bytes of the index, headers and padding included.
+    /// Bytes of the index, with headers and padding.
     pub fn see(&mut self, bytes: &[u8]) {
         if let Some(hasher) = &mut self.hasher {
             hasher.update(bytes);
         }
     }
 
-    /// A unit that may be the header of the trailer, at which the hash ends.
+    /// A unit that may be the header of the trailer, where the hash ends.
     pub fn see_unit(&mut self, unit: &Unit) {
         if self.members == IndexSection::ALL.len() && index_member_bytes(unit).is_some() {
             self.hash = self.hasher.take().map(|hasher| hasher.finish());
@@ -94,12 +94,12 @@ impl IndexWatch {
         self.see(unit);
     }
 
-    /// The hash of the index up to its trailer, once that has come.
+    /// The hash of the index up to its trailer, once that came.
     pub fn hash(&self) -> Option<[u8; 32]> {
         self.hash
     }
 
-    /// Whether the next member of the index is the one of this name, which it is taken for.
+    /// Whether the next member of the index has the name it should have.
     pub fn take_member(&mut self, path: &[u8]) -> bool {
         let names = IndexSection::ALL.map(IndexSection::member_name);
         let expected = names.into_iter().chain([TRAILER_NAME]).nth(self.members);
@@ -107,7 +107,7 @@ impl IndexWatch {
         expected.is_some_and(|name| name.as_bytes() == path)
     }
 
-    /// The end mark of an index; whether all of it was there.
+    /// The end mark of an index; returns whether the index was complete.
     pub fn end(&mut self) -> bool {
         self.inside = false;
         self.hasher = None;
@@ -123,14 +123,14 @@ impl IndexWatch {
         self.zeros = Some((end_bytes, 2 * UNIT_BYTES as u64));
     }
 
-    /// Another unit of zeros behind it.
+    /// Another unit of zeros after it.
     pub fn zero_unit(&mut self) {
         if let Some((_, bytes)) = &mut self.zeros {
             *bytes += UNIT_BYTES as u64;
         }
     }
 
-    /// Where the zeros behind the archive begin and how many they are, if more than are usual.
+    /// Position and number of the zeros after the archive, if more than usual.
     pub fn take_zeros(&mut self) -> Option<(ArchiveOffset, u64)> {
         self.zeros.take().filter(|(_, bytes)| *bytes > self.zeros_bytes_max)
     }
@@ -148,38 +148,38 @@ impl MemberStream<'_> {
         self.saw_member
     }
 
-    /// Whether nothing but zeros was seen.
+    /// Whether only zeros were seen.
     pub fn is_only_zeros(&self) -> bool {
         !self.saw_header
     }
 
-    /// Whether a whole index has gone by.
+    /// Whether a complete index passed.
     pub fn has_index(&self) -> bool {
         self.watch.whole
     }
 
-    /// Whether the archive at hand said that an index follows it.
+    /// Whether the current archive announced an index.
     pub fn is_marked(&self) -> bool {
         self.watch.marked
     }
 
-    /// Where the index at hand began.
+    /// Where the current index began.
     pub fn index_start_bytes(&self) -> ArchiveOffset {
         self.watch.start_bytes
     }
 
-    /// Where in its archive the stream begins, which is known when its index comes: offsets count
-    /// from there.
+    /// Where the stream begins in its archive, known when its index arrives: offsets count from
+    /// there.
     pub fn begins_bytes(&self) -> ArchiveOffset {
         self.cursor.begins_bytes()
     }
 
-    /// The hash of the index at hand up to its trailer.
+    /// The hash of the current index up to its trailer.
     pub fn index_hash(&self) -> Option<[u8; 32]> {
         self.watch.hash()
     }
 
-    /// Shows the watch a unit, which belongs to the header that starts at `start_bytes`.
+    /// Passes a unit to the watch, which belongs to the header that starts at `start_bytes`.
     pub(super) fn watch_unit(
         &mut self,
         unit: &Unit,
@@ -199,8 +199,8 @@ impl MemberStream<'_> {
         self.watch.see(unit);
     }
 
-    /// What the comments of a global header say: that an index must follow, or that this is one, of
-    /// that version.
+    /// What the comments of a global header say: that an index must follow, or that this is an
+    /// index, and its version.
     pub(super) fn watch_comments(&mut self, records: &[(Vec<u8>, Vec<u8>)]) -> Option<u32> {
         let comments = records.iter().filter(|(keyword, _)| keyword == b"comment");
         let mut comments = comments.map(|(_, comment)| comment);
@@ -212,7 +212,7 @@ impl MemberStream<'_> {
         version
     }
 
-    /// Behind the end of an archive, or behind zeros that are none, begins another.
+    /// After the end of an archive, or after zeros without one, another archive begins.
     pub(super) fn begin_next(&mut self, offset_bytes: ArchiveOffset) {
         if self.saw_header {
             self.conclude();
@@ -242,7 +242,7 @@ impl MemberStream<'_> {
         }
     }
 
-    /// Tells what was to follow the archive and did not.
+    /// Reports a missing index, and unusual zeros.
     pub(super) fn conclude(&mut self) {
         if let Some((end_bytes, bytes)) = self.watch.take_zeros() {
             self.report(end_bytes, bytes, DamageKind::Zeros, InMember::No);
@@ -253,8 +253,8 @@ impl MemberStream<'_> {
         }
     }
 
-    /// Whether a unit is the header of a piece of an index whose beginning is not there: something
-    /// else was written over it (`tar -r`), or it is damaged.
+    /// Whether a unit is the header of a piece of an index without its beginning, which was
+    /// overwritten (`tar -r`) or is damaged.
     pub(super) fn is_leftover(&self, unit: &Unit) -> bool {
         !self.watch.inside && !self.in_order && index_member_bytes(unit).is_some()
     }

@@ -1,4 +1,4 @@
-//! The way back after damage: to the next header, by the index or by what a header looks like.
+//! Resynchronises after damage: finds the next header by the index, or by its appearance.
 
 use archive::header::{self, UNIT_BYTES};
 use archive::stream::{Archive, ArchiveOffset};
@@ -17,7 +17,7 @@ enum Search {
 }
 
 impl MemberStream<'_> {
-    /// Looks for the next header from the position on; `start_bytes` is where the garbage began.
+    /// Looks for the next header from the position on; `start_bytes` is the start of the garbage.
     pub(super) fn resynchronise(
         &mut self,
         start_bytes: ArchiveOffset,
@@ -76,7 +76,7 @@ impl MemberStream<'_> {
                 continue;
             }
             if here == 0 {
-                // The end mark of an archive whose last header is lost looks like garbage too.
+                // The end mark of an archive whose last header is lost looks like garbage, too.
                 let ended = zeros_at_end >= 2 * UNIT_BYTES;
                 return Ok(if ended { Search::EndMark } else { Search::Nothing });
             }
@@ -119,13 +119,13 @@ impl MemberStream<'_> {
         Ok(())
     }
 
-    /// Whether the index has a member at this offset or behind it.
+    /// Whether the index has a member at or after this offset.
     pub(super) fn is_member_expected(&mut self, offset_bytes: ArchiveOffset) -> bool {
         let landmarks = self.landmarks.as_mut();
         landmarks.is_some_and(|landmarks| landmarks.has_header_from(offset_bytes))
     }
 
-    /// Goes to the next place where the index has a header; false without one to go by.
+    /// Goes to the next header of the index; false if there is none.
     fn go_to_landmark(&mut self, account: &mut Account) -> Result<bool, Stopped> {
         if !self.saw_header {
             return Ok(false);
@@ -140,7 +140,7 @@ impl MemberStream<'_> {
             if left_bytes == 0 {
                 return Ok(true);
             }
-            // What is at hand knows the gaps that it has; more is to be taken to know of more.
+            // Blocks at hand know only their own gaps; more must be taken to know later ones.
             let here = (self.cursor.rest(account)?.len() as u64).min(left_bytes);
             if let Some(gap) = self.cursor.gap_within(here.max(1)).cloned() {
                 self.pass_over_gap(&gap, account)?;

@@ -17,7 +17,7 @@ use crate::harness::{Recorder, Watchdog};
 
 type Calls = Arc<Mutex<Vec<(Call, ThreadId)>>>;
 
-/// A drive that notes what is done to it.
+/// A drive that records its calls.
 struct WatchedDrive {
     drive: VirtualDrive,
     calls: Calls,
@@ -62,11 +62,11 @@ fn a_drive_that_streams_is_not_asked_anything() {
         between.iter().filter(|call| call.0 != Call::Write && call.0 != immediate).collect();
     assert!(others.is_empty(), "{others:?}");
     assert!(between.iter().filter(|call| call.0 == immediate).count() >= 3, "several segments");
-    // The last filemark waits for the medium, and nothing was called good before it.
+    // The last filemark waits for the medium, and nothing was reported as good before it.
     let behind = calls.get(last + 1).map(|call| call.0);
     assert_eq!(behind, Some(Call::Operate(MtOperation::WriteFilemarks)));
 
-    // Threads that do nothing else write, one after the other: data first, then the index.
+    // Dedicated threads write, one after the other: first data, then the index.
     let own = std::thread::current().id();
     assert!(between.iter().all(|call| call.1 != own), "the run itself would be held up");
     let mut writers: Vec<ThreadId> = between.iter().map(|call| call.1).collect();

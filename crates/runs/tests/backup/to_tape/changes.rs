@@ -1,4 +1,4 @@
-//! Changes of volume: what is put in, and whose time they are.
+//! Changes of volume: which cartridge is loaded, and how their time is counted.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::harness::{Recorder, Watchdog};
 
-/// Whoever changes volumes may take hours: the writer has not worked meanwhile.
+/// A change of volume may take hours: the writer does not work meanwhile.
 #[test]
 fn the_time_of_a_change_is_no_work_of_the_writer() {
     struct Slow(Operator);
@@ -101,7 +101,7 @@ fn writing_over_the_first_medium_says_nothing_of_later_ones() {
         assert!(library.load(0));
         library
     };
-    // What is in the drive is written over.
+    // The data in the drive are overwritten.
     write_well(&over, &TapeOptions::default(), &others([&first, &second, &third]));
     assert!(first.len() > 2 && second.len() == 2);
 
@@ -113,7 +113,7 @@ fn writing_over_the_first_medium_says_nothing_of_later_ones() {
     assert_eq!(requests[1].refused, Some(Refused::Foreign));
     check_set(rack.cartridges(), set, Compression::None);
 
-    // A later medium of ours is gone on behind, and what it holds stays.
+    // A later Takeup medium is appended to, and its data are kept.
     let rack = others([&small, &third, &second]);
     let before = third.objects().unwrap();
     let (result, _) = write(&over, &TapeOptions::default(), &rack);

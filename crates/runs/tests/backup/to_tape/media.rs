@@ -1,4 +1,4 @@
-//! What is on cartridges, read by the words of `docs/format.md` and by nothing of the reading side.
+//! The content of cartridges, read as `docs/format.md` describes, without the reading side.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use sim::tape::{Cartridge, Object};
 /// The blocks between two filemarks.
 pub type TapeFile = Vec<Vec<u8>>;
 
-/// The files of a cartridge; what follows the last filemark is one too.
+/// The files of a cartridge; data after the last filemark are one, too.
 pub fn files(cartridge: &Cartridge) -> Vec<TapeFile> {
     let mut files = vec![Vec::new()];
     for object in cartridge.objects().unwrap() {
@@ -42,7 +42,7 @@ pub struct FoundPart {
 }
 
 impl FoundPart {
-    /// What follows the label.
+    /// The bytes after the label.
     pub fn stream(&self) -> &[u8] {
         &self.bytes[self.label.length_bytes as usize..]
     }
@@ -69,7 +69,7 @@ pub fn parts(cartridges: &[Cartridge]) -> Vec<FoundPart> {
     found
 }
 
-/// A stream put together again from its parts, what is there twice compared.
+/// A stream rejoined from its parts; repeated bytes are compared.
 pub fn stitch<'a>(parts: impl Iterator<Item = &'a FoundPart>) -> Vec<u8> {
     let mut stream: Vec<u8> = Vec::new();
     for part in parts {
@@ -221,7 +221,7 @@ fn decompress(stored: &[u8], compression: Compression, chunks: &[ChunkRecord]) -
     archive
 }
 
-/// What a shell command makes of these bytes; it has to succeed without a word on standard error.
+/// The output of a shell command on these bytes; it must succeed without output on standard error.
 pub fn pipe_into(command: &str, bytes: &[u8]) -> Vec<u8> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();

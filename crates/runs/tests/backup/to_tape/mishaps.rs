@@ -1,10 +1,10 @@
-//! The campaign: something happens before every single command of a backup, an append and a backup
-//! over several volumes.
+//! The campaign: a mishap before every single command of a backup, an append and a backup over
+//! several volumes.
 //!
 //! The commands of a run without a mishap are counted; then the run is repeated with one mishap
-//! before each of them in turn. Whatever happens, nothing that was on a medium changes, nothing is
-//! called written or safe that is not there, the words name what happened, and the next run finds
-//! its place. `TAKEUP_LONG=1` tries every mishap at every command, the short form fewer of them.
+//! before each of them in turn. Whatever happens, no data on a medium change, no lost data are
+//! reported as written or safe, the message names what happened, and the next run finds its place.
+//! `TAKEUP_LONG=1` tries every mishap at every command, the short form fewer of them.
 
 use std::collections::BTreeMap;
 
@@ -23,22 +23,22 @@ use super::media::{check_extents, files, parts, section, stitch};
 use super::{Operator, small_set, tree};
 use crate::harness::{Recorder, Watchdog};
 
-/// A mishap, and what its failure has to say: one of these.
+/// A mishap, and the messages that its failure may have.
 struct Kind {
     name: &'static str,
     mishap: Mishap,
     words: &'static [&'static str],
-    /// To so many commands in a row.
+    /// To this many commands in a row.
     times: u32,
-    /// The cartridge that is put in, and what may become of it.
+    /// The cartridge that is loaded, and what may happen to its data.
     other: Option<(Cartridge, Other)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Other {
-    /// Nothing on it changes.
+    /// Its data do not change.
     Untouched,
-    /// What is on it stays; something may follow.
+    /// Its data are kept; others may follow.
     Kept,
 }
 
@@ -46,14 +46,13 @@ fn sense(key: u8, code: u8, qualifier: u8) -> Sense {
     Sense { key, code, qualifier, deferred: false }
 }
 
-/// What opening a drive says of all that its first answer may be, and what is said of a drive that
-/// contradicts itself.
-const IN_ANY_CASE: [&str; 2] = ["the drive is not ready", "is not what it was"];
+/// Messages of opening a drive whatever its first answer, and of a drive that contradicts itself.
+const IN_ANY_CASE: [&str; 2] = ["the drive is not ready", "changed since takeup checked it"];
 
-/// What people see where the driver has forgotten what the drive said, or logs it for nobody.
+/// The message when the driver has forgotten the drive's report, or does not log it.
 const FORGOTTEN: &str = "Input/output error";
 
-/// The driver does not tell why; the drive does where the end of the data is asked for.
+/// The driver does not report why; the drive does when it is asked for the end of data.
 const BLANK: &[&str] = &["blank check", FORGOTTEN];
 
 const FULL: &[&str] = &["volume overflow", FORGOTTEN, "no cartridge", "too small"];
@@ -82,10 +81,14 @@ fn kinds(own: &Cartridge) -> Vec<Kind> {
         told("aborted", aborted, &["aborted command"]),
         told("not ready", sense(2, 4, 1), &["not ready", "no medium"]),
         told("protected", sense(7, 0x27, 0), &["write protected", "write-protected"]),
-        told("end of data", sense(8, 0, 5), &[FORGOTTEN, "is not what it was", "did not write"]),
+        told(
+            "end of data",
+            sense(8, 0, 5),
+            &[FORGOTTEN, "changed since takeup checked it", "did not write"],
+        ),
         told("no end of data", sense(8, 0x14, 3), BLANK),
         told("unknown format", sense(8, 0x30, 1), BLANK),
-        // A read, and what asks again whether it is the end of the data: the driver tells the key.
+        // A read, and the question whether it is the end of data: the driver reports the key.
         twice("no end of data, twice", sense(8, 0x14, 3), BLANK),
         twice("unknown format, twice", sense(8, 0x30, 1), BLANK),
         thrice("no end of data, thrice", sense(8, 0x14, 3), BLANK),
@@ -107,7 +110,7 @@ fn kinds(own: &Cartridge) -> Vec<Kind> {
 
 const CHANGED: &[&str] = &[
     "may have changed",
-    "is not what it was",
+    "changed since takeup checked it",
     "did not write",
     "write-protected",
     "write protected",
@@ -135,7 +138,7 @@ fn foreign() -> Cartridge {
     cartridge
 }
 
-/// What a run begins with.
+/// The state before a run.
 struct Situation {
     name: &'static str,
     media: Vec<Cartridge>,
@@ -206,7 +209,7 @@ fn own() -> Cartridge {
     library.cartridges()[0].duplicate().unwrap()
 }
 
-/// The data of a set as it stands on cartridges, checked against its index and `expected`.
+/// The data of a set on cartridges, checked against its index and `expected`.
 fn assert_whole(cartridges: &[Cartridge], set: [u8; 16], expected: &[u8], what: &str) {
     let mut found = parts(cartridges);
     found.retain(|part| part.label.set == set);
@@ -228,7 +231,7 @@ fn assert_whole(cartridges: &[Cartridge], set: [u8; 16], expected: &[u8], what: 
     check_extents(&found, &extents);
 }
 
-/// What is called safe is there, each segment closed by a filemark.
+/// Everything reported as safe exists, each segment closed by a filemark.
 fn assert_safe(cartridges: &[Cartridge], safe: &Safe, expected: &[u8], what: &str) {
     let mut found = parts(cartridges);
     found.retain(|part| {
@@ -296,7 +299,7 @@ fn try_one(situation: &Situation, kind: &Kind, at: u64, expected: &[u8]) -> Opti
             };
             let named = kind.words.iter().chain(&IN_ANY_CASE).any(is_named);
             assert!(named, "{what}: {words}");
-            // The medium takes the next set as if nothing had been.
+            // The medium accepts the next set as usual.
             library.load(0);
             if at.is_multiple_of(3) && situation.media.len() == 1 {
                 let set =

@@ -1,4 +1,4 @@
-//! What a tape gets does not depend on threads, and streams of others go to it as they are.
+//! The bytes on tape do not depend on threads, and other streams are written unchanged.
 
 use std::path::Path;
 use std::time::Duration;
@@ -75,7 +75,7 @@ fn a_pipe_puts_a_stream_on_tape() {
     };
     assert_eq!(run(10_240, LastBlock::Short).unwrap().target, Endpoint::Tape);
     run(64 << 10, LastBlock::Padded).unwrap();
-    // It goes on where the tape stands, as with dd.
+    // It continues at the tape's position, like dd.
     let found = files(&library.cartridges()[0]);
     assert_eq!(found.len(), 2);
     assert_eq!(found[0].concat(), content);
@@ -85,8 +85,7 @@ fn a_pipe_puts_a_stream_on_tape() {
     assert!(matches!(error, PipeError::Tape(TapeSetError::BlockSize { .. })), "{error}");
 }
 
-/// What the medium has yet to take when all is handed over is flushing, as in a backup, and no work
-/// of the writer.
+/// The wait for the medium at the end is flushing, as in a backup, and no work of the writer.
 #[test]
 fn the_last_flush_of_a_pipe_is_no_work_of_the_writer() {
     const FLUSH: Duration = Duration::from_millis(300);
@@ -131,8 +130,8 @@ fn a_pipe_says_how_much_is_on_a_full_medium() {
     assert_eq!((found.len(), found[0].concat()), (1, content[..bytes as usize].to_vec()));
 }
 
-/// Who brought the tape to its place may be wrong about where it is: after a reset, or with another
-/// medium, it stands at the beginning.
+/// The tape may not be where the user put it: after a reset, or with another medium, it is at the
+/// beginning.
 #[test]
 fn a_pipe_writes_over_nothing_unless_asked() {
     let source = tempfile::NamedTempFile::new().unwrap();

@@ -1,5 +1,5 @@
-//! Drives that tell little of where they stopped, as tgtd's in the lab: behind a read that met the
-//! end of the data, the driver takes the first write for a trailer and refuses the second.
+//! Drives that report little about where they stopped, like the lab's tgtd: behind a read that met
+//! the end of data, the driver takes the first write for a trailer and refuses the second.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Media that do not begin with the label that they should: it was never written, or is another
-//! block of the set, or is gone with what followed it. Such a medium is not somebody else's.
+//! Media without the label that they should begin with: it was never written, is replaced by
+//! another block of the set, or is lost with the following blocks. Such a medium is not foreign.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use testkit::samples::noise;
 use super::harness::{BLOCK_BYTES, Clerk, TapeHarness};
 use crate::harness::shell;
 
-/// What became of the objects of a medium.
+/// The fate of a medium's objects.
 type Change = (&'static str, fn(&mut Vec<Object>));
 type Tree = BTreeMap<String, Vec<u8>>;
 
@@ -48,7 +48,7 @@ fn first_filemark(objects: &[Object]) -> usize {
     objects.iter().position(|object| *object == Object::Filemark).unwrap()
 }
 
-/// What became of the first block of a medium, which is a label.
+/// The fate of a medium's first block, which is a label.
 const LABELS: [Change; 4] = [
     ("zeros", |objects| objects[0] = Object::Block(vec![0; BLOCK_BYTES])),
     ("noise", |objects| objects[0] = Object::Block(noise(77, BLOCK_BYTES))),
@@ -56,7 +56,7 @@ const LABELS: [Change; 4] = [
     ("an index of the set", |objects| objects[0] = objects[objects.len() - 3].clone()),
 ];
 
-/// What became of the first file of a medium.
+/// The fate of a medium's first file.
 const FILES: [Change; 4] = [
     ("no label", |objects| drop(objects.remove(0))),
     ("nothing but its filemark", |objects| drop(objects.drain(..first_filemark(objects)))),
@@ -127,7 +127,7 @@ fn without_its_first_file_the_rest_of_a_set_comes_back() {
     }
 }
 
-/// The tape stands in the middle: at the front of another file of the set, say.
+/// The tape is in the middle, for example at the front of another file of the set.
 #[test]
 fn from_wherever_the_tape_stands() {
     for (file, blocks) in [(1, 0), (2, 0), (1, 3)] {
@@ -152,7 +152,7 @@ fn from_wherever_the_tape_stands() {
     }
 }
 
-/// No index is at hand before the data, and other volumes are asked for.
+/// No index is available before the data, and other volumes are asked for.
 #[test]
 fn on_several_volumes() {
     for compression in COMPRESSIONS {
@@ -174,8 +174,8 @@ fn on_several_volumes() {
                     let (_, kept) = harness.restore(&into);
                     kept.expect_warning("file 0 of the tape");
                     let (restored, warnings) = (harness.restored(&into), kept.warnings());
-                    // Nothing but the label tells what a compressed part repeats; an index that
-                    // is at hand does.
+                    // Only the label, or an index that is available, says which bytes a compressed
+                    // part repeats.
                     let guessed = compression != "none" && slot > 0 && first == 0;
                     assert!(guessed || restored == expected, "{what}: {warnings:?}");
                     let is_whole = |(path, it): &(&String, _)| restored.get(*path) == Some(*it);
@@ -239,7 +239,7 @@ fn what_follows_the_file_of_another_program_is_looked_at() {
         harness.library.load(0);
         let (_, kept) = harness.try_restore(format, &[]);
         assert!(!kept.warnings().is_empty(), "{format}");
-        // Whoever knows what should be there asks for it.
+        // A user who knows what should be there asks for it.
         harness.set = SetChoice::Number(1);
         let (result, _) = harness.try_restore("asked", &[]);
         result.unwrap();
@@ -251,9 +251,9 @@ fn what_follows_the_file_of_another_program_is_looked_at() {
     }
 }
 
-/// What another program wrote is read without a command more than its bytes need, but for a look
-/// behind its first file where that might be ours, and to the end where there is such a file (where
-/// the drive is asked for its place, so that it goes back from there).
+/// A foreign tape is read with the commands that its bytes need. One more looks behind its first
+/// file if it may be a Takeup medium; if there is such a file, the end is checked, too (and the
+/// drive is asked for its position, to go back from there).
 #[test]
 fn tapes_of_others_are_not_searched() {
     let (gnu, posix) = ("tar -b 8 -cf a t", "tar --format=posix -b 8 -cf a t");

@@ -1,5 +1,5 @@
-//! The damage matrix of a tape: every block in turn cannot be read, the drive forgets where it is,
-//! the medium is exchanged, and what the drive says makes no sense.
+//! The damage matrix of a tape: every block in turn is unreadable, the drive forgets its position,
+//! the medium is exchanged, and the drive's answers make no sense.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ fn blocks_of_another_length_are_damage() {
     let cartridge = harness.library.cartridges()[0].clone();
     cartridge.set_faults(Faults { shortened: [(5, 100)].into(), ..Faults::default() });
     let (_, kept) = harness.restore("out");
-    kept.expect_warning("a block of 100 bytes, where all have 4096");
+    kept.expect_warning("a block of 100 bytes, where all others have 4096");
     let restored = harness.restored("out");
     let whole = expected.iter().filter(|(path, content)| restored.get(*path) == Some(content));
     assert!(whole.count() >= expected.len() - 4);
@@ -203,7 +203,7 @@ fn one_file_is_gone_to() {
             let restored = harness.restored(&into);
             assert_eq!(restored.len(), 1, "{compression}");
             assert!(restored[&path] == expected[&path], "{compression}, {path}");
-            // Labels, index and what is around the file; the set has 450 blocks.
+            // Labels, index and the data around the file; the set has 450 blocks.
             let (blocks, of) = (tape.blocks, harness.library.cartridges()[0].len());
             assert!(blocks < 130 && of > 300, "{compression}: {blocks} blocks of {of}");
         }
@@ -220,7 +220,7 @@ fn against_the_live_tree_what_is_lost_is_no_change() {
     assert_eq!((report.changed.total, report.differs.total), (0, 0));
 }
 
-/// A drive whose cartridge somebody exchanges while it is read.
+/// A drive whose cartridge is exchanged while it is read.
 struct Exchanging {
     drive: VirtualDrive,
     other: Cartridge,
@@ -258,7 +258,7 @@ fn a_medium_that_is_exchanged_behind_our_back_is_noticed() {
     let other = TapeHarness::new(1, 64 << 20);
     other.small_tree(16, 8_000);
     other.write(&other.plain.path("t"), "none", 40 << 10);
-    // In the data, behind the labels and the index that were read before.
+    // In the data, after the labels and the index that were read before.
     for reads in [20, 26, 32, 38] {
         harness.library.load(0);
         let other = other.library.cartridges()[0].clone();
@@ -273,7 +273,7 @@ fn a_medium_that_is_exchanged_behind_our_back_is_noticed() {
             ))) => {}
             other => panic!("{reads}: {other:?}"),
         }
-        // What is there is of the first medium.
+        // The restored data are the first medium's.
         let restored = harness.restored(&into);
         let whole = restored.iter().filter(|(path, _)| !path.ends_with(".incomplete"));
         for (path, content) in whole {

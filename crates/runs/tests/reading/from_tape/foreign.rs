@@ -12,7 +12,7 @@ use tapeset::TapeReadFailure;
 use super::harness::TapeHarness;
 use crate::harness::{Times, assert_same_tree, shell};
 
-/// Writes bytes to the tape as dd with `bs=block_bytes` does, and a filemark behind them.
+/// Writes bytes to the tape like dd with `bs=block_bytes`, and a filemark after them.
 fn write_file(harness: &TapeHarness, bytes: &[u8], block_bytes: usize, mode: BlockMode) {
     let mut tape = harness.library.drive().open(Access::Write).unwrap();
     tape.set_block_mode(mode).unwrap();
@@ -28,7 +28,7 @@ fn rewind(harness: &TapeHarness) {
     harness.library.drive().open(Access::Read).unwrap().rewind().unwrap();
 }
 
-/// What a command writes to the file `a`.
+/// The bytes that a command writes to the file `a`.
 fn made_by(harness: &TapeHarness, command: &str) -> Vec<u8> {
     // libarchive reads a negative time with a fraction in its own way.
     let command = format!("touch -cd 2001-01-01 tree/empty; {command}");
@@ -69,7 +69,7 @@ fn compressed_and_from_other_programs() {
         let harness = TapeHarness::new(1, 64 << 20);
         let tree = harness.plain.tree("tree");
         let archive = made_by(&harness, command);
-        // dd without conv=sync leaves the last block short; an odd block size is nobody's wish.
+        // dd without conv=sync leaves the last block short; an odd block size is unusual.
         for block_bytes in [10_240, 65_536, 1001] {
             let drive = harness.library.drive();
             drive.open(Access::Write).unwrap().rewind().unwrap();
@@ -96,7 +96,7 @@ fn several_files_one_after_the_other() {
         write_file(&harness, &archive, 10_240, BlockMode::Variable);
     }
     rewind(&harness);
-    // From where the tape stands: each reading leaves it at the next file.
+    // From the tape's position: each reading leaves the tape at the next file.
     for (number, name) in ["one", "two", "three"].iter().enumerate() {
         let (paths, _, kept) = harness.list();
         assert_eq!(paths, ["tree", &format!("tree/{name}")]);

@@ -26,16 +26,16 @@ use crate::harness::{Harness, Kept, files};
 
 pub const BLOCK_BYTES: usize = 4096;
 
-/// What somebody at the rack does when asked for a volume to read.
+/// How the operator reacts when a volume is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clerk {
     /// Brings the right one.
     Brings,
     /// Puts these slots in, one after the other, then has no more.
     Follows(Vec<usize>),
-    /// Brings the right one of so many.
+    /// Brings the right one, from this many.
     Has(usize),
-    /// Brings the right one, but for this volume, without which the run shall go on.
+    /// Brings the right one, except this volume, without which the run continues.
     DoesWithout(u32),
     /// Has none.
     HasNone,
@@ -87,7 +87,7 @@ pub struct TapeHarness {
 }
 
 impl TapeHarness {
-    /// A rack of so many cartridges with so many bytes each, the first one in the drive.
+    /// A rack of this many cartridges of this many bytes each, the first one in the drive.
     pub fn new(cartridges: usize, capacity_bytes: u64) -> TapeHarness {
         let drive = VirtualDrive::new("/dev/nst0", DriveSettings::default());
         let blank = || {
@@ -125,7 +125,7 @@ impl TapeHarness {
         }
     }
 
-    /// Backs up to the cartridge in the drive and those behind it.
+    /// Backs up to the cartridge in the drive and those after it.
     pub fn write(&self, tree: &Path, compression: &str, segment_bytes: u64) -> BackupReport {
         self.write_blocks(tree, compression, segment_bytes, BLOCK_BYTES)
     }

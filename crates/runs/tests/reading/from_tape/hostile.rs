@@ -1,5 +1,5 @@
-//! Labels and indexes that claim what no tape holds: their checksums are right, their numbers are
-//! not. What they claim is neither waited for nor filled with zeros.
+//! Labels and indexes with impossible claims: their checksums are right, their numbers are not. The
+//! claimed data are neither waited for nor filled with zeros.
 
 use archive::index::{
     ExtentRecord, IndexLayout, IndexReader, IndexSection, IndexWriter, Trailer,
@@ -105,8 +105,8 @@ fn of_a_later_version(file: &[u8]) -> Vec<u8> {
     changed
 }
 
-/// The tape of somebody with a newer program is not damaged, and not foreign: neither is an older
-/// set brought back in the place of the last one, nor is anything written behind it.
+/// A tape written by a newer version is neither damaged nor foreign: an older set is not restored
+/// in place of the last one, and nothing is written after it.
 #[test]
 fn a_set_of_a_later_version_is_told_as_such() {
     let (harness, _, files) = written();
@@ -132,7 +132,7 @@ fn a_set_of_a_later_version_is_told_as_such() {
     }
 }
 
-/// A digit that is wrong, in a label of ours, is damage.
+/// A wrong digit in a Takeup label is damage.
 #[test]
 fn a_wrong_digit_is_no_later_version() {
     let (harness, expected, files) = written();

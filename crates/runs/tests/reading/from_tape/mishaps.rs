@@ -1,9 +1,8 @@
-//! The campaign: something happens before every single command of a restore, a list and a
-//! verification.
+//! The campaign: a mishap before every single command of a restore, a list and a verification.
 //!
-//! As the one of the writing side (`backup tape::mishaps`): whatever happens, nothing is written to
-//! any medium, what is restored under its own name is what was backed up, a run without a word has
-//! it all, and a failure says what happened.
+//! As on the writing side (`backup tape::mishaps`): whatever happens, nothing is written to any
+//! medium. Files restored under their own names are what was backed up, a run without warnings
+//! restores everything, and a failure says what happened.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -32,9 +31,9 @@ fn sense(key: u8, code: u8, qualifier: u8) -> Sense {
 /// Name of the situation that is warned of without any mishap.
 const NO_LABEL: &str = "without its first label";
 
-const CHANGED: &[&str] = &["may have changed", "not the one that was there", "lost its place"];
+const CHANGED: &[&str] = &["may have changed", "was exchanged during the run", "lost its place"];
 
-/// A blank check, which the driver does not log, and what it may be taken for.
+/// A blank check, which the driver does not log, and what it may be mistaken for.
 const FORGOTTEN: &str = "Input/output error";
 const NOT_LOGGED: &[&str] = &[FORGOTTEN, "no set", "no index", "end of its data"];
 
@@ -75,7 +74,7 @@ fn foreign() -> Cartridge {
     cartridge
 }
 
-/// What a run came to: complaints, and whether it says that all is well.
+/// The result of a run: complaints, and whether it reports that all is well.
 struct Said {
     failure: Option<String>,
     warnings: Vec<String>,
@@ -102,7 +101,7 @@ fn in_words(error: &dyn Error) -> String {
     words
 }
 
-/// A run on a harness; `expected` has the trees of which one has to come back, whole or not.
+/// A run on a harness; `expected` has the trees, one of which must be restored, complete or not.
 type Run = fn(&TapeHarness, &[&Tree], &str) -> Said;
 
 fn restore(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
@@ -146,7 +145,7 @@ struct Situation {
     harness: TapeHarness,
     first: usize,
     expected: Tree,
-    /// A cartridge with a set of its own, and what is in it.
+    /// A cartridge with a set of its own, and the content of the set.
     own: Cartridge,
     others: Tree,
 }
@@ -169,7 +168,7 @@ fn situations() -> Vec<Situation> {
     let mut objects = cartridge.objects().unwrap();
     objects[0] = Object::Block(vec![0; BLOCK_BYTES]);
     cartridge.record(&objects).unwrap();
-    // A copy, of which no drive has anything in its buffer.
+    // A copy without data in a drive's buffer.
     let cartridges = [cartridge.duplicate().unwrap()];
     harness.library = Library::new(harness.library.drive().clone(), cartridges);
     situations.push(Situation { name: NO_LABEL, harness, first: 0, expected, own, others });
@@ -185,7 +184,7 @@ fn situations() -> Vec<Situation> {
     situations
 }
 
-/// Written where another tree will stand, so that it would come back to the same place.
+/// Written where another tree will be, so that it is restored to the same place.
 fn another_set(harness: &TapeHarness) -> (Cartridge, Tree) {
     let others = harness.small_tree(5, 7_000);
     let own = Cartridge::of_capacity(64 << 20);
@@ -201,7 +200,7 @@ fn objects(cartridges: &[Cartridge]) -> Vec<Vec<Object>> {
 }
 
 impl Situation {
-    /// Puts things as they were, with a drive that nothing has happened to.
+    /// Resets everything, with a drive without mishaps.
     fn reset(&mut self) {
         let drive = VirtualDrive::new("/dev/nst0", Default::default());
         let cartridges = self.harness.library.cartridges().to_vec();
@@ -220,9 +219,9 @@ impl Situation {
         let said = run(&self.harness, trees, what);
         assert!(objects(&cartridges) == before, "{what}: a medium was written to");
         if let Some(words) = &said.failure {
-            // What is met where a tape is opened has the words of what was looked for.
+            // Messages of opening a tape name what was looked for.
             let looked_for = [
-                "holds no set",
+                "holds no Takeup set",
                 "is blank",
                 "is needed",
                 "is not ready",

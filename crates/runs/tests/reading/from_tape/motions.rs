@@ -1,4 +1,4 @@
-//! How far the tape is wound for what is read from it.
+//! How far the tape is wound for the data that are read from it.
 
 use std::sync::{Arc, Mutex};
 

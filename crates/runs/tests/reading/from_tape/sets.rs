@@ -124,7 +124,7 @@ fn a_sound_set_verifies_and_is_like_the_live_tree() {
     }
 }
 
-/// The second volume of a set behind another set: nobody writes that today, and it is found.
+/// The second volume of a set after another set: Takeup no longer writes that, but finds it.
 #[test]
 fn a_later_volume_behind_another_set() {
     let harness = TapeHarness::new(4, 180 << 10);

@@ -1,4 +1,4 @@
-//! Sets over several volumes, in whatever order they come, and sets whose run died.
+//! Sets over several volumes, in any order, and sets whose run died.
 
 use std::path::Path;
 
@@ -83,7 +83,7 @@ fn a_list_asks_for_the_volume_with_the_index() {
     let (harness, volumes) = over_volumes("zstd:1", 4096);
     let expected = harness.small_tree(90, 60_000);
     harness.library.load(0);
-    // Who is asked for the next one may give the last one at once.
+    // The operator may insert the last volume when asked for the next one.
     let harness = TapeHarness { clerk: Clerk::Follows(vec![volumes - 1]), ..harness };
     let (paths, report, kept) = harness.list();
     assert_eq!(kept.warnings(), Vec::<String>::new());
@@ -148,7 +148,7 @@ fn without_a_volume_what_is_on_the_others_comes_back() {
                 let (result, kept) = harness.try_restore(&into, &[]);
                 result.unwrap_or_else(|error| panic!("{what}: {error:?}"));
                 assert!(!volumes_asked_for(&harness).contains(&(missing as u32)), "{what}");
-                // The last ones may hold nothing but the index, which may be at hand twice.
+                // The last ones may hold only the index, which may exist twice.
                 if missing + 1 < volumes {
                     kept.expect_warning(&format!("volume {missing} was"));
                 }
@@ -172,10 +172,10 @@ fn what_is_behind_a_first_volume_that_is_missing_is_held_against_the_index_where
         let (harness, volumes) = over_volumes(compression, 4096);
         let mut harness = TapeHarness { clerk: Clerk::Has(volumes), ..harness };
         harness.without_volumes = vec![1];
-        // The index is met at the end: until then nobody knows how much is missing in front.
+        // The index comes at the end: until then the size of the gap before it is unknown.
         harness.library.load(1);
         let (_, kept) = harness.restore("out");
-        let wrong = |text: &&String| text.contains("checksums that do not hold");
+        let wrong = |text: &&String| text.contains("checksums do not hold");
         assert_eq!(kept.warnings().iter().find(wrong), None, "{compression}");
         let mut whole = harness.restored("out");
         whole.retain(|path, _| !path.ends_with(".incomplete"));
@@ -191,7 +191,8 @@ fn what_is_behind_a_first_volume_that_is_missing_is_held_against_the_index_where
     }
 }
 
-/// What is left out is not unreadable, and what is unreadable beside it is not left out.
+/// Volumes that were left out do not count as unreadable, and unreadable data do not count as left
+/// out.
 #[test]
 fn unreadable_blocks_are_those_of_volumes_that_are_there() {
     for compression in COMPRESSIONS {
@@ -234,7 +235,7 @@ fn without_the_later_volumes_what_is_there_comes_back() {
         harness.library.load(0);
         let harness = TapeHarness { clerk: Clerk::HasNone, ..harness };
         let (_, kept) = harness.restore("out");
-        kept.expect_warning("unless it goes on on volume 2");
+        kept.expect_warning("unless the set continues on volume 2");
         let restored = harness.restored("out");
         assert!(restored.len() >= 10, "{}", restored.len());
         for (path, content) in &restored {

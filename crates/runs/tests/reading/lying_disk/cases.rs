@@ -3,16 +3,16 @@
 use archive::header::UNIT_BYTES;
 use testkit::samples::Random;
 
-/// What became of an extent.
+/// The fate of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// It was never written, and reads as zeros.
     Zeroed,
-    /// It was never written, and reads as what was there before: an archive of the same tree.
+    /// It was never written, and has older data: an archive of the same tree.
     Stale,
     /// It and another of its length were written to each other's place.
     Swapped { with: usize },
-    /// It is missing, and what follows moved up; to the tail, the file was cut.
+    /// It is missing, and the following data moved up; to the tail, the file was cut.
     Cut,
 }
 
@@ -72,7 +72,7 @@ pub fn cases(bytes: usize) -> Vec<Case> {
     all
 }
 
-/// So many cases at random, of lengths from a unit to the tail, most of them whole units.
+/// This many random cases, of lengths from a unit to the tail, most of them whole units.
 pub fn random_cases(bytes: usize, seed: u64, count: usize) -> Vec<Case> {
     let mut random = Random::numbered(seed);
     let mut below = |limit: usize| random.index(limit.max(1));

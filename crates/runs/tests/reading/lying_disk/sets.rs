@@ -76,7 +76,7 @@ fn every_block_of_a_small_tape() {
                 for how in [Damage::Zeroed, Damage::Stale, Damage::Cut].into_iter().chain(swapped) {
                     number += 1;
                     let objects = damaged(&set, &stale, at, length, how);
-                    // The filemark behind the index tells nothing that its trailer does not.
+                    // The filemark after the index adds nothing to the index's trailer.
                     let is_whole =
                         objects == set || set.strip_suffix(&[Object::Filemark]) == Some(&objects);
                     if number % step != 0 || is_whole || objects == stale {

@@ -1,9 +1,8 @@
-//! Where the bytes of a virtual disk really are: a file, as sparse as what was written, or a block
-//! device.
+//! The storage of a virtual disk: a file, as sparse as the written data, or a block device.
 //!
-//! A disk has one size. Reads and writes that begin at its end or beyond move nothing; the bytes of
-//! a disk whose file is full do not go anywhere, which the program sees as an input/output error,
-//! as from a broken disk, and `status` as what it is.
+//! A disk has one size. Reads and writes that begin at its end or beyond move nothing. If the file
+//! system of its file is full, the bytes are lost: the program sees an input/output error, as from
+//! a broken disk, and `status` shows the cause.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -19,38 +18,38 @@ use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 pub enum Access {
     /// Yes.
     ReadWrite,
-    /// It has its write-protect switch set.
+    /// Its write-protect switch is set.
     ReadOnly,
 }
 
-/// Why a file cannot be the inside of a disk.
+/// Why a file cannot be the storage of a disk.
 #[derive(Debug, thiserror::Error)]
 pub enum BackingError {
-    /// It cannot be opened or made.
+    /// It cannot be opened or created.
     #[error("cannot open {path}")]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is not there, and nobody said how large it shall be.
-    #[error("there is no {path} yet, and no size for it")]
+    /// It does not exist, and no size was given.
+    #[error("cannot create {path}: no size given")]
     NoSize {
         /// The file.
         path: PathBuf,
     },
-    /// It has another size than was asked for.
-    #[error("{path} has {bytes} bytes and not {wanted_bytes}")]
+    /// Its size differs from the requested size.
+    #[error("{path} has {bytes} bytes, not {wanted_bytes}")]
     OtherSize {
         /// The file.
         path: PathBuf,
         /// Its size.
         bytes: u64,
-        /// What was asked for.
+        /// The requested size.
         wanted_bytes: u64,
     },
-    /// There is not one sector in it.
+    /// It is smaller than a sector.
     #[error("{path} is smaller than a sector")]
     Empty {
         /// The file.
@@ -62,14 +61,14 @@ pub enum BackingError {
         /// The file.
         path: PathBuf,
     },
-    /// A file system, an array, a volume group or swap is on the device.
+    /// The device has a mounted file system, or belongs to an array, a volume group or swap.
     #[error("{path} is mounted or in use")]
     Mounted {
         /// The device.
         path: PathBuf,
     },
-    /// Another disk has it.
-    #[error("{path} is the inside of another virtual disk")]
+    /// Another disk uses it.
+    #[error("another virtual disk uses {path}")]
     InUse {
         /// The file.
         path: PathBuf,
@@ -78,7 +77,7 @@ pub enum BackingError {
 
 const SECTOR_BYTES: u64 = 512;
 
-/// The inside of a disk.
+/// The storage of a disk.
 #[derive(Debug)]
 pub struct Backing {
     file: File,
@@ -89,7 +88,7 @@ pub struct Backing {
 }
 
 impl Backing {
-    /// Opens it; a file that is not there is made, sparse, with `size_bytes`.
+    /// Opens it; a missing file is created, sparse, with `size_bytes`.
     ///
     /// # Errors
     /// When it cannot be opened, has another size, or is in use.
@@ -103,8 +102,8 @@ impl Backing {
         let mut options = OpenOptions::new();
         options.read(true).write(access == Access::ReadWrite);
         if access == Access::ReadWrite {
-            // A block device is claimed, which fails where something else has: what is mounted
-            // must not change below its file system (open(2), O_EXCL). Files do not mind.
+            // A block device is claimed, which fails if it is in use: a mounted device must not
+            // change below its file system (open(2), O_EXCL). For files the flag has no effect.
             options.custom_flags(OFlags::EXCL.bits() as i32);
         }
         let mut file = match (options.open(path), size_bytes) {
@@ -147,7 +146,7 @@ impl Backing {
         self.bytes
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -157,20 +156,20 @@ impl Backing {
         self.access
     }
 
-    /// What went wrong last, in words.
+    /// The last error, in words.
     pub fn trouble(&self) -> Option<String> {
         lock(&self.trouble).clone()
     }
 
-    /// Bytes of a request that lie on the disk.
+    /// Bytes of a request that are on the disk.
     pub fn within(&self, offset: u64, bytes: u64) -> u64 {
         self.bytes.saturating_sub(offset).min(bytes)
     }
 
-    /// Fills the buffer. What a file that was cut meanwhile lacks is zeros.
+    /// Fills the buffer. If the file was truncated meanwhile, missing bytes are zeros.
     ///
     /// # Errors
-    /// When the file cannot be read; the trouble is kept.
+    /// When the file cannot be read; the error is kept.
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -190,33 +189,33 @@ impl Backing {
     /// Writes all of it.
     ///
     /// # Errors
-    /// When there is no room, above all; the trouble is kept.
+    /// When there is no room, above all; the error is kept.
     pub fn write(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(data, offset).map_err(|error| self.keep("write", offset, error))
     }
 
-    /// Waits until all is where it survives a power cut.
+    /// Waits until everything would survive a power cut.
     ///
     /// # Errors
-    /// When the system has lost something.
+    /// When the system has lost data.
     pub fn flush(&self) -> io::Result<()> {
         self.file.sync_data().map_err(|error| self.keep("flush", 0, error))
     }
 
-    /// Makes zeros of a range, and gives its room back.
+    /// Replaces a range by zeros, and frees its room.
     ///
     /// # Errors
-    /// When the file can do neither.
+    /// When the file supports neither.
     pub fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         base::interruptible::fallocate(&self.file, punch, offset, bytes)
             .map_err(|error| self.keep("discard", offset, error.into()))
     }
 
-    /// Takes room for a range, whose bytes stay.
+    /// Allocates room for a range, whose bytes stay.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no room.
     pub fn allocate(&self, offset: u64, bytes: u64) -> io::Result<()> {
         base::interruptible::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, bytes)
             .map_err(|error| self.keep("allocate", offset, error.into()))
@@ -229,11 +228,11 @@ impl Backing {
     }
 }
 
-/// A sparse file, with nothing left of it when it cannot be that large.
+/// A sparse file; removed again if it cannot be that large.
 fn make(path: &Path, bytes: u64) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.set_len(bytes).inspect_err(|_| {
-        // The error that counts is the first one.
+        // The first error counts.
         let _ = std::fs::remove_file(path);
     })
 }

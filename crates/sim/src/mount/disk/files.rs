@@ -1,8 +1,8 @@
 //! The files of the folder, as FUSE asks for them.
 //!
-//! `disk` is opened for direct I/O: what a program asks for is what the disk sees, a request for
-//! each call, any number at once. `cached` has the same bytes through the page cache, with the
-//! read-ahead of the folder's backing device, as a file of a file system on that disk would have.
+//! `disk` is opened for direct I/O: each call is one request of the disk, and there may be any
+//! number at once. `cached` has the same bytes through the page cache, with the read-ahead of the
+//! folder's backing device, like a file of a file system on that disk.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +22,11 @@ use super::status;
 use crate::mount::folder::{Attributes, Files, StatusFiles};
 
 /// Requests that the kernel sends without waiting for an answer: read-ahead and asynchronous direct
-/// I/O. More than a loop device has (128), or any disk's queue.
+/// I/O. More than a loop device (128), or any disk's queue, has.
 const BACKGROUND_MAX: u16 = 1024;
-/// Buffers that are kept for the next read, so that not each one has to be made of fresh pages.
+/// Buffers kept for the next reads, to avoid fresh pages for each.
 const SPARE_BUFFERS_MAX: usize = 64;
-/// Nothing about the disk ever changes but its bytes.
+/// Only the bytes of the disk ever change.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) struct DiskFiles {
     request_bytes_max: u32,
     spare: Arc<Mutex<Vec<Vec<u8>>>>,
     status_files: StatusFiles,
-    /// The page cache of `cached` has what `disk` had meanwhile written over.
+    /// Whether the page cache of `cached` is stale because `disk` was written.
     written_past_cache: AtomicBool,
 }
 
@@ -87,7 +87,7 @@ impl DiskFiles {
             return reply.data(&[]);
         }
         let arrival = self.queue.arrive(Asked::Read { offset, bytes });
-        // No more than `size`, which is 32 bits.
+        // At most `size`, which is 32 bits.
         let length = bytes as usize;
         let mut buffer = self.buffer(length);
         let read = self.backing.read(&mut buffer[..length], offset);
@@ -114,7 +114,7 @@ impl DiskFiles {
             self.written_past_cache.store(true, Ordering::Release);
         }
         let arrival = self.queue.arrive(Asked::Write { offset, bytes });
-        // No more than one request of FUSE holds.
+        // At most one FUSE request.
         let length = bytes as usize;
         let written = self.backing.write(&data[..length], offset);
         let answer = move || match written {
@@ -135,8 +135,8 @@ impl DiskFiles {
     }
 }
 
-/// What a program sees of trouble with the backing file: that is not its business, the disk is
-/// broken. What cannot be done at all is told as that.
+/// The error that a program sees for a failure of the backing file: the disk is broken. An
+/// unsupported operation is reported as such.
 fn broken(error: &io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::Unsupported => Errno::EOPNOTSUPP,
@@ -153,7 +153,7 @@ impl Files for DiskFiles {
     ];
 
     fn begin(&self, config: &mut KernelConfig) {
-        // What a kernel does not have it does without: direct I/O one at a time, no shared maps.
+        // Kernels without these features do without: one direct I/O at a time, no shared maps.
         for wanted in [InitFlags::FUSE_ASYNC_DIO, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP] {
             let _ = config.add_capabilities(wanted);
         }
@@ -182,7 +182,7 @@ impl Files for DiskFiles {
         self.backing.bytes()
     }
 
-    // Another size than its own it cannot have.
+    // Its size cannot change.
     fn resize(&self, file: File, bytes: u64) -> Result<(), Errno> {
         if file.is_disk() && bytes != 0 && bytes != self.backing.bytes() {
             return Err(Errno::EINVAL);
@@ -203,7 +203,7 @@ impl Files for DiskFiles {
             File::Disk => {
                 (0, FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES)
             }
-            // The cache is as a disk's: it lives longer than the descriptor.
+            // The cache is like a disk's: it outlives the descriptor.
             File::Cached if self.written_past_cache.swap(false, Ordering::AcqRel) => {
                 (0, FopenFlags::empty())
             }
@@ -260,7 +260,7 @@ impl Files for DiskFiles {
             let act = || self.backing.discard(offset, bytes);
             self.finish(Asked::Discard { offset }, reply, act);
         } else if (mode - FallocateFlags::KEEP_SIZE).is_empty() {
-            // A disk has its room; to take it now is between this program and its file.
+            // A disk has its room; allocating it is between this program and its file.
             self.finish(Asked::Discard { offset }, reply, || self.backing.allocate(offset, bytes));
         } else {
             reply.error(Errno::EOPNOTSUPP);

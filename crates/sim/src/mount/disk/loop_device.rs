@@ -1,13 +1,13 @@
 //! A loop device over a file: the ioctls of `linux/loop.h`.
 //!
-//! The device is opened before the file system is mounted whose file it will have, and that order
-//! counts when this process is killed. The kernel closes the files of a dead process from the
-//! highest number down (`task_work_run` takes the last one first). With the loop device below the
-//! connection to FUSE, the connection ends first, and what the loop device still has to write
-//! fails. The other way round it would wait for an answer from the process that is being ended.
+//! The device is opened before the file system with its file is mounted, and that order matters if
+//! this process is killed. The kernel closes the files of a dead process from the highest number
+//! down (`task_work_run` takes the last one first). If the loop device's number is below that of
+//! the FUSE connection, the connection ends first, and what the loop device still has to write
+//! fails. The other way round it would wait for an answer from the ending process.
 //!
 //! The device detaches itself when its last user closes it (`LO_FLAGS_AUTOCLEAR`), and this process
-//! is one of them: nothing is left behind, however it ends.
+//! is one of the users: nothing remains, however it ends.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
@@ -23,30 +23,30 @@ use super::backing::Access;
 /// Why there is no loop device.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
-    /// No `/dev/loop-control`, or not for this user.
+    /// `/dev/loop-control` is missing, or this user may not open it.
     #[error("cannot get a loop device from {CONTROL}")]
     Control {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The device that was free cannot be opened.
+    /// The free device cannot be opened.
     #[error("cannot open {path}")]
     Open {
         /// The device.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It does not take the file.
+    /// The device does not accept the file.
     #[error("cannot attach {path}")]
     Attach {
         /// The device.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It would go through the page cache, one request after the other.
-    #[error("{path} has no direct I/O to a file in FUSE here")]
+    /// It would go through the page cache, with one request at a time.
+    #[error("{path} does not support direct I/O to a FUSE file on this kernel")]
     Buffered {
         /// The device.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum LoopError {
 }
 
 const CONTROL: &str = "/dev/loop-control";
-/// Another program may take the device that was free a moment ago.
+/// Attempts, since another program may take the free device first.
 const TRIES_MAX: usize = 16;
 
 const LOOP_CONFIGURE: Opcode = 0x4c0a;
@@ -89,7 +89,7 @@ struct LoopConfig {
 
 const _: () = assert!(size_of::<LoopConfig>() == 304);
 
-/// Asks for the number of a device that is free.
+/// Asks for the number of a free device.
 struct GetFree;
 
 // SAFETY: LOOP_CTL_GET_FREE takes no argument and answers a number (loop(4)).
@@ -113,7 +113,7 @@ unsafe impl Ioctl for GetFree {
     }
 }
 
-/// A loop device; dropping it detaches it as soon as nobody else has it open.
+/// A loop device; dropping it detaches it as soon as no other program has it open.
 #[derive(Debug)]
 pub struct LoopDevice {
     device: File,
@@ -122,16 +122,16 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Opens a device that is free. It can still be taken by another.
+    /// Opens a free device. Another program may still take it.
     ///
     /// # Errors
-    /// When this user gets none.
+    /// When this user cannot get one.
     pub fn reserve(access: Access) -> Result<LoopDevice, LoopError> {
         let control = |source| LoopError::Control { source };
         let file = OpenOptions::new().read(true).write(true).open(CONTROL).map_err(control)?;
         // SAFETY: the ioctl of this file that takes no argument.
         let number = unsafe { rustix::ioctl::ioctl(&file, GetFree) };
-        // Its number becomes that of the device.
+        // Its number becomes the device's.
         drop(file);
         let number = number.map_err(|error| control(error.into()))?;
         let path = PathBuf::from(format!("/dev/loop{number}"));
@@ -141,11 +141,11 @@ impl LoopDevice {
         Ok(LoopDevice { device, path, access })
     }
 
-    /// Puts a file behind it, with direct I/O, so that what acts on requests are the settings of
-    /// the loop device alone. `name` is what `losetup` shows.
+    /// Attaches a file with direct I/O, so that only the settings of the loop device affect
+    /// requests. `name` is what `losetup` shows.
     ///
     /// # Errors
-    /// When the device does not take it.
+    /// When the device does not accept it.
     pub fn attach(mut self, file: BorrowedFd<'_>, name: &Path) -> Result<LoopDevice, LoopError> {
         for _ in 1..TRIES_MAX {
             match self.configure(file, name) {
@@ -159,8 +159,8 @@ impl LoopDevice {
         self.checked(configured)
     }
 
-    /// Another device that is free, with the descriptor of this one: whoever has ordered the two by
-    /// their numbers need not look again.
+    /// Another free device, with this one's descriptor, so that the order of descriptors stays the
+    /// same.
     fn replaced(self) -> Result<LoopDevice, LoopError> {
         let LoopDevice { device, path, access } = LoopDevice::reserve(self.access)?;
         let mut descriptor = OwnedFd::from(self.device);
@@ -169,22 +169,22 @@ impl LoopDevice {
         Ok(LoopDevice { device: File::from(descriptor), path, access })
     }
 
-    /// Puts the settings of its queue back that decide in which order and how large requests arrive
-    /// to what the kernel begins with: a loop device keeps them from one file to the next.
+    /// Resets the queue settings that decide the order and size of requests to the kernel's
+    /// defaults: a loop device keeps them from one file to the next.
     pub fn forget_settings(&self) {
         let queue = self.in_sysfs().join("queue");
         let as_made = [
-            // The kernel never lowers it by itself, and raises it behind this to two of the largest
+            // The kernel never lowers it by itself, and raises it later to two of the largest
             // requests of a disk with heads (`blk_apply_bdi_limits`).
             ("read_ahead_kb", "128"),
             ("scheduler", "none"),
             ("nomerges", "0"),
             ("nr_requests", "128"),
-            // What the kernel would choose; older ones refuse to be asked.
+            // The kernel's own choice; older kernels refuse the setting.
             ("max_sectors_kb", "0"),
         ];
         for (setting, value) in as_made {
-            // Where `/sys` is not for writing nobody has changed them, either.
+            // If `/sys` is read-only, the settings were not changed, either.
             let _ = fs::write(queue.join(setting), value);
         }
     }
@@ -193,12 +193,12 @@ impl LoopDevice {
         Path::new("/sys/block").join(self.path.file_name().unwrap_or_default())
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives the descriptor the lowest number that is free, if that is lower than its own.
+    /// Moves the descriptor to the lowest free number, if that is lower than its own.
     ///
     /// # Errors
     /// When this process may open no more files.
@@ -250,12 +250,12 @@ impl LoopDevice {
 
     fn checked(self, configured: io::Result<()>) -> Result<LoopDevice, LoopError> {
         configured.map_err(|source| LoopError::Attach { path: self.path.clone(), source })?;
-        // The kernel falls back silently where a file cannot do it.
+        // The kernel falls back silently if a file does not support it.
         let shown = self.in_sysfs().join("loop/dio");
         match fs::read_to_string(shown) {
             Ok(text) if text.trim() == "0" => Err(LoopError::Buffered { path: self.path }),
             _ => {
-                // What somebody before has left, or a program of ours that was killed.
+                // Left attached by an earlier user, or by a killed virtual disk.
                 self.forget_settings();
                 Ok(self)
             }

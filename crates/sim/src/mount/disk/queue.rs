@@ -1,14 +1,14 @@
-//! Requests that wait until the model says that they are complete.
+//! Requests that wait for their completion time in the model.
 //!
-//! Whoever takes a request from the kernel has the model say when it is complete, moves its bytes,
-//! and leaves the answer here; a timer gives it when its time has come. So any number of requests
-//! is under way at once with a handful of threads. One timer sleeps for the next answer; the other
-//! goes on while the first one gives an answer, which for a large read is the copying of its bytes.
+//! A thread that takes a request from the kernel gets its completion time from the model, moves the
+//! bytes, and leaves the answer here; a timer sends it at that time. So a few threads can have any
+//! number of requests in flight. One timer sleeps for the next answer; the other takes over while
+//! the first sends an answer, which for a large read means copying its bytes.
 //!
-//! A sleep ends some microseconds late, by an amount that is about the same each time. The timer
-//! learns it, and sleeps that much shorter. A request has also been on its way through the kernel
-//! before it comes here, and its answer will be: [`Queue::begin`] is told how long that takes, and
-//! takes a request as come that much earlier and gives the answer that much earlier.
+//! A sleep ends some microseconds late, by about the same amount each time. The timer measures
+//! that, and sleeps that much shorter. A request also takes time through the kernel before it
+//! arrives here, and so does its answer. [`Queue::begin`] receives that time; requests count as
+//! arrived, and answers are sent, that much earlier.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -26,13 +26,13 @@ use crate::speed_up::SpeedUp;
 /// How time passes for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// That many times as fast as on the wall.
+    /// That many times as fast as real time.
     Times(SpeedUp),
-    /// Requests take what they take.
+    /// Requests take no model time.
     None,
 }
 
-/// What a request is.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Read { offset: u64, bytes: u64 },
@@ -41,16 +41,16 @@ pub(super) enum Asked {
     Discard { offset: u64 },
 }
 
-/// A request that the model knows of. Each has to be handed to [`Queue::complete`].
+/// A request that the model has accepted. Each must be passed to [`Queue::complete`].
 pub(super) struct Arrival {
     due: Instant,
     number: u64,
 }
 
-/// What is done when the time has come.
+/// What to do at the completion time.
 type Answer = Box<dyn FnOnce() + Send>;
 
-/// What was seen so far. Times are the model's.
+/// The counts so far. Times are the model's.
 #[derive(Clone, Debug)]
 pub(super) struct Reading {
     pub(super) parameters: DiskParameters,
@@ -58,13 +58,13 @@ pub(super) struct Reading {
     pub(super) counters: DiskCounters,
     pub(super) tally: Tally,
     pub(super) in_flight: usize,
-    /// What is taken as the way through the kernel and back.
+    /// Assumed time through the kernel and back.
     pub(super) round_trip: Duration,
     /// From the first request to the end of the last one.
     pub(super) span_ns: u64,
 }
 
-/// Counters that the model does not keep.
+/// Counters that the model does not have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) reads: u64,
@@ -74,27 +74,27 @@ pub(super) struct Tally {
     pub(super) depth_max: usize,
     /// Sum of the requests' times from call to completion.
     pub(super) response_ns: u64,
-    /// Time with at least one request under way.
+    /// Time with at least one request in flight.
     pub(super) busy_ns: u64,
-    /// Answers that came later than [`LATE_NS`], and by how much in all.
+    /// Answers later than [`LATE_NS`], and their total delay.
     pub(super) late: u64,
     pub(super) late_ns: u64,
     first_ns: Option<u64>,
     busy_until_ns: u64,
 }
 
-/// An answer that is later than that is counted.
+/// A later answer is counted as late.
 pub(super) const LATE_NS: u64 = 1_000_000;
-/// Bytes of answers that wait; whoever brings more waits.
+/// Most bytes of waiting answers; a thread that adds more waits.
 const WAITING_BYTES_MAX: u64 = 256 << 20;
 const TIMERS: usize = 2;
-/// What a request takes until time begins: long enough for everything to fall asleep meanwhile, as
-/// it does when a disk is waited for.
+/// Time of a request before model time starts: long enough for all threads to fall asleep, as they
+/// do while a disk works.
 pub(super) const PROBE: Duration = Duration::from_micros(500);
-/// No sleep is shortened by more.
+/// Most by which a sleep is shortened.
 const CORRECTION_NS_MAX: u64 = 200_000;
 const CORRECTION_STEP_NS: u64 = 2000;
-/// Nothing that takes longer is believed to be the way through the kernel alone.
+/// Longest time that is attributed to the way through the kernel.
 const ROUND_TRIP_MAX: Duration = Duration::from_micros(200);
 
 /// The requests of one disk.
@@ -106,11 +106,11 @@ struct Shared {
     began: Instant,
     clock: Clock,
     state: Mutex<State>,
-    /// There is an answer that is due earlier, or the end.
+    /// Signals an earlier answer, or the end.
     earlier: Condvar,
-    /// The timer that slept has something else to do.
+    /// Signals that the sleeping timer has other work.
     follow: Condvar,
-    /// Bytes are answered.
+    /// Signals that bytes were sent.
     room: Condvar,
 }
 
@@ -122,7 +122,7 @@ struct State {
     in_flight: usize,
     arrivals: u64,
     somebody_sleeps: bool,
-    /// What a sleep is shortened by.
+    /// By how much a sleep is shortened.
     correction_ns: u64,
     /// From a program's call to the arrival here, and back.
     way: Duration,
@@ -131,7 +131,7 @@ struct State {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Every answer waits for [`PROBE`], and nothing is counted.
+    /// Every answer takes [`PROBE`], and nothing is counted.
     Before,
     Timed,
     /// Answers no longer wait.
@@ -147,7 +147,7 @@ struct Waiting {
 }
 
 impl Ord for Waiting {
-    /// The greatest is the first that is due.
+    /// The greatest is the first one due.
     fn cmp(&self, other: &Waiting) -> Ordering {
         (other.due, other.number).cmp(&(self.due, self.number))
     }
@@ -168,11 +168,11 @@ impl PartialEq for Waiting {
 impl Eq for Waiting {}
 
 impl Queue {
-    /// A disk that nobody asked for anything yet. Until [`Queue::begin`] every answer takes
-    /// [`PROBE`], and nothing is counted.
+    /// A disk without requests so far. Until [`Queue::begin`] every answer takes [`PROBE`], and
+    /// nothing is counted.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread can be started.
     pub(super) fn new(parameters: DiskParameters, clock: Clock) -> io::Result<Queue> {
         let state = State {
             model: DiskModel::new(parameters),
@@ -202,15 +202,15 @@ impl Queue {
         Ok(Queue { shared })
     }
 
-    /// From now on requests take time. A call and its answer are on their way for `round_trip`,
-    /// which is not the disk's.
+    /// Starts the model time. A call and its answer take `round_trip` through the kernel, which is
+    /// not the disk's time.
     pub(super) fn begin(&self, round_trip: Duration) {
         let mut state = self.shared.lock();
         state.way = round_trip.min(ROUND_TRIP_MAX) / 2;
         state.phase = Phase::Timed;
     }
 
-    /// A request has come. Requests come in the order of their arrival, from any thread.
+    /// Accepts a request. Requests come in the order of their arrival, from any thread.
     pub(super) fn arrive(&self, asked: Asked) -> Arrival {
         let mut state = self.shared.lock();
         let now = Instant::now();
@@ -238,8 +238,8 @@ impl Queue {
         Arrival { due, number: state.arrivals }
     }
 
-    /// Gives the answer when it is time. `bytes` is what the answer holds in memory; when too much
-    /// waits, the caller does.
+    /// Sends the answer at its time. `bytes` is the memory that the answer holds; if too much
+    /// waits, the caller waits.
     pub(super) fn complete(&self, arrival: Arrival, bytes: u64, answer: Answer) {
         let mut state = self.shared.lock();
         while state.waiting_bytes + bytes > WAITING_BYTES_MAX && state.waiting_bytes > 0 {
@@ -262,12 +262,12 @@ impl Queue {
         }
     }
 
-    /// From now on answers do not wait.
+    /// Ends the waiting of answers.
     pub(super) fn hurry(&self) {
         self.shared.enter(Phase::Hurried);
     }
 
-    /// How it is.
+    /// The current state.
     pub(super) fn reading(&self) -> Reading {
         let state = self.shared.lock();
         let now_ns = self.shared.model_ns(Instant::now());
@@ -309,7 +309,7 @@ impl State {
         tally.depth_max = tally.depth_max.max(self.in_flight);
         tally.response_ns += done_ns - now_ns;
         tally.first_ns.get_or_insert(now_ns);
-        // Requests come in order, so what is busy ends where the last one that ends does.
+        // Requests come in order, so the busy time ends with the last one to complete.
         tally.busy_ns += done_ns.saturating_sub(now_ns.max(tally.busy_until_ns));
         tally.busy_until_ns = tally.busy_until_ns.max(done_ns);
     }
@@ -323,7 +323,7 @@ impl State {
         }
     }
 
-    /// What is due now, or the time until something is; none when nothing waits.
+    /// What is due now, or the time until something is; `None` if nothing waits.
     fn next(&mut self) -> Next {
         let Some(first) = self.waiting.peek() else {
             return Next::Nothing;
@@ -339,8 +339,8 @@ impl State {
         }
     }
 
-    /// A sleep that was not interrupted ended so much later than it was to. Steps of one size lead
-    /// to the median, which those few do not move that were late as something else ran.
+    /// Adjusts to an uninterrupted sleep that ended this late. Steps of fixed size lead to the
+    /// median, which a few outliers do not move.
     fn learn(&mut self, late: Duration) {
         self.correction_ns = if nanoseconds(late) > self.correction_ns {
             (self.correction_ns + CORRECTION_STEP_NS).min(CORRECTION_NS_MAX)
@@ -386,10 +386,10 @@ impl Shared {
         self.follow.notify_all();
     }
 
-    /// A timer's life.
+    /// The loop of a timer.
     fn answer_in_time(&self) {
         be_a_device();
-        // The kernel otherwise adds up to 50 us to a sleep (prctl(2), PR_SET_TIMERSLACK).
+        // By default the kernel adds up to 50 us to a sleep (prctl(2), PR_SET_TIMERSLACK).
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();
         loop {
@@ -439,11 +439,11 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Makes this thread and those that it starts serve as a device does: at once, and without waiting
-/// for memory that only they can free. Without the privileges it does without.
+/// Gives this thread and those that it starts the priority of a device, and keeps them from waiting
+/// for memory that only they can free. Without the privileges nothing changes.
 pub(super) fn be_a_device() {
     crate::mount::serve_at_once();
-    // They write what the kernel gets rid of when it is short of memory (prctl(2),
-    // PR_SET_IO_FLUSHER). A tape is not mounted.
+    // They write what the kernel evicts when it is short of memory (prctl(2), PR_SET_IO_FLUSHER). A
+    // tape is not mounted.
     let _ = rustix::process::configure_io_flusher_behavior(true);
 }

@@ -1,4 +1,4 @@
-//! How the disk is, as JSON.
+//! The state of the disk, as JSON.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ pub(super) fn to_json(preset: &str, backing: &Backing, reading: &Reading) -> Str
     format!("{document:#}\n")
 }
 
-/// What a disk is made of, as JSON; times in seconds.
+/// The properties of a disk, as JSON; times in seconds.
 pub fn parameters(parameters: &DiskParameters) -> Value {
     let stripe_bytes = match parameters.placement {
         Placement::AnyServer => None,

@@ -1,4 +1,4 @@
-//! The drive as the files of the folder show it: who has it open, and what each call does.
+//! The drive as the files of the folder show it: its users, and the effect of each call.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,10 +21,10 @@ use crate::tape::{
     Cartridge, Glance, MediumFileError, OnClose, OpenDirection, OpenMode, Readiness, VirtualTape,
 };
 
-/// How long an open waits for the release of a file that was closed. The kernel sends it at once.
+/// How long an open waits for the release of a closed file. The kernel sends it at once.
 const RELEASE_WAIT: Duration = Duration::from_secs(2);
 
-/// The drive and who has it.
+/// The drive and its users.
 pub(super) struct SharedDrive {
     settings: DriveMountSettings,
     holder: Mutex<Holder>,
@@ -34,13 +34,13 @@ pub(super) struct SharedDrive {
     pub(super) status_files: StatusFiles,
 }
 
-/// Who has the tape open.
+/// The user of the tape.
 #[derive(Default)]
 struct Holder {
     handle: Option<u64>,
-    /// Its last call was a close; it may not have been the last close.
+    /// Its last call was a close, which may not have been the last close.
     may_be_gone: bool,
-    /// The last close is being worked on.
+    /// The last close is in progress.
     closing: bool,
     handles: u64,
 }
@@ -52,7 +52,7 @@ struct Open {
     buffer: Vec<u8>,
 }
 
-/// What the status says, kept so that nobody has to wait for the drive to read it.
+/// The last state for the status file, so that reading it does not wait for the drive.
 struct Seen {
     glance: Glance,
     medium: Option<PathBuf>,
@@ -97,13 +97,13 @@ impl SharedDrive {
         Ok(holder.handles)
     }
 
-    /// Waits as long as somebody who closed the tape may still be there.
+    /// Waits while a program that closed the tape may still have it.
     fn wait_for_release(&self) -> Result<MutexGuard<'_, Holder>, Errno> {
         let end = Instant::now() + RELEASE_WAIT;
         let mut holder = lock(&self.holder);
         while holder.handle.is_some() {
             let left = end.saturating_duration_since(Instant::now());
-            // The filemark of a close takes as long as the drive says.
+            // The filemark of a close takes its time in the drive.
             let wait = if holder.closing { RELEASE_WAIT } else { left };
             if !(holder.may_be_gone || holder.closing) || wait.is_zero() {
                 return Err(Errno::EBUSY);
@@ -126,7 +126,7 @@ impl SharedDrive {
         }
         let tape = lock(&self.tape).tape.take();
         if let Some(Err(error)) = tape.map(VirtualTape::close) {
-            // The program is gone; the status tells.
+            // The program is gone; the status shows the error.
             lock(&self.seen).trouble = Some(format!("close: {error}"));
         }
         self.look();
@@ -210,7 +210,7 @@ impl SharedDrive {
         result
     }
 
-    /// Remembers how the drive is.
+    /// Records the state of the drive.
     fn look(&self) {
         let glance = self.settings.drive.glance();
         lock(&self.seen).glance = glance;
@@ -243,12 +243,12 @@ impl SharedDrive {
         reply.data(part(&text, offset, size));
     }
 
-    /// Loads the medium file that `request` names; ejects when it names none. Not while a program
-    /// has the tape open.
+    /// Loads the medium file that `request` names; ejects if it names none. Not while a program has
+    /// the tape open.
     pub(super) fn change_medium(&self, request: &[u8]) -> Result<(), Errno> {
         let _holder = self.wait_for_release()?;
         let path = Path::new(OsStr::from_bytes(request.trim_ascii()));
-        // The file in the drive is locked: it must be out before it can be in again.
+        // The file in the drive is locked: it must be ejected before it can be loaded again.
         drop(self.settings.drive.eject());
         lock(&self.seen).medium = None;
         let loaded = if path.as_os_str().is_empty() { Ok(()) } else { self.load(path) };
@@ -280,7 +280,7 @@ impl SharedDrive {
     }
 }
 
-/// What a density code stands for.
+/// The generation of a density code.
 fn generation_name(density: u8) -> String {
     let known = Generation::of_density(density);
     known.map_or_else(|| format!("density {density:02x}h"), |one| one.name.to_owned())

@@ -1,4 +1,4 @@
-//! How the drive is, as JSON.
+//! The state of the drive, as JSON.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use model::BILLION;
 use model::tape::Motion;
 use model::tape::parameters::ParameterRow;
 
-/// What the status file says.
+/// The content of the status file.
 pub(super) struct Status<'a> {
     pub(super) generation: &'a str,
     pub(super) medium: Option<&'a Path>,
     pub(super) glance: &'a Glance,
-    /// None when the drive takes no time.
+    /// `None` if the drive takes no time.
     pub(super) reading: Option<&'a Reading>,
     pub(super) trouble: Option<&'a str>,
 }
@@ -86,7 +86,7 @@ fn time(reading: &Reading) -> Value {
     })
 }
 
-/// What the model takes the drive to be, and how sure that is.
+/// A model parameter of the drive, and where its value comes from.
 fn parameter(row: &ParameterRow) -> Value {
     let value = match &row.values[..] {
         [one] => json!(one),

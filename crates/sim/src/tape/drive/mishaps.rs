@@ -1,4 +1,4 @@
-//! How a command begins and ends, with a [`Mishap`] between where one was ordered.
+//! The start and end of a command, with a [`Mishap`] between them if one was ordered.
 
 use super::super::check::{Check, UNIT_ATTENTION, write_error};
 use super::super::mishap::Mishap;
@@ -52,7 +52,7 @@ impl Drive {
         }
     }
 
-    /// Tells what the drive has to tell before it does anything.
+    /// Reports pending conditions before the command is executed.
     pub(in super::super) fn notice(&mut self) -> Result<(), Check> {
         match self.attention.take() {
             Some(sense) => Err(Check { sense, ..Check::default() }),
@@ -62,7 +62,7 @@ impl Drive {
 
     fn lose_buffer(&mut self) {
         self.buffering = false;
-        // A storage that cannot forget says so at the next command.
+        // A storage that cannot truncate reports that at the next command.
         let _ = self.medium(|medium| medium.lose_buffer());
         self.position = self.position.min(self.length());
     }

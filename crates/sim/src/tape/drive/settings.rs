@@ -1,8 +1,8 @@
-//! What a drive is: names, limits, and what it does not do.
+//! Properties of a drive: names, limits, and defects.
 
 use super::super::faults::{Answers, CompressionSwitch, Ends, Positioning};
 
-/// What a drive is.
+/// Properties of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveSettings {
     /// Vendor identification, 8 characters at most.
@@ -17,7 +17,7 @@ pub struct DriveSettings {
     pub block_bytes_min: u16,
     /// Largest block, 24 bits.
     pub block_bytes_max: u32,
-    /// Most bytes that the way to the drive takes in one transfer, if that can be known.
+    /// Most bytes of one transfer to the drive, if known.
     pub transfer_bytes_max: Option<u64>,
     /// What it does when compression is switched.
     pub compression_switch: CompressionSwitch,
@@ -25,12 +25,12 @@ pub struct DriveSettings {
     pub answers: Answers,
     /// Whether it knows block numbers.
     pub positioning: Positioning,
-    /// How it says where it stopped.
+    /// How it reports where it stopped.
     pub ends: Ends,
 }
 
 impl DriveSettings {
-    /// A drive that does no more than `tgtd`'s in the lab.
+    /// A drive with only the abilities of the lab's `tgtd`.
     pub fn like_tgtd() -> DriveSettings {
         DriveSettings {
             block_bytes_min: 4,

@@ -1,12 +1,12 @@
-//! What the drive tells its [`super::Pace`] of a command.
+//! What the drive reports to its [`super::Pace`] about a command.
 
 use super::super::medium::{Medium, Packing};
 use super::super::pace::Act;
 use super::Drive;
 
-/// A block is packed where the drive saves at least this part of it.
+/// A block is packed if the drive saves at least this share of it.
 const WORTH_DIVISOR: usize = 8;
-/// A block of which the drive leaves no more than this is packed faster than it is written.
+/// A block that the drive shrinks to at most this share is packed faster than written.
 const QUICK_DIVISOR: usize = 16;
 
 impl Drive {
@@ -37,16 +37,16 @@ impl Drive {
         self.took(Act::Read { host_bytes: host_bytes as u64, native_bytes });
     }
 
-    /// A command with data has come.
+    /// A command with data has arrived.
     pub(super) fn took_notice(&mut self) {
         if let Some(pace) = &mut self.pace {
             pace.begin();
         }
     }
 
-    /// What the drive's own estimate of a block says about storing it. Time goes before room: a
-    /// block that takes long to pack is stored as it is where commands are late already. Without
-    /// time and estimate, a drive that compresses is to try.
+    /// How the drive's estimate of a block decides on packing it in storage. Time is more important
+    /// than room: a block that takes long to pack is stored as it is while commands are late.
+    /// Without timing and estimate, blocks of a compressing drive are tried.
     pub(super) fn packing(&self, block: &[u8], native_bytes: u32) -> Packing {
         let Some(pace) = &self.pace else {
             return if self.compression { Packing::Shrink } else { Packing::Leave };

@@ -1,4 +1,4 @@
-//! `MTIOCTOP`: operations, and what they do to the driver's knowledge of file and block.
+//! `MTIOCTOP`: operations, and their effect on the driver's file and block number.
 
 use rustix::io::Errno;
 
@@ -29,12 +29,12 @@ impl Driver {
         }
     }
 
-    /// What an operation finds half done, and what it does to data that was just written. Returns
-    /// the count that is left.
+    /// Finishes pending work before an operation, and closes data that were just written. Returns
+    /// the remaining count.
     fn before_operation(&mut self, operation: i16, mut count: i32) -> Result<i32, Errno> {
         let back = matches!(operation, op::MTBSF | op::MTBSFM);
         if self.stop == Stop::FilemarkMet {
-            // The drive is behind a filemark that the program does not know of.
+            // The drive is behind a filemark that was not reported to the program.
             let forward = matches!(operation, op::MTFSF | op::MTFSFM | op::MTEOM);
             if forward || back {
                 count += if forward { -1 } else { 1 };
@@ -54,8 +54,8 @@ impl Driver {
         Ok(count)
     }
 
-    /// After a reset only operations that go to a known place are allowed; they make the position
-    /// known again.
+    /// After a reset only operations that go to a known position are allowed; they make the
+    /// position known again.
     fn only_known_places(&mut self, operation: i16) -> Result<(), Errno> {
         if !op::AFTER_RESET.contains(&operation) {
             return Err(Errno::IO);
@@ -173,7 +173,7 @@ impl Driver {
         self.set_place(file, block);
         match operation {
             op::MTFSF => self.stop = Stop::BehindFilemark,
-            // These are followed by a step back over the last filemark, or forward.
+            // A step back over the last filemark, or forward, follows these.
             op::MTFSFM => return self.internal(op::MTBSF, 1),
             op::MTBSFM => return self.internal(op::MTFSF, 1),
             _ => self.stop = Stop::None,
@@ -184,7 +184,7 @@ impl Driver {
         Ok(())
     }
 
-    /// File and block number when all of the operation could be done.
+    /// File and block number after a complete operation.
     fn place_after(&self, operation: i16, count: i32) -> (i32, i32) {
         let (file, block) = (self.file_number, self.block_number);
         let moved = |number: i32, by: i32| if number >= 0 { number.saturating_add(by) } else { -1 };
@@ -193,7 +193,7 @@ impl Driver {
             op::MTBSF | op::MTBSFM => (moved(file, -count), -1),
             op::MTFSR => (file, moved(block, count)),
             op::MTBSR => (file, moved(block, -count)),
-            // Also with count 0, where no filemark was written.
+            // Also with count 0, which writes no filemark.
             op::MTWEOF | op::MTWEOFI => (moved(file, count), 0),
             op::MTREW | op::MTRETEN => (0, 0),
             _ => (file, block),
@@ -256,11 +256,11 @@ impl Driver {
             const MORE_THAN_THERE_ARE: i32 = 0x7f_ffff;
             let result = self.internal(op::MTFSF, MORE_THAN_THERE_ARE);
             if self.stop >= Stop::FirstPastEnd {
-                // That it ran into the end is no error here.
+                // Running into the end is no error here.
                 self.last_sense = None;
                 return Ok(());
             }
-            // The driver does not look why it came no further (`st_int_ioctl`, MTEOM).
+            // The driver ignores why it came no further (`st_int_ioctl`, MTEOM).
             let _ = result;
             file = self.file_number;
         }

@@ -1,4 +1,4 @@
-//! read(2) and write(2): what the drive says about a transfer, and what the program sees of it.
+//! read(2) and write(2): the drive's report on a transfer, and what the program sees of it.
 
 use rustix::io::Errno;
 
@@ -7,7 +7,7 @@ use super::super::operation as op;
 use super::{Activity, Driver, Position, READ_AHEAD_BYTES, Stop, UnitState};
 
 impl Driver {
-    /// What read and write have in common.
+    /// The common part of read and write.
     fn check_transfer(&self, bytes: usize) -> Result<(), Errno> {
         match self.ready {
             UnitState::Ready => {}
@@ -135,7 +135,7 @@ impl Driver {
         Ok(total)
     }
 
-    /// Gives the program what was read ahead.
+    /// Gives the program data that were read ahead.
     fn take_ahead(&mut self, buffer: &mut [u8]) -> usize {
         let rest = &self.ahead[self.ahead_taken..];
         let bytes = rest.len().min(buffer.len());
@@ -159,7 +159,7 @@ impl Driver {
             Ok(bytes) => (bytes, false),
             Err(check) if check.incorrect_length => {
                 self.last_sense = Some(check.sense);
-                // The tape is behind the block that has another size; the driver steps back.
+                // The tape is behind the block of another size; the driver steps back.
                 self.count_blocks(1);
                 let back = self.internal(op::MTBSR, 1);
                 if check.residual == blocks || back.is_err() {
@@ -181,8 +181,8 @@ impl Driver {
         Ok((bytes, special))
     }
 
-    /// The EOM bit counts before the sense key, also beside BLANK CHECK, and what the drive did not
-    /// call left undone counts as read (`read_tape`).
+    /// The EOM bit counts before the sense key, even with BLANK CHECK, and bytes outside the
+    /// residual count as read (`read_tape`).
     fn end_of_medium_read(&mut self, asked: usize, unit_bytes: usize, check: Check) -> usize {
         self.stop = match self.stop {
             Stop::BehindFilemark => Stop::FirstPastEnd,
@@ -196,7 +196,7 @@ impl Driver {
         asked.saturating_sub(undone)
     }
 
-    /// Behind a filemark the end of the data reads as nothing, once; everything else is an error.
+    /// Behind a filemark the end of data reads as zero bytes, once; then it is an error.
     fn end_of_data_or_error(&mut self, check: Check) -> Result<usize, Errno> {
         self.block_number = -1;
         if self.stop == Stop::BehindFilemark && check.sense.key == BLANK_CHECK {

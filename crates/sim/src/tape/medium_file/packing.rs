@@ -1,34 +1,34 @@
-//! Blocks made smaller for the medium file, where that pays.
+//! Packs blocks for the medium file, if that saves room.
 //!
-//! A drive that compresses has said already whether a block shrinks (see
-//! [`super::super::medium::Packing`]), from a sample and with a window of 1 KiB; what the block
-//! takes here is another matter, and only decides how large the file becomes. Blocks that did not
-//! shrink although they should have, as those of a drive with a given ratio, are followed by some
-//! that are not tried: so data that do not compress cost next to nothing.
+//! A compressing drive has already estimated whether a block shrinks (see
+//! [`super::super::medium::Packing`]), from a sample and with a window of 1 KiB. Packing is
+//! separate, and only decides how large the file becomes. After blocks that should have shrunk but
+//! did not, like those of a drive with a given ratio, some are not tried: so incompressible data
+//! cost almost nothing.
 
 use std::io;
 
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, compress_bound, get_error_name};
 
-/// Faster than level 1, at sizes a tenth larger: a drive that compresses takes up to 1.2 GB/s from
-/// the host. Rates are those that the example `compressibility_rate` prints.
+/// Faster than level 1, with sizes a tenth larger: a compressing drive takes up to 1.2 GB/s from
+/// the host. The example `compressibility_rate` prints these rates.
 const LEVEL: i32 = -3;
-/// Fewer blocks saved bytes than this part of them: not worth the way back.
+/// A smaller saving, as a share of the block, is not worth unpacking it.
 const WORTH_DIVISOR: usize = 8;
 /// Blocks that are not tried after one that did not shrink.
 const REST_BLOCKS: u32 = 15;
 
-/// Compresses blocks and gets them back.
+/// Packs and unpacks blocks.
 pub struct Packer {
     compressor: CCtx<'static>,
     decompressor: DCtx<'static>,
     frame: Vec<u8>,
-    /// Blocks that are still not tried.
+    /// Blocks that are still skipped.
     resting: u32,
 }
 
 impl Packer {
-    /// Nothing was packed yet. Takes its memory, less than a MiB, with the first block.
+    /// A new packer. Allocates its memory, less than a MiB, with the first block.
     pub fn new() -> Packer {
         Packer {
             compressor: CCtx::create(),
@@ -38,7 +38,8 @@ impl Packer {
         }
     }
 
-    /// A frame with the content of `block`, at least an eighth smaller; none if there is no such.
+    /// A frame with the content of `block`, at least an eighth smaller; `None` if that is not
+    /// possible.
     pub fn pack(&mut self, block: &[u8]) -> Option<&[u8]> {
         if self.resting > 0 {
             self.resting -= 1;
@@ -47,7 +48,7 @@ impl Packer {
         let most = block.len() - block.len() / WORTH_DIVISOR;
         match self.compressed(block) {
             Ok(bytes) if bytes < most => Some(&self.frame[..bytes]),
-            // An error would be one of memory; a block can always be stored as it is.
+            // An error would be one of memory; a block can always be stored unpacked.
             _ => {
                 self.resting = REST_BLOCKS;
                 None
@@ -55,10 +56,10 @@ impl Packer {
         }
     }
 
-    /// The block that `frame` was made of, into `block`, which is of its length.
+    /// Unpacks `frame` into `block`, which has its length.
     ///
     /// # Errors
-    /// When it is no frame, or one of another length.
+    /// When it is no frame, or has another length.
     pub fn unpack(&mut self, frame: &[u8], block: &mut [u8]) -> io::Result<()> {
         match self.decompressor.decompress(block, frame) {
             Ok(bytes) if bytes == block.len() => Ok(()),

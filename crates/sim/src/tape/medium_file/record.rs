@@ -1,6 +1,6 @@
 //! The head of a medium file and the header of a record, as bytes.
 //!
-//! Not here: where they stand, and the blocks.
+//! Not here: their positions, and the blocks.
 
 use twox_hash::XxHash3_64;
 
@@ -20,19 +20,19 @@ pub const PACKED_LENGTH_MAX: u32 = 1 << 24;
 /// What a medium file may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// Blocks as they came.
+    /// Unpacked blocks.
     Plain,
-    /// Also blocks that are compressed. Whoever knows version 1 only would take such a record for
-    /// the torn end of the file, and cut it off; so it has to refuse the whole file.
+    /// Also packed blocks. A program that knows version 1 only would take such a record for the
+    /// torn end of the file and cut it off, so it must refuse the whole file.
     Packed,
 }
 
-/// Why a head is not that of a medium file that is known here.
+/// Why a head is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadError {
     /// It is something else, or damaged.
     Foreign,
-    /// It was written by a later version.
+    /// A later version wrote it.
     Version(u32),
 }
 
@@ -41,27 +41,27 @@ pub enum HeadError {
 pub enum Content {
     /// Nothing.
     Filemark,
-    /// A block of this length, as it came.
+    /// An unpacked block of this length.
     Plain(u32),
     /// A block that is a zstd frame.
     Packed {
-        /// Of the block.
+        /// Length of the block.
         length: u32,
-        /// Of the frame, which is less.
+        /// Length of the frame, which is less.
         stored: u32,
     },
 }
 
-/// What a record says of its object.
+/// The fields of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// What it holds.
     pub content: Content,
-    /// Bytes that the object takes of the tape.
+    /// Bytes that the object takes on tape.
     pub native_bytes: u32,
-    /// Of the object, from the beginning of the medium.
+    /// Number of the object, from the beginning of the medium.
     pub number: u64,
-    /// xxh3 of what is stored of the block.
+    /// xxh3 of the stored block or frame.
     pub checksum: u64,
 }
 
@@ -74,7 +74,7 @@ impl Content {
         }
     }
 
-    /// Bytes that stand behind the header, without the padding.
+    /// Stored bytes after the header, without padding.
     pub fn stored_bytes(self) -> u32 {
         match self {
             Content::Filemark => 0,
@@ -111,10 +111,10 @@ pub fn encode_head(settings: &CartridgeSettings, version: Version) -> [u8; HEAD_
     head
 }
 
-/// What a head says.
+/// Reads a head.
 ///
 /// # Errors
-/// When it is something else or of a later version.
+/// When it is something else or has a later version.
 pub fn decode_head(head: &[u8; HEAD_BYTES]) -> Result<(CartridgeSettings, Version), HeadError> {
     let checksum = XxHash3_64::oneshot(&head[..HEAD_BYTES - 8]).to_le_bytes();
     if head[..8] != *HEAD_MAGIC || head[HEAD_BYTES - 8..] != checksum {
@@ -153,8 +153,8 @@ pub fn encode_record(record: &Record) -> [u8; RECORD_BYTES] {
     bytes
 }
 
-/// The record that these bytes are the header of; none when they are something else, or nothing
-/// that this version would have written.
+/// Reads the header of a record; `None` if it is something else, or nothing that this version
+/// writes.
 pub fn decode_record(bytes: &[u8; RECORD_BYTES], version: Version) -> Option<Record> {
     if u32_at(bytes, 0) != RECORD_MAGIC || XxHash3_64::oneshot(&bytes[..32]) != u64_at(bytes, 32) {
         return None;

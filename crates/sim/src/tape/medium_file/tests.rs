@@ -106,7 +106,7 @@ fn what_shrinks_is_stored_smaller() {
     });
 }
 
-/// What the first release wrote can be read and added to, and stays what it was.
+/// A file of the first release can be read and appended to, and its records do not change.
 #[test]
 fn a_file_of_version_1_stays_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn writing_in_the_middle_cuts_the_file() {
     });
 }
 
-/// Wherever a killed process has stopped writing, what was whole before is there.
+/// Wherever a killed process stopped writing, records that were complete before exist.
 #[test]
 fn torn_at_any_byte() {
     check(|path, _| {
@@ -250,7 +250,7 @@ fn a_read_only_file_is_protected() {
     assert_eq!(cartridge.objects().unwrap(), objects());
 }
 
-/// What somebody does with a cartridge.
+/// Actions of a user on a cartridge.
 #[derive(Clone, Debug)]
 enum Step {
     Append(Object, Packing),
@@ -258,7 +258,8 @@ enum Step {
     Cut(prop::sample::Index),
     /// The process ends.
     Reopen,
-    /// It is killed while it adds to the file; so many bytes of the last record are there.
+    /// The process is killed while it appends to the file; this many bytes of the last record
+    /// exist.
     Torn(prop::sample::Index),
 }
 
@@ -329,7 +330,7 @@ proptest! {
     }
 }
 
-/// The length of a disk is 0 as well: it was taken for an empty file, and written to.
+/// The length of a disk is 0 as well: it was taken for an empty file, and overwritten.
 #[test]
 fn only_a_file_is_a_medium() {
     let folder = tempfile::tempdir().unwrap();
