@@ -104,7 +104,7 @@ fn a_rule_is_shown_written_and_taken_away() {
     fs::write(scene.rules(), format!("{written}# more\n")).unwrap();
     for arguments in [&["persist", "--remove"][..], &["persist", "--write"]] {
         let text = told(&scene.tune(arguments), 1);
-        assert!(text.contains("99-takeup.rules is none that was written here"), "{text}");
+        assert!(text.contains("99-takeup.rules was not written by takeup"), "{text}");
     }
     fs::write(scene.rules(), &written).unwrap();
     assert_eq!(

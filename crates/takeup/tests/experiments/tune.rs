@@ -137,8 +137,8 @@ fn what_would_not_stay_or_does_nothing_is_refused_before_anything_is_written() {
         ("max_sectors_kb=99999", "max_sectors_kb 99999 would become ", "max_sectors_kb="),
         ("read_ahead_kb=777", "read-ahead 777 would become 776", "read_ahead_kb=776 is taken"),
         ("nr_requests=2", "nr_requests 2 would become 4", "nr_requests=4 is taken"),
-        ("nr_requests=99999999", "nothing was changed, since \"99999999\" was not taken", ""),
-        ("scheduler=nosuch", "scheduler nosuch is not what the device offers: none", ""),
+        ("nr_requests=99999999", "the kernel refused \"99999999\"; nothing was changed", ""),
+        ("scheduler=nosuch", "scheduler nosuch is not valid: use none", ""),
         ("read_ahead=64", "no setting of that name", "known are scheduler, "),
         ("read_ahead_kb", "a setting is NAME=VALUE", "known are "),
     ] {

@@ -225,7 +225,7 @@ mod tests {
             within_limits(std::slice::from_ref(&setting), vec![64, 128, 512, 1024]);
         assert_eq!(own, [64, 128]);
         let words: Vec<String> = left_out.iter().map(LeftOut::words).collect();
-        let why = "it would become 256 KiB: that is what the device takes at most";
+        let why = "it would become 256 KiB: that is the maximum of the device";
         let expected =
             [format!("512 KiB is not tried: {why}"), format!("1 MiB is not tried: {why}")];
         assert_eq!(words, expected);
