@@ -1,9 +1,9 @@
 //! The device of a setting, identified so that Takeup finds it again when names change.
 //!
 //! `sda` can be another disk after the next start, and `dm-3` another volume after volumes were
-//! created and removed. So a device is identified by its WWN, by the UUID of its volume or array, or
-//! by the file below a loop device; a file system without a block device by its mount. Without any
-//! of these, the identity is the place in sysfs: the slot, not the disk in it.
+//! created and removed. So a device is identified by its WWN, by the UUID of its volume or array,
+//! or by the file below a loop device; a file system without a block device by its mount. Without
+//! any of these, the identity is the place in sysfs: the slot, not the disk in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The kernel's limit for one request of a FUSE file system, `fs.fuse.max_pages_limit`.
 //!
 //! Kernels from 6.13 have it (Documentation/admin-guide/sysctl/fs.rst); before, and by default, it
-//! is 256 pages. The kernel reads it at mount time, so Takeup raises it only for that moment. A lock
-//! on `/dev/fuse` stops two drives that are mounted at once from undoing each other's limit.
+//! is 256 pages. The kernel reads it at mount time, so Takeup raises it only for that moment. A
+//! lock on `/dev/fuse` stops two drives that are mounted at once from undoing each other's limit.
 
 use std::fs::{self, File};
 

@@ -1,11 +1,11 @@
 //! Temporary changes of settings, which are restored even after a crash.
 //!
 //! Before the first change, the guard writes the values in force to a journal and synchronises it.
-//! It restores them when it is done, stopped or dropped. If the process is killed, the journal stays,
-//! and the next guard (or [`recover`]) restores the values. The journal should be in a folder that a
-//! restart empties, such as `/run`, because a restart resets the settings as well. In any other
-//! folder, the journal holds the boot ID, so that it is ignored after a restart. `journal.rs` writes
-//! the journal and checks who may have written it.
+//! It restores them when it is done, stopped or dropped. If the process is killed, the journal
+//! stays, and the next guard (or [`recover`]) restores the values. The journal should be in a
+//! folder that a restart empties, such as `/run`, because a restart resets the settings as well. In
+//! any other folder, the journal holds the boot ID, so that it is ignored after a restart.
+//! `journal.rs` writes the journal and checks who may have written it.
 
 use std::fs;
 use std::io;

@@ -3,10 +3,10 @@
 //! The journal is complete or absent: it gets its name after it was written and synchronised, and
 //! never replaces another file. An incomplete one has another name, and no setting was changed.
 //!
-//! Values in the journal are written into kernel settings, usually by root. So Takeup trusts it only
-//! if no other user can have made it: a regular file of this user that others cannot write, opened
-//! without following a link, in a folder with the same properties. All checks use the open file, not
-//! its name. `settings.rs` decides which settings it may name.
+//! Values in the journal are written into kernel settings, usually by root. So Takeup trusts it
+//! only if no other user can have made it: a regular file of this user that others cannot write,
+//! opened without following a link, in a folder with the same properties. All checks use the open
+//! file, not its name. `settings.rs` decides which settings it may name.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};

@@ -1,9 +1,9 @@
 //! How a setting survives a restart: by a udev rule for a device with a persistent name, or by the
 //! configuration of a program that sets it after udev (tuned, multipathd, lvm, NFS).
 //!
-//! udev sets a value when a device appears. If another program sets it later, a rule cannot keep it.
-//! Takeup then shows the line for the configuration of that program, and does not write it: that
-//! file belongs to the administrator. A device without a persistent name cannot be kept.
+//! udev sets a value when a device appears. If another program sets it later, a rule cannot keep
+//! it. Takeup then shows the line for the configuration of that program, and does not write it:
+//! that file belongs to the administrator. A device without a persistent name cannot be kept.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Checks before a write whether the kernel would keep a value.
 //!
-//! Kernels differ: one refuses a `max_sectors_kb` that is too large, the next silently sets less. So
-//! Takeup does not write a value that the kernel would change, and reads back every value it wrote.
+//! Kernels differ: one refuses a `max_sectors_kb` that is too large, the next silently sets less.
+//! So Takeup does not write a value that the kernel would change, and reads back every value it
+//! wrote.
 
 use std::fs;
 

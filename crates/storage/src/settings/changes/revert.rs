@@ -192,8 +192,8 @@ impl Changes<'_> {
             && now.is_some_and(|now| now.sequence == changed.device.sequence)
     }
 
-    /// Each setting of each device once: the value before the first change that the kernel can still
-    /// know, and the value that the last change set.
+    /// Each setting of each device once: the value before the first change that the kernel can
+    /// still know, and the value that the last change set.
     fn wholes(&self, changes: &[SettingsChange]) -> Vec<Whole> {
         let mut wholes: Vec<Whole> = Vec::new();
         for change in changes {

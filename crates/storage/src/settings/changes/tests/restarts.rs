@@ -14,8 +14,8 @@ impl Scene {
     }
 }
 
-/// The limit survived the restart, and is restored. The read-ahead that the kernel resets with it was
-/// never set by Takeup, and keeps its value from after the restart.
+/// The limit survived the restart, and is restored. The read-ahead that the kernel resets with it
+/// was never set by Takeup, and keeps its value from after the restart.
 #[test]
 fn what_was_never_set_stays_as_it_is_after_a_restart() {
     let scene = Scene::new(&["sda"]);
