@@ -1,9 +1,9 @@
-//! `takeup probe`: what a tape drive is, how it is set, and what stands out; of any other path, the
-//! layers of storage below it.
+//! `takeup probe`: a tape drive, its settings and findings about it; for any other path, the layers
+//! of storage below it.
 //!
-//! What is known of a drive comes from [`device::tape::survey`]; [`findings`] says what of it
-//! matters, [`text`] and [`document`] print it. Layers come from [`storage::stack`], what stands
-//! out there from [`storage::findings`], and [`tree`] draws them.
+//! [`device::tape::survey`] queries a drive, [`findings`] has the rules, [`text`] and [`document`]
+//! print the result. Layers come from [`storage::stack`], findings about them from
+//! [`storage::findings`], and [`tree`] draws them.
 
 mod document;
 mod findings;
@@ -31,14 +31,14 @@ use crate::quantity::Size;
 use crate::standard_error::to_standard_error;
 use crate::virtual_drive::VirtualDrive;
 
-/// Say what a tape drive or the storage below a path is, how it is set, and what stands out
+/// Show a tape drive or the storage below a path, its settings, and what is wrong
 ///
-/// Of a file, a folder or a block device: every layer from the file system down to the hardware,
-/// with the settings that act there and who sets them. Nothing is written, and a disk that sleeps
-/// is left to sleep.
+/// For a file, a folder or a block device: shows every layer from the file system down to the
+/// hardware, with the settings in effect there and what sets them. Writes nothing, and does not
+/// wake a disk in standby.
 ///
-/// Of a tape drive: moves no tape, and sends nothing to a drive that somebody uses. The drive
-/// clears its TapeAlert flags when it tells them. Some answers need root.
+/// For a tape drive: moves no tape, and sends nothing to a drive in use. Reading the TapeAlert
+/// flags clears them in the drive. Some answers need root.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,7 @@ pub struct ProbeArgs {
     /// A tape drive, a file, a folder, or a block device by its node or its name
     #[arg(value_name = "PATH")]
     path: OsString,
-    /// How much a program reads at once there, to hold the read-ahead against
+    /// Read size of your program, to compare with the read-ahead
     #[arg(long, value_name = "SIZE")]
     request: Option<Size>,
     /// Print one JSON document instead of text
@@ -65,7 +65,7 @@ pub fn run(arguments: &ProbeArgs) -> ExitCode {
         Err(failure) => failure,
     };
     if arguments.json {
-        // The message on standard error tells the same, should this not be read.
+        // If this fails, the message on standard error has the same content.
         let _ = to_standard_output(failure.to_json("probe").as_bytes());
     }
     to_standard_error(&failure.to_text());
@@ -90,7 +90,7 @@ fn probe(arguments: &ProbeArgs) -> Result<(), Failure> {
     to_standard_output(text.as_bytes())
 }
 
-/// The layers below anything else.
+/// The layers below a path that is not a tape drive.
 fn storage(arguments: &ProbeArgs, path: &Path) -> Result<(), Failure> {
     let machine = Machine::this();
     let place = place(&machine, path)?;
@@ -113,7 +113,7 @@ fn storage(arguments: &ProbeArgs, path: &Path) -> Result<(), Failure> {
     to_standard_output(text.as_bytes())
 }
 
-/// What is looked at: a path, or a block device by its name.
+/// The target: a path, or a block device by its name.
 fn place(machine: &Machine, path: &Path) -> Result<StackTarget, Failure> {
     let shown = path.display();
     let error = match rustix::fs::stat(path) {
@@ -124,9 +124,9 @@ fn place(machine: &Machine, path: &Path) -> Result<StackTarget, Failure> {
                 FileType::Socket => "a socket",
                 _ => return StackTarget::of(path).map_err(|error| Failure::new(&error, None)),
             };
-            let message = format!("cannot probe {shown}: it is {kind} and no tape drive");
-            let hint = "tape drives are /dev/nst0, /dev/nst1 and so on; files, folders and block \
-                        devices are shown with what they lie on";
+            let message = format!("cannot probe {shown}: it is {kind}, not a tape drive");
+            let hint = "name a tape drive (/dev/nst0, /dev/nst1), a file, a folder or a block \
+                        device";
             return Err(Failure::of(message, Some(hint)));
         }
         Err(error) => error,
@@ -136,7 +136,7 @@ fn place(machine: &Machine, path: &Path) -> Result<StackTarget, Failure> {
     }
     let why = crate::failure::with_causes(&std::io::Error::from(error));
     let is_name = path.parent() == Some(Path::new("")) || path.starts_with("/dev");
-    let hint = is_name.then_some("`ls /sys/class/block` shows the block devices");
+    let hint = is_name.then_some("run `ls /sys/class/block` to list the block devices");
     Err(Failure::of(format!("cannot probe {shown}: {why}"), hint))
 }
 
@@ -145,9 +145,10 @@ fn survey_failure(error: SurveyError) -> Failure {
         SurveyError::Rewinds { .. } => {
             Some("name the node that does not rewind, for example /dev/nst0")
         }
-        SurveyError::Open(OpenError::NoSuchDevice { .. }) => {
-            Some("`ls /sys/class/scsi_tape` lists the drives; `modprobe st` loads their driver")
-        }
+        SurveyError::Open(OpenError::NoSuchDevice { .. }) => Some(
+            "run `ls /sys/class/scsi_tape` to list the drives, or `modprobe st` to load the \
+                 driver",
+        ),
         _ => None,
     };
     Failure::new(&error, hint.map(str::to_owned))

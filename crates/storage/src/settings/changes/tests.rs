@@ -351,7 +351,7 @@ fn what_the_kernel_makes_of_a_value_is_what_is_remembered() {
     assert_eq!(change.settings[0].set.as_deref(), Some("1280"));
     assert!(look(&scene.kernel, &change).iter().all(Now::holds));
     scene.kernel.put(&scene.kernel.setting("sda", SettingKind::MaxSectors), "600");
-    assert!(!look(&scene.kernel, &change)[0].holds(), "somebody else has set it");
+    assert!(!look(&scene.kernel, &change)[0].holds(), "another program has set it");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A survey as a JSON document. What is not known is null.
+//! A survey as a JSON document. Unknown values are null.
 
 use base::finding::Finding;
 use device::tape::limits::{Found, LimitedBy};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::findings::recommended;
 use crate::virtual_drive::VirtualDrive;
 
-/// The whole answer.
+/// The whole document.
 pub fn document(survey: &Survey, played: Option<&VirtualDrive>, findings: &[Finding]) -> Value {
     let answers = survey.answers.as_ref();
     let names = survey.names();
