@@ -255,7 +255,8 @@ fn without_colours_nothing_is_styled_and_with_them_something_is() {
     assert!(styles(Colour::Ansi) > 100);
 }
 
-/// Turns the direction, clears the screen, and an introducer of sequences that is one character.
+/// Text that reverses the writing direction, clears the screen, and has a one-byte introducer of
+/// control sequences.
 const HOSTILE: &str = "\u{202e}\u{1b}[2J\u{9b}2J";
 
 /// Names and settings of devices are foreign text.

@@ -50,7 +50,7 @@ fn devices_below<'a>(stack: &'a Stack, layer: &'a Layer) -> Vec<&'a Layer> {
     below
         .flat_map(|lower| match lower.kind {
             LayerKind::Partition if lower.settings.is_empty() => devices_below(stack, lower),
-            // Below a file system, requests are made anew: those above do not reach it.
+            // A file system makes new requests, so the search ends there.
             LayerKind::FileSystem | LayerKind::ZfsPool => Vec::new(),
             _ => vec![lower],
         })

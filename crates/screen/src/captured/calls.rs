@@ -206,7 +206,7 @@ fn files<'a>(together: &Together<'a>, is_wanted: fn(&FileProfile) -> bool) -> Ve
     files
 }
 
-/// Sizes, order, and what a sync is worth, file by file.
+/// Sizes, order, and syncs, file by file.
 pub(super) fn by_file(together: &Together<'_>) -> Vec<Figure> {
     let mut figures = vec![sizes(together), order(together)];
     let synced = files(together, |it| it.sync.calls > 0);

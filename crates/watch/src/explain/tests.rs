@@ -323,7 +323,7 @@ fn flushes_that_are_counted_as_writes_do_not_halve_what_is_joined() {
     assert!(written_back.contains("become requests of 32.0 KiB to 64.0 KiB"), "{written_back}");
 }
 
-/// Counters that stand still with three requests in flight.
+/// Counters that do not change, with three requests in flight.
 #[test]
 fn a_device_that_finishes_nothing_hangs_and_an_idle_one_does_not() {
     let hangs = |in_flight: [u32; 4], requests: [f64; 4], step: f64| {

@@ -182,8 +182,8 @@ fn what_cannot_have_been_is_left_out_with_its_line_and_the_reason() {
     }
 }
 
-/// A device that begins to count anew, one that is fast, a clock that is set, a time of counters
-/// that wraps, and a watch that was asleep are no damage.
+/// Not damage: counters that restart, a fast device, a clock that is set, a time that wraps, and a
+/// watch that was suspended.
 #[test]
 fn what_is_rare_is_left_in() {
     for (from, to) in [

@@ -263,7 +263,7 @@ impl Tuning<'_> {
             }
             let length = binary_size(length_bytes);
             (!tried.contains(&rounded))
-                .then(|| format!("too large: a run of {length} holds fewer than {WINDOWS_MIN}"))
+                .then(|| format!("a run of {length} holds fewer than {WINDOWS_MIN} windows"))
         };
         let asked = self.arguments.levels.iter().map(|level| level.0);
         asked.filter_map(|bytes| Some((bytes, why(bytes)?))).collect()

@@ -129,7 +129,7 @@ mod tests {
         assert!(Subject::find(&folder.path().join("small")).is_err());
     }
 
-    /// What cannot be opened is not told to be too small.
+    /// For a file that cannot be opened, the error must not be that it is too small.
     #[test]
     fn what_cannot_be_opened_is_told_as_that() {
         let folder = tempfile::tempdir().unwrap();
