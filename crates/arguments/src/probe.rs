@@ -7,14 +7,14 @@ use service::probe::ProbeRequest;
 
 use crate::quantity::Size;
 
-/// Say what a tape drive or the storage below a path is, how it is set, and what stands out
+/// Show a tape drive or the storage below a path, its settings, and what is wrong
 ///
-/// Of a file, a folder or a block device: every layer from the file system down to the hardware,
-/// with the settings that act there and who sets them. Nothing is written, and a disk that sleeps
-/// is left to sleep.
+/// For a file, a folder or a block device: shows every layer from the file system down to the
+/// hardware, with the settings in effect there and what sets them. Writes nothing, and does not
+/// wake a disk in standby.
 ///
-/// Of a tape drive: moves no tape, and sends nothing to a drive that somebody uses. The drive
-/// clears its TapeAlert flags when it tells them. Some answers need root.
+/// For a tape drive: moves no tape, and sends nothing to a drive in use. Reading the TapeAlert
+/// flags clears them in the drive. Some answers need root.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub struct ProbeArgs {
     /// A tape drive, a file, a folder, or a block device by its node or its name
     #[arg(value_name = "PATH")]
     path: OsString,
-    /// How much a program reads at once there, to hold the read-ahead against
+    /// Read size of your program, to compare with the read-ahead
     #[arg(long, value_name = "SIZE")]
     request: Option<Size>,
     /// Print one JSON document instead of text

@@ -1,5 +1,4 @@
-//! A stack of storage as a tree of lines: each layer below what lies on it, with what is told of
-//! it.
+//! A stack of storage as a tree of lines: each layer below the layers above it, with its facts.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,22 +9,22 @@ use base::format::{binary_size, counted, size};
 use service::probe::ProbedLayers;
 use storage::stack::{Layer, LayerKind, Owner, Stack};
 
-/// TreeLines are no longer, unless a word is.
+/// Maximum width of a line, unless a single word is longer.
 const WIDTH: usize = 80;
-/// What is left to a line, however deep it stands.
+/// Minimum width for text, however deep the layer is.
 const WIDTH_MIN: usize = 30;
 
-/// With what a tree is drawn.
+/// The characters that draw a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeLines {
-    /// Those that are made for it.
+    /// Unicode box-drawing characters.
     Drawn,
-    /// Letters that every terminal has.
+    /// ASCII.
     Plain,
 }
 
 impl TreeLines {
-    /// What the terminal shows, by the language that is set for its letters.
+    /// The characters that the terminal can show, by its locale.
     pub fn of_locale() -> TreeLines {
         let set = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
@@ -40,7 +39,7 @@ impl TreeLines {
         }
     }
 
-    /// In front of a layer, and below it: with others behind it at its place, and without.
+    /// Before a layer and below it, with and without later siblings.
     fn letters(self) -> [&'static str; 4] {
         match self {
             TreeLines::Drawn => ["├─ ", "│  ", "└─ ", "   "],
@@ -49,23 +48,23 @@ impl TreeLines {
     }
 }
 
-/// The whole answer.
+/// The whole text.
 pub fn tree(layers: &ProbedLayers, lines: TreeLines) -> String {
     let ProbedLayers { path, stack, findings } = layers;
     let mut drawing = Drawing { stack, lines, drawn: BTreeSet::new(), text: String::new() };
     drawing.text.push_str(&format!("{}\n", escape(path.as_os_str().as_bytes())));
     let tops: Vec<&Layer> = stack.layers.iter().filter(|layer| layer.above.is_empty()).collect();
-    // Were there a circle, the first would still be the top.
+    // In a circle, the first layer is the top.
     let tops = if tops.is_empty() { stack.layers.iter().take(1).collect() } else { tops };
     for (index, layer) in tops.iter().enumerate() {
         drawing.draw(layer, "", index + 1 == tops.len());
     }
     let mut text = drawing.text;
     if stack.layers.is_empty() {
-        text.push_str("nothing is known of what it lies on\n");
+        text.push_str("no information about the storage below\n");
     }
     if stack.is_cut {
-        text.push_str("there is more below, which is left out\n");
+        text.push_str("more layers below are left out\n");
     }
     if !findings.is_empty() {
         text.push_str("\nwhat stands out:\n");
@@ -115,7 +114,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// Items with commas between them, in lines that leave room for what stands before them.
+/// Items with commas between them, wrapped so that `before` columns stay free on the left.
 fn wrapped(items: &[String], before: usize) -> Vec<String> {
     let width = WIDTH.saturating_sub(before).max(WIDTH_MIN);
     let mut lines: Vec<String> = Vec::new();
@@ -134,12 +133,12 @@ fn wrapped(items: &[String], before: usize) -> Vec<String> {
     lines
 }
 
-/// What it is.
+/// The first line of a layer: its name and kind.
 fn head(layer: &Layer) -> Vec<String> {
     let fact = |name: &str| layer.fact(name).unwrap_or_default();
     let what = match layer.kind {
         LayerKind::FileSystem => fact("type").to_owned(),
-        LayerKind::ZfsPool => format!("pool of ZFS {}", fact("state")),
+        LayerKind::ZfsPool => format!("ZFS pool {}", fact("state")),
         LayerKind::Partition => "partition".to_owned(),
         LayerKind::Lvm => format!("logical volume {} of {}", fact("volume"), fact("volume_group")),
         LayerKind::Crypt => {
@@ -152,14 +151,14 @@ fn head(layer: &Layer) -> Vec<String> {
         LayerKind::Loop => format!("loop device over {}", fact("backing_file")),
         LayerKind::Iscsi => "disk over iSCSI".to_owned(),
         LayerKind::FibreChannel => "disk over Fibre Channel".to_owned(),
-        LayerKind::Sas => "disk at SAS".to_owned(),
-        LayerKind::Ata => "disk at SATA".to_owned(),
-        LayerKind::Usb => "disk at USB".to_owned(),
-        LayerKind::Scsi => "disk with SCSI".to_owned(),
-        LayerKind::Nvme => "namespace of NVMe".to_owned(),
-        LayerKind::NvmePath => "path of NVMe".to_owned(),
+        LayerKind::Sas => "SAS disk".to_owned(),
+        LayerKind::Ata => "SATA disk".to_owned(),
+        LayerKind::Usb => "USB disk".to_owned(),
+        LayerKind::Scsi => "SCSI disk".to_owned(),
+        LayerKind::Nvme => "NVMe namespace".to_owned(),
+        LayerKind::NvmePath => "NVMe path".to_owned(),
         LayerKind::Virtio => "disk of the host (virtio)".to_owned(),
-        LayerKind::Rbd => format!("image of Ceph, {}/{}", fact("pool"), fact("image")),
+        LayerKind::Rbd => format!("Ceph image, {}/{}", fact("pool"), fact("image")),
         LayerKind::Nbd => "disk over the network (NBD)".to_owned(),
         LayerKind::Zram => format!("memory, compressed (zram) {}", fact("algorithm")),
         LayerKind::Disk => "disk".to_owned(),
@@ -174,7 +173,7 @@ fn head(layer: &Layer) -> Vec<String> {
     items
 }
 
-/// What is told of a layer besides, by the fact and in words.
+/// Facts of a layer to show, each with its words.
 const TOLD: &[(&str, &str)] = &[
     ("model", ""),
     ("firmware", "firmware "),
@@ -211,7 +210,7 @@ fn details(layer: &Layer) -> Vec<Vec<String>> {
     }
     let shown = TOLD.iter().filter_map(|(fact, word)| {
         let value = layer.fact(fact).filter(|value| !["0", "none", "idle"].contains(value))?;
-        // Vendors of SCSI stand before their models.
+        // For SCSI, the vendor comes before the model.
         let vendor = layer.fact("vendor").filter(|_| *fact == "model").unwrap_or_default();
         Some(format!("{word}{vendor} {value}").trim().replace("  ", " "))
     });
@@ -232,7 +231,7 @@ fn details(layer: &Layer) -> Vec<Vec<String>> {
     rows
 }
 
-/// With a word before the first item.
+/// The items with a word before the first one.
 fn led(word: &str, mut items: Vec<String>) -> Vec<String> {
     if let Some(first) = items.first_mut() {
         first.insert_str(0, word);
@@ -250,7 +249,7 @@ fn health(layer: &Layer) -> Vec<String> {
     led("health: ", items)
 }
 
-/// Settings that act, and behind them a read-ahead that does not.
+/// Settings that have an effect, then a read-ahead that has none.
 fn settings(layer: &Layer) -> Vec<String> {
     let acting = |name: &str| {
         let setting = layer.settings.get(name).filter(|setting| setting.acts)?;
@@ -278,7 +277,7 @@ fn settings(layer: &Layer) -> Vec<String> {
     items
 }
 
-/// Who sets what.
+/// What sets each setting.
 fn owners(layer: &Layer) -> Vec<String> {
     let words = |name: &str, owner: &Owner| {
         let sure = if owner.is_sure { "is set" } else { "may be set" };

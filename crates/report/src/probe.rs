@@ -1,4 +1,4 @@
-//! A survey as lines: a name, a value, and behind them what stands out.
+//! A survey as lines of names and values, followed by the findings.
 
 use base::escape::escape;
 use base::format::{binary_size as block, rate, size};
@@ -15,7 +15,7 @@ use crate::findings::list;
 #[cfg(test)]
 mod tests;
 
-/// The whole answer.
+/// The whole text.
 pub fn text(drive: &ProbedDrive) -> String {
     let ProbedDrive { survey, played, findings } = drive;
     let mut rows = drive_rows(survey, played.as_ref());
@@ -40,7 +40,7 @@ pub fn text(drive: &ProbedDrive) -> String {
     text
 }
 
-/// A block size as an option takes it.
+/// A block size in the form of the option.
 fn option(bytes: u64) -> String {
     match bytes {
         _ if bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
@@ -49,7 +49,7 @@ fn option(bytes: u64) -> String {
     }
 }
 
-/// Speeds of a generation; drives of half height are not as fast.
+/// Speeds of a generation; half-height drives are slower.
 fn speeds(generation: &Generation, product: &str) -> String {
     let half_height = generation.half_height_speed_max.filter(|_| product.contains("HH"));
     let high = half_height.unwrap_or(generation.highest_speed());
@@ -69,7 +69,7 @@ fn drive_rows(survey: &Survey, played: Option<&VirtualDrive>) -> Vec<Row> {
     let device = if survey.node == survey.device {
         survey.device.clone()
     } else {
-        format!("{}, by way of {}, which does not rewind", survey.device, survey.node)
+        format!("{}, opened as {}, which does not rewind", survey.device, survey.node)
     };
     rows.push(("device", device));
     if let Some(names) = survey.names() {
@@ -88,7 +88,7 @@ fn drive_rows(survey: &Survey, played: Option<&VirtualDrive>) -> Vec<Row> {
     } else if let Some(bytes) =
         answers.and_then(|a| a.sequential).and_then(|page| page.buffer_bytes)
     {
-        rows.push(("drive's buffer", format!("{}, as the drive says", size(bytes))));
+        rows.push(("drive's buffer", format!("{}, reported by the drive", size(bytes))));
     } else if let Some(generation) = survey.drive_generation() {
         let (bytes, sure) = (generation.buffer_bytes, generation.buffer_certainty);
         rows.push(("drive's buffer", format!("{}, {sure}", size(bytes))));
@@ -115,7 +115,7 @@ fn drive_rows(survey: &Survey, played: Option<&VirtualDrive>) -> Vec<Row> {
         let told = if flags.is_empty() {
             "none".to_owned()
         } else {
-            format!("{}; the drive clears them by telling them", flags.join(", "))
+            format!("{}; reading them cleared them in the drive", flags.join(", "))
         };
         rows.push(("TapeAlert", told));
     }
@@ -165,8 +165,8 @@ fn medium_rows(survey: &Survey, answers: &Answers) -> Vec<Row> {
         "compression",
         match answers.compression {
             Some(Compression::On) => "on",
-            Some(Compression::Off) => "off; the drive can",
-            Some(Compression::Unable) => "the drive cannot",
+            Some(Compression::Off) => "off",
+            Some(Compression::Unable) => "not supported",
             None => "not known",
         }
         .to_owned(),
@@ -204,7 +204,7 @@ fn block_rows(answers: &Answers) -> Vec<Row> {
     };
     let transfer = match (limits.transfer_bytes_max, limits.transfer_bytes_sure) {
         (Some(bytes), _) => format!("{} at most", block(bytes)),
-        (None, Some(bytes)) => format!("{} and perhaps more; the limit is not told", block(bytes)),
+        (None, Some(bytes)) => format!("{} at least; the limit is unknown", block(bytes)),
         (None, None) => "not known".to_owned(),
     };
     let by = match limits.limited_by {
@@ -241,7 +241,7 @@ fn driver_rows(survey: &Survey) -> Vec<Row> {
     rows.push((
         "driver",
         if parts.is_empty() {
-            "a file system in user space, which plays the drive".to_owned()
+            "a file system in user space that simulates the drive".to_owned()
         } else {
             parts.join(", ")
         },

@@ -1,5 +1,5 @@
-//! A picture of the screen as SVG: `picture RECORD INTERVAL COLUMNS LINES [KEYS]`, the interval
-//! from 1 on. For docs/watch.md, by scripts/watch-pictures.
+//! A picture of the screen as SVG: `picture RECORD INTERVAL COLUMNS LINES [KEYS]`, with intervals
+//! counted from 1. scripts/watch-pictures uses it for docs/watch.md.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use screen::timeline::Timeline;
 use screen::view::View;
 use watch::Reading;
 
-/// Of a character, in pixels.
+/// Size of a character, in pixels.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 17.0;
 

@@ -1,5 +1,5 @@
-//! A capture as a text and as a page, and with it the devices that were watched meanwhile: calls
-//! above, devices below, on one axis of time.
+//! A capture as a text and as a page, with the devices that were watched at the same time: calls
+//! above, devices below, on one time axis.
 
 mod calls;
 mod page;
@@ -18,28 +18,28 @@ use crate::history::{self, Frame, frames};
 use crate::stages::{self, Ran};
 pub use page::page;
 
-/// A capture, and what its devices did.
+/// A capture and its devices.
 #[derive(Debug)]
 pub struct Together<'a> {
     /// The capture.
     pub captured: &'a Captured,
-    /// The devices, where any were watched and looked at twice.
+    /// The devices, if any were watched for at least one interval.
     pub devices: Option<History>,
-    /// Where the calls lie on the axis.
+    /// The position of the calls on the axis.
     pub calls_frame: Frame,
-    /// Where the devices do.
+    /// The position of the devices on the axis.
     pub devices_frame: Frame,
-    /// Runs of our own that were recorded meanwhile.
+    /// Takeup's own runs that were recorded at the same time.
     pub runs: Vec<Ran<'a>>,
 }
 
 impl<'a> Together<'a> {
-    /// Of a capture.
+    /// A capture alone.
     pub fn of(captured: &'a Captured) -> Together<'a> {
         Together::with(captured, &[])
     }
 
-    /// Of a capture and runs of our own.
+    /// A capture with Takeup's own runs.
     pub fn with(captured: &'a Captured, runs: &'a [RunRecord]) -> Together<'a> {
         let readings = captured.beside.as_deref().unwrap_or_default();
         let behind = readings.first().map_or(0.0, |it| it.at_seconds);
@@ -60,7 +60,7 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// What was captured from when to when.
+    /// The captured process and the period.
     pub fn summary(&self) -> String {
         self.calls_frame.span(self.captured.profile.seconds)
     }
@@ -78,7 +78,7 @@ pub fn text(together: &Together<'_>, colour: Colour) -> String {
     text
 }
 
-/// The devices alone, with a blank line in front of them; nothing where none were watched.
+/// The devices alone, after a blank line; empty if none were watched.
 pub fn devices_text(together: &Together<'_>, colour: Colour) -> String {
     match (&together.devices, &together.captured.beside) {
         (Some(devices), _) if !devices.devices.is_empty() => {
@@ -91,7 +91,7 @@ pub fn devices_text(together: &Together<'_>, colour: Colour) -> String {
     }
 }
 
-/// How often the devices were looked at.
+/// Number of devices and intervals.
 pub(crate) fn looks(devices: &History) -> String {
     format!(
         "{} meanwhile, {} of {} s",
@@ -101,5 +101,5 @@ pub(crate) fn looks(devices: &History) -> String {
     )
 }
 
-/// Of a watch beside a capture that has nothing to show.
+/// The remark for a capture without devices to show.
 pub(crate) const NO_DEVICE: &str = "no block device lies below the captured files";

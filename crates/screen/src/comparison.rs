@@ -1,4 +1,4 @@
-//! Two records side by side, as a text for the terminal and as a page.
+//! The comparison of two records, as a text for the terminal and as a page.
 
 use base::escape::escape;
 use base::format::counted;
@@ -14,9 +14,9 @@ use watch::history::History;
 use crate::history::{SHOWN, number, share, summary};
 use crate::lines::wrapped;
 
-/// Sentences are wrapped here.
+/// Width of sentences.
 const WIDTH: usize = 80;
-/// Rows that can be taken in at a look.
+/// Maximum number of rows that are easy to survey.
 const ROWS_MAX: usize = 40;
 
 /// The comparison for the terminal.
@@ -37,7 +37,7 @@ pub fn text(a: &History, b: &History, comparison: &Comparison, colour: Colour) -
     text
 }
 
-/// Heads and rows of what was compared.
+/// Headings and rows of the compared columns.
 type Numbers = (Vec<(&'static str, Cells)>, Vec<Vec<String>>);
 
 fn numbers(comparison: &Comparison) -> Numbers {
@@ -67,13 +67,13 @@ fn numbers(comparison: &Comparison) -> Numbers {
     (heads, comparison.pairs.iter().map(row).collect())
 }
 
-/// The head of a column, and what its values are multiplied with.
+/// The heading of a column, and the factor of its values.
 fn shown(key: &str) -> (&'static str, f64) {
     let found = SHOWN.iter().find(|(_, known, _)| *known == key);
     found.map_or(("", 1.0), |(head, _, factor)| (head, *factor))
 }
 
-/// Everything that is told in words.
+/// All remarks in words.
 fn sentences(comparison: &Comparison) -> Vec<String> {
     let mut texts = Vec::new();
     for busy in &comparison.busy {
@@ -219,7 +219,7 @@ fn tables(comparison: &Comparison) -> Vec<(PageTable, Folding)> {
         ]
     };
     let said = PageTable {
-        caption: "What was said in A and in B".to_owned(),
+        caption: "Findings in A and in B".to_owned(),
         columns: named(heads),
         rows: comparison.said.iter().map(row).collect(),
     };

@@ -1,5 +1,4 @@
-//! The page of one device: all columns, what they mean and what to do, how its queue is set, and
-//! what it did before.
+//! The page of one device: all columns, findings, queue settings, and graphs.
 
 use base::escape::escape;
 use base::finding::Finding;
@@ -79,7 +78,7 @@ fn of_finding(finding: &Finding, look: &Look, width: usize) -> Vec<Line<'static>
     lines
 }
 
-/// How a queue is set, in one sentence.
+/// Queue settings in one sentence.
 fn settings(queue: &Queue) -> String {
     let numbers = [
         ("max_sectors_kb", queue.max_sectors_kb),

@@ -1,7 +1,6 @@
-//! The picture: what is seen of a timeline, in as many columns and lines as there are.
+//! The picture: the visible part of a timeline, for the size of the terminal.
 //!
-//! It is drawn whole each time; only what has changed goes to the terminal, which is `ratatui`'s
-//! doing.
+//! It is drawn completely each time; `ratatui` sends only changes to the terminal.
 
 use base::calendar::time_text;
 use base::escape::escape;
@@ -22,15 +21,15 @@ use crate::tree::Row;
 use crate::view::{Order, Page, View};
 use crate::{details, help};
 
-/// A terminal that is smaller has no room for anything.
+/// Minimum size of the terminal, in columns and lines.
 const SMALLEST: (u16, u16) = (40, 6);
 
-/// What does not change while it is watched.
+/// Fixed properties of the picture.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// What is seen, in front of everything else.
+    /// The title at the top left.
     pub title: String,
-    /// Whether there are colours, bold and dim; else all is plain.
+    /// Whether to use colours, bold and dim.
     pub colour: Colour,
 }
 
@@ -55,11 +54,11 @@ impl Look {
     }
 }
 
-/// Draws what is seen.
+/// Draws the picture.
 pub fn draw(frame: &mut Frame<'_>, view: &mut View, timeline: &Timeline, look: &Look) {
     let area = frame.area();
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let text = format!("no room: {} by {} at least", SMALLEST.0, SMALLEST.1);
+        let text = format!("terminal too small: use {} x {}", SMALLEST.0, SMALLEST.1);
         frame.render_widget(Line::raw(text), Rect { height: area.height.min(1), ..area });
         return;
     }
@@ -88,7 +87,7 @@ fn put(frame: &mut Frame<'_>, y: u16, line: Line<'_>) {
     frame.render_widget(line, area);
 }
 
-/// Lines between head and foot, and how many of them are scrolled by.
+/// Lines between head and foot, and how many of them are scrolled past.
 pub(crate) struct Shown {
     pub(crate) lines: Vec<Line<'static>>,
     pub(crate) skipped: usize,
@@ -99,7 +98,7 @@ impl Shown {
         Shown { lines, skipped: 0 }
     }
 
-    /// Which of them are seen, where that is not all.
+    /// Which lines are visible, if not all are.
     fn more(&self, height: usize) -> String {
         let end = (self.skipped + height).min(self.lines.len());
         if self.skipped == 0 && end == self.lines.len() {
@@ -178,7 +177,7 @@ fn devices(
     let Some(interval) = interval else {
         let is_empty = view.total == Some(0);
         let text =
-            if is_empty { "there is no interval" } else { "the first interval is under way" };
+            if is_empty { "the record has no interval" } else { "waiting for the first interval" };
         return Shown::whole(vec![Line::raw(""), Line::raw(format!("  {text}"))]);
     };
     let rows = view.rows(interval, timeline);
@@ -213,12 +212,12 @@ fn devices(
     let height = usize::from(body.height) - 1;
     view.scrolled = view.scrolled.max(chosen.end.saturating_sub(height)).min(chosen.start);
     view.scrolled = view.scrolled.min(lines.len().saturating_sub(height));
-    // The heads of the columns stay where they are.
+    // The column headings do not scroll.
     lines.insert(view.scrolled, heads);
     Shown { lines, skipped: view.scrolled }
 }
 
-/// Drives have other columns than disks, and so have lines of their own below them.
+/// Tape drives have other columns than disks, and so have separate lines below them.
 fn tapes(view: &View, interval: &Interval, look: &Look, width: usize) -> Vec<Line<'static>> {
     let wanted = view.filter.to_lowercase();
     let is_shown = |tape: &&TapeInterval| {
@@ -241,10 +240,10 @@ fn tapes(view: &View, interval: &Interval, look: &Look, width: usize) -> Vec<Lin
 fn nothing(view: &View, interval: &Interval) -> String {
     let devices = base::format::counted(interval.devices.len() as u64, "device", "devices");
     match view.filter.as_str() {
-        "" => format!("{devices}, and nothing was done so far; i shows them all"),
+        "" => format!("{devices}, all idle so far; press i to show them"),
         part => {
             let part = escape(part.as_bytes());
-            format!("no device that did anything has {part} in its name; i shows idle ones, too")
+            format!("no active device has {part} in its name; press i to include idle devices")
         }
     }
 }
@@ -263,7 +262,7 @@ fn sentences(
         let style = look.sentence(finding.severity);
         let text = wrapped(&escape(finding.sentence().as_bytes()), room + 2);
         let line = |line: &str| {
-            // What is wrapped for lines has two characters in front, which are those of the tree.
+            // Wrapped lines begin with two spaces, in place of which the tree is drawn.
             let line = line.get(2..).unwrap_or(line).to_owned();
             Line::from(vec![Span::raw(front.clone()), Span::styled(line, style)])
         };
@@ -278,7 +277,7 @@ enum Mark {
     Other,
 }
 
-/// What all rows have in common.
+/// Common parts of all rows.
 struct Table<'a> {
     view: &'a View,
     timeline: &'a Timeline,
@@ -335,7 +334,7 @@ impl<'a> Table<'a> {
         }
         let mut text = format!("{name:<name_width$}");
         if row.is_repeat {
-            text.push_str("  its numbers stand above");
+            text.push_str("  see above");
             return Line::styled(text, self.look.style(Style::new().add_modifier(Modifier::DIM)));
         }
         for field in &self.division.fields {
@@ -366,7 +365,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The name with its place in the tree.
+/// The name with its indentation in the tree.
 fn label(row: &Row, device: &DeviceInterval) -> String {
     format!("{}{}", row.indent, escape(device.name.as_bytes()))
 }

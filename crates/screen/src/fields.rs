@@ -1,27 +1,27 @@
-//! The columns of the screen: as many of them as there is room for.
+//! The columns of the screen: as many as fit.
 
 use watch::intervals::DeviceInterval;
 
 use self::Value::{Count, Real};
 use crate::timeline::await_ms;
 
-/// What stands in a column.
+/// The value of a column.
 pub(crate) enum Value {
     /// A rate, a mean or a share.
     Real(f64),
-    /// Things.
+    /// A count.
     Count(u64),
 }
 
 /// A column.
 pub(crate) struct Field {
-    /// Its head, as `iostat -x` has it where that has the same.
+    /// Its heading, as in `iostat -x` where that has the same column.
     pub(crate) head: &'static str,
-    /// Its characters, one in front of it included.
+    /// Its width in characters, including one before it.
     pub(crate) width: usize,
-    /// Its value, whole where it is a count.
+    /// Its value.
     pub(crate) value: fn(&DeviceInterval) -> Value,
-    /// Those with a lower number are there first.
+    /// Priority: columns with a lower number are shown first.
     order: u8,
 }
 
@@ -67,20 +67,20 @@ const FIELDS: [Field; 18] = [
     Field { head: "%util", width: 7, order: 1, value: |it| Real(it.columns.busy_percent) },
 ];
 
-/// Narrower a graph says nothing, and wider than the second it is only wider.
+/// Minimum width of a graph, and maximum useful width.
 const GRAPH: std::ops::RangeInclusive<usize> = 10..=60;
 
-/// How a line is divided.
+/// The division of a line.
 pub(crate) struct Division {
     /// Characters of the name.
     pub(crate) name: usize,
     /// The columns.
     pub(crate) fields: Vec<&'static Field>,
-    /// Characters of the graph, one in front of it included; 0 where there is none.
+    /// Width of the graph in characters, including one before it; 0 if there is none.
     pub(crate) graph: usize,
 }
 
-/// Divides a line of so many characters, with names of this length.
+/// Divides a line of this width, with names up to this length.
 pub(crate) fn division(width: usize, longest_name: usize) -> Division {
     let name = longest_name.clamp(8, (width / 4).max(13));
     let mut left = width.saturating_sub(name);
@@ -91,7 +91,7 @@ pub(crate) fn division(width: usize, longest_name: usize) -> Division {
     for order in orders {
         let group = FIELDS.iter().filter(|field| field.order == order);
         let needed: usize = group.map(|field| field.width).sum();
-        // The graph may go where not even the first columns have room.
+        // Drop the graph if even the first columns do not fit.
         let kept = if taken.is_empty() { 0 } else { GRAPH.start() + 1 };
         if needed + kept > left {
             break;

@@ -1,16 +1,16 @@
-//! What graphs and trees are drawn with, and a number in little room.
+//! Characters of graphs and trees, and numbers that fit a small width.
 
 /// The characters of this terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyphs {
     /// Blocks and lines of Unicode.
     Unicode,
-    /// What every terminal has.
+    /// Characters that every terminal has.
     Ascii,
 }
 
 impl Glyphs {
-    /// By the settings that say which characters programs may print (locale(7)).
+    /// From the locale (locale(7)).
     pub fn of_environment() -> Glyphs {
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
@@ -31,7 +31,7 @@ impl Glyphs {
         }
     }
 
-    /// In front of one that is not the last below another, and of the last one.
+    /// Before a child that is not the last one, and before the last one.
     pub(crate) fn branches(self) -> [&'static str; 2] {
         match self {
             Glyphs::Unicode => ["├ ", "└ "],
@@ -39,7 +39,7 @@ impl Glyphs {
         }
     }
 
-    /// What goes on below these two.
+    /// The continuation below these two.
     pub(crate) fn trunks(self) -> [&'static str; 2] {
         match self {
             Glyphs::Unicode => ["│ ", "  "],
@@ -47,8 +47,8 @@ impl Glyphs {
         }
     }
 
-    /// A graph of so many columns, the last value at its right end, `full` as high as it goes. What
-    /// is more than nothing is seen.
+    /// A graph of this width, the last value at the right end, with `full` as the full height. Any
+    /// value above 0 is visible.
     pub(crate) fn graph(self, values: &[f32], full: f32, width: usize) -> String {
         let bars = self.bars();
         let top = bars.len() - 1;
@@ -62,8 +62,8 @@ impl Glyphs {
     }
 }
 
-/// A number in so many characters, with at most two decimals; thousands or millions of it where
-/// there is no room.
+/// A number in at most this many characters, with up to two decimals; in thousands or millions if
+/// it does not fit.
 pub(crate) fn fitted(value: f64, width: usize) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(graph(&[0.001, 8.0]), "   ▁█");
         assert_eq!(graph(&[9.0, 0.0, 1.0, 2.0, 4.0, 8.0]), " ▁▂▄█");
         assert_eq!(Glyphs::Ascii.graph(&[0.0, 1.0, 8.0], 8.0, 3), " .@");
-        // Nothing was counted at all.
+        // All values are 0.
         assert_eq!(Glyphs::Unicode.graph(&[0.0, 0.0], 0.0, 2), "  ");
     }
 

@@ -1,31 +1,31 @@
-//! The page of keys.
+//! The help page.
 
-/// Keys, and what they do.
+/// Keys and their functions.
 const KEYS: [(&str, &str); 17] = [
     ("q  Ctrl-C", "end"),
     ("up down  j k  PgUp PgDn", "choose a device"),
-    ("Enter", "all that is known of it, and back"),
-    ("/", "show names with what is typed; Esc shows all again"),
+    ("Enter", "details of the device, and back"),
+    ("/", "show only names with the typed text; Esc shows all again"),
     ("s", "sort by kB/s, req/s, await, aqu-sz, %util, or not"),
-    ("g", "graph of the next of these"),
-    ("t", "layers below what lies on them, or all side by side"),
-    ("i", "devices that have done nothing, too"),
-    ("e", "with or without the sentences"),
+    ("g", "graph the next of these"),
+    ("t", "layers as a tree, or a flat list"),
+    ("i", "include idle devices, or not"),
+    ("e", "show or hide the sentences"),
     ("space", "pause, or go on"),
     ("left right", "one interval back or forward, in pause"),
     ("[ ]", "60 intervals"),
     ("Home End", "the oldest interval that is kept, and the newest"),
     ("+ -", "play a record faster or slower"),
-    ("Ctrl-L", "draw all anew"),
-    ("Ctrl-Z", "stop; the shell's fg goes on"),
+    ("Ctrl-L", "redraw"),
+    ("Ctrl-Z", "suspend; fg in the shell resumes"),
     ("?", "this page, and back"),
 ];
 
-/// What is no key.
+/// Notes below the keys.
 const NOTES: [&str; 3] = [
     "Columns are those of iostat -x; now has the requests in flight.",
-    "await: reads and writes together. Full height of all graphs stands over them.",
-    "Sentences and the numbers at which they speak: docs/watch.md, docs/rules.md.",
+    "await: reads and writes together. The heading of the graphs has their full height.",
+    "Sentences and their limits: docs/watch.md, docs/rules.md.",
 ];
 
 /// The lines.

@@ -1,7 +1,7 @@
 //! A whole record as a text for the terminal, and as a page: what each device did over time, and
-//! beside it from when to when each sentence was said.
+//! when each finding held.
 //!
-//! Devices stand as on the screen, those that others are made of below these, the busiest first.
+//! Devices are in the order of the screen: a tree of layers, the busiest first.
 
 mod frame;
 pub(crate) mod page;
@@ -21,7 +21,7 @@ pub use frame::{Frame, frames};
 pub use page::page;
 pub use series::{Point, PointDirection, series};
 
-/// The columns of a table: head, key, and what a value is multiplied with.
+/// The columns of a table: heading, key, and factor of the value.
 pub(crate) const SHOWN: [(&str, &str, f64); 10] = [
     ("read MB/s", "rkB/s", 1024e-6),
     ("write MB/s", "wkB/s", 1024e-6),
@@ -35,9 +35,9 @@ pub(crate) const SHOWN: [(&str, &str, f64); 10] = [
     ("%util", "util", 1.0),
 ];
 
-/// Those that a terminal of 80 columns has room for.
+/// The columns that fit a terminal of 80 columns.
 const ON_TERMINAL: [&str; 6] = ["rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util"];
-/// Sentences are wrapped here.
+/// Width of sentences.
 const WIDTH: usize = 80;
 
 /// The column of that key.
@@ -45,7 +45,7 @@ pub(crate) fn column(key: &str) -> &'static Column {
     COLUMNS.iter().find(|column| column.key == key).expect("the keys here are those of columns")
 }
 
-/// Devices as a tree, the busiest first; each once.
+/// Devices as a tree, the busiest first, each once.
 pub(crate) fn ordered(history: &History, glyphs: Glyphs) -> Vec<(Row, &DeviceHistory)> {
     let node = |device| {
         let DeviceHistory { name, made_of, .. }: &DeviceHistory = device;
@@ -61,7 +61,7 @@ pub fn text(history: &History, colour: Colour) -> String {
     format!("{}\n{}", summary(history), table_and_sentences(&Frame::of(history), history, colour))
 }
 
-/// What is told of the devices of a record that lies so on an axis.
+/// The table and the sentences about the devices of a record, with times on this axis.
 pub(crate) fn table_and_sentences(frame: &Frame, history: &History, colour: Colour) -> String {
     let busy = |device: &DeviceHistory| device.busy_seconds() > 0.0 || !device.spells.is_empty();
     let shown: Vec<(Row, &DeviceHistory)> = ordered(history, Glyphs::of_environment())
@@ -69,7 +69,7 @@ pub(crate) fn table_and_sentences(frame: &Frame, history: &History, colour: Colo
         .filter(|(_, device)| busy(device))
         .collect();
     if shown.is_empty() {
-        return "no device was busy enough for a sentence\n".to_owned();
+        return "no device was busy enough for a finding\n".to_owned();
     }
     let keys = SHOWN.iter().filter(|(_, key, _)| ON_TERMINAL.contains(key));
     let mut heads = vec![("device", Align::Left), ("busy", Align::Right)];
@@ -107,15 +107,15 @@ pub(crate) fn table_and_sentences(frame: &Frame, history: &History, colour: Colo
     text
 }
 
-/// Intervals of which the longest is longer than the shortest by this factor are not of one length.
+/// Intervals count as different in length if the longest exceeds the shortest by this factor.
 const LENGTHS_ALIKE: f64 = 1.5;
 
-/// From when to when, how much there was.
+/// Period and size of a record.
 pub(crate) fn summary(history: &History) -> String {
     let began = time_text(history.began_unix_seconds);
     let ended = time_text(history.unix_seconds(history.seconds));
     let busy = history.devices.iter().filter(|device| device.busy_seconds() > 0.0).count();
-    // One of a watch that was held up is not hidden in a mean that no interval has.
+    // Show the range if one interval was delayed: a mean would fit no interval.
     let length = match history.lengths_seconds {
         (shortest, longest) if longest > LENGTHS_ALIKE * shortest => {
             format!("{shortest:.1} to {longest:.1} s")
@@ -134,7 +134,7 @@ pub(crate) fn summary(history: &History) -> String {
     )
 }
 
-/// With a decimal, or two where there are less than ten tenths and one would tell another length.
+/// With one decimal, or two for less than a second if one would distort the value.
 pub(crate) fn tenths(seconds: f64) -> String {
     let away = (seconds * 10.0 - (seconds * 10.0).round()).abs();
     if seconds < 1.0 && away > 0.2 { format!("{seconds:.2}") } else { format!("{seconds:.1}") }
@@ -151,7 +151,7 @@ pub(crate) fn spell_time(frame: &Frame, spell: &Spell) -> String {
     }
 }
 
-/// How much of a time it was.
+/// A share of a time, in per cent.
 pub(crate) fn share(part: f64, all: f64) -> String {
     if all > 0.0 { format!("{:.0} %", part / all * 100.0) } else { "-".to_owned() }
 }
@@ -165,7 +165,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// `in flight 29 to 32`, of all numbers that a rule spoke because of.
+/// `in flight 29 to 32`, for all numbers behind a finding.
 pub(crate) fn numbers(ranges: &[NumberRange]) -> String {
     let one = |range: &NumberRange| {
         let shown = |value: f64| match range.unit {
@@ -189,7 +189,7 @@ fn duration_of(seconds: f64) -> String {
     if seconds < 1.0 { format!("{} ms", number(seconds * 1e3)) } else { duration(seconds) }
 }
 
-/// What kind of device it is, in a word.
+/// The kind of a device in words.
 pub(crate) fn kind(device: &DeviceHistory) -> &'static str {
     match device.kind {
         DeviceKind::Disk => "block device",

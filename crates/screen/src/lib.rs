@@ -1,34 +1,33 @@
-//! How a watch is shown to a person: in [`lines`] that scroll by, or on a whole terminal.
+//! Shows a watch to the user: as [`lines`] that scroll, or on the whole terminal.
 //!
-//! A [`timeline::Timeline`] keeps the last intervals, whether they come from this machine or from a
-//! record; a [`view::View`] is what a person has chosen to see of them, changed by keys;
-//! [`draw::draw`] makes a picture of both and knows no terminal. [`run`] joins them with one, which
-//! [`terminal::Screen`] takes and gives back as it was.
+//! A [`timeline::Timeline`] keeps the last intervals, from this machine or a record. A
+//! [`view::View`] holds what the user has chosen with keys. [`draw::draw`] makes a picture of both,
+//! independent of a terminal. [`run`] connects them with a terminal, which [`terminal::Screen`]
+//! takes and restores.
 //!
-//! A whole record is a text or a page ([`history`]), and so are two of them side by side
-//! ([`comparison`]) and one of a capture with the devices that were watched beside it
-//! ([`captured`]); what the stages of our own runs did meanwhile stands above it ([`stages`]).
+//! A whole record becomes a text or a page ([`history`]). So does a comparison of two records
+//! ([`comparison`]), and a capture with the devices that were watched at the same time
+//! ([`captured`]); the stages of Takeup's own runs are above it ([`stages`]).
 //!
-//! Not here: what any of the numbers mean (`watch`), and where readings come from, which is the
-//! command's.
+//! Not here: the meaning of the numbers (crate `watch`), and the source of readings (the command).
 //!
 //! # Map
 //!
-//! - [`lines`]: intervals as lines that scroll by.
+//! - [`lines`]: intervals as lines that scroll.
 //! - [`timeline`]: the last intervals, from this machine or a record.
-//! - [`view`]: what the keys have chosen.
+//! - [`view`]: what the user has chosen with keys.
 //! - [`draw`]: a picture of both, for any terminal.
 //! - `fields`: the columns that fit.
-//! - `tree`: layers below what lies on them.
-//! - [`glyphs`]: letters and blocks that a terminal can draw.
+//! - `tree`: layers as a tree.
+//! - [`glyphs`]: characters that a terminal can draw.
 //! - `details`: one device.
 //! - `help`: the keys.
-//! - [`terminal`]: the terminal, taken and given back as it was.
+//! - [`terminal`]: the terminal, taken and restored.
 //! - [`run`]: the loop.
 //! - [`history`]: a record as a text and a page.
-//! - [`comparison`]: two records side by side.
+//! - [`comparison`]: a comparison of two records.
 //! - [`captured`]: a capture with its devices on one page.
-//! - [`stages`]: the stages of our own runs above them.
+//! - [`stages`]: the stages of Takeup's own runs.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod captured;

@@ -1,5 +1,5 @@
-//! An interval as lines of at most 80 columns: for each device that does something its name, a row
-//! for each direction, and what it means.
+//! An interval as lines of at most 80 columns: for each active device its name, a row for each
+//! direction, and the findings.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,14 +11,14 @@ use watch::columns::{COLUMNS, Column, ColumnGroup, Columns, printed};
 use watch::intervals::{CounterState, DeviceInterval, Interval};
 use watch::tapes::{TapeDirection, TapeInterval};
 
-/// Sentences are no wider than this on a wide terminal, since longer lines are hard to follow.
+/// Maximum width of sentences on a wide terminal, because longer lines are hard to read.
 pub(crate) const WIDEST: usize = 100;
-/// What is taken for a terminal of no width, and wherever there is none.
+/// Width if there is no terminal, or its width is unknown.
 const USUAL_WIDTH: usize = 80;
-/// Narrower than this nothing is made.
+/// Minimum width of lines.
 const NARROWEST: usize = 40;
 
-/// The directions: the word in front of a row, and the letter of its columns.
+/// The directions: the word before a row, and the letter of its columns.
 const DIRECTIONS: [(&str, char, ColumnGroup); 4] = [
     ("read", 'r', ColumnGroup::Read),
     ("write", 'w', ColumnGroup::Write),
@@ -26,8 +26,8 @@ const DIRECTIONS: [(&str, char, ColumnGroup); 4] = [
     ("flush", 'f', ColumnGroup::Flush),
 ];
 
-/// The columns of a row: head, what is left of the name in `iostat` without the letter of the
-/// direction, and width.
+/// The columns of a row: heading, the name in `iostat` without the letter of the direction, and
+/// width.
 const HEADS: [(&str, &str, usize); 6] = [
     ("req/s", "/s", 11),
     ("kB/s", "kB/s", 13),
@@ -37,7 +37,7 @@ const HEADS: [(&str, &str, usize); 6] = [
     ("areq-sz", "areq-sz", 10),
 ];
 
-/// Writes intervals, and remembers what need not be said twice.
+/// Writes intervals, and remembers what need not be repeated.
 pub struct ScreenLines {
     colour: Colour,
     told_uncounted: BTreeSet<String>,
@@ -50,14 +50,15 @@ impl ScreenLines {
         ScreenLines { colour, told_uncounted: BTreeSet::new(), says_idle: false }
     }
 
-    /// The same, with a line for an interval in which nothing happened: somebody asked for so many.
+    /// The same, with a line for an idle interval too, because the user asked for a number of
+    /// intervals.
     #[must_use]
     pub fn saying_idle(self) -> ScreenLines {
         ScreenLines { says_idle: true, ..self }
     }
 
-    /// The lines of an interval, for a terminal of so many columns if there is one; no line where
-    /// nothing happened.
+    /// The lines of an interval, for a terminal of this width if there is one; empty for an idle
+    /// interval.
     pub fn of(&mut self, interval: &Interval, terminal: Option<usize>) -> String {
         let shown: Vec<&DeviceInterval> =
             interval.devices.iter().filter(|device| self.is_shown(device)).collect();
@@ -87,7 +88,7 @@ impl ScreenLines {
         for tape in tapes {
             let head = self.strong(&tape_whole(tape));
             text.push_str(&format!("{head}\n{}", tape_rows(tape)));
-            // That nothing is known of it stands in its line.
+            // Its line says that there are no numbers.
             for finding in tape.findings.iter().filter(|_| !tape.is_new) {
                 text.push_str(&wrapped(&escape(finding.sentence().as_bytes()), width));
             }
@@ -115,17 +116,17 @@ impl ScreenLines {
     }
 }
 
-/// Most devices that are named where none did anything.
+/// Maximum number of idle devices to name.
 const NAMED_MAX: usize = 4;
 
-/// An interval in which nothing happened.
+/// An idle interval.
 fn idle(interval: &Interval) -> String {
     let time = time_text(interval.unix_seconds);
     let disks = interval.devices.iter().map(|device| device.name.as_str());
     let names: Vec<&str> =
         disks.chain(interval.tapes.iter().map(|it| it.device.as_str())).collect();
     let who = match names.len() {
-        0 => "there is no device, and so nothing was done".to_owned(),
+        0 => "there is no device".to_owned(),
         1..=NAMED_MAX => format!("{} did nothing", escape(names.join(", ").as_bytes())),
         count => format!("{count} devices did nothing"),
     };
@@ -136,7 +137,7 @@ fn idle(interval: &Interval) -> String {
 pub(crate) fn tape_whole(tape: &TapeInterval) -> String {
     let name = escape(tape.device.as_bytes());
     if tape.is_new {
-        return format!("{name}  it came, or counts anew: this interval is not known");
+        return format!("{name}  appeared, or its counters restarted: no numbers");
     }
     format!(
         "{name}  others/s {:>6}  %util {:>6}  in flight {:>3}  short {:>3}",
@@ -147,7 +148,7 @@ pub(crate) fn tape_whole(tape: &TapeInterval) -> String {
     )
 }
 
-/// A row for each direction of a drive in which there was anything.
+/// A row for each active direction of a drive.
 pub(crate) fn tape_rows(tape: &TapeInterval) -> String {
     let of_direction = |(word, it): (&str, &TapeDirection)| {
         if it.per_second == 0.0 {
@@ -158,14 +159,14 @@ pub(crate) fn tape_rows(tape: &TapeInterval) -> String {
             "kB/s" => printed(it.kib_per_second),
             "_await" => printed(it.await_ms),
             "areq-sz" => printed(it.request_kib),
-            // Nothing is joined on its way to a drive.
+            // Tape has no merging.
             _ => String::new(),
         })
     };
     [("read", &tape.read), ("write", &tape.write)].into_iter().map(of_direction).collect()
 }
 
-/// The columns of the device as a whole, each behind its name.
+/// The columns of the device as a whole, each after its name.
 pub(crate) fn whole(device: &DeviceInterval) -> String {
     let columns = COLUMNS.iter().filter(|column| column.group == ColumnGroup::Whole);
     let value = |column: &Column| {
@@ -176,12 +177,12 @@ pub(crate) fn whole(device: &DeviceInterval) -> String {
     format!("{columns}in flight {:>3}", device.in_flight.now)
 }
 
-/// The heads of the columns of a direction.
+/// The headings of the columns of a direction.
 pub(crate) fn heads() -> String {
     row("", |(head, ..)| (*head).to_owned())
 }
 
-/// A row for each direction in which there was anything.
+/// A row for each active direction.
 pub(crate) fn rows(columns: &Columns) -> String {
     let of_direction = |(word, letter, group): &(&str, char, ColumnGroup)| {
         let own = || COLUMNS.iter().filter(|column| column.group == *group);
@@ -196,7 +197,7 @@ pub(crate) fn rows(columns: &Columns) -> String {
     DIRECTIONS.iter().map(of_direction).collect()
 }
 
-/// Whether that is left of a head without the letter of its direction.
+/// Whether a heading without the letter of its direction is `rest`.
 fn is_without(head: &str, letter: char, rest: &str) -> bool {
     head.split_once(letter).is_some_and(|(front, behind)| {
         rest.len() == front.len() + behind.len()
@@ -208,7 +209,7 @@ fn is_without(head: &str, letter: char, rest: &str) -> bool {
 fn row(word: &str, cell: impl Fn(&(&str, &str, usize)) -> String) -> String {
     let mut line = format!("  {word:<8}");
     for head in &HEADS {
-        // To a string nothing is written in vain.
+        // Writing to a string cannot fail.
         let _ = write!(line, "{:>1$}", cell(head), head.2);
     }
     line.truncate(line.trim_end().len());
@@ -216,12 +217,12 @@ fn row(word: &str, cell: impl Fn(&(&str, &str, usize)) -> String) -> String {
     line
 }
 
-/// A sentence as lines of at most so many columns, those behind the first further in. A word that
-/// is longer has a line of its own, and a number stays with the unit behind it.
+/// Wraps a sentence to this width, with an indent after the first line. A longer word has its own
+/// line, and a number stays with the unit after it.
 pub(crate) fn wrapped(sentence: &str, width: usize) -> String {
     let mut text = String::with_capacity(sentence.len() + sentence.len() / 8 + 8);
     text.push(' ');
-    // Columns of the line so far, and whether there is anything in it.
+    // Width of the line so far, and whether it is empty.
     let (mut columns, mut is_empty) = (1, true);
     let mut rest = sentence;
     while !rest.is_empty() {

@@ -1,7 +1,7 @@
-//! The loop: what has been seen, what was typed, and a picture of it.
+//! The main loop: takes intervals and keys, and draws pictures.
 //!
-//! At most ten pictures a second are drawn, and none where nothing has changed. Readings are made
-//! elsewhere, so that a terminal that takes its time holds none of them up.
+//! It draws at most ten pictures per second, and none if nothing has changed. Readings are taken on
+//! another thread, so that a slow terminal does not delay them.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -28,57 +28,57 @@ use crate::view::{View, Wish};
 
 /// The shortest time between two pictures.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// How long nobody looks at what has been seen.
+/// Maximum time between two checks for new intervals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Intervals of a record that are longer are played as if they took this.
+/// Maximum playback time of an interval of a record.
 const PLAYED_SECONDS_MAX: f64 = 1.0;
 
-/// Why it ended.
+/// Why the loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScreenEnd {
-    /// Somebody wanted it to.
+    /// The user ended it.
     Quit,
-    /// There is no more to come.
+    /// There are no more intervals.
     Over,
-    /// A signal came, which has done nothing yet.
+    /// A signal came; its default action is still due.
     Signal(i32),
 }
 
-/// What went wrong.
+/// Why the loop failed.
 #[derive(Debug)]
 pub enum RunError<E> {
-    /// With the terminal.
+    /// The terminal failed.
     Terminal(io::Error),
-    /// With where intervals come from.
+    /// The source of intervals failed.
     Source(E),
 }
 
-/// Where intervals come from.
+/// A source of intervals.
 pub trait ScreenSource {
-    /// Why there may be no more.
+    /// Why the source failed.
     type Error;
 
-    /// How many there are, where that is known.
+    /// The number of intervals, if known.
     fn total(&self) -> Option<u64>;
 
-    /// Sees that what has come is in the timeline, and the interval with this number, as far as it
-    /// can. Whether there may be more.
+    /// Adds new intervals to the timeline, and the interval with this number if possible. Returns
+    /// whether there may be more.
     ///
     /// # Errors
-    /// When there is nothing more to come because of it.
+    /// When the source fails and gives no more intervals.
     fn fill(&mut self, timeline: &mut Timeline, wanted: u64) -> Result<Follows, Self::Error>;
 }
 
-/// Whether there may be more.
+/// Whether there may be more intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
-    /// There may.
+    /// There may be more.
     More,
-    /// There is not.
+    /// There are no more.
     Nothing,
 }
 
-/// Intervals that somebody else makes.
+/// Intervals from another thread.
 pub struct Live<E>(pub Receiver<Result<Interval, E>>);
 
 impl<E> ScreenSource for Live<E> {
@@ -99,8 +99,7 @@ impl<E> ScreenSource for Live<E> {
     }
 }
 
-/// Intervals of a record. It is read forward; what has been forgotten is read again from its
-/// beginning.
+/// Intervals of a record, read forward; for dropped intervals, it is read again from the beginning.
 pub struct Player<K> {
     path: PathBuf,
     keep: K,
@@ -112,11 +111,11 @@ pub struct Player<K> {
 }
 
 impl<K: FnMut(&mut Reading)> Player<K> {
-    /// Of a file, read once to its end to know that it can be. `keep` has each reading, then too,
-    /// and takes out of it what is not wanted.
+    /// From a file, which is read once to the end to check it. `keep` sees each reading, in this
+    /// check too, and removes unwanted devices.
     ///
     /// # Errors
-    /// When it is no record.
+    /// When it is not a record.
     pub fn open(path: PathBuf, mut keep: K) -> Result<Player<K>, RecordError> {
         let mut reader = RecordReader::open(&path)?;
         let mut readings = 0u64;
@@ -131,12 +130,12 @@ impl<K: FnMut(&mut Reading)> Player<K> {
         Ok(Player { path, keep, reader, watch: IntervalMaker::default(), total, is_cut, left_out })
     }
 
-    /// Whether its last line is cut off, and left out.
+    /// Whether its last line is incomplete, and skipped.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Readings that were left out since they cannot have been: the first, and how many.
+    /// Readings that were skipped because they are impossible: the first ones, and their number.
     pub fn left_out(&self) -> (&[LeftOut], u64) {
         (&self.left_out.0, self.left_out.1)
     }
@@ -166,10 +165,10 @@ impl<K: FnMut(&mut Reading)> ScreenSource for Player<K> {
     }
 }
 
-/// Shows intervals until somebody has seen enough.
+/// Shows intervals until the user ends it.
 ///
 /// # Errors
-/// When the terminal or the source fails; the terminal is as it was before.
+/// When the terminal or the source fails; the terminal is restored.
 pub fn run<S: ScreenSource>(source: &mut S, look: &Look) -> Result<ScreenEnd, RunError<S::Error>> {
     let signals = Signals::listen().map_err(RunError::Terminal)?;
     let mut screen = Screen::take().map_err(RunError::Terminal)?;
@@ -212,8 +211,8 @@ pub fn run<S: ScreenSource>(source: &mut S, look: &Look) -> Result<ScreenEnd, Ru
     }
 }
 
-/// Whether time may go on by one: always to what is newest, and in a record when the interval has
-/// been seen for as long as it took.
+/// Whether to advance by one interval: always for a watch, and for a record when the interval was
+/// shown for its duration.
 fn is_due(view: &View, timeline: &Timeline, played: Instant) -> bool {
     if view.total.is_none() {
         return true;
@@ -223,11 +222,11 @@ fn is_due(view: &View, timeline: &Timeline, played: Instant) -> bool {
     played.elapsed().as_secs_f64() >= seconds
 }
 
-/// Waits a moment for keys, and does what they are for.
+/// Waits briefly for keys, and handles them.
 fn typed(view: &mut View, timeline: &Timeline, has_changed: &mut bool) -> io::Result<Wish> {
     let mut wait = LOOK_EVERY;
     while event::poll(wait)? {
-        // Those that have come meanwhile are all for one picture.
+        // Handle all pending keys before the next picture.
         wait = Duration::ZERO;
         *has_changed = true;
         if let Event::Key(key) = event::read()? {
@@ -240,8 +239,8 @@ fn typed(view: &mut View, timeline: &Timeline, has_changed: &mut bool) -> io::Re
     Ok(Wish::None)
 }
 
-/// Signals that end the program, once the terminal is given back. The second one ends it at once,
-/// since the first may wait for a terminal that takes nothing.
+/// Signals that end the program, after the terminal is restored. The second signal ends it at once,
+/// because the first may wait for a blocked terminal.
 struct Signals([(i32, Arc<AtomicBool>); 2]);
 
 impl Signals {
@@ -261,16 +260,17 @@ impl Signals {
     }
 }
 
-/// When the terminal is gone, who waits for keys reads its end again and again and never looks at a
-/// flag: a thread of its own ends the program. It waits for the signal and for the terminal itself,
-/// since the signal goes to the first program there, which may take no notice (`nohup`).
+/// Ends the program from a separate thread when the terminal is gone: the loop for keys would then
+/// read end-of-file for ever and never check a flag. The thread waits for the signal and for the
+/// terminal itself, because the signal goes to the first program there, which may ignore it
+/// (`nohup`).
 fn end_on_hangup() -> io::Result<()> {
     let (ours, signals) = UnixStream::pair()?;
     low_level::pipe::register(SIGHUP, signals)?;
     let end = move || {
         let output = io::stdout();
         loop {
-            // That it is gone is told whatever is asked for.
+            // `poll` reports a hangup regardless of the requested events.
             let mut awaited =
                 [PollFd::new(&output, PollFlags::empty()), PollFd::new(&ours, PollFlags::IN)];
             match poll(&mut awaited, None) {

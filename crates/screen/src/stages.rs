@@ -1,5 +1,5 @@
-//! What the stages of a run did over time, as a text and as a page, alone or above what was
-//! captured and watched meanwhile.
+//! The stages of a run over time, as a text and as a page, alone or above a capture and a watch of
+//! the same time.
 
 use base::escape::escape;
 use base::format::{count, duration, percent, size};
@@ -11,22 +11,22 @@ use runs::run_record::{RecordedStage, RunRecord};
 use crate::history::page::stretch;
 use crate::history::{Frame, frames};
 
-/// A point is the mean of so long a time at least, in s, in a run that has room for it.
+/// Minimum length of a point in seconds, if the run is long enough.
 const POINT_SECONDS: f64 = 0.1;
-/// A run has so many points at least, before points are made longer.
+/// Minimum number of points before points get longer.
 const POINTS_LEAST: f64 = 40.0;
 
-/// A run and where it lies on an axis.
+/// A run and its position on the axis.
 #[derive(Debug)]
 pub struct Ran<'a> {
     /// Its record.
     pub record: &'a RunRecord,
-    /// Where it is.
+    /// Its position.
     pub frame: Frame,
 }
 
 impl<'a> Ran<'a> {
-    /// A run that has the axis for itself.
+    /// A run that is alone on the axis.
     pub fn alone(record: &'a RunRecord) -> Ran<'a> {
         let frame = frames(&[(record.began_unix_seconds, record.seconds)])[0];
         Ran { record, frame }
@@ -43,9 +43,9 @@ impl<'a> Ran<'a> {
     }
 }
 
-/// The run for the terminal: what it told at its end.
+/// The run for the terminal: the text that it printed at its end.
 pub fn text(ran: &Ran<'_>) -> String {
-    // The text was made by a run; whoever changed the file since shall not steer a terminal.
+    // Escape the text: someone may have edited the file, and must not control the terminal.
     let lines = ran.record.text.lines().map(|line| escape(line.as_bytes()) + "\n");
     format!("{}, {}\n{}", ran.title(), ran.time(), lines.collect::<String>())
 }
@@ -61,12 +61,12 @@ pub fn page(ran: &Ran<'_>, name: &str) -> Page {
     }
 }
 
-/// The run in the head of a page.
+/// The run at the top of a page.
 pub(crate) fn fact(ran: &Ran<'_>) -> (String, String) {
     (ran.title(), format!("{}; {}", ran.record.headline, ran.time()))
 }
 
-/// What the run told of its limit.
+/// The limit that the run reported.
 pub(crate) fn conclusion(ran: &Ran<'_>) -> Option<Conclusion> {
     let text = ran.record.explanation()?.to_owned();
     Some(Conclusion { subject: ran.title(), text, ..Conclusion::default() })
@@ -96,7 +96,7 @@ fn series<'a>(ran: &'a Ran<'_>) -> impl Iterator<Item = (&'a RecordedStage, &'a 
     all.filter_map(|stage| Some((stage, stage.over_time.as_ref()?)))
 }
 
-/// What passed through the stages, and what each of them did with its time.
+/// The bytes through the stages, and the time shares of each.
 fn over_time(ran: &Ran<'_>) -> Vec<Figure> {
     let bytes = series(ran).filter(|(_, it)| it.bytes.iter().any(|bytes| *bytes > 0));
     let bytes = bytes.take(GROUPS_MAX).map(|(stage, it)| {
@@ -110,12 +110,12 @@ fn over_time(ran: &Ran<'_>) -> Vec<Figure> {
         let group = |(name, state): (&str, usize)| {
             let share = |part: &Part| {
                 let all: f64 = part.states.iter().sum();
-                // Nobody was there, which is no share of anything.
+                // The stage had no threads, so there is no share.
                 if all > 0.0 { part.states[state] / all * 100.0 } else { f64::NAN }
             };
             line(name, &parts, share)
         };
-        // What is the job of no stage hardly ever happens.
+        // The state "apart" is rare: draw it only if it occurs.
         let groups = states.into_iter().filter(|(name, state)| {
             *name != "apart" || parts.iter().any(|part| part.states[*state] > 0.0)
         });
@@ -125,7 +125,7 @@ fn over_time(ran: &Ran<'_>) -> Vec<Figure> {
     figures
 }
 
-/// Several intervals as the point that is drawn.
+/// A point: several intervals combined.
 struct Part {
     /// Its middle on the axis.
     at: f64,
@@ -138,7 +138,7 @@ fn point_seconds(ran: &Ran<'_>, series: &StageSeries) -> f64 {
     series.interval_seconds * joined(ran, series) as f64
 }
 
-/// How many intervals a point is of.
+/// Number of intervals in a point.
 fn joined(ran: &Ran<'_>, series: &StageSeries) -> usize {
     let wanted = POINT_SECONDS.min(ran.record.seconds / POINTS_LEAST);
     let mut joined = 1;
@@ -159,7 +159,7 @@ fn parts(ran: &Ran<'_>, series: &StageSeries) -> Vec<Part> {
     let part = |first: usize| {
         let end = (first + joined).min(series.bytes.len());
         let began = first as f64 * series.interval_seconds;
-        // A stage that ends within a point passed nothing in the rest of it.
+        // A stage that ends within a point passes nothing in the rest of it.
         let until = ((first + joined) as f64 * series.interval_seconds).min(ran.record.seconds);
         let seconds = until - began;
         let sum = |of: &[f64]| of.get(first..end).unwrap_or_default().iter().sum();
@@ -170,7 +170,7 @@ fn parts(ran: &Ran<'_>, series: &StageSeries) -> Vec<Part> {
             bytes: series.bytes[first..end].iter().sum(),
         }
     };
-    // A record has at most a few hundred; its end may lie in front of the last one, by a moment.
+    // A record has at most a few hundred; its end may be slightly before the last one.
     let all = (0..series.bytes.len()).step_by(joined).map(part);
     all.filter(|it| it.seconds > 0.0).collect()
 }
@@ -189,7 +189,7 @@ fn figure(
     mut groups: Vec<FigureGroup>,
 ) -> Figure {
     if groups.is_empty() {
-        // An axis all the same, as long as the others.
+        // An empty figure still has the axis of the others.
         groups.push(line("", &[], |_| f64::NAN));
     }
     let mut figure = Figure {

@@ -1,4 +1,4 @@
-//! A terminal, taken as a whole and given back as it was: whatever ends the program but a kill -9.
+//! Takes the whole terminal and restores it, however the program ends, except by kill -9.
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
@@ -16,10 +16,10 @@ use crate::draw::{Look, draw};
 use crate::timeline::Timeline;
 use crate::view::View;
 
-/// Whether the terminal is ours. A panic in any thread gives it back, and who draws has to know.
+/// Whether the terminal is taken. A panic in any thread restores it, so drawing must check this.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal of this program, from taking it until this is dropped.
+/// The terminal, taken until this is dropped.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
 }
@@ -28,19 +28,19 @@ impl Screen {
     /// Takes it.
     ///
     /// # Errors
-    /// When standard output is no terminal, or there is no keyboard.
+    /// When standard output is not a terminal, or there is no keyboard.
     pub fn take() -> io::Result<Screen> {
         give_back_on_panic();
         enable_raw_mode()?;
         IS_TAKEN.store(true, Ordering::SeqCst);
         let taken = execute!(io::stdout(), EnterAlternateScreen, Hide).and_then(|()| {
-            // All of a picture in one write, however slow the line is.
+            // Write a whole picture at once, even on a slow line.
             Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout())))
         });
         taken.map(|terminal| Screen { terminal }).inspect_err(|_| give_back())
     }
 
-    /// Draws what has changed since the last time.
+    /// Draws the changes since the last picture.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -52,7 +52,7 @@ impl Screen {
         Ok(())
     }
 
-    /// All is drawn anew the next time.
+    /// Draws everything the next time.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -67,16 +67,16 @@ impl Drop for Screen {
     }
 }
 
-/// Once only: who is second finds nothing to give back.
+/// Restores the terminal; a second call does nothing.
 pub(crate) fn give_back() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {
-        // There may be nobody left to see it.
+        // The terminal may be gone.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }
 }
 
-/// The message of a panic has to be where it can be read afterwards.
+/// Restores the terminal on a panic, so that its message stays readable.
 fn give_back_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

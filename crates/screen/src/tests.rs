@@ -1,4 +1,4 @@
-//! Pictures of a machine that was made up, in two sizes, and what keys do to them.
+//! Pictures of an invented machine in two sizes, and the effect of keys.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,8 +23,8 @@ use crate::run::{Player, ScreenSource};
 use crate::timeline::Timeline;
 use crate::view::{Page, View, Wish};
 
-/// What the devices have done up to a second: a volume over a mirror of two disks, a fast disk
-/// with a path that has no number, one that hangs from the third second on, one that does nothing.
+/// The counters at a second: a volume over a mirror of two disks, a fast disk, a disk that hangs
+/// from the third second on, and an idle one.
 fn reading(second: u64) -> Reading {
     let reads: u64 = (0..second).map(|second| 1000 + second % 4 * 400).sum();
     let busy = |number: &str, name: &str, reads: u64| {
@@ -105,7 +105,7 @@ fn terminal(
     terminal
 }
 
-/// The picture as text, without what is empty at the ends of lines.
+/// The picture as text, without trailing spaces.
 fn picture(width: u16, height: u16, view: &mut View, timeline: &Timeline) -> String {
     let terminal = terminal(width, height, view, timeline);
     let buffer = terminal.backend().buffer();
@@ -184,7 +184,7 @@ fn devices_are_sorted_filtered_and_laid_flat_and_idle_ones_are_shown_on_demand()
     press(&mut view, &timeline, &typed("i"));
     assert_eq!(shown(&mut view, &timeline).last().unwrap(), "loop0");
     press(&mut view, &timeline, &typed("is"));
-    // By bytes; what lies below stays below.
+    // By bytes; lower layers stay below.
     let sorted = ["nvme0n1", "dm-0", "md0", "sda", "sdb", "sdc"];
     assert_eq!(shown(&mut view, &timeline), sorted);
     press(&mut view, &timeline, &typed("t/S"));
@@ -255,10 +255,11 @@ fn without_colours_nothing_is_styled_and_with_them_something_is() {
     assert!(styles(Colour::Ansi) > 100);
 }
 
-/// Turns the direction, clears the screen, and an introducer of sequences that is one character.
+/// Text that reverses the writing direction, clears the screen, and has a one-byte introducer of
+/// control sequences.
 const HOSTILE: &str = "\u{202e}\u{1b}[2J\u{9b}2J";
 
-/// Names of devices and settings of their drivers are text of others.
+/// Names and settings of devices are foreign text.
 #[test]
 fn no_page_hands_a_terminal_what_it_would_obey() {
     let hostile = |name: &str| format!("{HOSTILE}{name}");
@@ -275,7 +276,7 @@ fn no_page_hands_a_terminal_what_it_would_obey() {
                 (hostile(&name), Queue { scheduler, write_cache, made_of, ..queue })
             })
             .collect();
-        // The last one is gone.
+        // The last device is gone.
         if second == 9 {
             reading.rows.pop();
         }
@@ -306,7 +307,7 @@ fn no_page_hands_a_terminal_what_it_would_obey() {
     check(&mut view);
 }
 
-/// Counts what goes over it.
+/// Counts the bytes written.
 #[derive(Clone, Default)]
 struct Line(Rc<std::cell::Cell<usize>>);
 
@@ -321,8 +322,8 @@ impl Write for Line {
     }
 }
 
-/// What goes over the line: a picture that has not changed costs next to nothing, and one interval
-/// less than all of it.
+/// Bytes to the terminal: an unchanged picture costs almost nothing, and one interval less than a
+/// whole picture.
 #[test]
 fn only_what_has_changed_goes_to_the_terminal() {
     let all = timeline(9);
@@ -366,7 +367,7 @@ fn a_record_is_played_to_its_end_and_any_place_is_found_again() {
         (vec![KeyCode::Right, KeyCode::Right], 2),
         (vec![KeyCode::Char(']')], 62),
         (vec![KeyCode::End], 3499),
-        // Long forgotten by then.
+        // Dropped long before.
         (vec![KeyCode::Home, KeyCode::Right], 1),
     ] {
         press(&mut view, &timeline, &keys);
@@ -381,7 +382,7 @@ fn a_record_is_played_to_its_end_and_any_place_is_found_again() {
     }
     let text = picture(80, 24, &mut view, &timeline);
     assert!(text.contains("takeup watch  2 of 3500  "), "{text}");
-    // Time goes on by itself, faster where that is wanted, and stops at the end.
+    // Time advances by itself, faster on request, and stops at the end.
     press(&mut view, &timeline, &typed(" +"));
     assert!(view.go_on(&timeline) && view.place.number == 2 && view.place.speed == 2);
     view.place.number = 3499;
@@ -407,7 +408,7 @@ fn a_tape_drive_has_lines_of_its_own() {
     assert!(!picture(80, 10, &mut view, &timeline).contains("st0"));
 }
 
-/// Blocks of 256 KiB, one of them in 2 ms, and a filemark now and then.
+/// Blocks of 256 KiB, 2 ms each, and a filemark now and then.
 fn drive(second: u64) -> TapeCounters {
     TapeCounters {
         write_cnt: second * 400,

@@ -1,26 +1,26 @@
 //! The last intervals of a watch, with a number each, from 0 on.
 //!
-//! Whole intervals are many bytes, so few of them are kept where there are many devices; of what
-//! graphs are made of, more is kept.
+//! Whole intervals are large, so only a few are kept if there are many devices; more of the values
+//! for graphs are kept.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use watch::intervals::{DeviceInterval, Interval};
 
-/// Devices in all intervals that are kept together, each of about a kilobyte.
+/// Maximum number of devices in all kept intervals together, each of about a kilobyte.
 const DEVICES_KEPT: usize = 20_000;
-/// Intervals that are kept however many devices there are.
+/// Minimum number of kept intervals, however many devices there are.
 const INTERVALS_MIN: usize = 8;
-/// Samples that are kept of each device.
+/// Number of kept samples per device.
 const SAMPLES_KEPT: usize = 256;
 
-/// What a graph may be of.
+/// The quantity of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quantity {
     /// Bytes read and written, in kB/s of 1024 bytes.
     #[default]
     Throughput,
-    /// Requests of all kinds in a second.
+    /// Requests of all kinds per second.
     Requests,
     /// Mean time of a read or write in milliseconds.
     Await,
@@ -40,7 +40,7 @@ impl Quantity {
         Quantity::Busy,
     ];
 
-    /// As it stands over a graph.
+    /// Its name above a graph.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Throughput => "kB/s",
@@ -51,7 +51,7 @@ impl Quantity {
         }
     }
 
-    /// The one behind it, and the first one behind the last.
+    /// The next one; after the last one, the first.
     #[must_use]
     pub fn next(self) -> Quantity {
         let at = Quantity::ALL.iter().position(|it| *it == self).unwrap_or(0);
@@ -77,7 +77,7 @@ impl Quantity {
     }
 }
 
-/// Mean time of a request, reads and writes together, in milliseconds; 0 of none.
+/// Mean latency of reads and writes together, in milliseconds; 0 without requests.
 pub(crate) fn await_ms(device: &DeviceInterval) -> f64 {
     let (read, write) = (&device.counted.read, &device.counted.write);
     let requests = read.requests.saturating_add(write.requests);
@@ -94,7 +94,7 @@ pub struct Timeline {
     samples: BTreeMap<String, VecDeque<Sample>>,
 }
 
-/// Of one device in one interval.
+/// A sample of one device in one interval.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     number: u64,
@@ -103,17 +103,17 @@ struct Sample {
 }
 
 impl Timeline {
-    /// One whose first interval has this number.
+    /// A timeline whose first interval has this number.
     pub fn from(number: u64) -> Timeline {
         Timeline { next: number, ..Timeline::default() }
     }
 
-    /// Keeps one more, and forgets what there is no room for.
+    /// Adds an interval, and drops old ones if there is no room.
     pub fn push(&mut self, interval: Interval) {
         let number = self.next;
         self.next += 1;
         for device in &interval.devices {
-            // A graph of single precision is precise enough.
+            // Single precision is enough for a graph.
             #[allow(clippy::cast_possible_truncation)]
             let values = Quantity::ALL.map(|quantity| quantity.of(device) as f32);
             let samples = self.samples.entry(device.name.clone()).or_default();
@@ -131,24 +131,24 @@ impl Timeline {
         self.samples.retain(|_, samples| samples.back().is_some_and(|it| it.number >= oldest));
     }
 
-    /// The number of the first one that is kept.
+    /// The number of the first kept interval.
     pub fn first(&self) -> u64 {
         self.next - self.kept.len() as u64
     }
 
-    /// The number of the next one that comes.
+    /// The number of the next interval.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// An interval, as long as it is kept.
+    /// An interval, if it is still kept.
     pub fn get(&self, number: u64) -> Option<&Interval> {
         let at = number.checked_sub(self.first())?;
         self.kept.get(usize::try_from(at).ok()?)
     }
 
-    /// What a device did in at most so many intervals up to this one, the last value last; 0 where
-    /// it was not there.
+    /// Values of a device in at most this many intervals up to this one, the last value last; 0
+    /// where it was absent.
     pub(crate) fn values(
         &self,
         device: &str,
@@ -171,7 +171,7 @@ impl Timeline {
         values
     }
 
-    /// Whether a device did anything in what is kept of it up to this interval.
+    /// Whether a device was active in its kept samples up to this interval.
     pub(crate) fn was_busy(&self, device: &str, upto: u64) -> bool {
         let samples = self.samples.get(device);
         samples.into_iter().flatten().any(|sample| sample.number <= upto && sample.was_busy)

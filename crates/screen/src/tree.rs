@@ -1,7 +1,7 @@
-//! Devices as a tree of layers: each above what it is made of.
+//! Devices as a tree of layers: each above the devices it consists of.
 //!
-//! A device that several others lie on has its row below the first of them, and below the others
-//! stands its name alone, so that nothing is shown twice.
+//! A device below several others has its row below the first of them; below the others there is
+//! only its name, so that nothing is shown twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,50 +9,50 @@ use watch::intervals::DeviceInterval;
 
 use crate::glyphs::Glyphs;
 
-/// Layers of a stack that are told apart, more than any has.
+/// Maximum depth of the tree, more than any stack has.
 const DEPTH_MAX: usize = 16;
 
 /// A row of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Which of the devices.
+    /// Index of the device.
     pub(crate) device: usize,
-    /// What stands in front of its name.
+    /// The characters before its name.
     pub(crate) indent: String,
-    /// What stands in front of the lines below its row.
+    /// The characters before the lines below its row.
     pub(crate) below: String,
-    /// Whether there are others below it.
+    /// Whether there are devices below it.
     pub(crate) has_children: bool,
-    /// Whether it has its numbers in a row above.
+    /// Whether its numbers are in a row above.
     pub(crate) is_repeat: bool,
 }
 
-/// By what rows are sorted: a number of each device, the largest first.
+/// The sort key of rows: a number of each device, the largest first.
 pub(crate) type Weight<'a> = Option<&'a dyn Fn(&DeviceInterval) -> f64>;
 
-/// A device as the tree knows it.
+/// A device in the tree.
 pub(crate) struct Node<'a> {
     /// Its name.
     pub(crate) name: &'a str,
-    /// What it is made of.
+    /// The devices it consists of.
     pub(crate) made_of: &'a [String],
-    /// By what it is sorted, the largest first.
+    /// Its sort key, the largest first.
     pub(crate) weight: f64,
 }
 
-/// All devices, those that others are made of below these.
+/// All devices as a tree.
 pub(crate) fn rows(devices: &[DeviceInterval], weight: Weight<'_>, glyphs: Glyphs) -> Vec<Row> {
     let node = |device| Node::of(device, weight);
     rows_of(&devices.iter().map(node).collect::<Vec<_>>(), glyphs)
 }
 
-/// The same of nodes.
+/// The same for nodes.
 pub(crate) fn rows_of(nodes: &[Node<'_>], glyphs: Glyphs) -> Vec<Row> {
     let names: BTreeMap<&str, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.name, at)).collect();
     let below: Vec<Vec<usize>> = nodes.iter().map(|it| it.children(&names)).collect();
     let mut weights: Vec<f64> = nodes.iter().map(|node| node.weight).collect();
-    // A device is as important as the most important one below it.
+    // A device has at least the sort key of every device below it.
     for _ in 0..DEPTH_MAX {
         for (at, children) in below.iter().enumerate() {
             weights[at] = children.iter().fold(weights[at], |most, it| most.max(weights[*it]));
@@ -64,7 +64,7 @@ pub(crate) fn rows_of(nodes: &[Node<'_>], glyphs: Glyphs) -> Vec<Row> {
     for root in tree.sorted(roots) {
         tree.add(root, String::new(), String::new(), 0);
     }
-    // What lies in a circle, which no kernel has, is not lost.
+    // Devices in a circle, which no kernel has, must not be lost.
     for at in 0..nodes.len() {
         if !tree.seen.contains(&at) {
             tree.add(at, String::new(), String::new(), 0);
@@ -73,7 +73,7 @@ pub(crate) fn rows_of(nodes: &[Node<'_>], glyphs: Glyphs) -> Vec<Row> {
     tree.rows
 }
 
-/// All devices side by side.
+/// All devices as a flat list.
 pub(crate) fn flat(devices: &[DeviceInterval], weight: Weight<'_>) -> Vec<Row> {
     let mut order: Vec<usize> = (0..devices.len()).collect();
     if let Some(weight) = weight {
@@ -98,8 +98,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The devices that one is made of; in the place of a partition that is not watched its disk,
-    /// and below a partition that is watched its disk, too.
+    /// The devices below one. A partition that is not watched is replaced by its disk; a watched
+    /// partition has its disk below it.
     fn children(&self, names: &BTreeMap<&str, usize>) -> Vec<usize> {
         let made_of = self.made_of.iter().map(String::as_str);
         let mut children = Vec::new();
@@ -119,8 +119,8 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The disk of a partition by its name: a disk whose name ends in a digit has a `p` in front of the
-/// number of a partition (`disk_name` in the kernel's block/partitions).
+/// The disk of a partition, from its name: if the name of a disk ends in a digit, there is a `p`
+/// before the number of the partition (`disk_name` in the kernel's block/partitions).
 fn disk_of(partition: &str) -> Option<&str> {
     let disk = partition.trim_end_matches(|it: char| it.is_ascii_digit());
     if disk.len() == partition.len() {

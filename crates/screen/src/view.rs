@@ -1,4 +1,4 @@
-//! What a person has chosen to see, and what keys do to it. Nothing is drawn here.
+//! What the user has chosen to see, and the effect of keys on it. Nothing is drawn here.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use watch::intervals::{DeviceInterval, Interval};
@@ -7,89 +7,89 @@ use crate::glyphs::Glyphs;
 use crate::timeline::{Quantity, Timeline};
 use crate::tree::{self, Row};
 
-/// Longest filter.
+/// Maximum length of the filter.
 const FILTER_CHARACTERS_MAX: usize = 40;
-/// Intervals of a record that are played in the time of one.
+/// Playback speeds of a record, in intervals per interval.
 const SPEEDS: [u32; 5] = [1, 2, 5, 10, 50];
 
-/// What is on the screen.
+/// The page on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Page {
     /// All devices.
     #[default]
     Devices,
-    /// The one that is chosen, with all that is known.
+    /// Details of the chosen device.
     Details,
     /// The keys.
     Help,
 }
 
-/// How devices are put side by side.
+/// The order of devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As the kernel has them.
+    /// The kernel's order.
     #[default]
     Kernel,
     /// The largest first.
     By(Quantity),
 }
 
-/// What a key asks for that is not to be seen.
+/// A request of a key beyond the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Nothing.
     None,
-    /// The end.
+    /// End the program.
     Quit,
-    /// To be stopped, until somebody lets it go on.
+    /// Suspend the program.
     Stop,
-    /// All drawn anew, since something else has written there.
+    /// Redraw everything, because another program has written to the terminal.
     Redraw,
 }
 
-/// Where in time.
+/// The position in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimePlace {
     /// The number of the interval.
     pub number: u64,
     /// Whether time goes on.
     pub goes_on: bool,
-    /// How fast, where it is played.
+    /// The playback speed.
     pub speed: u32,
 }
 
-/// What is seen.
+/// The view.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// Which page.
+    /// The page.
     pub page: Page,
-    /// Where in time.
+    /// The position in time.
     pub place: TimePlace,
-    /// Intervals of a record; none of a watch without a known end.
+    /// Number of intervals of a record; `None` for a watch without a known end.
     pub total: Option<u64>,
     /// How devices are sorted.
     pub order: Order,
-    /// What graphs are of.
+    /// The quantity of the graphs.
     pub quantity: Quantity,
-    /// A part of the names that are shown; empty for all of them.
+    /// The text that shown names must contain; empty for all.
     pub filter: String,
     /// Whether the filter is being typed.
     pub is_typing: bool,
-    /// Whether layers stand below what lies on them.
+    /// Whether devices are a tree of layers.
     pub is_tree: bool,
-    /// Whether devices that have done nothing are there.
+    /// Whether idle devices are shown.
     pub shows_idle: bool,
-    /// Whether there are sentences.
+    /// Whether findings are shown.
     pub shows_sentences: bool,
     /// The chosen device.
     pub chosen: Option<String>,
-    /// Lines that are scrolled by.
+    /// Number of lines that are scrolled past.
     pub(crate) scrolled: usize,
     pub(crate) glyphs: Glyphs,
 }
 
 impl View {
-    /// Of a watch, or of a record with so many intervals.
+    /// The view of a watch, or of a record with this many intervals.
     pub fn new(total: Option<u64>, glyphs: Glyphs) -> View {
         View {
             page: Page::Devices,
@@ -108,7 +108,7 @@ impl View {
         }
     }
 
-    /// The rows that are seen of an interval.
+    /// The visible rows of an interval.
     pub(crate) fn rows(&self, interval: &Interval, timeline: &Timeline) -> Vec<Row> {
         let weight = |device: &DeviceInterval| match self.order {
             Order::Kernel => 0.0,
@@ -136,7 +136,7 @@ impl View {
             || timeline.was_busy(&device.name, self.place.number)
     }
 
-    /// Does what a key is for. `timeline` is what is there to be seen now.
+    /// Handles a key. `timeline` has the present intervals.
     pub fn press(&mut self, key: KeyEvent, timeline: &Timeline) -> Wish {
         if key.kind == KeyEventKind::Release {
             return Wish::None;
@@ -235,7 +235,7 @@ impl View {
         self.chosen = names.get(to).map(|name| (*name).to_owned());
     }
 
-    /// The last interval that there is, or will be.
+    /// The last interval that exists, or will exist.
     fn last(&self, timeline: &Timeline) -> u64 {
         self.total.unwrap_or_else(|| timeline.next()).saturating_sub(1)
     }
@@ -265,8 +265,8 @@ impl View {
         self.place.speed = SPEEDS[to];
     }
 
-    /// Time goes on: to the newest interval of a watch, to the next one of a record. Whether there
-    /// is another one to be seen.
+    /// Advances time: to the newest interval of a watch, or the next one of a record. Returns
+    /// whether the interval changed.
     pub(crate) fn go_on(&mut self, timeline: &Timeline) -> bool {
         let before = self.place;
         match self.total {

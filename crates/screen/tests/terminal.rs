@@ -1,7 +1,7 @@
-//! A real terminal, by `script` of util-linux: whatever ends the watch, the terminal is as it was.
+//! A real terminal, by `script` of util-linux: however the watch ends, the terminal is restored.
 //!
 //! This program starts itself in the terminal: with the argument `child` it is the watch. Nothing
-//! here depends on how long anything takes.
+//! here depends on timing.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -17,11 +17,11 @@ use screen::draw::Look;
 use screen::run::{Live, ScreenEnd, run};
 use watch::intervals::Interval;
 
-/// Far more than anything here takes.
+/// Timeout, far above any normal duration.
 const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(10);
 
-/// What a terminal is told when it is taken as a whole, and when it is given back.
+/// Sequences that take the whole terminal, and restore it.
 const TAKEN: &str = "\x1b[?1049h";
 const GIVEN_BACK: &str = "\x1b[?1049l";
 const CURSOR_SHOWN: &str = "\x1b[?25h";
@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// The watch: an interval every few milliseconds, and a thread that breaks down where it has to.
+/// The watch: an interval every few milliseconds, and a thread that panics on request.
 fn child(panics: bool) {
     let (sender, receiver) = sync_channel::<Result<Interval, String>>(64);
     spawn(move || {
@@ -64,9 +64,9 @@ fn child(panics: bool) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     Plain,
-    /// It breaks down when it is told to.
+    /// It panics on request.
     Panics,
-    /// Nobody hears of a hangup.
+    /// It ignores SIGHUP.
     Deaf,
 }
 
@@ -81,13 +81,13 @@ impl Session {
     fn start(how: Start) -> Session {
         let folder = tempfile::tempdir().unwrap();
         let own = std::env::current_exe().unwrap();
-        // What the terminal is set to stands in files, before and after.
+        // Files hold the settings of the terminal before and after.
         let line = format!(
             "stty rows 24 cols 80; tty >tty; stty -g >before; \
              sh -c 'echo $$ >process; exec {} child'; echo $? >code; stty -g >after",
             own.display()
         );
-        // As by nohup, where somebody started it so: nobody in the terminal hears of its end.
+        // With SIGHUP ignored, as by nohup: no program in the terminal gets the hangup.
         let by = if how == Start::Deaf { "trap '' HUP; exec \"$@\"" } else { "exec \"$@\"" };
         let mut command = Command::new("sh");
         command.args(["-c", by, "sh", "script", "--quiet", "--flush", "--command", &line, "log"]);
@@ -116,7 +116,7 @@ impl Session {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Until these parts stand in what went to the terminal, one behind the other.
+    /// Waits until the output to the terminal has these parts in this order.
     fn wait_for(&self, parts: &str) {
         let began = Instant::now();
         loop {
@@ -146,7 +146,7 @@ impl Session {
         assert!(sent.success(), "{name}");
     }
 
-    /// How it ended; the terminal is as it was.
+    /// Waits for the end, and checks that the terminal is restored.
     fn end(&mut self, how: &str) -> (String, String) {
         let began = Instant::now();
         while self.script.try_wait().unwrap().is_none() {
@@ -164,7 +164,7 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Nothing is left behind by a test that fails.
+    /// A failed test leaves no process behind.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let process = self.text("process");
@@ -185,7 +185,7 @@ fn parent() {
         session.signal(signal);
         assert_eq!(session.end(signal).0, code, "{signal}");
     }
-    // The terminal goes away, as when a window is closed.
+    // The terminal disappears, as when a window is closed.
     for how in [Start::Plain, Start::Deaf] {
         let mut session = Session::start(how);
         let process = session.text("process");
@@ -208,7 +208,7 @@ fn parent() {
     let tty = session.text("tty");
     let wide = ["-F", tty.trim(), "rows", "30", "cols", "150"];
     assert!(Command::new("stty").args(wide).status().unwrap().success());
-    // Line 30 is where its foot is now.
+    // The foot is on line 30 now.
     session.wait_for("\x1b[30;");
     session.press("?");
     session.wait_for("Ctrl-Z");

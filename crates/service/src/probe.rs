@@ -82,7 +82,7 @@ pub fn probe(request: &ProbeRequest) -> Result<Probed, Failure> {
     Ok(Probed::Drive(Box::new(ProbedDrive { survey, played, findings })))
 }
 
-/// The layers below anything else.
+/// The layers below a path that is not a tape drive.
 fn layers(request: &ProbeRequest) -> Result<ProbedLayers, Failure> {
     let machine = Machine::this();
     let stack = Stack::of(&machine, &target(&machine, &request.path)?);
@@ -90,7 +90,7 @@ fn layers(request: &ProbeRequest) -> Result<ProbedLayers, Failure> {
     Ok(ProbedLayers { path: request.path.clone(), stack, findings })
 }
 
-/// What is looked at: a path, or a block device by its name.
+/// The target: a path, or a block device by its name.
 fn target(machine: &Machine, path: &Path) -> Result<StackTarget, Failure> {
     let shown = path.display();
     let error = match rustix::fs::stat(path) {
@@ -101,9 +101,9 @@ fn target(machine: &Machine, path: &Path) -> Result<StackTarget, Failure> {
                 FileType::Socket => "a socket",
                 _ => return StackTarget::of(path).map_err(|error| Failure::new(&error, None)),
             };
-            let message = format!("cannot probe {shown}: it is {kind} and no tape drive");
-            let hint = "tape drives are /dev/nst0, /dev/nst1 and so on; files, folders and block \
-                        devices are shown with what they lie on";
+            let message = format!("cannot probe {shown}: it is {kind}, not a tape drive");
+            let hint = "name a tape drive (/dev/nst0, /dev/nst1), a file, a folder or a block \
+                        device";
             return Err(Failure::of(message, Some(hint)));
         }
         Err(error) => error,
@@ -113,7 +113,7 @@ fn target(machine: &Machine, path: &Path) -> Result<StackTarget, Failure> {
     }
     let why = with_causes(&std::io::Error::from(error));
     let is_name = path.parent() == Some(Path::new("")) || path.starts_with("/dev");
-    let hint = is_name.then_some("`ls /sys/class/block` shows the block devices");
+    let hint = is_name.then_some("run `ls /sys/class/block` to list the block devices");
     Err(Failure::of(format!("cannot probe {shown}: {why}"), hint))
 }
 
@@ -122,9 +122,10 @@ fn survey_failure(error: SurveyError) -> Failure {
         SurveyError::Rewinds { .. } => {
             Some("name the node that does not rewind, for example /dev/nst0")
         }
-        SurveyError::Open(OpenError::NoSuchDevice { .. }) => {
-            Some("`ls /sys/class/scsi_tape` lists the drives; `modprobe st` loads their driver")
-        }
+        SurveyError::Open(OpenError::NoSuchDevice { .. }) => Some(
+            "run `ls /sys/class/scsi_tape` to list the drives, or `modprobe st` to load the \
+             driver",
+        ),
         _ => None,
     };
     Failure::new(&error, hint.map(str::to_owned))

@@ -1,5 +1,6 @@
-//! What other programs move on the disk of a run: what the kernel counts of the disk, less what it
-//! counts of this process. And how long the disk was busy, which no foreign use of cores hides.
+//! I/O of other programs on the disk of a run: the kernel's counters of the disk, minus the
+//! counters of this process. Also the busy time of the disk, which load on the cores does not
+//! distort.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use crate::layers::Storage;
 use machine::counters::disk::DiskCounters;
 use machine::table;
 
-/// A look at the disk below a path, to know later what others have moved on it.
+/// The counters of the disk below a path at a moment, to compute later what other programs moved.
 #[derive(Debug)]
 pub struct DiskWatch {
     storage: Storage,
@@ -15,18 +16,18 @@ pub struct DiskWatch {
     own_before: OwnTransfers,
 }
 
-/// Time in which a disk had requests.
+/// Busy time of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DiskTime {
-    /// Of anybody.
+    /// Time with requests of any program.
     pub busy_seconds: f64,
-    /// The part of it that this process has a right to, by what it read.
+    /// The part of it for this process, by its share of the bytes read.
     pub own_seconds: f64,
-    /// How many requests it had at once while it had any, on average.
+    /// Mean number of requests in flight while the disk was busy.
     pub in_flight: f64,
 }
 
-/// What this process had from disks and gave to them, all disks together (proc_pid_io(5)).
+/// Bytes that this process read from and wrote to all disks together (proc_pid_io(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OwnTransfers {
     read_bytes: u64,
@@ -34,15 +35,15 @@ struct OwnTransfers {
 }
 
 impl DiskWatch {
-    /// Begins. `None` where nothing is known of a disk there, or there are several: of what a
-    /// mirror writes, or a parity, nobody tells whose it is.
+    /// Begins. `None` if no disk is known below the path, or several are: writes of a mirror or of
+    /// parity cannot be assigned to a program.
     pub fn start(path: &Path) -> Option<DiskWatch> {
         let storage = Storage::of(path).ok().filter(|storage| storage.disks().len() == 1)?;
         let before = storage.counters()?;
         Some(DiskWatch { storage, before, own_before: OwnTransfers::now()? })
     }
 
-    /// How long it was busy since, and for how much of that with what this process reads.
+    /// Busy time of the disk since the start, and the part of it for reads of this process.
     pub fn time(&self) -> Option<DiskTime> {
         let disk = self.storage.counters()?.since(self.before);
         let own = OwnTransfers::now()?.read_bytes.saturating_sub(self.own_before.read_bytes);
@@ -53,8 +54,8 @@ impl DiskWatch {
         Some(DiskTime { busy_seconds, own_seconds: busy_seconds * share, in_flight })
     }
 
-    /// Bytes that others have moved on it since. Rather too few than too many: what this process
-    /// moved on any disk is taken off, and of writes twice, since a file system adds its own.
+    /// Bytes that other programs have moved since the start. A lower bound: all I/O of this process
+    /// is subtracted, even on other disks, and writes twice, because the file system adds its own.
     pub fn others_bytes(&self) -> Option<u64> {
         let disk = self.storage.counters()?.since(self.before);
         let own = OwnTransfers::now()?;

@@ -1,7 +1,6 @@
-//! What stands out in the storage below a path: the rules, as functions of its layers.
+//! Findings about the storage below a path: each rule is a function of the layers.
 //!
-//! Nothing here looks at the machine; what was seen is [`crate::stack`]'s, of this machine or of
-//! one that was recorded.
+//! Nothing here reads from the machine: [`crate::stack`] does, from this machine or a recorded one.
 
 pub mod rules;
 mod state;
@@ -12,8 +11,7 @@ mod windows;
 use crate::stack::{Layer, LayerKind, Stack};
 use base::finding::{Certainty, Finding, Rule, Severity, Unit};
 
-/// All that stands out, the worst first. `request_bytes` is how much the program reads at once,
-/// where that is known.
+/// All findings, the worst first. `request_bytes` is the read size of the program, where known.
 pub fn findings(stack: &Stack, request_bytes: Option<u64>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for layer in &stack.layers {
@@ -31,28 +29,28 @@ pub fn findings(stack: &Stack, request_bytes: Option<u64>) -> Vec<Finding> {
         findings.extend(cached_twice(stack, layer));
     }
     findings.extend(not_readable(stack));
-    // Stable: rules of one severity stay in their order.
+    // The sort is stable: findings of one severity keep their order.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
 
-/// What the kernel says.
+/// A finding that the kernel or the device reports.
 fn told(rule: &'static Rule, what: impl Into<String>, why: impl Into<String>) -> Finding {
     Finding::new(rule, Certainty::Told, what).because(why)
 }
 
-/// The same, where somebody should act.
+/// The same, as a warning: the administrator should act.
 fn warning(rule: &'static Rule, what: impl Into<String>, why: impl Into<String>) -> Finding {
     told(rule, what, why).severe(Severity::Warning)
 }
 
-/// The nearest layers below that have a queue of their own, which partitions have not.
+/// The nearest layers below that have their own queue; partitions have none.
 fn devices_below<'a>(stack: &'a Stack, layer: &'a Layer) -> Vec<&'a Layer> {
     let below = layer.below.iter().filter_map(|name| stack.layer(name));
     below
         .flat_map(|lower| match lower.kind {
             LayerKind::Partition if lower.settings.is_empty() => devices_below(stack, lower),
-            // What goes into a file is no request any more.
+            // A file system makes new requests, so the search ends there.
             LayerKind::FileSystem | LayerKind::ZfsPool => Vec::new(),
             _ => vec![lower],
         })
@@ -66,9 +64,11 @@ fn flushes(stack: &Stack, layer: &Layer) -> Option<Finding> {
     let cached = devices_below(stack, layer);
     let cached = cached.iter().find(|it| it.setting("write_cache") == Some("write back"))?;
     let (name, lower) = (&layer.name, &cached.name);
-    let what = format!("{name} is write through, and {lower} below it is write back");
-    let why = "a flush ends at the first and never reaches the cache of the other: what a program \
-               was told is safe (fsync) may be lost with the power";
+    let what = format!("{name} drops flushes: it is write through, {lower} below is write back");
+    let why = format!(
+        "flushes do not reach the cache of {lower}: data that fsync reported as safe may be lost \
+         in a power failure"
+    );
     let path = layer.settings["write_cache"].path.display();
     let command = format!("echo 'write back' > {path}");
     Some(warning(&rules::FLUSHES_DROPPED, what, why).with_command(command))
@@ -89,15 +89,15 @@ fn alignment(stack: &Stack, layer: &Layer) -> Option<Finding> {
         (None, None) => false,
     };
     if is_off {
-        let what = format!("{name} does not begin at a physical block of what it lies on");
+        let what = format!("{name} is misaligned: it starts inside a physical block below");
         let why = format!(
-            "writes that are whole blocks here are parts of two there ({physical} bytes), which \
-             are read, changed and written"
+            "a write of one block covers two physical blocks of {physical} bytes; the disk reads, \
+             changes and writes both"
         );
         let finding = warning(&rules::UNALIGNED, what, why);
         let finding = finding.with_number("physical block", physical as f64, Unit::Bytes);
         return Some(
-            finding.with_action("a new partition, which tools of today align by themselves"),
+            finding.with_action("recreate the partition: current tools align it by default"),
         );
     }
     let (start, array) = (start?, devices.first()?);
@@ -109,11 +109,12 @@ fn alignment(stack: &Stack, layer: &Layer) -> Option<Finding> {
         return None;
     }
     let unit_shown = base::format::binary_size(unit);
-    let what = format!("{name} begins within a piece of {unit_shown} of {}", array.name);
+    let array = &array.name;
+    let what = format!("{name} is misaligned: it starts inside a {unit_shown} piece of {array}");
     let why = if stripe.is_some() {
-        "writes of whole stripes are parts of two, whose parity has to be read first"
+        "a write of a whole stripe covers parts of two, so the array reads their parity first"
     } else {
-        "requests that fit into one piece are cut in two, for two disks"
+        "a request that fits one piece is split in two, for two disks"
     };
     let finding = told(&rules::UNALIGNED_CHUNK, what, why);
     Some(finding.with_number("piece", unit as f64, Unit::Bytes))
@@ -125,12 +126,13 @@ fn nvme_scheduler(layer: &Layer) -> Option<Finding> {
     if !is_nvme || scheduler.value == "none" {
         return None;
     }
-    let what = format!("{} has the scheduler {}", layer.name, scheduler.value);
-    let why = "requests of all processors pass through one lock, for an order that such a device \
-               does not need";
+    let what = format!("{} uses the scheduler {}", layer.name, scheduler.value);
+    let why = "requests of all processors pass through one lock; an NVMe device does not need \
+               the ordering";
     let finding = Finding::new(&rules::NVME_SCHEDULER, Certainty::Inferred, what).because(why);
     let mut finding = finding;
-    finding.caveat = Some("it may be there to share the device fairly between programs".to_owned());
+    finding.caveat =
+        Some("it may be set on purpose, to share the device fairly between programs".to_owned());
     Some(finding.with_command(format!("echo none > {}", scheduler.path.display())))
 }
 
@@ -143,8 +145,8 @@ fn fewer_requests(layer: &Layer) -> Option<Finding> {
     if scheduler.value == "none" || count >= depth {
         return None;
     }
-    let what = format!("{} takes {depth} requests at once, and gets {count} at most", layer.name);
-    let why = "nr_requests is the size of the scheduler's queue";
+    let what = format!("{} accepts {depth} requests at once but gets at most {count}", layer.name);
+    let why = "nr_requests limits the scheduler's queue";
     let finding = told(&rules::FEWER_REQUESTS, what, why);
     let finding = finding.with_number("requests", count as f64, Unit::Count);
     let finding = finding.with_number("device takes", depth as f64, Unit::Count);
@@ -158,7 +160,7 @@ fn cached_twice(stack: &Stack, layer: &Layer) -> Option<Finding> {
         return None;
     }
     let what = format!("{} reads and writes its file through the page cache", layer.name);
-    let why = "what lies on it is in memory twice, and is copied once more";
+    let why = "its data are cached twice and copied once more";
     let finding = told(&rules::CACHED_TWICE, what, why);
     Some(finding.with_command(format!("losetup --direct-io=on /dev/{}", layer.name)))
 }
@@ -168,7 +170,7 @@ fn not_readable(stack: &Stack) -> Option<Finding> {
     let count = stack.not_readable.len() as u64;
     let files = base::format::counted(count, "file", "files");
     let what = format!("{files} could not be read, the first is {}", first.display());
-    let why = "what they hold is not known here";
+    let why = "findings that need these files are missing";
     let mut finding = told(&rules::NOT_READABLE, what, why);
     finding.certainty = Certainty::Unknown;
     Some(finding.with_number("files", count as f64, Unit::Count).with_action("run as root"))

@@ -1,13 +1,12 @@
-//! The storage below a path, layer by layer, from what holds it down to the disks.
+//! The storage below a path, layer by layer, from its own device down to the disks.
 //!
 //! Read-ahead belongs to the *backing device info* of the file system's own device. Below LVM, md
-//! or multipath the disks have values of their own, which do nothing for files, so the value has to
-//! be found from the file and not from the disk (Documentation/ABI/testing/sysfs-class-bdi).
+//! or multipath, the disks have other values, which have no effect on files. So the value must be
+//! looked up from the file, not from the disk (Documentation/ABI/testing/sysfs-class-bdi).
 //!
-//! This is what a run has to know of its storage. [`crate::stack`] looks at each layer more
-//! closely.
+//! This has only what a run needs; [`crate::stack`] has each layer in detail.
 //!
-//! Not here: changing a setting, which is [`settings`]'s.
+//! Not here: changing a setting, see [`settings`].
 
 use std::fs;
 use std::io;
@@ -19,7 +18,7 @@ use crate::settings::{self, SettingError};
 use machine::counters::disk::{self, DiskCounters};
 use machine::mounts;
 
-/// Ways from a device to what it is made of that are followed, more than any stack has.
+/// Maximum number of links followed from a device to the devices below, more than any stack has.
 const STEPS_MAX: usize = 1024;
 
 /// The storage below a path.
@@ -27,12 +26,12 @@ const STEPS_MAX: usize = 1024;
 pub struct Storage {
     /// Name of the block device, `sda1`; or of the file system where there is none, `0:42`.
     pub name: String,
-    /// The file in sysfs that holds its read-ahead in KiB, where there is one.
+    /// The file in sysfs with its read-ahead in KiB, where there is one.
     pub read_ahead: Option<PathBuf>,
     /// Directory of its queue's settings, where it is a block device.
     pub queue: Option<PathBuf>,
-    /// The block devices below the path, each once, before all that it lies on. None where there is
-    /// no block device below.
+    /// The block devices below the path, each once, before the devices below it. Empty if there is
+    /// no block device.
     pub layers: Vec<Layer>,
 }
 
@@ -41,14 +40,14 @@ pub struct Storage {
 pub struct Layer {
     /// Its name, as in `/proc/diskstats`.
     pub name: String,
-    /// What it is made of, by their names: members of an array, the disk below an encrypted one.
-    /// Empty for a disk or a partition of one.
+    /// Names of the devices directly below: members of an array, the disk below an encrypted
+    /// device. Empty for a disk or a partition.
     pub below: Vec<String>,
 }
 
-/// A path cannot be looked at.
+/// A path cannot be inspected.
 #[derive(Debug, thiserror::Error)]
-#[error("look at {}", path.display())]
+#[error("inspect {}", path.display())]
 pub struct StorageError {
     /// The path.
     pub path: PathBuf,
@@ -60,7 +59,7 @@ impl Storage {
     /// The storage below a file, a directory or a block device of this machine.
     ///
     /// # Errors
-    /// When the path cannot be looked at.
+    /// When `stat` fails on the path.
     pub fn of(path: &Path) -> Result<Storage, StorageError> {
         let failed = |source| StorageError { path: path.to_owned(), source };
         let status = rustix::fs::stat(path).map_err(|error| failed(error.into()))?;
@@ -71,9 +70,8 @@ impl Storage {
         Ok(Storage::of_number(Path::new("/sys"), &number, mounted))
     }
 
-    /// The storage of a device number, as the sysfs below `sys` shows it: this machine's, or what
-    /// was copied from another. `mounted` names the device that is mounted, for file systems with a
-    /// number that no other place knows.
+    /// The storage of a device number, from the sysfs below `sys`: of this machine or a recorded
+    /// one. `mounted` names the mounted device, for file systems whose number sysfs does not know.
     pub fn of_number(
         sys: &Path,
         number: &str,
@@ -85,7 +83,7 @@ impl Storage {
         }
     }
 
-    /// Read-ahead in bytes, where there is one.
+    /// Read-ahead in bytes, if there is one.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -107,7 +105,7 @@ impl Storage {
         names
     }
 
-    /// The folders of their queues, each once, on this machine; a partition has that of its disk.
+    /// The queue folders of these disks on this machine, each once; a partition has its disk's.
     pub fn disk_queues(&self) -> Vec<PathBuf> {
         let queue = |name: &&str| {
             let directory = fs::canonicalize(Path::new("/sys/class/block").join(name)).ok()?;
@@ -118,8 +116,7 @@ impl Storage {
         queues
     }
 
-    /// The layer of this machine that spreads requests over several paths to one disk, if there is
-    /// one (dm-multipath, by the device's UUID).
+    /// The dm-multipath device of this machine in the stack, if there is one, by its UUID.
     pub fn multipath(&self) -> Option<&str> {
         let is_multipath = |layer: &&Layer| {
             let uuid = Path::new("/sys/class/block").join(&layer.name).join("dm/uuid");
@@ -128,7 +125,7 @@ impl Storage {
         self.layers.iter().find(is_multipath).map(|layer| layer.name.as_str())
     }
 
-    /// Counters of all disks at the bottom, added up.
+    /// The sum of the counters of all disks at the bottom.
     pub fn counters(&self) -> Option<DiskCounters> {
         disk::sum(&disk::now().ok()?, &self.disks())
     }
@@ -151,7 +148,7 @@ fn of_block_device(directory: &Path) -> Storage {
     }
 }
 
-/// The layers of these devices and of all that they are made of: the slaves of each.
+/// The layers of these devices and of all devices below them, by the `slaves` folders.
 fn layers_from(tops: Vec<PathBuf>) -> Vec<Layer> {
     let mut layers: Vec<Layer> = Vec::new();
     let mut open = std::collections::VecDeque::from(tops);
@@ -159,7 +156,7 @@ fn layers_from(tops: Vec<PathBuf>) -> Vec<Layer> {
         let Some(directory) = open.pop_front() else { break };
         let slaves = entries(&directory.join("slaves"));
         let name = file_name(&directory);
-        // One that is met again lies below this one, too.
+        // A device found again moves to the end, so that it stays after all devices above it.
         layers.retain(|layer| layer.name != name);
         layers.push(Layer { name, below: slaves.iter().map(|slave| file_name(slave)).collect() });
         open.extend(slaves);
@@ -182,15 +179,15 @@ fn without_block_device(
     Storage { name: number.to_owned(), read_ahead, queue: None, layers }
 }
 
-/// Subvolumes of btrfs have numbers that no other place knows; the file system's own name leads to
-/// its read-ahead and its disks (`/sys/fs/btrfs/UUID`).
+/// btrfs subvolumes have device numbers that sysfs does not know; the UUID of the file system leads
+/// to its read-ahead and its disks (`/sys/fs/btrfs/UUID`).
 fn of_btrfs(sys: &Path, mounted: &str) -> Option<(Option<PathBuf>, Vec<Layer>)> {
     let (folder, devices) = btrfs_folder(sys, mounted)?;
     let read_ahead = folder.join("bdi/read_ahead_kb");
     Some((read_ahead.exists().then_some(read_ahead), layers_from(devices)))
 }
 
-/// The folder of the btrfs that has a device of this name, and all of its devices.
+/// The sysfs folder of the btrfs with a device of this name, and all of its devices.
 pub(crate) fn btrfs_folder(sys: &Path, device: &str) -> Option<(PathBuf, Vec<PathBuf>)> {
     fs::read_dir(sys.join("fs/btrfs")).ok()?.flatten().find_map(|entry| {
         let devices = entries(&entry.path().join("devices"));
@@ -199,7 +196,7 @@ pub(crate) fn btrfs_folder(sys: &Path, device: &str) -> Option<(PathBuf, Vec<Pat
     })
 }
 
-/// Name of the device that is mounted above a path.
+/// Name of the device that is mounted at or above a path.
 fn mounted_device(path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
     let mounts = mounts::now().ok()?;
@@ -207,7 +204,7 @@ fn mounted_device(path: &Path) -> Option<String> {
     Some(file_name(&source))
 }
 
-/// Where the links of a folder lead, by name; those that lead nowhere stay as they are.
+/// The targets of the links in a folder, sorted; broken links stay as they are.
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries
@@ -305,7 +302,7 @@ mod tests {
         assert_eq!((unknown.name.as_str(), unknown.read_ahead), ("0:52", None));
     }
 
-    /// No kernel has one.
+    /// No kernel allows a circle.
     #[test]
     fn a_circle_ends() {
         let sys = recorded();
@@ -320,8 +317,8 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let storage = Storage::of(&path).unwrap();
         assert!(!storage.name.is_empty());
-        // In a container there may be no block device below the tree; where there is one, it has
-        // counters, and they count.
+        // In a container there may be no block device below the tree; if there is one, it must have
+        // counters.
         if storage.queue.is_some() {
             assert!(storage.counters().is_some(), "{storage:?}");
             assert!(storage.read_ahead_bytes().unwrap().is_some(), "{storage:?}");

@@ -1,21 +1,16 @@
-//! The storage below a path: which layers there are, how they are set, what stands out, and how a
-//! setting is changed and comes back.
+//! The storage below a path: its layers, their settings, findings about them, and changes of
+//! settings that can be reverted.
 //!
-//! [`layers`] is what a run has to know of its storage, [`stack`] every layer in detail, of this or
-//! of a recorded machine, and [`findings`] the rules that say what is wrong or slow in it.
-//! [`queue`] is how the queue of a block device is set; [`settings`] what can be set, for a while
-//! or to stay. [`DiskWatch`] says what other programs moved on the disk of a run.
-//!
-//! Not here: rates, which are measured by `loads`, and counters over time, which are `watch`'s.
+//! Not here: rates (crate `loads` measures them) and counters over time (crate `watch`).
 //!
 //! # Map
 //!
-//! - [`layers`]: what a run has to know of its storage.
+//! - [`layers`]: what a run needs to know about its storage.
 //! - [`stack`]: every layer in detail, of this machine or a recorded one.
-//! - [`findings`]: the rules that say what is wrong or slow in it.
-//! - [`queue`]: how the queue of a block device is set.
-//! - [`settings`]: what can be set, for a while or to stay, and how it comes back.
-//! - `disk_watch`: what other programs moved on the disk of a run.
+//! - [`findings`]: the rules that report what is wrong or slow in a stack.
+//! - [`queue`]: the settings of the queue of a block device.
+//! - [`settings`]: settings that can be changed, temporarily or permanently, and reverted.
+//! - `disk_watch`: I/O of other programs on the disk of a run.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod disk_watch;

@@ -1,8 +1,7 @@
-//! How the queue of a block device is set, as the kernel shows it below `/sys/class/block`.
+//! The settings of the queue of a block device, as the kernel shows them below `/sys/class/block`.
 //!
-//! What decides how its counters are to be read: up to which size requests go through, how many the
-//! device takes at once, how far ahead is read, whether anything is joined or counted at all.
-//! Setting any of it is [`crate::settings`]'s.
+//! They decide how to read its counters: the largest request, the number of requests in flight, the
+//! read-ahead, whether requests are merged or counted at all. [`crate::settings`] changes them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,45 +10,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::chosen;
 
-/// A queue; what the kernel does not show is not there.
+/// A queue; a setting that the kernel does not show is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// Who decides in which order the device gets its requests; `none` is a name, too.
+    /// The I/O scheduler, which orders the requests; `none` is a valid name.
     pub scheduler: Option<String>,
     /// Largest request, in KiB.
     pub max_sectors_kb: Option<u64>,
-    /// Pieces of memory that one request may have; pages that lie together are one piece.
+    /// Memory segments per request; adjacent pages are one segment.
     pub max_segments: Option<u64>,
-    /// How far ahead of a reader the kernel reads, in KiB.
+    /// The read-ahead, in KiB.
     pub read_ahead_kb: Option<u64>,
     /// Requests that may wait, in each hardware queue.
     pub nr_requests: Option<u64>,
-    /// Hardware queues, each with so many.
+    /// Number of hardware queues.
     pub hardware_queues: Option<u64>,
-    /// Requests that the device itself takes, as SCSI and SATA disks tell it (`queue_depth`).
+    /// Requests that the device itself accepts at once, as SCSI and SATA disks report it
+    /// (`queue_depth`).
     pub device_depth: Option<u64>,
-    /// Whether requests are joined: 0 they are, 2 never.
+    /// Whether requests are merged: 0 yes, 2 never.
     pub nomerges: Option<u64>,
-    /// Whether the device is taken for one with heads that move: 0 or 1.
+    /// Whether the kernel treats the device as a rotating disk: 0 or 1.
     pub rotational: Option<u64>,
-    /// `write back` where the device has a cache that has to be flushed, else `write through`.
+    /// `write back` if the device has a cache that must be flushed, else `write through`.
     pub write_cache: Option<String>,
-    /// From which time of a read on write-back is held back, in microseconds; 0 is never.
+    /// Read latency above which write-back is throttled, in microseconds; 0 is never.
     pub wbt_lat_usec: Option<u64>,
     /// Whether requests are counted at all: 0 or 1.
     pub iostats: Option<u64>,
-    /// What the device is made of: members of an array, the disk below an encrypted one.
+    /// The devices directly below: members of an array, the disk below an encrypted device.
     pub made_of: Vec<String>,
 }
 
 impl Queue {
-    /// The queue of a device of this name; a partition has that of its disk.
+    /// The queue of a device of this name; a partition has the queue of its disk.
     pub fn of(name: &str) -> Option<Queue> {
         Queue::below(Path::new("/sys"), name)
     }
 
-    /// The same, as the sysfs below `sys` shows it.
+    /// The same, from the sysfs below `sys`.
     pub fn below(sys: &Path, name: &str) -> Option<Queue> {
         // The kernel writes `!` where a name has a slash.
         let entry = sys.join("class/block").join(name.replace('/', "!"));
@@ -79,9 +79,9 @@ impl Queue {
         })
     }
 
-    /// Requests that the device takes at once, where that is known: what it tells itself, or the
-    /// tags of its driver. These are shown by `nr_requests` as long as no scheduler has a queue of
-    /// its own in front of them. What a device that lies on others takes is theirs to tell.
+    /// Requests that the device accepts at once, where known: as the device reports it, or the tags
+    /// of its driver. `nr_requests` shows the tags if there is no scheduler with its own queue.
+    /// `None` for a device on other devices, whose depth only these know.
     pub fn depth(&self) -> Option<u64> {
         let tags = || {
             let has_none = self.scheduler.as_deref() == Some("none");
@@ -90,29 +90,29 @@ impl Queue {
         self.device_depth.or_else(|| if self.made_of.is_empty() { tags() } else { None })
     }
 
-    /// Whether the device makes requests of what it gets, which it can join and order, or hands on
-    /// what it gets (block/blk-mq-sysfs.c: a queue of requests has hardware queues).
+    /// Whether the device turns bios into requests, which it can merge and order. Other devices
+    /// pass bios on (block/blk-mq-sysfs.c: a queue of requests has hardware queues).
     pub fn has_requests(&self) -> bool {
         self.hardware_queues.is_some_and(|queues| queues > 0)
     }
 
-    /// Whether what a device of this name does is counted.
+    /// Whether the kernel counts the I/O of a device of this name.
     pub fn is_counted(&self, name: &str) -> bool {
         let queues = self.hardware_queues.unwrap_or(0);
         self.iostats != Some(0) || !heeds_iostats(name, queues)
     }
 
-    /// Requests that fit into the queue of the scheduler, where there is one.
+    /// Requests that fit into the queue of the scheduler, if there is one.
     pub fn scheduled_depth(&self) -> Option<u64> {
         let has_one = self.scheduler.as_deref().is_some_and(|name| name != "none");
         Some(self.nr_requests.filter(|_| has_one)? * self.hardware_queues.unwrap_or(1).max(1))
     }
 }
 
-/// Whether `iostats` switches the counting of a device of this name, with so many hardware queues.
-/// One without any hands on what it gets, counts by itself, and mostly does not ask: in Linux 6.1
-/// volumes of LVM and all else of the device mapper show 0 there, and count (drivers/md/dm.c,
-/// `dm_start_io_acct`). md and NVMe with several paths do ask (drivers/md/md.c, `md_account_bio`;
+/// Whether `iostats` switches the counters of a device of this name, with this many hardware
+/// queues. A device without hardware queues counts by itself and mostly ignores `iostats`: in Linux
+/// 6.1, LVM volumes and all other device-mapper devices show 0 there, but count (drivers/md/dm.c,
+/// `dm_start_io_acct`). md and NVMe multipath do obey it (drivers/md/md.c, `md_account_bio`;
 /// drivers/nvme/host/multipath.c).
 pub fn heeds_iostats(name: &str, hardware_queues: u64) -> bool {
     hardware_queues > 0 || name.starts_with("md") || name.starts_with("nvme")
@@ -126,7 +126,7 @@ pub fn in_flight(name: &str) -> Option<u32> {
     numbers?.into_iter().reduce(u32::saturating_add)
 }
 
-/// Whether this is a whole disk of this machine and no partition of one.
+/// Whether this is a whole disk of this machine, not a partition.
 pub fn is_whole_disk(name: &str) -> bool {
     Path::new("/sys/block").join(name.replace('/', "!")).exists()
 }

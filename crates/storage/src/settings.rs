@@ -1,8 +1,8 @@
-//! Settings of the kernel in sysfs: read, set, read back. [`guard`] puts back what was set for a
-//! while, [`changes`] remembers what was set to stay.
+//! Settings of the kernel in sysfs: read, set, read back. [`guard`] restores temporary settings,
+//! [`changes`] keeps a list of permanent ones.
 //!
-//! A setting is a file that holds a value as text. Which ones can be set at all is a list,
-//! [`SettingKind`]: who sets is root as a rule, and the path may come from a file.
+//! A setting is a file that holds a value as text. [`SettingKind`] lists the settings that may be
+//! written at all: the writer is usually root, and the path may come from a file.
 
 pub mod changes;
 pub mod device;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use guard::{Guard, GuardError, Pending, pending, recover};
 
-/// Why a setting is not known, or not what it was to be.
+/// Why a setting cannot be read or set.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
     /// A setting cannot be read or written.
@@ -35,15 +35,15 @@ pub enum SettingError {
         /// Why.
         source: io::Error,
     },
-    /// A path that is to be used as a setting is something else.
-    #[error("{} is no {} of the kernel", setting.path.display(), setting.kind.name())]
+    /// A path is not the setting that it should be.
+    #[error("{} is not a {} setting of the kernel", setting.path.display(), setting.kind.name())]
     NoSetting {
-        /// What it was taken for.
+        /// The setting that it should be.
         setting: Setting,
     },
     /// The kernel took another value than the one written.
     #[error(
-        "{} is {} after {} were written",
+        "{}: the kernel set {} instead of {}",
         setting.path.display(),
         setting.kind.with_unit(found),
         setting.kind.with_unit(written)
@@ -58,30 +58,30 @@ pub enum SettingError {
     },
 }
 
-/// What can be set. What is not on this list is never written.
+/// The settings that may be written, and no others.
 ///
-/// In the order in which they are set and put back: writing one resets others behind it, see
+/// In the order in which they are set and restored: writing one resets later ones, see
 /// [`SettingKind::resets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SettingKind {
-    /// Who decides in which order a disk gets its requests.
+    /// The I/O scheduler, which orders the requests.
     Scheduler,
-    /// Whether the kernel takes it that the device has a cache to be flushed: `write back`, or
-    /// `write through`. The cache of the device itself stays as it is.
+    /// Whether the kernel flushes a cache of the device: `write back` yes, `write through` no. The
+    /// cache of the device itself stays as it is.
     WriteCache,
-    /// Whether the kernel takes the device for one with heads that move: 0 or 1.
+    /// Whether the kernel treats the device as a rotating disk: 0 or 1.
     Rotational,
     /// Largest request, in KiB.
     MaxSectors,
-    /// Whether requests are joined: 0 they are, 1 only where that costs nothing, 2 never.
+    /// Whether requests are merged: 0 yes, 1 only simple merges, 2 never.
     NoMerges,
-    /// From which time of a read on write-back is held back, in microseconds; 0 is never. Of most
-    /// kernels the default is another one for devices that rotate.
+    /// Read latency above which the kernel throttles write-back, in microseconds; 0 is never. Most
+    /// kernels have another default for rotating devices.
     WriteBackLatency,
     /// Requests that may wait for the device.
     Requests,
-    /// How far ahead of a reader the kernel reads, in KiB.
+    /// The read-ahead, in KiB.
     ReadAhead,
 }
 
@@ -98,7 +98,7 @@ impl SettingKind {
         SettingKind::ReadAhead,
     ];
 
-    /// In words.
+    /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             SettingKind::Scheduler => "scheduler",
@@ -112,7 +112,7 @@ impl SettingKind {
         }
     }
 
-    /// What its path ends with. A read-ahead is also that of a file system without a disk, below
+    /// The end of its path. A file system without a disk has its read-ahead below
     /// `/sys/class/bdi`.
     fn path_end(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl SettingKind {
         }
     }
 
-    /// The name of its file, by which it is known to whoever sets it by hand.
+    /// The name of its file, which administrators use.
     pub fn file_name(self) -> &'static str {
         let end = self.path_end();
         end.rsplit_once('/').map_or(end, |(_, name)| name)
@@ -138,10 +138,10 @@ impl SettingKind {
         SettingKind::ALL.into_iter().find(|kind| kind.file_name() == name)
     }
 
-    /// What the kernel sets anew by itself when this one is written: with another scheduler the
-    /// number of requests (`block/elevator.c`) and when write-back is held back (`bfq` switches
-    /// that off, `block/bfq-iosched.c`); and with limits of the queue the read-ahead, which is
-    /// raised where it was lowered (`block/blk-settings.c`, tried on Linux 6.18).
+    /// Settings that the kernel resets when this one is written. A new scheduler resets the number
+    /// of requests (`block/elevator.c`) and the write-back latency (`bfq` switches it off,
+    /// `block/bfq-iosched.c`). A limit of the queue resets the read-ahead: it is raised where it
+    /// was lowered (`block/blk-settings.c`, tried on Linux 6.18).
     pub fn resets(self) -> &'static [SettingKind] {
         match self {
             SettingKind::Scheduler => &[SettingKind::WriteBackLatency, SettingKind::Requests],
@@ -155,10 +155,10 @@ impl SettingKind {
         }
     }
 
-    /// Of write-back latency: as the kernel chooses, by whether the device is rotational.
+    /// The value of write-back latency that asks the kernel for its default.
     pub const DEFAULT_LATENCY: &str = "-1";
 
-    /// A value with what it counts.
+    /// A value with its unit.
     pub fn with_unit(self, value: &str) -> String {
         match self {
             SettingKind::MaxSectors | SettingKind::ReadAhead => format!("{value} KiB"),
@@ -175,14 +175,14 @@ impl SettingKind {
 /// A setting of the kernel of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setting {
-    /// What it sets.
+    /// Which setting.
     pub kind: SettingKind,
     /// Its file in sysfs.
     pub path: PathBuf,
 }
 
 impl Setting {
-    /// The read-ahead that this file holds.
+    /// The read-ahead in this file.
     pub fn read_ahead(path: &Path) -> Setting {
         Setting { kind: SettingKind::ReadAhead, path: path.to_owned() }
     }
@@ -193,15 +193,15 @@ impl Setting {
         Setting { kind, path: queue.join(name) }
     }
 
-    /// Those of the same queue that the kernel sets anew when this one is written, as far as the
-    /// device has them. (`wbt_lat_usec` is a file of devices, too, that cannot hold write-back.)
+    /// Settings of the same queue that the kernel resets when this one is written, if the device
+    /// has them. (`wbt_lat_usec` also exists on devices that cannot throttle write-back.)
     pub(crate) fn reset_with_it(&self) -> Vec<Setting> {
         let Some(queue) = self.path.parent() else { return Vec::new() };
         let others = self.kind.resets().iter().map(|kind| Setting::of_queue(*kind, queue));
         others.filter(|other| other.value().is_ok()).collect()
     }
 
-    /// All values to choose from, of a setting that shows them with the one in force in brackets.
+    /// All possible values, of a setting that lists them with the one in force in brackets.
     ///
     /// # Errors
     /// When there is no such setting of this kind, or it cannot be read.
@@ -210,7 +210,7 @@ impl Setting {
         Ok(text.split_whitespace().map(|one| chosen(one).to_owned()).collect())
     }
 
-    /// The value in force, as the kernel shows it; of several to choose from the one chosen.
+    /// The value in force, as the kernel shows it; for a list of choices, the chosen one.
     ///
     /// # Errors
     /// When there is no such setting of this kind, or it cannot be read.
@@ -247,13 +247,13 @@ impl Setting {
         Err(SettingError::NotTaken { setting: self.clone(), written: value.to_owned(), found })
     }
 
-    /// Writes it; what the kernel makes of that is another thing.
+    /// Writes it, without a look at what the kernel made of it.
     fn write(&self, value: &str) -> Result<(), SettingError> {
         let written = self.open(OFlags::WRONLY)?.write_all(value.as_bytes());
         written.map_err(|source| self.failed("write", source))
     }
 
-    /// Opens a file of sysfs with the name that belongs to the kind, and nothing else.
+    /// Opens a file of sysfs whose name fits the kind; refuses any other file.
     fn open(&self, access: OFlags) -> Result<File, SettingError> {
         let no_setting = || SettingError::NoSetting { setting: self.clone() };
         let path = &self.path;
@@ -265,7 +265,7 @@ impl Setting {
         let failed = |error: Errno| self.failed(what, error.into());
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = base::interruptible::open(path, flags, Mode::empty()).map_err(failed)?;
-        // Its width and sign are the architecture's.
+        // The width and sign of `f_type` depend on the architecture.
         let kind = rustix::fs::fstatfs(&file).map_err(failed)?.f_type as u64 & 0xffff_ffff;
         if kind == SYSFS_MAGIC { Ok(file.into()) } else { Err(no_setting()) }
     }
@@ -281,7 +281,7 @@ const SYSFS_MAGIC: u64 = 0x6265_6572;
 /// The read-ahead in force, in bytes.
 ///
 /// # Errors
-/// When `path` is no read-ahead of the kernel, or cannot be read.
+/// When `path` is not a read-ahead setting of the kernel, or cannot be read.
 pub fn read_ahead_bytes(path: &Path) -> Result<u64, SettingError> {
     let setting = Setting::read_ahead(path);
     let invalid = |_| setting.failed("read", io::ErrorKind::InvalidData.into());
@@ -289,12 +289,12 @@ pub fn read_ahead_bytes(path: &Path) -> Result<u64, SettingError> {
     Ok(kib * 1024)
 }
 
-/// The value of a read-ahead of so many bytes.
+/// The value to write for a read-ahead of this many bytes.
 pub fn read_ahead_value(bytes: u64) -> String {
     (bytes / 1024).to_string()
 }
 
-/// The choice in brackets, of a setting that shows all of them: `none [mq-deadline]`.
+/// The choice in brackets, of a setting that lists all choices: `none [mq-deadline]`.
 pub fn chosen(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(name, _)| name)
 }

@@ -1,12 +1,12 @@
-//! Every layer of the storage below a path, from the file system down to the hardware: what it is,
-//! how it is set, who sets it, and by which names it is found again.
+//! Every layer of the storage below a path, from the file system down to the hardware: its kind,
+//! its settings, what sets them, and its persistent names.
 //!
-//! Which read-ahead acts on files is [`crate::layers`]' answer. Values are the kernel's own words.
-//! Nothing is opened but files of `/proc`, `/sys`, `/dev`, `/etc` and rules of udev and tuned, so
-//! that a recorded [`Machine`] is looked at as this one is. A few things only programs tell
-//! (`dmsetup`, `zpool`, `vxtunefs`, `smartctl`); without them these are not known.
+//! [`crate::layers`] decides which read-ahead has an effect on files. Values are the kernel's own
+//! words. Only files of `/proc`, `/sys`, `/dev`, `/etc` and rules of udev and tuned are opened, so
+//! that a recorded [`Machine`] works like this one. Some facts come from programs (`dmsetup`,
+//! `zpool`, `vxtunefs`, `smartctl`); without these programs they are unknown.
 //!
-//! Not here: what of it matters, which is in [`crate::findings`].
+//! Not here: what is wrong or slow in a stack, see [`crate::findings`].
 
 mod block;
 mod file_system;
@@ -39,19 +39,19 @@ use crate::layers::{Storage, StorageError, file_name};
 use machine::Machine;
 use machine::mounts::{self, Mount};
 
-/// VxFS by the name that it is mounted by.
+/// The type of VxFS in the mount table.
 const VXFS: &str = "vxfs";
 
-/// No stack has more layers; what is below is left out.
+/// Maximum number of layers, more than any stack has; the rest is left out.
 const LAYERS_MAX: usize = 512;
-/// Nor is one deeper: file systems on loop devices on file systems.
+/// Maximum depth, for file systems on loop devices on file systems.
 const DEPTH_MAX: usize = 48;
 
-/// What a layer is.
+/// The kind of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
-    /// A file system that is mounted; the fact `type` says which.
+    /// A mounted file system; its type is the fact `type`.
     FileSystem,
     /// A pool of ZFS.
     ZfsPool,
@@ -75,33 +75,32 @@ pub enum LayerKind {
     Iscsi,
     /// A disk over Fibre Channel.
     FibreChannel,
-    /// A disk at SAS.
+    /// A SAS disk.
     Sas,
-    /// A disk at SATA or its forerunner.
+    /// A SATA or PATA disk.
     Ata,
-    /// A disk at USB.
+    /// A USB disk.
     Usb,
-    /// A disk that speaks SCSI over something else.
+    /// A SCSI disk with another transport.
     Scsi,
-    /// A namespace of NVMe.
+    /// An NVMe namespace.
     Nvme,
-    /// One path to a namespace that has several (native multipath).
+    /// One path to a namespace with several (native multipath).
     NvmePath,
-    /// A disk of the host that a guest runs on.
+    /// A virtual disk that the host provides.
     Virtio,
-    /// An image of Ceph.
+    /// A Ceph image.
     Rbd,
     /// A disk over the network (NBD).
     Nbd,
-    /// Memory that is compressed.
+    /// Compressed memory.
     Zram,
     /// Any other block device.
     Disk,
 }
 
 impl LayerKind {
-    /// Whether it is a device that the kernel reaches by a transport of its own, below which there
-    /// is nothing.
+    /// Whether it is a device that the kernel reaches directly, with no layer below.
     pub fn is_hardware(self) -> bool {
         matches!(
             self,
@@ -120,32 +119,31 @@ impl LayerKind {
     }
 }
 
-/// What is told of a layer, by name: `model`, `target`; in the kernel's words.
+/// Facts about a layer by name, such as `model` or `target`, in the kernel's words.
 pub type Facts = BTreeMap<Cow<'static, str>, String>;
 
 /// A layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Layer {
-    /// What it is.
+    /// Its kind.
     pub kind: LayerKind,
-    /// The kernel's name of a device; of a file system where it is mounted. No two layers of a
-    /// stack share one.
+    /// The kernel's name of a device, or the mount point of a file system. Unique in a stack.
     pub name: String,
-    /// Its length, of a device.
+    /// The size of a device.
     pub size_bytes: Option<u64>,
-    /// What is told of it.
+    /// Facts about it.
     pub facts: Facts,
-    /// Names that stay when disks are found in another order: `wwn`, `uuid`.
+    /// Persistent names: `wwn`, `uuid`.
     pub names: Facts,
     /// Settings, by name.
     pub settings: BTreeMap<Cow<'static, str>, LayerSetting>,
-    /// Members of an array or a pool, paths of a disk that has several, with their states.
+    /// Members of an array or a pool, or paths of a multipath disk, with their states.
     pub members: Vec<Member>,
-    /// What a disk says of its own health, where `smartctl` is there and may ask.
+    /// The health of a disk, where `smartctl` is installed and permitted.
     pub health: Option<Health>,
-    /// What lies directly on it, by name.
+    /// Names of the layers directly above.
     pub above: Vec<String>,
-    /// What it lies on.
+    /// Names of the layers directly below.
     pub below: Vec<String>,
 }
 
@@ -175,35 +173,35 @@ impl Layer {
         self.settings.get(name).map(|setting| setting.value.as_str())
     }
 
-    /// How a VxFS reads ahead, where that is known.
+    /// The read-ahead of a VxFS, where known.
     pub fn vxfs_read_ahead(&self) -> Option<VxfsReadAhead> {
         let fact = |name: &str| self.fact(name)?.parse().ok();
         let (read_pref_io, read_nstream) = (fact("read_pref_io")?, fact("read_nstream")?);
         Some(VxfsReadAhead { read_pref_io, read_nstream })
     }
 
-    /// The same as a number.
+    /// A setting's value as a number.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.setting(name)?.parse().ok()
     }
 }
 
-/// What is asked for.
+/// The path or device to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackTarget {
-    /// The device number that a file lies on, or that a block device has.
+    /// The device number of the file's file system, or of a block device.
     pub number: String,
     /// The path without symbolic links.
     pub path: PathBuf,
-    /// Whether it is a block device itself and not a file on one.
+    /// Whether it is a block device and not a file on one.
     pub is_device: bool,
 }
 
 impl StackTarget {
-    /// The place of a path on this machine.
+    /// The target for a path on this machine.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// When `stat` fails on the path.
     pub fn of(path: &Path) -> Result<StackTarget, StorageError> {
         let failed = |source| StorageError { path: path.to_owned(), source };
         let status = rustix::fs::stat(path).map_err(|error| failed(error.into()))?;
@@ -214,11 +212,11 @@ impl StackTarget {
         Ok(StackTarget { number, path, is_device })
     }
 
-    /// The place of a block device by its name, `sda`, whether it has a node or not.
+    /// The target for a block device by its name, `sda`, with or without a node.
     pub fn of_name(machine: &Machine, name: &Path) -> Option<StackTarget> {
         // The kernel writes `!` where a name has a slash.
         let name = name.strip_prefix("/dev").unwrap_or(name).to_str()?.replace('/', "!");
-        // Dots lead out of the list of names.
+        // A leading dot could lead out of the folder.
         if name.is_empty() || name.starts_with('.') {
             return None;
         }
@@ -228,19 +226,19 @@ impl StackTarget {
     }
 }
 
-/// The storage below a place.
+/// The storage below a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
-    /// The layers, each once, before all that it lies on.
+    /// The layers, each once, before the layers below it.
     pub layers: Vec<Layer>,
-    /// What this user may not read of them.
+    /// Files that this user may not read.
     pub not_readable: Vec<PathBuf>,
-    /// Whether there is more than is told.
+    /// Whether layers were left out because there are too many.
     pub is_cut: bool,
 }
 
 impl Stack {
-    /// The storage of a place on this machine, or on one that was recorded.
+    /// The storage of a target on this machine or a recorded one.
     pub fn of(machine: &Machine, place: &StackTarget) -> Stack {
         let (mut layers, acting, is_cut) = drawn(machine, place);
         settings::look(machine, &mut layers, &acting);
@@ -249,7 +247,7 @@ impl Stack {
         Stack { layers, not_readable: machine.not_readable(), is_cut }
     }
 
-    /// Names of the block devices of a stack, without a look at their settings and their health.
+    /// Names of the block devices of a stack, without reading their settings and health.
     pub fn devices(machine: &Machine, place: &StackTarget) -> Vec<String> {
         let (layers, ..) = drawn(machine, place);
         let is_device =
@@ -262,7 +260,7 @@ impl Stack {
         self.layers.iter().find(|layer| layer.name == name)
     }
 
-    /// The layer whose read-ahead acts on the files of the place, or on the device.
+    /// The layer whose read-ahead has an effect on the files of the target, or on the device.
     pub fn read_ahead(&self) -> Option<&Layer> {
         let acts = |layer: &&Layer| {
             layer.settings.get("read_ahead_kb").is_some_and(|setting| setting.acts)
@@ -271,7 +269,8 @@ impl Stack {
     }
 }
 
-/// The layers and what lies on what, the settings whose read-ahead acts, and whether there is more.
+/// The layers with their links, the read-ahead files that have an effect, and whether layers were
+/// left out.
 fn drawn(machine: &Machine, place: &StackTarget) -> (Vec<Layer>, BTreeSet<PathBuf>, bool) {
     let text = machine.bytes(&machine.at("proc/self/mountinfo")).unwrap_or_default();
     let mut walk = Walk {
@@ -296,7 +295,7 @@ fn drawn(machine: &Machine, place: &StackTarget) -> (Vec<Layer>, BTreeSet<PathBu
     (layers, walk.acting, walk.is_cut)
 }
 
-/// What is visited next.
+/// The next node to visit.
 #[derive(Clone, Debug)]
 enum Node {
     /// A file system, and whether it is read through the page cache.
@@ -306,7 +305,7 @@ enum Node {
     Device(PathBuf),
 }
 
-/// Whether what lies on a file system reads it through the page cache.
+/// Whether the layer above reads a file system through the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reads {
     Cached,
@@ -317,9 +316,9 @@ struct Walk<'a> {
     machine: &'a Machine,
     mounts: Vec<Mount>,
     seen: BTreeSet<String>,
-    /// Files of read-ahead that act.
+    /// Read-ahead files that have an effect.
     acting: BTreeSet<PathBuf>,
-    /// Each layer behind all that it lies on.
+    /// Each layer after all layers below it.
     done: Vec<Layer>,
     is_cut: bool,
 }
@@ -333,13 +332,13 @@ impl Walk<'_> {
             self.acting.extend(storage.read_ahead);
         } else if let Some(mut mount) = mounts::above(&self.mounts, &place.path).cloned() {
             if device.is_some() {
-                // A mount of another name space may hide the file system's own.
+                // In another mount namespace, the table may show a different device number.
                 mount.device.clone_from(&place.number);
             }
             self.visit(Node::Mounted(mount, Reads::Cached), DEPTH_MAX);
             return;
         }
-        // Hidden paths share the number of nobody, and are found by their name.
+        // Hidden paths have no device number of their own; find them by name.
         let by_name = || {
             let name = place.path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
             std::fs::canonicalize(sys.join("class/block").join(name)).ok()
@@ -349,7 +348,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Looks at a layer and at all below it; its name.
+    /// Visits a layer and all layers below it, and returns its name.
     fn visit(&mut self, node: Node, depth: usize) -> Option<String> {
         if let Node::Mounted(mount, Reads::Cached) = &node
             && mount.kind != VXFS
@@ -373,7 +372,7 @@ impl Walk<'_> {
                 Node::Pool(name) => self.pool(name),
                 Node::Device(folder) => self.device(&folder),
             };
-            // Read from the last one on, since the whole is turned round in the end.
+            // In reverse order, because the whole list is reversed at the end.
             for node in below.into_iter().rev() {
                 layer.below.extend(self.visit(node, depth - 1));
             }
@@ -384,7 +383,7 @@ impl Walk<'_> {
         Some(name)
     }
 
-    /// The storage of a mount as all others see it.
+    /// The storage of a mount as [`crate::layers`] sees it.
     fn storage(&self, mount: &Mount) -> Storage {
         let sys = self.machine.at("sys");
         let source = || {
@@ -394,7 +393,7 @@ impl Walk<'_> {
         Storage::of_number(&sys, &mount.device, source)
     }
 
-    /// The file system that a path of the machine lies on.
+    /// The file system below a path of the machine.
     fn below_path(&self, path: &Path, reads: Reads) -> Option<Node> {
         let mount = mounts::above(&self.mounts, path)?.clone();
         Some(Node::Mounted(mount, reads))

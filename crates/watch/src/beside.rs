@@ -1,9 +1,9 @@
-//! A watch beside something else that runs: on a thread of its own, with so many readings at the
-//! end that they can be kept, however long it took.
+//! A watch in the background, on its own thread, with a bounded number of readings however long it
+//! takes.
 //!
-//! The machine is looked at four times a second all the time. Where there are more readings than
-//! are kept, each second one is left out, then three of four, and so on: counters only grow, so
-//! that those that stay are as exact, and what was seen in flight is handed on.
+//! It takes four readings per second. If there are too many, every second one is dropped, then
+//! three of four, and so on. Counters only grow, so the rest stays exact; samples of requests in
+//! flight move to the next reading that is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,16 +16,17 @@ use crate::Reading;
 use crate::history::{keep_looks, take_looks};
 use crate::live::{WatchedDevices, WatchedMachine};
 
-/// Between two looks.
+/// Time between two readings.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Most readings that are kept; of one more, half are.
+/// Maximum number of readings; with one more, half are dropped.
 pub const READINGS_MAX: usize = 480;
-/// Most rows of devices in all of them, each of about 250 bytes; two readings are always kept.
+/// Maximum number of device rows in all readings, each of about 250 bytes; two readings are always
+/// kept.
 pub const ROWS_MAX: usize = 1 << 17;
-/// Looks at what is in flight that a reading has of a device, at most.
+/// Maximum number of samples of requests in flight per reading and device.
 const LOOKS_MAX: usize = 16;
 
-/// A watch under way.
+/// A running watch.
 #[derive(Debug)]
 pub struct Beside {
     began: Instant,
@@ -35,7 +36,7 @@ pub struct Beside {
 }
 
 impl Drop for Beside {
-    /// What is not finished ends all the same, and nothing comes of it.
+    /// Stops a watch that was not finished, and discards its readings.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -45,7 +46,7 @@ impl Drop for Beside {
 }
 
 impl Beside {
-    /// Begins: the first look is over when this returns.
+    /// Begins; the first reading is complete when this returns.
     ///
     /// # Errors
     /// When the kernel's counters cannot be read.
@@ -58,7 +59,7 @@ impl Beside {
         let stops = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             loop {
-                // A reading that comes when it is to end is behind the end.
+                // Read the flag first, so that the last reading is after the end.
                 let is_last = stops.load(Ordering::Acquire);
                 kept.take(machine.reading(INTERVAL)?);
                 if is_last {
@@ -69,14 +70,14 @@ impl Beside {
         Ok(Beside { began, stop, thread: Some(thread) })
     }
 
-    /// Ends with a last look, which takes half a second at most. `at_seconds` of the readings are
-    /// seconds behind `origin`, those in front of it below 0.
+    /// Ends with a last reading, which takes half a second at most. `at_seconds` of the readings
+    /// counts from `origin`, and is negative before it.
     ///
     /// # Errors
     /// When the kernel's counters could not be read.
     ///
     /// # Panics
-    /// When the thread did.
+    /// When the thread panicked.
     pub fn finish(mut self, origin: Instant) -> Result<Vec<Reading>, CounterError> {
         self.stop.store(true, Ordering::Release);
         let thread = self.thread.take().expect("it is joined here and when it is dropped");
@@ -89,15 +90,16 @@ impl Beside {
     }
 }
 
-/// Readings that are kept of all that came.
+/// The readings that are kept.
 #[derive(Debug, Default)]
 struct Kept {
     readings: Vec<Reading>,
     rows: usize,
-    /// Those behind the last that is kept: how many, and what was seen at them.
+    /// Samples of the readings dropped since the last one that is kept.
     left_out: Reading,
+    /// Number of readings since the last one that is kept.
     since: usize,
-    /// Of so many readings one is kept, as a power of two.
+    /// One of 2^power readings is kept.
     power: u32,
     /// The last reading, if it is not kept.
     last: Option<Reading>,
@@ -133,7 +135,7 @@ impl Kept {
         self.since = 0;
     }
 
-    /// Leaves out each second one; those behind the last that stays wait for the next one.
+    /// Drops every second reading; samples after the last one that stays go to the next one.
     fn halve(&mut self) {
         let all = std::mem::take(&mut self.readings);
         self.rows = 0;
@@ -156,7 +158,7 @@ impl Kept {
         self.power += 1;
     }
 
-    /// All that are kept, and the last one.
+    /// All readings that are kept, and the last one.
     fn finish(mut self) -> Vec<Reading> {
         if let Some(last) = self.last.take() {
             self.keep(last);
@@ -165,7 +167,7 @@ impl Kept {
     }
 }
 
-/// Leaves so many looks that they do not grow with the time, the most that was seen among them.
+/// Bounds the number of samples, and keeps the largest one.
 fn bound(looks: &mut Vec<u32>) {
     let most = looks.iter().copied().max().unwrap_or(0);
     while looks.len() > LOOKS_MAX {
@@ -200,8 +202,8 @@ mod tests {
         }
     }
 
-    /// The first and the last one stay, those between are as far from one another, and the most
-    /// that was seen in flight is not lost.
+    /// The first and the last reading stay, those between have equal distances, and the largest
+    /// number of requests in flight is not lost.
     #[test]
     fn however_long_it_takes_there_are_so_many() {
         for (count, devices) in [(1, 1), (480, 1), (481, 1), (482, 1), (5000, 1), (900, 1000)] {
@@ -212,7 +214,7 @@ mod tests {
             }
             let readings = kept.finish();
             let rows: usize = readings.iter().map(|it| it.rows.len()).sum();
-            // The last one may be one more.
+            // The last reading may be one more.
             assert!(readings.len() <= READINGS_MAX + 1 && rows <= ROWS_MAX + devices, "{count}");
             let times: Vec<f64> = readings.iter().map(|it| it.at_seconds).collect();
             assert_eq!((times[0], *times.last().unwrap()), (0.0, f64::from(count - 1)));
@@ -237,7 +239,7 @@ mod tests {
         assert!(readings.last().unwrap().at_seconds >= took, "{readings:?}");
     }
 
-    /// Who fails meanwhile leaves no thread behind that looks on.
+    /// After a failure, no thread goes on.
     #[test]
     fn what_is_not_finished_ends() {
         let stop = {

@@ -1,25 +1,24 @@
-//! The columns of `iostat -x`, from what was counted between two looks at a device.
+//! The columns of `iostat -x`, from the counters of a device over an interval.
 //!
-//! Names, units and arithmetic are those of sysstat's `iostat` (12.6), down to the order of the
-//! operations, so that what it prints of the same counters over the same time is printed here, to
-//! the last digit. Where its clock has hundredths of a second, an interval here may be any number
-//! of them.
+//! Names, units and arithmetic are those of sysstat's `iostat` (12.6), including the order of
+//! operations, so that the same counters give the same output to the last digit. The clock of
+//! `iostat` has hundredths of a second; an interval here may have any length.
 
 use machine::counters::disk::{Direction, DiskCounters};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// What one direction did.
+/// The columns of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DirectionColumns {
-    /// `r/s`: requests that were finished.
+    /// `r/s`: finished requests.
     pub requests_per_second: f64,
     /// `rkB/s`, of 1024 bytes.
     pub kib_per_second: f64,
-    /// `rrqm/s`: requests that joined another one before it went to the device.
+    /// `rrqm/s`: requests merged into another one before the device.
     pub merges_per_second: f64,
-    /// `%rrqm`: the share of all requests that did, in per cent.
+    /// `%rrqm`: the share of merged requests, in per cent.
     pub merged_percent: f64,
-    /// `r_await`: mean time of a request in milliseconds, waiting included.
+    /// `r_await`: mean latency of a request in milliseconds, including the wait.
     pub await_ms: f64,
     /// `rareq-sz`: mean size of a request at the device, in KiB.
     pub request_kib: f64,
@@ -36,15 +35,15 @@ pub struct Columns {
     pub discard: DirectionColumns,
     /// `f/s`: flushes of the device's cache.
     pub flushes_per_second: f64,
-    /// `f_await`: mean time of one in milliseconds.
+    /// `f_await`: mean latency of a flush in milliseconds.
     pub flush_await_ms: f64,
-    /// `aqu-sz`: requests in flight on average, waiting ones included.
+    /// `aqu-sz`: mean requests in flight, including those that wait.
     pub queue_length: f64,
     /// `%util`: share of the time with at least one request in flight, in per cent. May exceed 100.
     pub busy_percent: f64,
 }
 
-/// Which part of the table a column belongs to.
+/// The part of the table that a column belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnGroup {
     /// Reads.
@@ -61,9 +60,9 @@ pub enum ColumnGroup {
 
 /// A column.
 pub struct Column {
-    /// What it belongs to.
+    /// Its part of the table.
     pub group: ColumnGroup,
-    /// Its head in a table.
+    /// Its heading in a table.
     pub head: &'static str,
     /// Its key in a document.
     pub key: &'static str,
@@ -104,9 +103,9 @@ pub const COLUMNS: [Column; 22] = columns! {
 };
 
 impl Columns {
-    /// Of what was counted in so many seconds; all 0 for a time of nothing.
+    /// The columns of counters over this many seconds; all 0 for a time of 0.
     pub fn of(counted: &DiskCounters, seconds: f64) -> Columns {
-        // A clock of integers gives 50 for 0.5 seconds, and so does this one.
+        // `iostat` counts time in integer hundredths, 50 for 0.5 s; this gives the same value.
         let hundredths = (seconds * 1e8).round() / 1e6;
         if hundredths.is_nan() || hundredths <= 0.0 {
             return Columns::default();

@@ -1,9 +1,9 @@
-//! Two records side by side: what each device did in its busy time, and what was said of it.
+//! Compares two records: what each device did in its busy time, and the findings about it.
 //!
-//! Seconds that follow each other resemble each other, so that 3600 of them are no 3600
-//! measurements. The busy intervals of a record are cut into blocks in the order of time, and the
-//! medians of blocks are what is compared (batch means: Conway 1963; of quantiles, Seila 1982).
-//! Where blocks still resemble the one before, intervals are widened by as much
+//! Consecutive seconds are similar, so that 3600 seconds are not 3600 independent measurements. The
+//! busy intervals of a record are cut into blocks in the order of time, and the medians of the
+//! blocks are compared (batch means: Conway 1963; of quantiles, Seila 1982). If blocks are still
+//! similar to the previous one, confidence intervals are widened accordingly
 //! ([`statistics::sample::widening`]). Verdicts are those of experiments.
 
 use base::finding::RuleId;
@@ -16,17 +16,17 @@ use statistics::{median, quantile, sample};
 use crate::columns::{COLUMNS, Column, ColumnGroup, Columns};
 use crate::history::{DeviceHistory, History, Sample};
 
-/// Blocks of a record at most: more of them are shorter, and resemble each other more.
+/// Maximum number of blocks of a record: more blocks are shorter and more similar to each other.
 const BLOCKS_MAX: usize = 16;
-/// Fewer say nothing of how much they resemble each other.
+/// Minimum number of blocks that show how similar they are.
 const BLOCKS_MIN: usize = 5;
-/// Intervals of a block at least.
+/// Minimum number of intervals of a block.
 const BLOCK_INTERVALS_MIN: usize = 8;
-/// Fewest busy intervals from which two records are compared.
+/// Minimum number of busy intervals for a comparison.
 pub const BUSY_MIN: usize = BLOCKS_MIN * BLOCK_INTERVALS_MIN;
 /// A direction is compared in the intervals in which it had this share of requests or bytes.
 const SHARE: f64 = 0.1;
-/// Intervals that differ in length by less are of one length.
+/// Intervals whose lengths have a smaller ratio count as equally long.
 const LENGTHS_ALIKE: f64 = 1.1;
 
 /// The columns that are compared, by their keys.
@@ -34,18 +34,18 @@ const COMPARED: [&str; 10] = [
     "rkB/s", "wkB/s", "r/s", "w/s", "r_await", "w_await", "rareq-sz", "wareq-sz", "aqu-sz", "util",
 ];
 
-/// Which of two that differ is the larger one.
+/// Which of two different values is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LargerSide {
-    /// That of B.
+    /// B is larger.
     Higher,
-    /// That of A.
+    /// A is larger.
     Lower,
 }
 
 impl LargerSide {
-    /// In a word, of B.
+    /// How B compares with A, in a word.
     pub fn name(self) -> &'static str {
         match self {
             LargerSide::Higher => "higher",
@@ -59,17 +59,17 @@ impl LargerSide {
 pub struct Spread {
     /// Intervals.
     pub intervals: usize,
-    /// Blocks that they were cut into; 0 of too few.
+    /// Number of blocks; 0 for too few intervals.
     pub blocks: usize,
-    /// What a twentieth of them did not exceed.
+    /// The 5 % quantile.
     pub low: f64,
-    /// What half of them did not exceed.
+    /// The median.
     pub median: f64,
-    /// What all but a twentieth did not exceed.
+    /// The 95 % quantile.
     pub high: f64,
 }
 
-/// A column of a device in both.
+/// A column of a device in both records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
     /// The device.
@@ -80,61 +80,61 @@ pub struct Pair {
     pub a: Spread,
     /// In B.
     pub b: Spread,
-    /// B by A: of the geometric means of the medians of blocks.
+    /// B divided by A, of the geometric means of the medians of blocks.
     pub ratio: Option<f64>,
-    /// Its 95 % interval, for itself.
+    /// Its 95 % interval, not corrected for the number of pairs.
     pub interval: Option<Interval>,
     /// Probability of a ratio this far from 1 without a difference, corrected for all pairs.
     pub p_value: Option<f64>,
-    /// What that settles.
+    /// The verdict.
     pub verdict: RateVerdict,
-    /// Of two that differ, which way.
+    /// The direction of a difference.
     pub direction: Option<LargerSide>,
 }
 
-/// How long a device was busy in both: in A, in B.
+/// How long a device was busy in both records; pairs are (A, B).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BusyTime {
     /// The device.
     pub device: String,
-    /// Seconds in which it was there and counted.
+    /// Seconds in which it was present and counted.
     pub seconds: (f64, f64),
-    /// Seconds in which it was busy enough for a sentence.
+    /// Seconds in which it was busy enough for findings.
     pub busy_seconds: (f64, f64),
 }
 
-/// Whether a sentence is in both.
+/// Whether a finding is in both records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SentenceChange {
-    /// In B alone.
+    /// Only in B.
     New,
-    /// In A alone.
+    /// Only in A.
     Gone,
     /// In both.
     Kept,
 }
 
-/// What a rule said of a device in both.
+/// The findings of a rule about a device in both records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Said {
     /// The device.
     pub device: String,
     /// The rule.
     pub rule: RuleId,
-    /// Whether that is new.
+    /// Whether it is new.
     pub change: SentenceChange,
-    /// Intervals in which it was said: in A, in B.
+    /// Number of intervals with this finding: in A, in B.
     pub spoken: (u64, u64),
-    /// Of so many.
+    /// Number of all intervals: in A, in B.
     pub intervals: (u64, u64),
-    /// What was said, in B if there.
+    /// The finding, that of B if there is one.
     pub sentence: String,
     /// What to do.
     pub action: Option<String>,
 }
 
-/// Requests of a direction that only one of the two records has, of a device that was busy in both.
+/// Requests of a direction in only one of the records, of a device that was busy in both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OneSided {
     /// The device.
@@ -145,28 +145,28 @@ pub struct OneSided {
     pub record: &'static str,
     /// Busy intervals in which they mattered.
     pub intervals: usize,
-    /// Median of requests in a second.
+    /// Median of requests per second.
     pub requests_per_second: f64,
-    /// Median of KiB in a second.
+    /// Median of KiB per second.
     pub kib_per_second: f64,
 }
 
-/// Two records side by side.
+/// The comparison of two records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Devices that both have and that were busy in either.
+    /// Devices in both records that were busy in at least one.
     pub busy: Vec<BusyTime>,
     /// Columns of devices that were busy in both.
     pub pairs: Vec<Pair>,
-    /// Directions that are in one alone.
+    /// Directions in only one record.
     pub one_sided: Vec<OneSided>,
-    /// What was said of devices that both have: new, gone, kept.
+    /// Findings about devices in both records: new, gone, kept.
     pub said: Vec<Said>,
     /// Devices that only A has.
     pub only_in_a: Vec<String>,
-    /// The same of B.
+    /// Devices that only B has.
     pub only_in_b: Vec<String>,
-    /// In words.
+    /// Remarks in words.
     pub sentences: Vec<String>,
 }
 
@@ -207,7 +207,7 @@ pub fn compare(a: &History, b: &History) -> Comparison {
     comparison
 }
 
-/// What one of them reads or writes and the other one does not.
+/// Reads or writes that only one of the records has.
 fn one_sided(a: &DeviceHistory, b: &DeviceHistory) -> Vec<OneSided> {
     let column = |key: &str| COLUMNS.iter().find(|column| column.key == key);
     let median_of = |device: &DeviceHistory, key: &str| {
@@ -260,7 +260,7 @@ fn columns_of(a: &DeviceHistory, b: &DeviceHistory, options: &JudgementOptions) 
     compared.filter_map(pair).collect()
 }
 
-/// A column in the busy intervals, of a direction in those in which it mattered.
+/// A column in the busy intervals; for a direction, in the intervals in which it mattered.
 fn values(device: &DeviceHistory, column: &Column) -> Vec<f64> {
     let matters = |columns: &Columns| {
         let own = match column.group {
@@ -278,7 +278,7 @@ fn values(device: &DeviceHistory, column: &Column) -> Vec<f64> {
     busy.map(|it: &Sample| (column.value)(&it.columns)).collect()
 }
 
-/// Medians of blocks that follow each other, each of about as many intervals; none of too few.
+/// Medians of consecutive blocks with about equally many intervals; empty for too few intervals.
 fn blocks(values: &[f64]) -> Vec<f64> {
     let count = (values.len() / BLOCK_INTERVALS_MIN).min(BLOCKS_MAX);
     if count < BLOCKS_MIN {
@@ -299,7 +299,7 @@ fn ratio(a: &[f64], b: &[f64], options: &JudgementOptions) -> Option<Ratio> {
 }
 
 impl DeviceHistory {
-    /// A column in its busy intervals; none where there are none in which it says anything.
+    /// A column in its busy intervals; `None` if it mattered in none.
     pub fn spread(&self, column: &Column) -> Option<Spread> {
         let values = values(self, column);
         Spread::of(&values, blocks(&values).len())
@@ -318,7 +318,7 @@ impl Spread {
     }
 }
 
-/// Corrects the p-values for their number, and names what is left.
+/// Corrects the p-values for their number, and sets the verdicts.
 fn decide(pairs: &mut [Pair], options: &JudgementOptions) {
     let ratios: Vec<_> = pairs.iter().map(|pair| (pair.p_value, pair.interval)).collect();
     for (pair, settled) in pairs.iter_mut().zip(settle(&ratios, options)) {
@@ -366,39 +366,40 @@ fn sentences(comparison: &Comparison, a: &History, b: &History) -> Vec<String> {
         let intervals = base::format::counted(one.intervals as u64, "interval", "intervals");
         let requests = one.requests_per_second;
         format!(
-            "{device}: {direction} are in {record} alone: {requests:.0} a second, {rate}, in \
+            "{device}: only {record} has {direction}: {requests:.0} a second, {rate}, in \
              {intervals}"
         )
     }));
     let few = comparison.pairs.iter().filter(|it| it.a.blocks.min(it.b.blocks) == 0).count();
     if few > 0 {
         texts.push(format!(
-            "{} had fewer than {BUSY_MIN} busy intervals in A or B, too few to know how much they \
-             differ by chance: watch for longer",
+            "{} had fewer than {BUSY_MIN} busy intervals in A or B, too few to tell a difference \
+             from chance: watch for longer",
             base::format::counted(few as u64, "column", "columns"),
         ));
     }
     if comparison.pairs.is_empty() {
-        texts.push("no device was busy in both, so that no numbers are compared".to_owned());
+        texts
+            .push("no device was busy in both records: there are no numbers to compare".to_owned());
     }
     let length = |history: &History| history.seconds / history.intervals.max(1) as f64;
     let (in_a, in_b) = (length(a), length(b));
     if in_a.max(in_b) > LENGTHS_ALIKE * in_a.min(in_b) {
         texts.push(format!(
-            "intervals are {in_a:.1} s long in A and {in_b:.1} s in B: a longer one evens out \
-             more, which moves medians where a device is busy now and then"
+            "intervals are {in_a:.1} s long in A and {in_b:.1} s in B: longer intervals average \
+             more, which shifts medians of a device that is busy only at times"
         ));
     }
     for (name, history) in [("A", a), ("B", b)] {
         if history.joined > 1 {
             let joined = history.joined;
-            texts.push(format!("{joined} intervals of {name} are taken together as one"));
+            texts.push(format!("{joined} intervals of {name} are combined into one"));
         }
     }
     if !comparison.pairs.is_empty() {
         texts.push(
-            "verdicts are about these two times: what programs did besides, and how other hours \
-             differ from these, is part of every difference"
+            "verdicts hold for these two periods only: other load and the time of day are part of \
+             every difference"
                 .to_owned(),
         );
     }

@@ -1,7 +1,7 @@
-//! What the columns of a device mean: the rules, as functions of an interval.
+//! What the columns of a device mean: each rule is a function of an interval.
 //!
-//! The first finding says what its requests look like, the next ones where they wait. Nobody
-//! speaks of a device that does next to nothing.
+//! The first finding says what the requests look like, the next ones where they wait. An almost
+//! idle device has no findings.
 
 mod queueing;
 mod shape;
@@ -14,18 +14,18 @@ use storage::queue::Queue;
 use crate::intervals::{CounterState, DeviceInterval};
 use crate::rules;
 
-/// Requests that are needed to say anything about them.
+/// Minimum number of requests for a finding about them.
 const REQUESTS_MIN: u64 = 20;
-/// A device is worth a word from here on: busy for so much of the time, or
+/// A device gets findings if it is busy for this share of the time, in per cent, or
 const BUSY_PERCENT: f64 = 5.0;
-/// so many bytes in a second, or
+/// moves this many bytes per second, or
 const BYTES_PER_SECOND: f64 = 1e6;
-/// so many requests.
+/// has this many requests per second.
 const REQUESTS_PER_SECOND: f64 = 100.0;
-/// A direction belongs to what the device does with this share of requests or bytes.
+/// A direction matters if it has this share of requests or bytes.
 const SHARE: f64 = 0.1;
 
-/// All that is to be said of a device in an interval of so many seconds.
+/// All findings for a device in an interval of this many seconds.
 pub fn findings(device: &DeviceInterval, seconds: f64) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(state(device));
@@ -43,24 +43,24 @@ pub fn findings(device: &DeviceInterval, seconds: f64) -> Vec<Finding> {
     }
     findings.extend(stack.map(stacked));
     if device.number == (0, 0) {
-        let what = "a path to a device that has several";
-        let why = "the device itself may count the same requests once more";
+        let what = "one path of a multipath device";
+        let why = "the multipath device may count the same requests again";
         let finding = Finding::new(&rules::HIDDEN_PATH, Certainty::Told, what);
         findings.push(finding.because(why));
     }
     findings
 }
 
-/// Requests of all kinds but flushes.
+/// Requests of all kinds except flushes.
 fn requests(device: &DeviceInterval) -> u64 {
     let counted = &device.counted;
     [counted.read, counted.write, counted.discard]
         .iter()
-        // A record may be damaged.
+        // Saturating, because a record may be damaged.
         .fold(0, |sum, it| sum.saturating_add(it.requests))
 }
 
-/// Whether a device was busy enough in an interval for a sentence.
+/// Whether a device was busy enough in an interval for a finding.
 pub(crate) fn is_worth_a_word(device: &DeviceInterval, seconds: f64) -> bool {
     let count = requests(device).saturating_add(device.counted.flush.requests);
     let counted = &device.counted;
@@ -78,17 +78,17 @@ fn state(device: &DeviceInterval) -> Option<Finding> {
     match device.state {
         CounterState::Counted => None,
         CounterState::Appeared => {
-            told(&rules::APPEARED, "the device appeared", "its counters began at 0 meanwhile")
+            told(&rules::APPEARED, "the device appeared", "its counters started at 0")
         }
         CounterState::CountedAnew => told(
             &rules::COUNTED_ANEW,
-            "the counters have begun anew",
-            "it is another device, or the same that was away; this interval is not known",
+            "the counters restarted",
+            "it is another device, or the same one came back; this interval has no numbers",
         ),
         CounterState::NotCounted => {
             let name = &device.name;
             let what = "not counted";
-            let why = "counting is switched off (iostats is 0), so that all columns stand still";
+            let why = "counting is switched off (iostats is 0), so no column changes";
             let command = format!("echo 1 > /sys/block/{name}/queue/iostats");
             told(&rules::NOT_COUNTED, what, why).map(|finding| finding.with_command(command))
         }
@@ -98,16 +98,16 @@ fn state(device: &DeviceInterval) -> Option<Finding> {
 fn stacked(queue: &Queue) -> Finding {
     let what = format!("a device over {}", queue.made_of.join(", "));
     let why = if queue.has_requests() {
-        "what is joined is joined here; how many at once these take, they tell themselves"
+        "requests are merged here; the devices below show how many they accept at once"
     } else {
-        "it joins nothing itself, and its times go by ticks of the clock: look at those"
+        "it merges nothing, and its times have the resolution of clock ticks: see the devices below"
     };
     Finding::new(&rules::STACKED, Certainty::Told, what).because(why)
 }
 
-/// Two intervals, since one may lie between two requests of a slow device.
+/// Two intervals, because one may fall between two requests of a slow device.
 const STUCK_INTERVALS: u32 = 2;
-/// And so long, however short the intervals are.
+/// And this long, however short the intervals are.
 const STUCK_SECONDS: f64 = 2.0;
 
 fn hung(device: &DeviceInterval) -> Option<Finding> {
@@ -118,13 +118,13 @@ fn hung(device: &DeviceInterval) -> Option<Finding> {
     let now = device.in_flight.now;
     let requests = base::format::counted(now.into(), "request", "requests");
     let time = base::format::duration(stuck.seconds);
-    let what = format!("it hangs: {requests} in flight, and none was finished for {time}");
-    let why = "all columns are made of finished requests, so that they show nothing";
+    let what = format!("the device hangs: {requests} in flight, none finished for {time}");
+    let why = "the columns count only finished requests, so they show 0";
     let finding = Finding::new(&rules::HUNG, Certainty::Measured, what).because(why);
     let finding = finding.severe(Severity::Critical);
     let finding = finding.with_number("in flight", now.into(), Unit::Count);
     let finding = finding.with_number("without an end", stuck.seconds, Unit::Seconds);
-    Some(finding.with_action("the kernel's log (dmesg) may say why"))
+    Some(finding.with_action("look for the cause in the kernel's log (dmesg)"))
 }
 
 /// A size in KiB with three digits, in MiB where that is shorter.

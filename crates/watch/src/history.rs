@@ -1,9 +1,8 @@
-//! A whole record at once: what each device did over time, and from when to when each sentence was
-//! said of it.
+//! A whole record: what each device did over time, and when each finding held.
 //!
-//! A record is read twice: once to know how much there is, once for the numbers. Where there is
-//! more than [`SAMPLES_MAX`], looks are left out, so that intervals are longer; counters only grow,
-//! and what they say of the longer interval is as exact.
+//! A record is read twice: once for its size, once for the numbers. If there is more than
+//! [`SAMPLES_MAX`], readings are dropped, so that intervals are longer; counters only grow, so
+//! longer intervals are as exact.
 
 mod spells;
 
@@ -22,12 +21,12 @@ use crate::tapes::TapeInterval;
 use spells::Spells;
 pub use spells::{NumberRange, Spell};
 
-/// Most intervals of devices that are kept, each of about 250 bytes.
+/// Maximum number of intervals of devices, each of about 250 bytes.
 pub const SAMPLES_MAX: u64 = 1 << 20;
-/// Most moments at which a device went that are kept of it.
+/// Maximum number of times of disappearance per device.
 const GONE_MAX: usize = 100;
 
-/// How much a record holds.
+/// The size of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecordExtent {
     /// Readings.
@@ -42,7 +41,7 @@ impl RecordExtent {
     /// Of a file.
     ///
     /// # Errors
-    /// When it cannot be read, or a line of it is no reading.
+    /// When it cannot be read, or a line is not a reading.
     pub fn of(path: &Path) -> Result<RecordExtent, RecordError> {
         let mut reader = RecordReader::open(path)?;
         let mut extent = RecordExtent::default();
@@ -56,19 +55,19 @@ impl RecordExtent {
         Ok(extent)
     }
 
-    /// The mean length of an interval; 0 of a record without one.
+    /// The mean length of an interval; 0 for a record without one.
     pub fn interval_seconds(&self) -> f64 {
         let intervals = self.readings.saturating_sub(1);
         if intervals > 0 { self.seconds / intervals as f64 } else { 0.0 }
     }
 
-    /// How many intervals have to be taken together, so that no more than [`SAMPLES_MAX`] are kept.
+    /// How many intervals must be combined into one, so that at most [`SAMPLES_MAX`] are kept.
     pub fn joined_least(&self) -> u64 {
         self.rows.div_ceil(SAMPLES_MAX).max(1)
     }
 }
 
-/// What kind of device it is.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
@@ -78,19 +77,18 @@ pub enum DeviceKind {
     Tape,
 }
 
-/// An interval in which a device did something.
+/// An interval in which a device was active.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Its end, in seconds since the beginning of the record.
     pub end_seconds: f64,
     /// Its length.
     pub seconds: f64,
-    /// What the device did. A tape drive joins nothing, and what ends besides reads and writes is
-    /// not in its columns.
+    /// The columns. A tape drive merges nothing, and its columns have only reads and writes.
     pub columns: Columns,
-    /// The most requests that were seen in flight.
+    /// The largest sampled number of requests in flight.
     pub in_flight: u32,
-    /// Whether it was busy enough for a sentence.
+    /// Whether it was busy enough for findings.
     pub is_busy: bool,
 }
 
@@ -101,22 +99,22 @@ pub struct DeviceHistory {
     pub name: String,
     /// What it is.
     pub kind: DeviceKind,
-    /// What it is made of, as it was last looked at.
+    /// The devices below it, when they were last read.
     pub made_of: Vec<String>,
-    /// The beginning of the first interval in which it was there, in seconds since that of the
-    /// record.
+    /// The beginning of the first interval in which it was present, in seconds since the beginning
+    /// of the record.
     pub since_seconds: f64,
     /// The end of the last one.
     pub until_seconds: f64,
-    /// Time in which it was there and counted.
+    /// Time in which it was present and counted.
     pub seconds: f64,
     /// Intervals of that.
     pub intervals: u64,
-    /// The intervals in which it did something, in the order of time.
+    /// The intervals in which it was active, in the order of time.
     pub samples: Vec<Sample>,
-    /// What was said of it, in the order in which it began.
+    /// Findings about it, in the order of their beginning.
     pub spells: Vec<Spell>,
-    /// When it went, in seconds since the beginning; the first hundred times.
+    /// When it disappeared, in seconds since the beginning; the first hundred times.
     pub gone_seconds: Vec<f64>,
 }
 
@@ -127,32 +125,32 @@ pub struct History {
     pub began_unix_seconds: i64,
     /// Its length.
     pub seconds: f64,
-    /// Its intervals, after some were taken together.
+    /// Its intervals, after some were combined.
     pub intervals: u64,
-    /// The shortest and the longest of them, in seconds: a watch that was held up has one that is
-    /// much longer than the others.
+    /// The shortest and the longest of them, in seconds: after a delay of the watch, one interval
+    /// is much longer than the others.
     pub lengths_seconds: (f64, f64),
-    /// How many were taken together.
+    /// How many were combined into one.
     pub joined: u64,
-    /// Whether its last line had no end.
+    /// Whether its last line was incomplete.
     pub is_cut: bool,
-    /// Readings that were left out since they cannot have been: the first of them, and how many.
+    /// Readings that were skipped because they are impossible: the first ones, and their number.
     pub left_out: (Vec<LeftOut>, u64),
     /// All devices, in the order in which they were seen first.
     pub devices: Vec<DeviceHistory>,
 }
 
-/// A device that is being read, with what is not told of it yet.
+/// A device that is being read, with its open findings.
 struct Gathered {
     device: DeviceHistory,
     spells: Spells,
 }
 
 impl History {
-    /// Of a file; so many of its intervals are taken as one.
+    /// From a file; this many intervals are combined into one.
     ///
     /// # Errors
-    /// When it cannot be read, or a line of it is no reading.
+    /// When it cannot be read, or a line is not a reading.
     pub fn read(path: &Path, joined: u64) -> Result<History, RecordError> {
         let mut reader = RecordReader::open(path)?;
         let history = History::of(|| reader.next_reading(), joined)?;
@@ -160,7 +158,7 @@ impl History {
         Ok(History { is_cut: reader.is_cut(), left_out, ..history })
     }
 
-    /// Of readings, one after another until there is none; so many intervals are taken as one.
+    /// From readings, until there are no more; this many intervals are combined into one.
     ///
     /// # Errors
     /// Those of the readings.
@@ -190,7 +188,7 @@ impl History {
             let is_kept = number % joined == 0;
             number += 1;
             if !is_kept {
-                // What was seen at looks that are left out belongs to the interval around them.
+                // Samples of dropped readings belong to the interval around them.
                 keep_looks(&mut left_out, reading);
                 continue;
             }
@@ -219,7 +217,7 @@ impl History {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The time of day so many seconds after the beginning, in seconds since 1970.
+    /// The time of day this many seconds after the beginning, in seconds since 1970.
     pub fn unix_seconds(&self, seconds: f64) -> i64 {
         let behind = Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
         self.began_unix_seconds.saturating_add_unsigned(behind.as_secs())
@@ -227,18 +225,18 @@ impl History {
 }
 
 impl DeviceHistory {
-    /// The time in which it was busy enough for a sentence.
+    /// The time in which it was busy enough for findings.
     pub fn busy_seconds(&self) -> f64 {
         self.samples.iter().filter(|it| it.is_busy).map(|it| it.seconds).sum()
     }
 
-    /// In how many intervals something was said by a rule.
+    /// The number of intervals with a finding of this rule.
     pub fn spoken(&self, rule: &RuleId) -> u64 {
         self.spells.iter().filter(|it| it.finding.rule == *rule).map(|it| it.spoken).sum()
     }
 }
 
-/// Adds to a reading what was seen at those in front of it that are left out.
+/// Adds the samples of dropped readings before it to a reading.
 pub(crate) fn take_looks(reading: &mut Reading, looks: Reading) {
     for (name, queue) in looks.queues {
         reading.queues.entry(name).or_insert(queue);
@@ -249,7 +247,7 @@ pub(crate) fn take_looks(reading: &mut Reading, looks: Reading) {
     }
 }
 
-/// Keeps what was seen at a reading that is left out.
+/// Keeps the samples of a dropped reading.
 pub(crate) fn keep_looks(kept: &mut Reading, reading: Reading) {
     kept.queues.extend(reading.queues);
     for (name, seen) in reading.in_flight {
@@ -297,7 +295,7 @@ fn gather(gathered: &mut Vec<Gathered>, interval: &Interval, end_seconds: f64) {
     }
 }
 
-/// The device of that name; a new one that is there since then.
+/// The device of that name; a new one if there is none.
 fn of_name<'a>(
     gathered: &'a mut Vec<Gathered>,
     name: &str,

@@ -1,8 +1,7 @@
 //! From readings to intervals: what each device did between two of them.
 //!
-//! A device is known by its name and its number. One with the name of another that is gone, or
-//! whose counters have begun anew, has no columns for the interval in which that is seen: nobody
-//! knows what happened before.
+//! A device is identified by its name and its number. If the number changes, or its counters
+//! restart, it has no columns for that interval, because what happened before is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,58 +15,58 @@ use crate::columns::Columns;
 use crate::explain;
 use crate::tapes::{TapeCounters, TapeInterval};
 
-/// Most devices that are told apart; the rows behind them are left out.
+/// Maximum number of devices; further rows are ignored.
 pub const DEVICES_MAX: usize = 4096;
 
-/// What is known of a device at the end of an interval.
+/// A device over an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInterval {
     /// Its name.
     pub name: String,
     /// Its number; 0:0 for hidden paths.
     pub number: (u32, u32),
-    /// Where its counters stand.
+    /// The state of its counters.
     pub state: CounterState,
-    /// What was counted.
+    /// The counters over the interval.
     pub counted: DiskCounters,
     /// The same as columns.
     pub columns: Columns,
     /// Requests in flight.
     pub in_flight: InFlight,
-    /// Its queue, as it was last looked at.
+    /// Its queue, when it was last read.
     pub queue: Option<Queue>,
-    /// The time in which no request was finished though some are in flight, up to the end of this
-    /// interval; 0 for a device that finishes some.
+    /// The time without a finished request although some are in flight, up to the end of this
+    /// interval; 0 for a device that finishes requests.
     pub stuck: Stuck,
-    /// What all of it means.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
-/// Where the counters of a device stand.
+/// The state of the counters of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CounterState {
     /// They count.
     Counted,
-    /// The device appeared in this interval, and its counters began at 0.
+    /// The device appeared in this interval, and its counters started at 0.
     Appeared,
-    /// They have begun anew since: it is another device, or the same that was away.
+    /// They restarted: it is another device, or the same one came back.
     CountedAnew,
-    /// They stand still, since counting is switched off (`queue/iostats` is 0, and the device asks
-    /// for it).
+    /// They do not change, because counting is switched off (`queue/iostats` is 0, and the device
+    /// obeys it).
     NotCounted,
 }
 
-/// Requests in flight that were seen in an interval, its end included.
+/// Requests in flight over an interval, including its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct InFlight {
     /// At the end.
     pub now: u32,
-    /// The mean of all looks.
+    /// The mean of all samples.
     pub mean: f64,
     /// The most.
     pub most: u32,
-    /// How often it was looked.
+    /// The number of samples.
     pub looks: u64,
 }
 
@@ -82,7 +81,7 @@ pub struct Interval {
     pub devices: Vec<DeviceInterval>,
     /// Tape drives, by name.
     pub tapes: Vec<TapeInterval>,
-    /// Names of devices that were there before and are no more.
+    /// Names of devices that have disappeared.
     pub vanished: Vec<String>,
 }
 
@@ -102,7 +101,7 @@ struct Last {
     tapes: BTreeMap<String, TapeCounters>,
 }
 
-/// What is kept of a device from interval to interval.
+/// State of a device between intervals.
 #[derive(Debug, Default)]
 struct Memory {
     queue: Option<Queue>,
@@ -110,7 +109,7 @@ struct Memory {
 }
 
 impl IntervalMaker {
-    /// The interval that ends with this reading; none for the first one.
+    /// The interval that ends with this reading; `None` for the first one.
     pub fn next(&mut self, mut reading: Reading) -> Option<Interval> {
         reading.rows.truncate(DEVICES_MAX);
         for (name, queue) in std::mem::take(&mut reading.queues) {
@@ -215,8 +214,7 @@ impl InFlight {
 }
 
 impl DeviceInterval {
-    /// Whether there is anything to tell of it: a request that was finished or merged, or one in
-    /// flight.
+    /// Whether there was any activity: a request that finished, was merged, or is in flight.
     pub fn is_busy(&self) -> bool {
         let counted = &self.counted;
         let all = [counted.read, counted.write, counted.discard, counted.flush];

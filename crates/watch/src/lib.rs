@@ -1,27 +1,26 @@
-//! What block devices are doing, and what the numbers mean.
+//! What block devices do, and what the numbers mean.
 //!
-//! [`live`] looks at this machine and [`record`] keeps what was seen, each as [`Reading`]s;
-//! [`intervals`] makes intervals of them, each with the [`columns`] of `iostat -x`, and [`explain`]
-//! says what they mean, by [`rules`]; [`history`] is a whole record at once, and [`compare`] two of
-//! them. Nothing behind a reading looks at the machine, so that what was recorded is reported in
-//! the same words as what happens now.
+//! [`live`] reads this machine and [`record`] reads a file, both as [`Reading`]s. [`intervals`]
+//! computes intervals with the [`columns`] of `iostat -x`, and [`explain`] explains them with
+//! [`rules`]. [`history`] is a whole record, and [`compare`] compares two. Everything after a
+//! reading is independent of the machine, so that a record gives the same words as a live watch.
 //!
-//! Not here: how any of it is printed, which is the command's.
+//! Not here: printing, which the command does.
 //!
 //! # Map
 //!
 //! - [`live`]: readings of this machine.
 //! - [`record`]: readings in a file.
 //! - [`lines`]: its lines.
-//! - [`beside`]: readings of a time that something else takes.
+//! - [`beside`]: readings while something else runs.
 //! - [`intervals`]: from readings to intervals.
-//! - `stuck`: how long a device has had requests and ended none.
+//! - `stuck`: how long a device has finished no request.
 //! - [`columns`]: the columns of `iostat -x`.
 //! - [`tapes`]: the same columns of tape drives.
 //! - [`explain`]: what an interval means.
-//! - [`rules`]: by which rules.
-//! - [`history`]: a whole record at once.
-//! - [`compare`]: two records, with intervals.
+//! - [`rules`]: the rules for that.
+//! - [`history`]: a whole record.
+//! - [`compare`]: a comparison of two records, with confidence intervals.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod beside;
@@ -44,19 +43,18 @@ use storage::queue::Queue;
 
 use crate::tapes::TapeCounters;
 
-/// What was seen at one moment.
+/// All counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// Since some moment that all readings of a watch share, in seconds of a clock that is never
-    /// set.
+    /// Seconds since a zero point that all readings of a watch share, by a monotonic clock.
     pub at_seconds: f64,
     /// The time of day, in seconds since 1970.
     pub unix_seconds: i64,
-    /// All devices that are watched, in the kernel's order.
+    /// All watched devices, in the kernel's order.
     pub rows: Vec<DiskRow>,
-    /// Requests in flight, looked at between the reading before and this one, by device.
+    /// Samples of the requests in flight since the previous reading, by device.
     pub in_flight: BTreeMap<String, Vec<u32>>,
-    /// Queues that were looked at with this reading, by device.
+    /// Queues that were read with this reading, by device.
     pub queues: BTreeMap<String, Queue>,
     /// Tape drives, by name.
     pub tapes: BTreeMap<String, TapeCounters>,

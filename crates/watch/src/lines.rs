@@ -1,8 +1,6 @@
-//! FileLines of records, and readings as lines: what the record of a watch and that of a capture
-//! share.
+//! Lines of records, and readings as lines, for the records of watches and captures.
 //!
-//! A line has the rows of the kernel that are others than those of the line before, so that a
-//! device that does nothing costs nothing.
+//! A line has the rows that changed since the previous line, so that an idle device needs no space.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
@@ -26,11 +24,11 @@ pub const LINE_BYTES_MAX: u64 = 16 << 20;
 pub enum LineFailure {
     /// The file cannot be read.
     Read(io::Error),
-    /// It is longer than any that is written.
+    /// It is longer than any line that Takeup writes.
     Long,
 }
 
-/// A file as lines. What is behind the last end of a line is what a crash leaves: no line.
+/// A file as lines. After a crash, text after the last newline is not a line.
 #[derive(Debug)]
 pub struct FileLines<R> {
     from: R,
@@ -39,12 +37,12 @@ pub struct FileLines<R> {
 }
 
 impl<R: BufRead> FileLines<R> {
-    /// Of a file.
+    /// From a file.
     pub fn of(from: R) -> FileLines<R> {
         FileLines { from, number: 0, is_cut: false }
     }
 
-    /// The next line, with its end; none behind the last one.
+    /// The next line, with its newline; `None` after the last one.
     pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, LineFailure> {
         let mut bytes = Vec::new();
         self.number += 1;
@@ -65,13 +63,13 @@ impl<R: BufRead> FileLines<R> {
         self.number
     }
 
-    /// Whether the last line had no end, and was left out.
+    /// Whether the last line was incomplete, and skipped.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 }
 
-/// A reading on its way. What is empty is left out.
+/// A reading in its serialized form, without empty parts.
 #[derive(Debug, Serialize, Deserialize, Default)]
 pub struct ReadingLine {
     at_seconds: f64,
@@ -86,7 +84,7 @@ pub struct ReadingLine {
     in_flight: BTreeMap<String, Vec<u32>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     queues: BTreeMap<String, Queue>,
-    /// All drives, whether they have done anything or not: there are few.
+    /// All drives, idle ones included, because there are few.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     tapes: BTreeMap<String, TapeCounters>,
 }
@@ -99,7 +97,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// What of a reading differs from the one before.
+    /// The differences between a reading and the previous one.
     pub fn line(&mut self, reading: &Reading) -> ReadingLine {
         let before: BTreeMap<&str, &DiskRow> =
             self.rows.iter().map(|row| (row.name.as_str(), row)).collect();
@@ -128,15 +126,15 @@ impl Encoder {
 /// Makes readings of lines.
 #[derive(Debug, Default)]
 pub struct Readings {
-    /// Of the last reading that was believed.
+    /// The time of the last valid reading.
     moment: Option<Moment>,
     rows: Vec<DiskRow>,
     tapes: BTreeMap<String, TapeCounters>,
 }
 
 impl Readings {
-    /// The reading of a line. Where there cannot have been such a one, its rows that can have been
-    /// are taken over all the same: later lines have only what is other.
+    /// The reading of a line. If it is damaged, its valid rows are still used, because later lines
+    /// have only changes.
     pub fn reading(&mut self, line: ReadingLine) -> Result<Reading, LineError> {
         let moment = Moment { at_seconds: line.at_seconds, unix_seconds: line.unix_seconds };
         let of_time = moment.damage(self.moment);
@@ -163,7 +161,7 @@ impl Readings {
         })
     }
 
-    /// Takes over what can have been; what is wrong with the first row that cannot.
+    /// Uses the valid rows, and returns the damage of the first invalid one.
     fn take_rows(&mut self, line: &ReadingLine, seconds: f64) -> Option<String> {
         self.rows.retain(|row| !line.gone.contains(&row.name));
         let mut damage = None;
@@ -172,10 +170,10 @@ impl Readings {
                 Ok(rows) => rows,
                 Err(error) => {
                     let what = match error {
-                        CounterError::Malformed { what, .. } => format!(", it has no {what}"),
+                        CounterError::Malformed { what, .. } => format!(": it has no {what}"),
                         _ => String::new(),
                     };
-                    let why = format!("a row is none of the kernel's{what}");
+                    let why = format!("a row is malformed{what}");
                     damage = damage.or(Some(why));
                     continue;
                 }

@@ -1,8 +1,8 @@
 //! Readings of this machine.
 //!
-//! One look at `/proc/diskstats` gives all counters. In between, requests in flight are looked at a
-//! few times, for a few devices: they are the one number that shows a device at this moment. How
-//! queues are set is looked at now and then, since each setting is a file of its own.
+//! One read of `/proc/diskstats` gives all counters. In between, requests in flight of a few
+//! devices are sampled a few times: only this number shows the present state of a device. Queue
+//! settings are read now and then, because each setting is a separate file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,30 +17,30 @@ use crate::Reading;
 use crate::intervals::DEVICES_MAX;
 use crate::tapes;
 
-/// Looks at the requests in flight, one each so often, in the middle of it.
+/// Interval between samples of the requests in flight, each in the middle of it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Devices that are looked at like this, the busiest ones.
+/// Number of devices to sample, the busiest ones.
 const LOOKED_AT_MAX: usize = 16;
-/// Queues that are looked at with one reading. Each is a dozen files, so that a few devices are
-/// looked at in every second or third reading, and 200 within a minute.
+/// Queues to read with one reading. Each is a dozen files, so a few devices are read in every
+/// second or third reading, and 200 within a minute.
 const QUEUES_MAX: usize = 4;
 
-/// What is watched.
+/// The devices to watch.
 #[derive(Clone, Debug)]
 pub enum WatchedDevices {
-    /// All whole disks and tape drives, those that come later too.
+    /// All whole disks and tape drives, including those that appear later.
     All,
-    /// The devices with these names, when they are there.
+    /// The devices with these names, while they exist.
     Named(BTreeSet<String>),
 }
 
-/// This machine, looked at again and again.
+/// Repeated readings of this machine.
 #[derive(Debug)]
 pub struct WatchedMachine {
     watched: WatchedDevices,
     started: Instant,
     next: Option<Instant>,
-    /// Whole disks, asked once of each device that has that name and number.
+    /// Whole disks, checked once for each name and number.
     disks: BTreeMap<String, (u32, u32)>,
     last: Vec<DiskRow>,
     busiest: Vec<String>,
@@ -48,7 +48,7 @@ pub struct WatchedMachine {
 }
 
 impl WatchedMachine {
-    /// Begins; nothing is looked at yet.
+    /// Begins without a reading.
     pub fn new(watched: WatchedDevices) -> WatchedMachine {
         WatchedMachine {
             watched,
@@ -61,7 +61,7 @@ impl WatchedMachine {
         }
     }
 
-    /// The moment from which on readings are timed.
+    /// The zero point of the times of readings.
     pub fn began(&self) -> Instant {
         self.started
     }
@@ -75,7 +75,7 @@ impl WatchedMachine {
         if let Some(due) = self.next {
             self.look_until(due, &mut in_flight);
         }
-        // A reading that comes late is not made up for by one that comes early.
+        // A late reading does not make the next one early.
         let now = Instant::now();
         let due = self.next.unwrap_or(now) + interval;
         self.next = Some(if due > now { due } else { now + interval });
@@ -117,8 +117,8 @@ impl WatchedMachine {
                 if self.disks.get(&row.name) == Some(&row.number) {
                     return true;
                 }
-                // Names that are gone are not kept for ever. A no is not kept at all: a disk stands
-                // among the counters a moment before it has its folder.
+                // Drop old names when there are too many. Do not cache a negative answer: a disk
+                // appears in the counters a moment before its folder exists.
                 if self.disks.len() >= DEVICES_MAX {
                     self.disks.clear();
                 }
@@ -131,7 +131,8 @@ impl WatchedMachine {
         }
     }
 
-    /// The devices that finished the most requests since the last reading, or have some in flight.
+    /// Chooses the devices with the most finished requests since the last reading, or with requests
+    /// in flight.
     fn choose(&mut self, rows: &[DiskRow]) {
         let last: BTreeMap<&str, &DiskRow> =
             self.last.iter().map(|row| (row.name.as_str(), row)).collect();
@@ -154,11 +155,11 @@ impl WatchedMachine {
         self.busiest = busy.into_iter().map(|(_, name)| name.to_owned()).collect();
     }
 
-    /// Queues of devices that nobody has looked at, and of some others in turn.
+    /// Queues of new devices, and of some others in turn.
     fn queues(&mut self, rows: &[DiskRow]) -> BTreeMap<String, Queue> {
         let is_same = |row: &DiskRow, last: &DiskRow| last.name == row.name;
         let is_new = |(at, row): &(usize, &DiskRow)| {
-            // As a rule each stands where it stood before.
+            // Usually each row is at its old position.
             let before = self.last.get(*at).filter(|last| is_same(row, last));
             let before = before.or_else(|| self.last.iter().find(|last| is_same(row, last)));
             before.is_none_or(|before| before.number != row.number)

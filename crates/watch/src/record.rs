@@ -1,12 +1,12 @@
-//! What was seen, kept in a file: one line of JSON for the watch, and one for each reading.
+//! A record: a file with one line of JSON for the watch, and one for each reading.
 //!
-//! A reading has the rows of the kernel that are others than those before, as the kernel writes
-//! them, so that nothing that follows from them is lost, and a device that does nothing costs
-//! nothing. What is concluded is concluded again from the file, by whatever is known then.
+//! A reading has the rows that changed since the previous one, in the kernel's form. So no
+//! information is lost, and an idle device needs no space. Findings are computed again from the
+//! file, with the rules of the program that reads it.
 //!
-//! A file that ends in the middle of a line is what a crash leaves: that reading is not there. One
-//! that cannot have been, since its time goes back or its numbers are out of all reason, is left
-//! out and told, see `damage.rs`; what of its rows can be is known to those behind it.
+//! After a crash a file may end in the middle of a line: that reading is missing. An impossible
+//! reading, with a time that goes back or absurd numbers, is skipped and reported, see `damage.rs`;
+//! its possible rows are still used for later readings.
 
 pub(crate) mod damage;
 
@@ -38,21 +38,24 @@ pub enum RecordError {
         source: io::Error,
     },
     /// It was not made by a watch.
-    #[error("{} holds no record of `takeup watch`", path.display())]
+    #[error("{} is not a record of `takeup watch`", path.display())]
     NoRecord {
         /// The file.
         path: PathBuf,
     },
     /// It was made by another version.
-    #[error("{} has format {format}, and only {FORMAT} is known", path.display())]
+    #[error(
+        "{} has format {format}; this version of takeup reads only format {FORMAT}",
+        path.display()
+    )]
     Format {
         /// The file.
         path: PathBuf,
         /// Its format.
         format: u32,
     },
-    /// A line is no reading.
-    #[error("line {line} of {} is no reading", path.display())]
+    /// A line is not a reading.
+    #[error("{}, line {line}: not a reading of `takeup watch`", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -66,16 +69,16 @@ pub enum RecordError {
 /// What is wrong with a line.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// It is no JSON, or not what a reading has.
-    #[error("it cannot be understood")]
+    /// It is not JSON, or lacks the fields of a reading.
+    #[error("it cannot be parsed")]
     Json(#[from] serde_json::Error),
-    /// It is longer than any that is written.
+    /// It is longer than any line that Takeup writes.
     #[error("it is longer than {LINE_BYTES_MAX} bytes")]
     Long,
-    /// It has more devices than are told apart.
+    /// It has more devices than are supported.
     #[error("it has more than {DEVICES_MAX} devices")]
     Devices,
-    /// It has what cannot have been.
+    /// It has impossible content.
     #[error("{0}")]
     Damage(String),
 }
@@ -85,7 +88,7 @@ struct Header {
     takeup_watch: u32,
 }
 
-/// A file under way.
+/// A record that is being written.
 #[derive(Debug)]
 pub struct RecordWriter {
     file: File,
@@ -94,10 +97,10 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Makes a file that is not there yet.
+    /// Creates a new file.
     ///
     /// # Errors
-    /// When there is one, or none can be made.
+    /// When it exists, or cannot be created.
     pub fn create(path: &Path) -> Result<RecordWriter, RecordError> {
         let failed = |what, source| RecordError::File { what, path: path.to_owned(), source };
         let made = OpenOptions::new().write(true).create_new(true).open(path);
@@ -110,7 +113,7 @@ impl RecordWriter {
     /// Appends a reading, in one write.
     ///
     /// # Errors
-    /// When there is no room.
+    /// When it cannot be written.
     pub fn write(&mut self, reading: &Reading) -> Result<(), RecordError> {
         let line = self.readings.line(reading);
         write_line(&mut self.file, &line).map_err(|source| RecordError::File {
@@ -127,7 +130,7 @@ fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
     file.write_all(&bytes)
 }
 
-/// A file that is read, reading after reading, with memory for one of them.
+/// Reads a record, one reading at a time.
 #[derive(Debug)]
 pub struct RecordReader<R = BufReader<File>> {
     lines: FileLines<R>,
@@ -153,7 +156,7 @@ impl RecordReader {
 }
 
 impl<R: BufRead> RecordReader<R> {
-    /// Of lines that are there already; `path` is what errors name.
+    /// From lines; `path` is the name in errors.
     ///
     /// # Errors
     /// When they were not made by a watch.
@@ -174,26 +177,25 @@ impl<R: BufRead> RecordReader<R> {
         }
     }
 
-    /// Whether the last line had no end, and was left out.
+    /// Whether the last line was incomplete, and skipped.
     pub fn is_cut(&self) -> bool {
         self.lines.is_cut()
     }
 
-    /// Readings that were left out so far since they cannot have been, the first
-    /// [`LEFT_OUT_MAX`] of them.
+    /// The first [`LEFT_OUT_MAX`] readings that were skipped so far because they are impossible.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
-    /// How many that were in all.
+    /// The number of all skipped readings.
     pub fn left_out_count(&self) -> u64 {
         self.left_out_count
     }
 
-    /// The next reading that can have been; none at the end.
+    /// The next possible reading; `None` at the end.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line of it is no reading.
+    /// When the file cannot be read, or a line is not a reading.
     pub fn next_reading(&mut self) -> Result<Option<Reading>, RecordError> {
         while let Some(bytes) = self.next_line()? {
             let line = serde_json::from_slice(&bytes).map_err(LineError::from);

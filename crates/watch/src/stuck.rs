@@ -1,6 +1,6 @@
-//! How long a device has had requests and finished none.
+//! How long a device has had requests in flight without finishing one.
 
-/// A time without an end of any request.
+/// A time without a finished request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stuck {
     /// Intervals.

@@ -1,8 +1,9 @@
-//! Tape drives: what the kernel counts of each, in the same columns where they mean the same.
+//! Tape drives: the kernel's counters of each, in the same columns as disks where the meaning is
+//! the same.
 //!
 //! The kernel counts calls at the driver (`/sys/class/scsi_tape/stN/stats`), not requests of the
-//! block layer: what a program writes at once is one block on tape, nothing is joined, and the time
-//! is that of the whole call. What the numbers mean is said by rules of their own.
+//! block layer: each write of a program is one block on tape, nothing is merged, and the time is
+//! that of the whole call. Tape drives have their own rules.
 
 mod explain;
 
@@ -17,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use crate::columns::{Columns, DirectionColumns};
 use crate::stuck::Stuck;
 
-/// Most drives that are told apart.
+/// Maximum number of drives.
 pub const TAPES_MAX: usize = 512;
 
-/// What was seen of a drive at one moment. Names are those of the kernel's files.
+/// The counters of a drive at one moment, named like the kernel's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TapeCounters {
     /// Writes that have ended.
@@ -39,7 +40,7 @@ pub struct TapeCounters {
     pub other_cnt: u64,
     /// Time in commands of any kind, in nanoseconds.
     pub io_ns: u64,
-    /// Transfers that were shorter than asked for.
+    /// Transfers that were shorter than requested.
     pub resid_cnt: u64,
     /// Commands that have not ended.
     #[serde(default)]
@@ -47,7 +48,7 @@ pub struct TapeCounters {
 }
 
 impl TapeCounters {
-    /// Of the drive whose folder in sysfs this is; none when it is gone.
+    /// Reads the sysfs folder of a drive; `None` if it is gone.
     fn of(folder: &Path) -> Option<TapeCounters> {
         let counted = Statistics::of(folder)?;
         let in_flight = fs::read_to_string(folder.join("stats/in_flight")).ok();
@@ -65,7 +66,7 @@ impl TapeCounters {
         })
     }
 
-    /// What was counted since `earlier`; none where the counters have begun anew.
+    /// The counts since `earlier`; `None` if the counters restarted.
     fn since(&self, earlier: &TapeCounters) -> Option<TapeCounters> {
         Some(TapeCounters {
             write_cnt: self.write_cnt.checked_sub(earlier.write_cnt)?,
@@ -82,7 +83,7 @@ impl TapeCounters {
     }
 }
 
-/// The drives that the sysfs below `sys` shows, by their names: `st0`.
+/// The drives in the sysfs below `sys`, by their names: `st0`.
 pub fn below(sys: &Path) -> BTreeMap<String, TapeCounters> {
     let entries = fs::read_dir(sys.join("class/scsi_tape")).into_iter().flatten().flatten();
     let drive = |entry: fs::DirEntry| {
@@ -92,16 +93,16 @@ pub fn below(sys: &Path) -> BTreeMap<String, TapeCounters> {
     entries.filter_map(drive).take(TAPES_MAX).collect()
 }
 
-/// Whether this is a drive, and not one of the other ways to it (`nst0`, `st0a`).
+/// Whether this is the name of a drive, not of another node of it (`nst0`, `st0a`).
 pub fn is_drive(name: &str) -> bool {
     let number = name.strip_prefix("st").unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What one direction did.
+/// The columns of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TapeDirection {
-    /// Calls that ended: blocks, or several of them with a fixed length.
+    /// Calls that ended: one block each, or several in fixed block mode.
     pub per_second: f64,
     /// Of 1024 bytes.
     pub kib_per_second: f64,
@@ -111,13 +112,12 @@ pub struct TapeDirection {
     pub request_kib: f64,
 }
 
-/// What is known of a drive at the end of an interval.
+/// A drive over an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TapeInterval {
     /// Its name, `st0`.
     pub device: String,
-    /// Whether there is nothing known of this interval: the drive came, or its counters have begun
-    /// anew.
+    /// Whether the interval has no numbers, because the drive appeared or its counters restarted.
     pub is_new: bool,
     /// Reads.
     pub read: TapeDirection,
@@ -125,22 +125,23 @@ pub struct TapeInterval {
     pub write: TapeDirection,
     /// Other commands that ended in a second.
     pub others_per_second: f64,
-    /// Transfers that were shorter than asked for, in the whole interval: blocks shorter than the
+    /// Transfers that were shorter than requested, in the whole interval: blocks shorter than the
     /// buffer, filemarks.
     pub residuals: u64,
     /// The share of the time in commands of any kind, in per cent.
     pub busy_percent: f64,
     /// Commands that have not ended, at the end of the interval.
     pub in_flight: u64,
-    /// The time in which no command ended though one is under way, up to the end of this interval.
+    /// The time in which no command ended although one is in progress, up to the end of this
+    /// interval.
     #[serde(skip)]
     pub stuck: Stuck,
-    /// What all of it means.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
 impl TapeInterval {
-    /// Of two looks, so many seconds apart; `stuck` is what the interval before had.
+    /// From two readings, this many seconds apart; `stuck` is from the previous interval.
     pub fn between(
         name: &str,
         earlier: Option<&TapeCounters>,
@@ -190,8 +191,8 @@ impl TapeInterval {
         }
     }
 
-    /// The same as columns of a disk. A drive does one thing at a time, so that what is in flight
-    /// on average is the share of the time in which there is something.
+    /// The columns of a disk. A drive has one command at a time, so the mean number in flight is
+    /// the share of the time with a command.
     pub fn columns(&self) -> Columns {
         let direction = |it: &TapeDirection| DirectionColumns {
             requests_per_second: it.per_second,
@@ -209,12 +210,12 @@ impl TapeInterval {
         }
     }
 
-    /// Whether there is anything to tell of it.
+    /// Whether there was any activity.
     pub fn is_busy(&self) -> bool {
         self.is_new || self.calls_per_second() > 0.0 || self.in_flight > 0
     }
 
-    /// Commands of all kinds that ended in a second.
+    /// Commands of all kinds that ended, per second.
     fn calls_per_second(&self) -> f64 {
         self.read.per_second + self.write.per_second + self.others_per_second
     }
@@ -224,7 +225,7 @@ impl TapeInterval {
 mod tests {
     use super::*;
 
-    /// A sysfs with a drive, the other ways to it, and one without counters.
+    /// A sysfs with a drive, its other nodes, and a drive without counters.
     fn recorded(writes: u64) -> tempfile::TempDir {
         let sys = tempfile::tempdir().unwrap();
         for name in ["st0", "st0a", "nst0", "st1"] {
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!((it.write, it.read), (expected, TapeDirection::default()));
         assert_eq!((it.busy_percent, it.residuals, it.in_flight), (50.0, 0, 1));
         assert!(it.is_busy() && !it.is_new);
-        // The drive was away and counts from 0 again, or has come.
+        // The drive came back and counts from 0 again, or is new.
         for earlier in [None, after.get("st0")] {
             let it = TapeInterval::between("st0", earlier, &before["st0"], 4.0, Stuck::default());
             assert!(it.is_new && it.write == TapeDirection::default());

@@ -129,14 +129,14 @@ fn what_is_missing_or_wrong_is_told_with_its_line() {
         let told = told(&text);
         assert!(told.starts_with(&expected), "{told}");
     };
-    check(text.replacen("\"calls\":", "\"calls\":-", 1), line(3) + "it cannot be understood");
+    check(text.replacen("\"calls\":", "\"calls\":-", 1), line(3) + "it cannot be parsed");
     let cost = text.replacen("\"event_seconds\":", "\"event_seconds\":-", 1);
     check(cost, line(2) + "what it cost is beyond");
     let much = text.replacen("\"writes\":", "\"writes\":9000000000000000", 1);
     check(much, line(3) + "a count of a file is beyond");
     let share = text.replacen("\"sequential_share\":", "\"sequential_share\":7", 1);
     check(share, line(3) + "a share of a file is beyond");
-    check(text.replacen("fdatasync", "fdatasink", 1), line(3) + "it cannot be understood");
+    check(text.replacen("fdatasync", "fdatasink", 1), line(3) + "it cannot be parsed");
     let twice = until(2) + lines[1] + "\n";
     check(twice, line(3) + "it is out of its order");
     check(until(1) + lines[2] + "\n", line(2) + "it is out of its order");
@@ -146,8 +146,8 @@ fn what_is_missing_or_wrong_is_told_with_its_line() {
     check(text.clone() + lines[2] + "\n", line(last + 2) + "it is out of its order");
     let readings: Vec<&&str> = lines.iter().filter(|it| it.starts_with("{\"reading\"")).collect();
     let back = text.replacen(*readings[1], readings[0], 1).replacen(*readings[0], readings[1], 1);
-    check(back, line(8) + "it was seen 0.250 s before the one in front of it");
-    check(text.replacen("8 0 sda", "x 0 sda", 1), line(7) + "a row is none of the kernel's");
+    check(back, line(8) + "its time is 0.250 s before the previous reading");
+    check(text.replacen("8 0 sda", "x 0 sda", 1), line(7) + "a row is malformed");
 }
 
 proptest! {

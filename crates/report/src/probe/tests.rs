@@ -1,4 +1,4 @@
-//! Drives as they could be, and what is said about them. Answers come from the corpus of `device`.
+//! Findings about several drives. Answers of the drives come from the corpus of `device`.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ fn limits(transfer: Option<u64>) -> DriveLimits {
     DriveLimits::new(drive, Found::Asked, transfer, Some(256), 4096)
 }
 
-/// An LTO-8 drive of half height with its own medium, in good health.
+/// A healthy half-height LTO-8 drive with a medium of its generation.
 fn healthy() -> Survey {
     let names = Inquiry::parse(&corpus!("lto-inquiry")).unwrap();
     let mut status = status(0x5e, 0, GMT_ONLINE);
@@ -82,7 +82,7 @@ fn healthy() -> Survey {
     }
 }
 
-/// The same, with everything wrong that can be.
+/// The same drive with every problem at once.
 fn troubled() -> Survey {
     let mut survey = healthy();
     "/dev/st0".clone_into(&mut survey.device);
@@ -129,7 +129,7 @@ fn a_drive_that_somebody_uses() {
     assert!(document["blocks"].is_null() && document["recommended_block_bytes"].is_null());
 }
 
-/// No medium, and nobody who may ask.
+/// No medium, and no permission to query the drive.
 fn empty() -> Survey {
     let mut survey = healthy();
     survey.readiness = Readiness::Empty;

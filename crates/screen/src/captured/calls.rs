@@ -1,4 +1,4 @@
-//! What was done to files, drawn: over time by what files are for, and file by file.
+//! Figures of file operations: over time by the purpose of files, and file by file.
 
 use base::format::{binary_size, count};
 use capture::profile::FileProfile;
@@ -11,11 +11,11 @@ use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
 use super::Together;
 use crate::history::page::stretch;
 
-/// A point is the mean of so long a time at least, in s, in a capture that has room for it.
+/// Minimum length of a point in seconds, if the capture is long enough.
 const POINT_SECONDS: f64 = 0.1;
-/// A capture has so many points at least, before points are made longer.
+/// Minimum number of points before points get longer.
 const POINTS_LEAST: f64 = 40.0;
-/// Sizes that are drawn, the most frequent ones.
+/// Maximum number of sizes to draw, the most frequent ones.
 const SIZES_MAX: usize = 8;
 
 /// A part of the time of a capture.
@@ -24,11 +24,11 @@ struct Point {
     at: f64,
     /// Its length in s.
     seconds: f64,
-    /// What was done in it.
+    /// The operations in it.
     done: Interval,
 }
 
-/// Intervals of a class as the points that are drawn: several become one where they are short.
+/// The points of a class: short intervals are combined.
 fn points(together: &Together<'_>, class: &ClassTimeline) -> Vec<Point> {
     let profile = &together.captured.profile;
     let joined = joined(&profile.timeline, profile.seconds);
@@ -44,7 +44,7 @@ fn points(together: &Together<'_>, class: &ClassTimeline) -> Vec<Point> {
     all.filter(|it| it.seconds > 0.0).collect()
 }
 
-/// How many intervals a point is of.
+/// Number of intervals in a point.
 pub(super) fn joined(timeline: &Timeline, seconds: f64) -> usize {
     let wanted = POINT_SECONDS.min(seconds / POINTS_LEAST);
     let mut joined = 1;
@@ -74,7 +74,7 @@ fn sum(intervals: &[Interval]) -> Interval {
     sum
 }
 
-/// What of a class a line shows in a point.
+/// The value of a class that a line shows.
 type Shown = fn(&Point) -> f64;
 
 const BYTES: [(&str, Shown); 2] = [
@@ -88,8 +88,8 @@ const OPERATIONS: [(&str, Shown); 2] = [
 const SYNCS: [(&str, Shown); 1] = [("syncs", |it| it.done.syncs as f64 / it.seconds)];
 const DEPTH: [(&str, Shown); 1] = [("in flight", |it| it.done.depth.unwrap_or(f64::NAN))];
 
-/// Rates, syncs and depth over time: an even number of figures, so that of those that follow each
-/// stands below the one of its kind.
+/// Rates, syncs and depth over time: an even number of figures, so that later figures line up below
+/// those of their kind.
 pub(super) fn over_time(together: &Together<'_>) -> Vec<Figure> {
     let lines = |shown: &[(&str, Shown)]| lines(together, shown);
     let mut figures = vec![
@@ -117,7 +117,7 @@ fn figure(
         _ => String::new(),
     };
     if groups.is_empty() {
-        // An axis all the same, as long as the others.
+        // An empty figure still has the axis of the others.
         groups.push(line(String::new(), &[], |_| f64::NAN));
     }
     Figure {
@@ -131,7 +131,7 @@ fn figure(
     }
 }
 
-/// A line for each class and kind in which there is anything, the largest ones.
+/// A line for each class and kind with data, the largest ones.
 fn lines(together: &Together<'_>, shown: &[(&str, Shown)]) -> Vec<FigureGroup> {
     let mut groups: Vec<(f64, FigureGroup)> = Vec::new();
     for class in &together.captured.profile.timeline.classes {
@@ -146,7 +146,7 @@ fn lines(together: &Together<'_>, shown: &[(&str, Shown)]) -> Vec<FigureGroup> {
             }
         }
     }
-    // Those of a kind stay together; which are left out depends on how much they are.
+    // Lines of a kind stay together; the smallest ones are dropped.
     let mut sums: Vec<f64> = groups.iter().map(|it| it.0).collect();
     sums.sort_by(|a, b| b.total_cmp(a));
     let least = sums.get(GROUPS_MAX - 1).copied().unwrap_or(0.0);
@@ -160,7 +160,7 @@ fn line(name: String, points: &[Point], of: impl Fn(&Point) -> f64) -> FigureGro
     FigureGroup { name, values, curve: Vec::new(), marks: Marks::None }
 }
 
-/// From when to when files of each class were used.
+/// When files of each class were used.
 pub(super) fn used(together: &Together<'_>) -> Spans {
     let lane = |class: &ClassTimeline| {
         let points = points(together, class);
@@ -179,7 +179,7 @@ pub(super) fn used(together: &Together<'_>) -> Spans {
         Lane { name: class_name(class.class).to_owned(), is_warning: false, spans }
     };
     Spans {
-        title: "calls: what was used, and when".to_owned(),
+        title: "calls: files in use over time".to_owned(),
         x_name: "time (UTC)".to_owned(),
         began: together.calls_frame.began_unix_seconds,
         seconds: together.calls_frame.seconds,
@@ -193,8 +193,8 @@ fn words(done: &Interval) -> String {
     some.map(|(number, what)| format!("{} {what}", count(*number))).collect::<Vec<_>>().join(", ")
 }
 
-/// Files of which something can be drawn, those with the most operations first. Of which only a few
-/// blocks were read, only where there are no others, as in the sentences.
+/// Files with something to draw, those with the most operations first. Files of which only a few
+/// blocks were read are included only if there are no others, as in the sentences.
 fn files<'a>(together: &Together<'a>, is_wanted: fn(&FileProfile) -> bool) -> Vec<&'a FileProfile> {
     let all = || together.captured.profile.files.iter().filter(|it| is_place(it) && is_wanted(it));
     let mut files: Vec<&FileProfile> = all().filter(|it| is_used_much(it)).collect();
@@ -206,7 +206,7 @@ fn files<'a>(together: &Together<'a>, is_wanted: fn(&FileProfile) -> bool) -> Ve
     files
 }
 
-/// Sizes, order, and what a sync is worth, file by file.
+/// Sizes, order, and syncs, file by file.
 pub(super) fn by_file(together: &Together<'_>) -> Vec<Figure> {
     let mut figures = vec![sizes(together), order(together)];
     let synced = files(together, |it| it.sync.calls > 0);
@@ -230,7 +230,7 @@ pub(super) fn by_file(together: &Together<'_>) -> Vec<Figure> {
     figures
 }
 
-/// How much of a file's reads and writes asks for each size.
+/// The share of each request size in the reads and writes of a file.
 fn sizes(together: &Together<'_>) -> Figure {
     let files = files(together, |it| it.reads + it.writes > 0);
     let of = |file: &FileProfile, bytes: u64| -> u64 {
@@ -258,7 +258,7 @@ fn sizes(together: &Together<'_>) -> Figure {
     };
     Figure {
         title: "sizes of reads and writes".to_owned(),
-        x_name: "what was asked for at once".to_owned(),
+        x_name: "size of one request".to_owned(),
         y_name: "% of a file's reads and writes".to_owned(),
         axis: Axis::Words(sizes.iter().map(|bytes| binary_size(*bytes)).collect()),
         y_least: 100.0,
@@ -267,7 +267,7 @@ fn sizes(together: &Together<'_>) -> Figure {
     }
 }
 
-/// In order, again, and where something was before.
+/// Shares of sequential, rewritten and reused places.
 fn order(together: &Together<'_>) -> Figure {
     let files = files(together, |it| it.sequential_share.is_some() || it.reuse_share.is_some());
     let percent = |share: Option<f64>| share.map(|it| it * 100.0);
@@ -284,7 +284,7 @@ fn order(together: &Together<'_>) -> Figure {
     Figure { y_least: 100.0, ..figure }
 }
 
-/// What is drawn of a file, by its name.
+/// A value of a file, by its name.
 type OfFile<'a> = (&'a str, &'a dyn Fn(&FileProfile) -> Option<f64>);
 
 fn figure_of_files(
@@ -313,7 +313,7 @@ fn figure_of_files(
     }
 }
 
-/// The name without its folder, of a long one its end, which says more than its beginning.
+/// The name without its folder; for a long name its end, which says more than its beginning.
 fn last_part(file: &FileProfile) -> String {
     const LETTERS: usize = 11;
     let name = short_name(file);

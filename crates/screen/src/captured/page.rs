@@ -17,11 +17,11 @@ use crate::history::page::{CONCLUSIONS_MAX, DRAWN_MAX, conclusions, lanes, overv
 use crate::history::{Frame, ordered};
 use crate::stages;
 
-/// Devices that stand below the calls, the busiest ones.
+/// Maximum number of devices below the calls, the busiest ones.
 const BELOW_MAX: usize = 4;
-/// Figures of each of them there: throughput, requests, await and queue.
+/// Number of figures for each: throughput, requests, await and queue.
 const FIGURES_BELOW: usize = 4;
-/// Rows of a table at most.
+/// Maximum number of rows of a table.
 const ROWS_MAX: usize = 1000;
 
 /// The page of a capture; `name` is that of its file.
@@ -49,14 +49,14 @@ pub fn page(together: &Together<'_>, name: &str) -> Page {
         facts.push(("the capture".to_owned(), "was stopped".to_owned()));
     }
     if together.captured.is_cut {
-        facts.push(("the record".to_owned(), "is cut off; its end is missing".to_owned()));
+        facts.push(("the record".to_owned(), "is incomplete; its end is missing".to_owned()));
     }
     let mut sections: Vec<PageSection> = runs.iter().map(stages::section).collect();
     let frame = &together.devices_frame;
     match &together.devices {
         Some(history) if !history.devices.is_empty() => {
             let devices = ordered(history, Glyphs::Unicode);
-            // They were asked for, so that even a little is worth a figure.
+            // The user asked for these devices, so even little activity gets a figure.
             let all = devices.iter().map(|(_, device)| *device);
             let shown: Vec<&DeviceHistory> = all.filter(|it| is_drawn(it)).collect();
             let said = shown.iter().flat_map(|device| conclusions(frame, device));
@@ -92,13 +92,13 @@ fn conclusion(finding: &Finding) -> Conclusion {
     Conclusion { subject: "calls".to_owned(), text, ..Conclusion::default() }
 }
 
-/// What figures over time do not show by themselves.
+/// Remarks about the figures over time.
 fn about_points(together: &Together<'_>) -> String {
     let profile = &together.captured.profile;
     let interval = profile.timeline.interval_seconds;
     let seconds = interval * calls::joined(&profile.timeline, profile.seconds) as f64;
     let mut text = format!(
-        "Calls are drawn by what files are for; a point is the mean of {}, and shorter peaks are \
+        "Calls are drawn by the purpose of files; a point is the mean of {}, and shorter peaks are \
          higher. Times are UTC.",
         duration(seconds)
     );
@@ -139,8 +139,8 @@ fn first_upper(text: &str) -> String {
     letters.next().map_or(String::new(), |it| it.to_uppercase().chain(letters).collect())
 }
 
-/// Calls above, devices below, with one axis: what stands below another happened at the same time.
-/// What is drawn here of a device is taken out of its own section.
+/// Calls above, devices below, on one time axis. Figures of a device that are drawn here are not
+/// repeated in its own section.
 fn side_by_side(
     together: &Together<'_>,
     history: &History,
@@ -156,7 +156,7 @@ fn side_by_side(
         section.spans.clear();
     }
     let text = format!(
-        "All figures have one axis: what stands below another happened at the same time. {} {}.",
+        "All figures have the same time axis. {} {}.",
         about_points(together),
         looks(history)
     );
@@ -169,12 +169,12 @@ fn side_by_side(
     }
 }
 
-/// What was said of the devices that stand there, and when.
+/// The findings about these devices over time.
 fn said(frame: &Frame, shown: &[&DeviceHistory]) -> Spans {
     let of =
         |device: &&DeviceHistory| lanes(frame, device, |rule| format!("{}: {rule}", device.name));
     Spans {
-        title: "devices: what was said, and when".to_owned(),
+        title: "devices: findings over time".to_owned(),
         x_name: "time (UTC)".to_owned(),
         began: frame.began_unix_seconds,
         seconds: frame.seconds,
@@ -182,15 +182,15 @@ fn said(frame: &Frame, shown: &[&DeviceHistory]) -> Spans {
     }
 }
 
-/// The files as a table, and what is drawn of each.
+/// The files as a table, and the figures of each.
 fn file_sections(together: &Together<'_>) -> Vec<PageSection> {
     let all = &together.captured.profile.files;
     let places: Vec<&FileProfile> = all.iter().filter(|it| is_place(it)).collect();
     let mut text = counted(places.len() as u64, "file", "files");
     let others = (all.len() - places.len()) as u64;
     if others > 0 {
-        let what = counted(others, "descriptor that is", "descriptors that are");
-        text.push_str(&format!(", and {what} no place: pipes, sockets, terminals"));
+        let what = counted(others, "descriptor", "descriptors");
+        text.push_str(&format!(", and {what} without a file: pipes, sockets, terminals"));
     }
     text.push('.');
     for gap in gaps(&places).lines() {
@@ -198,7 +198,7 @@ fn file_sections(together: &Together<'_>) -> Vec<PageSection> {
     }
     let figures: Vec<Figure> = calls::by_file(together);
     if !figures.is_empty() {
-        text.push_str(" Drawn are the files with the most calls.");
+        text.push_str(" The figures show the files with the most calls.");
     }
     let cell = |align: &Align| if *align == Align::Right { Cells::Numbers } else { Cells::Words };
     let columns = COLUMNS.iter().map(|(head, align)| ((*head).to_owned(), cell(align)));
@@ -212,7 +212,7 @@ fn file_sections(together: &Together<'_>) -> Vec<PageSection> {
     vec![PageSection { title, text, figures, tables, ..PageSection::default() }]
 }
 
-/// What the first table has no room for.
+/// Columns that do not fit the first table.
 fn times(files: &[&FileProfile]) -> PageTable {
     let heads = [
         "rate",

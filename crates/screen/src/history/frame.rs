@@ -1,25 +1,25 @@
-//! The axis of time that everything on a page shares, and where on it something lies.
+//! The time axis of a page, and the position of each record on it.
 
 use base::calendar::time_text;
 use base::format::duration;
 use watch::history::History;
 
-/// A longest axis, in s: beyond what any record can have.
+/// Maximum length of an axis in seconds, longer than any record.
 const SECONDS_MAX: f64 = 1e12;
 
-/// Where on the axis of a page something lies whose own time begins at 0.
+/// The position of a record on the axis of a page; the record's own time begins at 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
-    /// Where the axis begins, in seconds since 1970.
+    /// Beginning of the axis, in seconds since 1970.
     pub began_unix_seconds: i64,
-    /// Where on it the thing's own time begins, in seconds.
+    /// Beginning of the record on the axis, in seconds.
     pub offset_seconds: f64,
-    /// How long the axis is, in seconds.
+    /// Length of the axis, in seconds.
     pub seconds: f64,
 }
 
 impl Frame {
-    /// Of a record that has the page for itself.
+    /// The frame of a record that is alone on a page.
     pub fn of(history: &History) -> Frame {
         Frame {
             began_unix_seconds: history.began_unix_seconds,
@@ -28,12 +28,12 @@ impl Frame {
         }
     }
 
-    /// The place on the axis of a moment of the thing's own time.
+    /// The position on the axis of a moment of the record's own time.
     pub fn at(&self, seconds: f64) -> f64 {
         self.offset_seconds + seconds
     }
 
-    /// A moment as a time of day, with its day where the axis has several.
+    /// A moment as a time of day, with the date if the axis has several days.
     pub fn clock(&self, seconds: f64) -> String {
         let day = |unix: i64| unix.div_euclid(86_400);
         let last = self.unix_seconds(self.seconds);
@@ -45,7 +45,7 @@ impl Frame {
         }
     }
 
-    /// From its own beginning to so many seconds behind it, with the day.
+    /// From the beginning of the record to this many seconds after it, with the date.
     pub(crate) fn span(&self, seconds: f64) -> String {
         let day = time_text(self.began_unix_seconds);
         let (from, until) = (self.clock(0.0), self.clock(seconds));
@@ -60,8 +60,8 @@ impl Frame {
     }
 }
 
-/// The frames of several things on one axis, which begins with a whole second and ends with the
-/// last of them. Of each it is given when it began, in seconds since 1970, and how long it is.
+/// The frames of several records on one axis, which begins at a whole second and ends with the last
+/// record. Each is given by its beginning, in seconds since 1970, and its length.
 pub fn frames(things: &[(f64, f64)]) -> Vec<Frame> {
     let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
     let things = things.iter().map(|(began, seconds)| (finite(*began), finite(*seconds).max(0.0)));
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever began when, each moment of either stands where its clock says, and on the axis.
+        /// Each moment of either record is at the position of its clock, and on the axis.
         #[test]
         fn both_stand_where_their_clocks_say(
             began in 0.0..4e9_f64, apart in -1e5..1e5_f64, lengths in [0.0..1e6_f64, 0.0..1e6_f64],
@@ -102,12 +102,12 @@ mod tests {
                 prop_assert!((told - (began + moment)).abs() < 1e-5, "{told}");
                 prop_assert!(place >= 0.0 && place <= frame.seconds + 1e-5, "{place}");
                 let clock = time_text((began + moment).round() as i64);
-                // A half is a half only as far as a clock of seconds since 1970 has digits.
+                // Rounding of times since 1970 limits the precision.
                 if (began + moment).fract().abs() < 0.499 || (began + moment).fract() > 0.501 {
                     prop_assert!(clock.ends_with(&frame.clock(moment)), "{clock}");
                 }
             }
-            // No more room is taken than a second in front of the first of them.
+            // The axis begins at most a second before the first record.
             prop_assert!(both[0].offset_seconds.min(both[1].offset_seconds) < 1.0);
         }
     }

@@ -11,11 +11,11 @@ use super::{Frame, SHOWN, column, kind, number, numbers, ordered, share, spell_t
 use crate::glyphs::Glyphs;
 use crate::tree::Row;
 
-/// Devices with figures at most, the busiest ones; all others stand in the table.
+/// Maximum number of devices with figures, the busiest ones; the others are only in the table.
 pub(crate) const DRAWN_MAX: usize = 24;
-/// Rows of a table at most.
+/// Maximum number of rows of a table.
 const ROWS_MAX: usize = 1000;
-/// Sentences at the head of the page at most.
+/// Maximum number of sentences at the top of the page.
 pub(crate) const CONCLUSIONS_MAX: usize = 40;
 
 type Direction = (&'static str, fn(&Point) -> &PointDirection);
@@ -47,7 +47,7 @@ pub fn page(history: &History, name: &str) -> Page {
     }
 }
 
-/// What was said of a device, each rule once, with the longest time in which it was said.
+/// Findings about a device, each rule once, with its longest spell.
 pub(crate) fn conclusions(frame: &Frame, device: &DeviceHistory) -> Vec<Conclusion> {
     let mut longest: Vec<&Spell> = Vec::new();
     for spell in &device.spells {
@@ -86,23 +86,24 @@ pub(crate) fn overview(devices: &[(Row, &DeviceHistory)], drawn: usize) -> PageS
         }));
         cells
     };
-    let caption = "Medians over the intervals in which a device was busy enough for a sentence, of \
-                   a direction over those in which it had a tenth of requests or bytes";
+    let caption = "Medians over the busy intervals of a device; for reads or writes, over those \
+                   with at least a tenth of requests or bytes";
     let table = PageTable {
         caption: caption.to_owned(),
         columns,
         rows: devices.iter().take(ROWS_MAX).map(row).collect(),
     };
     let mut text =
-        "Devices stand above what they are made of, the busiest first. Times are UTC.".to_owned();
+        "Devices are above the devices they consist of, the busiest first. Times are UTC."
+            .to_owned();
     if drawn > DRAWN_MAX {
-        text.push_str(&format!(" {DRAWN_MAX} of {drawn} that did something are drawn below."));
+        text.push_str(&format!(" {DRAWN_MAX} of {drawn} active devices are drawn below."));
     }
     let tables = vec![(table, Folding::Open)];
     PageSection { title: "Devices".to_owned(), text, tables, ..PageSection::default() }
 }
 
-/// A device: what was said of it, its figures and tables.
+/// A device: its findings, figures and tables.
 pub(crate) fn section(frame: &Frame, history: &History, device: &DeviceHistory) -> PageSection {
     let points = series(history, device);
     let mut text = format!(
@@ -121,7 +122,7 @@ pub(crate) fn section(frame: &Frame, history: &History, device: &DeviceHistory) 
         ));
     }
     for gone in &device.gone_seconds {
-        text.push_str(&format!(" It went at {}.", frame.clock(*gone)));
+        text.push_str(&format!(" It disappeared at {}.", frame.clock(*gone)));
     }
     let mut tables = Vec::new();
     if !device.spells.is_empty() {
@@ -141,7 +142,7 @@ pub(crate) fn section(frame: &Frame, history: &History, device: &DeviceHistory) 
 
 fn spans(frame: &Frame, device: &DeviceHistory) -> Spans {
     Spans {
-        title: format!("{}: what was said, and when", device.name),
+        title: format!("{}: findings over time", device.name),
         x_name: "time (UTC)".to_owned(),
         began: frame.began_unix_seconds,
         seconds: frame.seconds,
@@ -149,7 +150,7 @@ fn spans(frame: &Frame, device: &DeviceHistory) -> Spans {
     }
 }
 
-/// From when to when each rule spoke of a device; `name` is that of a lane.
+/// When each rule had findings about a device; `name` makes the name of a lane.
 pub(crate) fn lanes(
     frame: &Frame,
     device: &DeviceHistory,
@@ -195,7 +196,7 @@ fn figures(frame: &Frame, device: &DeviceHistory, points: &[Point]) -> Vec<Figur
         directions.iter().map(|(name, of)| group(name, &|it| value(of(it)))).collect()
     };
     let figure = |what: &str, unit: &str, y_least: f64, groups: Vec<FigureGroup>| {
-        // What is the only one of a figure is named above it, since it has no legend.
+        // A single line is named in the title, because the figure has no legend.
         let of = match groups.as_slice() {
             [one] if one.name != what => format!(", {}", one.name),
             _ => String::new(),
@@ -236,8 +237,8 @@ fn figures(frame: &Frame, device: &DeviceHistory, points: &[Point]) -> Vec<Figur
     figures
 }
 
-/// Makes the axis of time as long as the record, so that figures beside each other show the same
-/// time at the same place: a value of nothing at either end.
+/// Extends the time axis to the whole record with an empty value at either end, so that figures
+/// show the same time at the same position.
 pub(crate) fn stretch(figure: &mut Figure, seconds: f64) {
     if let Some(group) = figure.groups.first_mut() {
         let nothing = |x| Value { x, y: f64::NAN, range: None, label: String::new() };
@@ -274,7 +275,7 @@ fn spell_table(frame: &Frame, device: &DeviceHistory) -> PageTable {
     };
     let table = PageTable {
         caption: format!(
-            "What was said of {}, in the words of the interval in which it moved the most{more}",
+            "Findings about {}, in the words of its busiest interval{more}",
             device.name
         ),
         columns: names.map(|(name, cells)| (name.to_owned(), cells)).to_vec(),

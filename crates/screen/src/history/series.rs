@@ -1,12 +1,13 @@
-//! What a device did over time, in at most as many points as a figure has room for.
+//! What a device did over time, with at most as many points as fit a figure.
 
 use serde::Serialize;
 use watch::history::{DeviceHistory, History, Sample};
 
-/// Points of a series at most.
+/// Maximum number of points of a series.
 pub(super) const POINTS_MAX: usize = 240;
 
-/// A part of the time of a record: means over it, of requests where they are of requests.
+/// A part of the time of a record, with means over it (over its requests where they are of
+/// requests).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Point {
     /// Its middle, in seconds since the beginning of the record.
@@ -17,11 +18,11 @@ pub struct Point {
     pub write: PointDirection,
     /// Discards.
     pub discard: PointDirection,
-    /// Flushes in a second.
+    /// Flushes per second.
     pub flushes_per_second: f64,
     /// Requests in flight on average.
     pub queue_length: f64,
-    /// The most that were seen.
+    /// The largest sampled number of requests in flight.
     pub in_flight_most: u32,
     /// The share of the time with a request in flight, in per cent.
     pub busy_percent: f64,
@@ -30,20 +31,20 @@ pub struct Point {
 /// One direction of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PointDirection {
-    /// Bytes in a second.
+    /// Bytes per second.
     pub bytes_per_second: f64,
-    /// Requests in a second.
+    /// Requests per second.
     pub requests_per_second: f64,
-    /// Mean time of one in milliseconds; none where there was no request.
+    /// Mean latency in milliseconds; `None` without requests.
     pub await_ms: Option<f64>,
 }
 
-/// The series of a device, from when it was there first to when it was there last.
+/// The series of a device, from its first to its last appearance.
 pub fn series(history: &History, device: &DeviceHistory) -> Vec<Point> {
     let count = usize::try_from(history.intervals).unwrap_or(POINTS_MAX).clamp(1, POINTS_MAX);
     let width = (history.seconds / count as f64).max(1e-6);
     let mut sums = vec![Point::default(); count];
-    // The first point in whose time something of the sample lies; samples are in order.
+    // The first point that overlaps the sample; samples are in order.
     let mut first = 0;
     for sample in &device.samples {
         let begin = sample.end_seconds - sample.seconds;
@@ -73,7 +74,7 @@ pub fn series(history: &History, device: &DeviceHistory) -> Vec<Point> {
     sums
 }
 
-/// Adds to each point what of a sample lies in its time.
+/// Adds the overlapping part of a sample to each point.
 fn add(sums: &mut [Point], first: usize, sample: &Sample, width: f64) {
     let begin = sample.end_seconds - sample.seconds;
     for (number, point) in sums.iter_mut().enumerate().skip(first) {

@@ -1,6 +1,6 @@
-//! What of all that is known about a drive matters, why, and what to do about it.
+//! Findings about a tape drive: what matters, why, and what to do about it.
 //!
-//! Each rule looks at a survey and knows no device; nothing here is asked or changed.
+//! Each rule reads a survey; nothing here queries or changes a device.
 
 use base::finding::{Certainty, Finding, Rule, Severity, Unit};
 use base::format::{binary_size as block, rate};
@@ -13,17 +13,17 @@ use crate::virtual_drive::VirtualDrive;
 
 use super::rules;
 
-/// What the drive or the kernel says.
+/// A finding that the drive or the kernel reports.
 fn told(rule: &'static Rule, what: impl Into<String>, why: impl Into<String>) -> Finding {
     Finding::new(rule, Certainty::Told, what).because(why)
 }
 
-/// The same, where somebody should act.
+/// The same, as a warning: the administrator should act.
 fn warning(rule: &'static Rule, what: impl Into<String>, why: impl Into<String>) -> Finding {
     told(rule, what, why).severe(Severity::Warning)
 }
 
-/// All that stands out, the worst first.
+/// All findings, the worst first.
 pub fn findings(survey: &Survey, played: Option<&VirtualDrive>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = readiness(survey).into_iter().collect();
     findings.extend(driver(survey));
@@ -36,7 +36,7 @@ pub fn findings(survey: &Survey, played: Option<&VirtualDrive>) -> Vec<Finding> 
             told(&rules::NO_ANSWER, format!("no answer about {what}"), why.clone())
         }));
     }
-    // Stable: rules of one severity stay in their order.
+    // The sort is stable: findings of one severity keep their order.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
@@ -46,26 +46,26 @@ pub fn recommended(limits: &DriveLimits) -> (u64, String) {
     let bytes = limits.recommended_block_bytes();
     let who = limits.limited_by.name();
     let why = if bytes == PREFERRED_BLOCK_BYTES {
-        "the driver passes it on without a copy, and larger ones gain next to nothing".to_owned()
+        "the driver sends it without a copy, and larger blocks are hardly faster".to_owned()
     } else if limits.block_bytes_max < PREFERRED_BLOCK_BYTES {
-        format!("the {who} takes {} at most", block(limits.block_bytes_max))
+        format!("the {who} accepts {} at most", block(limits.block_bytes_max))
     } else {
-        format!("the driver would have to copy more than {}", block(limits.direct_bytes_max))
+        format!("the driver copies blocks larger than {}", block(limits.direct_bytes_max))
     };
     (bytes, why)
 }
 
 fn readiness(survey: &Survey) -> Option<Finding> {
-    let not_asked = "a command would make it stop, so it was not asked anything";
+    let not_asked = "a query would stop the tape, so takeup did not query the drive";
     Some(match &survey.readiness {
         Readiness::Ready => return None,
         Readiness::Empty => {
-            told(&rules::EMPTY, "no medium", "nothing can be said about blocks on it")
+            told(&rules::EMPTY, "no medium", "the block mode and the position are unknown")
         }
         Readiness::NotReady => warning(
             &rules::NOT_READY,
-            "the drive has a medium and is not ready",
-            "it is loading, or cannot read the medium",
+            "the drive has a medium but is not ready",
+            "it is loading the medium, or cannot read it",
         ),
         Readiness::Busy(Some(holder)) => {
             told(&rules::BUSY, format!("in use by {holder}"), not_asked)
@@ -79,23 +79,26 @@ fn driver(survey: &Survey) -> Vec<Finding> {
     let node = &survey.node;
     let set = survey.kernel.options.unwrap_or(0);
     if set & options::NO_WAIT_FILEMARKS != 0 {
-        let why = "no program can know when its data are on the medium; takeup refuses to write";
-        let finding = warning(&rules::FILEMARKS_DO_NOT_WAIT, "filemarks do not wait", why);
+        let what = "writing a filemark does not wait (option no-wait-eof)";
+        let why = "no program can tell when its data are on the medium; takeup refuses to write";
+        let finding = warning(&rules::FILEMARKS_DO_NOT_WAIT, what, why);
         findings.push(finding.with_command(format!("mt -f {node} stclearoptions 0x8000")));
     }
     if set & options::NO_WAIT != 0 {
-        let why = "a rewind returns before the tape is there, and the next command may fail";
-        let finding = warning(&rules::REWINDING_DOES_NOT_WAIT, "rewinding does not wait", why);
+        let what = "rewinding does not wait (option no-wait)";
+        let why = "a rewind returns before it is done, and the next command may fail";
+        let finding = warning(&rules::REWINDING_DOES_NOT_WAIT, what, why);
         findings.push(finding.with_command(format!("mt -f {node} stclearoptions no-wait")));
     }
     if set & options::TWO_FILEMARKS != 0 {
-        let why = "programs that leave the filemark to the driver get a second one, which an \
-                   append of theirs has to overwrite";
-        findings.push(told(&rules::TWO_FILEMARKS, "two filemarks at every close", why));
+        let what = "the driver writes two filemarks at every close (option two-fms)";
+        let why = "programs that append must first go back over the second one";
+        findings.push(told(&rules::TWO_FILEMARKS, what, why));
     }
     if set & options::FAST_END_OF_DATA != 0 {
-        let why = "the driver loses the number of the file; takeup counts anew, which takes time";
-        findings.push(told(&rules::FAST_END_OF_DATA, "the end of the data is found fast", why));
+        let what = "the driver winds fast to the end of the data (option fast-eod)";
+        let why = "it then does not know the file number; takeup counts again, which takes time";
+        findings.push(told(&rules::FAST_END_OF_DATA, what, why));
     }
     if survey.kernel.direct_io == Some(false) {
         let why = "the driver copies every block";
@@ -119,7 +122,7 @@ fn alerts(answers: &Answers) -> Vec<Finding> {
         })
         .collect();
     if answers.sequential.is_some_and(|page| page.cleaning == Some(true)) {
-        let (what, why) = ("the drive asks to be cleaned", "errors become more likely");
+        let (what, why) = ("the drive requests cleaning", "errors become more likely");
         let finding = warning(&rules::CLEANING, what, why);
         findings.push(finding.with_action("load a cleaning cartridge"));
     }
@@ -131,21 +134,21 @@ fn medium(survey: &Survey, answers: &Answers) -> Vec<Finding> {
     if answers.status.write_protected {
         let (what, why) = ("the medium is write-protected", "it can be read only");
         let finding = told(&rules::WRITE_PROTECTED, what, why);
-        findings.push(finding.with_action("the switch is at the front of the cartridge"));
+        findings.push(finding.with_action("to write, move the switch on the cartridge"));
     }
     if let Some(volume) = &answers.volume {
         let errors = [("write", volume.write_errors), ("read", volume.read_errors)];
         for (what, count) in errors {
             if let Some(count) = count.filter(|count| *count > 0) {
-                let what = format!("{count} {what} errors in the life of the medium");
-                let why = "they could not be corrected";
+                let what = format!("{count} uncorrected {what} errors in the life of the medium");
+                let why = "data on it may be unreadable";
                 let finding = warning(&rules::MEDIUM_ERRORS, what, why);
                 let finding = finding.with_number("errors", count as f64, Unit::Count);
-                findings.push(finding.with_action("copy what is on it, and use another"));
+                findings.push(finding.with_action("copy its data, then use another medium"));
             }
         }
         if volume.write_once == Some(true) {
-            let why = "what is written stays; a backup can only be appended";
+            let why = "data cannot be overwritten; a backup can only be appended";
             findings.push(told(&rules::WRITE_ONCE, "a write-once medium", why));
         }
     }
@@ -153,7 +156,7 @@ fn medium(survey: &Survey, answers: &Answers) -> Vec<Finding> {
         && drive.number > medium.number
     {
         let what = format!("an {} medium in an {} drive", medium.name, drive.name);
-        let why = "it holds less and is written more slowly than one of the drive's generation";
+        let why = "it holds less and is slower than a medium of the drive's generation";
         findings.push(told(&rules::OLDER_MEDIUM, what, why));
     }
     findings
@@ -162,7 +165,7 @@ fn medium(survey: &Survey, answers: &Answers) -> Vec<Finding> {
 fn streaming(survey: &Survey, played: Option<&VirtualDrive>, answers: &Answers) -> Vec<Finding> {
     let mut findings = Vec::new();
     if answers.mode.is_some_and(|mode| mode.buffered_mode == 0) && answers.status.online {
-        let why = "every block waits for the medium, so that the drive stops after each";
+        let why = "every block waits for the medium, so the drive stops after each block";
         let finding = warning(&rules::NOT_BUFFERED, "writes are not buffered", why);
         findings.push(finding.with_command(format!("mt -f {} drvbuffer 1", survey.node)));
     }
@@ -175,19 +178,19 @@ fn streaming(survey: &Survey, played: Option<&VirtualDrive>, answers: &Answers) 
     let compresses = answers.compression == Some(Compression::On);
     let what = if compresses {
         format!(
-            "a backup has to deliver {}, and {} if the drive halves the data",
+            "a backup must deliver {}, or {} if the drive compresses to half",
             rate(lowest),
             rate(2.0 * lowest)
         )
     } else {
-        format!("a backup has to deliver {}", rate(lowest))
+        format!("a backup must deliver {}", rate(lowest))
     };
-    let why = "below that the drive stops and goes back again and again";
+    let why = "with less, the tape stops and winds back again and again (shoe-shining)";
     let mut finding =
         told(&rules::LOWEST_SPEED, what, why).with_number("lowest", lowest, Unit::BytesPerSecond);
     finding.certainty = how_sure;
     if compresses {
-        let action = "a source that is slower: --drive-compression off, or --compress zstd";
+        let action = "for a slower source, use --drive-compression off, or --compress zstd";
         finding = finding.with_action(action);
     }
     findings.push(finding);
@@ -203,8 +206,8 @@ fn blocks(survey: &Survey, answers: &Answers) -> Vec<Finding> {
         LimitedBy::Drive | LimitedBy::Driver => None,
     };
     if let Some(way) = way.filter(|_| limits.block_bytes_max < PREFERRED_BLOCK_BYTES) {
-        let what = format!("{way} takes {} at once", block(limits.block_bytes_max));
-        let why = "more commands for the same data, and tapes with larger blocks cannot be read";
+        let what = format!("{way} transfers only {} at once", block(limits.block_bytes_max));
+        let why = "more commands for the same data; tapes with larger blocks cannot be read";
         let finding = warning(&rules::SMALL_TRANSFERS, what, why);
         let largest = limits.block_bytes_max as f64;
         findings.push(finding.with_number("largest", largest, Unit::Bytes));
@@ -212,23 +215,26 @@ fn blocks(survey: &Survey, answers: &Answers) -> Vec<Finding> {
     match limits.found {
         Found::Asked => {}
         Found::Tried => {
-            let why = "the drive could not be asked, so block sizes were set until one was refused";
-            findings.push(told(&rules::LIMITS_TRIED, "limits found by trying", why));
+            let what = "the block size limits were found by trial";
+            let why = "takeup could not query the drive, and set sizes until one was refused";
+            findings.push(told(&rules::LIMITS_TRIED, what, why));
         }
         Found::Unknown => {
-            let what = "the drive's limits for blocks are not known";
-            let mut finding = warning(&rules::LIMITS_UNKNOWN, what, "it could not be asked");
+            let what = "the block size limits of the drive are unknown";
+            let why = "takeup could not query the drive";
+            let mut finding = warning(&rules::LIMITS_UNKNOWN, what, why);
             finding.certainty = Certainty::Unknown;
             findings.push(finding.with_action("run as root"));
         }
     }
     if let device::tape::BlockMode::Fixed(bytes) = answers.status.block_mode {
-        let what = format!("the drive is set to blocks of {bytes} bytes");
-        let why = "whoever used it last left it so; takeup sets what it needs, tar and dd do not";
+        let what = format!("the drive is set to a fixed block size of {bytes} bytes");
+        let why = "an earlier program left it so; takeup sets its own size, tar and dd do not";
+        let command = format!("mt -f {} setblk 0", survey.node);
         let finding = told(&rules::FIXED_BLOCKS, what, why)
             .with_number("block", bytes.into(), Unit::Bytes)
-            .with_action("mt setblk 0 makes a block of each write");
-        findings.push(finding.with_command(format!("mt -f {} setblk 0", survey.node)));
+            .with_action(format!("{command} makes each write one block"));
+        findings.push(finding.with_command(command));
     }
     findings
 }

@@ -1,7 +1,7 @@
-//! By what something about a tape drive stands out.
+//! The rules for a tape drive.
 
 base::rules! {
-    /// What a survey of a drive is looked at for.
+    /// Rules for the survey of a drive.
     pub DRIVE = "A tape drive", told by "takeup probe";
 
     EMPTY {
@@ -13,14 +13,14 @@ base::rules! {
     NOT_READY {
         id: "drive.not-ready",
         looks_at: "whether the drive is ready",
-        speaks_when: "it has a medium and is not",
+        speaks_when: "the drive has a medium but is not ready",
         source: "the status of the driver (MTIOCGET)",
     }
     BUSY {
         id: "drive.busy",
-        looks_at: "who has the drive open",
-        speaks_when: "somebody has, so that nothing was asked",
-        source: "the driver, which opens a drive once, its count of requests, and /proc",
+        looks_at: "which program has the drive open",
+        speaks_when: "another program has it open; takeup did not query it",
+        source: "the driver, which lets one program open a drive, its counters, and /proc",
     }
     FILEMARKS_DO_NOT_WAIT {
         id: "drive.filemarks-do-not-wait",
@@ -72,20 +72,20 @@ base::rules! {
     }
     MEDIUM_ERRORS {
         id: "drive.medium-errors",
-        looks_at: "errors in the life of the medium that could not be corrected",
-        speaks_when: "there were any, for writing and for reading each",
+        looks_at: "uncorrected errors in the life of the medium",
+        speaks_when: "there is at least one; writing and reading are reported separately",
         source: "SSC-4, log page 17h (volume statistics)",
     }
     WRITE_ONCE {
         id: "drive.write-once",
-        looks_at: "whether the medium can be written over",
+        looks_at: "whether the medium can be overwritten",
         speaks_when: "it cannot",
         source: "SSC-4, log page 17h (volume statistics)",
     }
     OLDER_MEDIUM {
         id: "drive.older-medium",
         looks_at: "the generations of drive and medium",
-        speaks_when: "that of the medium is the older one",
+        speaks_when: "the medium is of an older generation",
         source: "the drive's name and the density code of the medium",
     }
     NOT_BUFFERED {
@@ -98,36 +98,36 @@ base::rules! {
         id: "drive.lowest-speed",
         looks_at: "the lowest speed of the medium's generation, and the drive's compression",
         speaks_when: "the generation of the medium is known",
-        source: "makers' manuals, or reports where there is none: the line `streams at` says which",
+        source: "makers' manuals, or else published reports: the line `streams at` says which",
     }
     SMALL_TRANSFERS {
         id: "drive.small-transfers",
-        looks_at: "what host adapter or FUSE takes at once",
-        speaks_when: "it is less than 1 MiB and the smallest limit",
+        looks_at: "the largest transfer of the host adapter or of FUSE",
+        speaks_when: "it is less than 1 MiB and the smallest of all limits",
         source: "the generic device, or fs.fuse.max_pages_limit",
     }
     LIMITS_TRIED {
         id: "drive.limits-tried",
-        looks_at: "how the limits for blocks were found",
-        speaks_when: "the drive could not be asked, and sizes were set until one was refused",
+        looks_at: "how the block size limits were found",
+        speaks_when: "takeup could not query the drive, and set sizes until one was refused",
         source: "READ BLOCK LIMITS, MTSETBLK",
     }
     LIMITS_UNKNOWN {
         id: "drive.limits-unknown",
-        looks_at: "how the limits for blocks were found",
-        speaks_when: "they were not",
+        looks_at: "how the block size limits were found",
+        speaks_when: "they could not be found",
         source: "READ BLOCK LIMITS",
     }
     FIXED_BLOCKS {
         id: "drive.fixed-blocks",
-        looks_at: "the block size that the drive is set to",
-        speaks_when: "it is not 0, which is a block for each write",
+        looks_at: "the block size that is set in the drive",
+        speaks_when: "it is not 0 (variable blocks)",
         source: "the status of the driver (MTIOCGET)",
     }
     NO_ANSWER {
         id: "drive.no-answer",
-        looks_at: "each question to the drive",
-        speaks_when: "one had no answer",
+        looks_at: "each query to the drive",
+        speaks_when: "the drive did not answer one",
         source: "the error of the command",
     }
 }

@@ -1,11 +1,11 @@
-//! What does not work, or is about to end.
+//! Findings about failures: disks, paths, arrays and pools that failed or are about to fail.
 
 use crate::stack::{Layer, LayerKind, Stack};
 use base::finding::{Finding, Severity, Unit};
 
 use super::{rules, told, warning};
 
-/// From here on a disk is about to have lived.
+/// A disk that has used this much of its rated life is reported as worn.
 const WORN_PERCENT: u64 = 90;
 
 pub(super) fn health(layer: &Layer) -> Vec<Finding> {
@@ -13,10 +13,10 @@ pub(super) fn health(layer: &Layer) -> Vec<Finding> {
     let name = &layer.name;
     let mut findings = Vec::new();
     if health.passed == Some(false) {
-        let what = format!("{name} says that it is failing (SMART)");
-        let finding = told(&rules::FAILING, what, "what is on it may be lost at any time");
+        let what = format!("SMART: {name} reports that it is failing");
+        let finding = told(&rules::FAILING, what, "its data may be lost at any time");
         let finding = finding.severe(Severity::Critical);
-        findings.push(finding.with_action("copy what is on it, and replace it"));
+        findings.push(finding.with_action("copy its data to another disk, then replace it"));
     }
     let counts = [
         ("replaced blocks", health.replaced_blocks),
@@ -31,8 +31,8 @@ pub(super) fn health(layer: &Layer) -> Vec<Finding> {
         let words: Vec<String> =
             counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
         let what = format!("{name} has {}", words.join(", "));
-        let why = "blocks that are hard to read take seconds, and a disk that has begun to lose \
-                   some loses more";
+        let why = "a block that is hard to read takes seconds, and a disk with bad blocks \
+                   usually gets more of them";
         let mut finding = warning(&rules::DEFECTS, what, why);
         for (what, count) in counts {
             finding = finding.with_number(what, count as f64, Unit::Count);
@@ -40,8 +40,8 @@ pub(super) fn health(layer: &Layer) -> Vec<Finding> {
         findings.push(finding);
     }
     if let Some(used) = health.used_percent.filter(|used| *used >= WORN_PERCENT) {
-        let what = format!("{name} has used {used} % of the life that its maker expects");
-        let finding = warning(&rules::WORN, what, "it was made for no more writes than that");
+        let what = format!("{name} has used {used} % of its rated life");
+        let finding = warning(&rules::WORN, what, "the maker does not rate it for more writes");
         findings.push(finding.with_number("used", used as f64 / 100.0, Unit::Share));
     }
     findings
@@ -64,7 +64,7 @@ pub(super) fn not_running(stack: &Stack, layer: &Layer) -> Option<Finding> {
         let state = layer.fact(fact)?;
         (!good.contains(&state)).then_some((what, state))
     })?;
-    let what = format!("{} cannot be reached: {what} is in the state {state}", layer.name);
+    let what = format!("{} is unreachable: {what} is in the state {state}", layer.name);
     let why = "requests wait or fail, and there is no other path";
     Some(told(&rules::NOT_RUNNING, what, why).severe(Severity::Critical))
 }
@@ -82,19 +82,20 @@ pub(super) fn paths(stack: &Stack, layer: &Layer) -> Option<Finding> {
         .collect();
     if down.is_empty() {
         let only = layer.members.first().filter(|_| count == 1)?;
-        // A slot has one way to it, whatever the device could do.
+        // A PCIe slot has one path, even if the device supports several.
         if stack.layer(&only.name).and_then(|path| path.fact("transport")) == Some("pcie") {
             return None;
         }
-        let what = format!("{name} has one path only, {}", only.name);
-        return Some(told(&rules::ONE_PATH, what, "when that fails, nothing is left"));
+        let what = format!("{name} has only one path, {}", only.name);
+        let why = "if that path fails, the disk is unreachable";
+        return Some(told(&rules::ONE_PATH, what, why));
     }
     let left = count - down.len();
-    let what = format!("{} of {count} paths to {name} down: {}", down.len(), down.join(", "));
+    let what = format!("{name}: {} of {count} paths down: {}", down.len(), down.join(", "));
     let (why, severity) = match left {
-        0 => ("none is left", Severity::Critical),
-        1 => ("one is left, which carries all, and when it fails nothing is", Severity::Warning),
-        _ => ("the others carry what it did", Severity::Warning),
+        0 => ("the disk is unreachable", Severity::Critical),
+        1 => ("one path is left; if it fails, the disk is unreachable", Severity::Warning),
+        _ => ("the other paths carry its load", Severity::Warning),
     };
     let finding = told(&rules::PATH_DOWN, what, why).severe(severity);
     let finding = finding.with_number("down", down.len() as f64, Unit::Count);
@@ -116,15 +117,15 @@ pub(super) fn array(layer: &Layer) -> Vec<Finding> {
     let missing: u64 = layer.fact("missing").and_then(|it| it.parse().ok()).unwrap_or(0);
     let pool_state = layer.fact("state").filter(|_| layer.kind == LayerKind::ZfsPool);
     let what = if !failed.is_empty() {
-        Some(format!("{name} works without {}", failed.join(", ")))
+        Some(format!("{name} is degraded: it runs without {}", failed.join(", ")))
     } else if missing > 0 {
         let members = base::format::counted(missing, "member", "members");
-        Some(format!("{name} works without {members}"))
+        Some(format!("{name} is degraded: it runs without {members}"))
     } else {
         pool_state.filter(|it| *it != "ONLINE").map(|state| format!("{name} is {state}"))
     };
     if let Some(what) = what {
-        let why = "what it holds in its place takes longer, and the next loss may be one of data";
+        let why = "it is slower, and one more failure may lose data";
         let count = (failed.len() as u64).max(missing);
         let finding = warning(&rules::DEGRADED, what, why);
         findings.push(finding.with_number("missing", count as f64, Unit::Count));
@@ -133,9 +134,8 @@ pub(super) fn array(layer: &Layer) -> Vec<Finding> {
     if let Some(work) = work.filter(|_| layer.kind == LayerKind::Md) {
         let done = layer.fact("work_done").filter(|it| *it != "none" && *it != "delayed");
         let done = done.map(|done| format!(", {done} sectors done")).unwrap_or_default();
-        let what = format!("{name} is at work on itself: {work}{done}");
-        let why =
-            "its disks are shared with that, and what is measured now is not what they can do";
+        let what = format!("{name} is busy with background work: {work}{done}");
+        let why = "that work uses the same disks, so rates measured now are too low";
         findings.push(told(&rules::REBUILDING, what, why));
     }
     findings

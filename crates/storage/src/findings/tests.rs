@@ -1,4 +1,4 @@
-//! Each rule on recorded machines: one where it speaks, and one where it must not.
+//! Each rule on recorded machines: one where it must report, and one where it must not.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use machine::Machine;
 use super::findings;
 use super::rules::STACK;
 
-/// A path of a recorded machine, something of which is otherwise, and what is said of it.
+/// A path of a recorded machine, edits to the record, and whether a rule must report.
 struct Case {
     rule: &'static str,
     speaks: bool,
     machine: &'static str,
     place: (&'static str, &'static str),
-    /// Text that stands in the record and what stands in its place.
+    /// Edits to the record: text to replace, and its replacement.
     edits: &'static [(&'static str, &'static str)],
     request_bytes: Option<u64>,
 }
@@ -57,7 +57,7 @@ fn silent(
     case(rule, false, of, edits)
 }
 
-/// A folder in memory where there is one: each case has a machine of its own in many small files.
+/// A folder in memory where possible: each case unpacks a machine into many small files.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -100,7 +100,7 @@ fn state_cases() -> Vec<Case> {
         silent("stack.worn", VOLUME, &[(SAS_PASSED, WORN_89)]),
         speaks("stack.not-running", VOLUME, &[("state: running", "state: offline")]),
         silent("stack.not-running", VOLUME, NO_CHANGE),
-        // Another path is there.
+        // There is another path.
         silent("stack.not-running", DATABASE, NO_CHANGE),
     ]
 }
@@ -193,7 +193,7 @@ fn place_cases() -> Vec<Case> {
         ),
         silent("stack.unaligned", VOLUME, &[("block/sdb/sdb1/alignment_offset: 0\n", "")]),
         silent("stack.unaligned", VOLUME, NO_CHANGE),
-        // A disk whose first block is no whole one, and a partition that makes up for it.
+        // The first block of the disk is offset, and the partition makes up for it.
         silent(
             "stack.unaligned",
             VOLUME,
@@ -227,7 +227,7 @@ fn window_cases() -> Vec<Case> {
             VOLUME,
             &[("block/sda/queue/read_ahead_kb: 4096", "block/sda/queue/read_ahead_kb: 128")],
         ),
-        // What the kernel makes of max_sectors_kb, and of the optimal size.
+        // The kernel derives it from max_sectors_kb, and from the optimal size.
         silent(
             "stack.read-ahead-elsewhere",
             VOLUME,
@@ -252,7 +252,7 @@ fn window_cases() -> Vec<Case> {
         silent("stack.share-window", IMAGE, NO_CHANGE),
         speaks("stack.large-window", DATABASE, NO_CHANGE),
         silent("stack.large-window", IMAGE, NO_CHANGE),
-        // It is large where it does nothing.
+        // It is large where it has no effect.
         silent(
             "stack.large-window",
             DATABASE,
@@ -264,7 +264,7 @@ fn window_cases() -> Vec<Case> {
     ]
 }
 
-/// The pool's place with a VxFS in it, and what its program answers.
+/// A VxFS in the place of the pool, and the answer of vxtunefs.
 const VXFS: Edits = &[
     ("0:51 / /tank rw,xattr - zfs tank/home rw", "252:0 / /vx rw - vxfs /dev/rbd0 rw"),
     (
@@ -281,7 +281,7 @@ fn vxfs_cases() -> Vec<Case> {
         speaks("stack.vxfs-window", VX, VXFS),
         silent("stack.vxfs-window", VX, VXFS_LARGE),
         Case { request_bytes: Some(2 << 20), ..speaks("stack.vxfs-window", VX, VXFS_LARGE) },
-        // Without its program nothing is known, and nothing is said of a device's either.
+        // Without vxtunefs nothing is known, and the read-ahead of a device is not reported either.
         silent("stack.vxfs-window", VX, VXFS_SILENT),
         Case { request_bytes: Some(8 << 20), ..silent("stack.window-below-request", VX, VXFS) },
         Case {
@@ -307,7 +307,7 @@ fn queue_cases() -> Vec<Case> {
             &[("sda/queue/nr_requests: 256", "sda/queue/nr_requests: 128")],
         ),
         silent("stack.fewer-requests", VOLUME, NO_CHANGE),
-        // Two queues have twice as many.
+        // Two hardware queues hold twice as many.
         silent(
             "stack.fewer-requests",
             VOLUME,
@@ -318,7 +318,7 @@ fn queue_cases() -> Vec<Case> {
         ),
         speaks("stack.cached-twice", LOOP, NO_CHANGE),
         silent("stack.cached-twice", LOOP, &[("loop/dio: 0", "loop/dio: 1")]),
-        // Memory is no cache of anything.
+        // A file in memory is not cached a second time.
         silent("stack.cached-twice", MIRROR, NO_CHANGE),
     ]
 }
@@ -360,7 +360,7 @@ fn no_rule_is_without_a_case() {
     }
 }
 
-/// Where a partition lies on an array with parity the whole stripe counts.
+/// On an array with parity, a partition must start at a whole stripe.
 #[test]
 fn stripes_of_an_array_with_parity() {
     let found = |start: &str| {
@@ -382,7 +382,8 @@ fn stripes_of_an_array_with_parity() {
     assert!(found("128") && !found("512"));
 }
 
-/// What root alone may read is told, and nothing fails; root may read all, so it is put in here.
+/// Files that only root may read are reported and nothing fails. Root can read all files, so the
+/// test adds one by hand.
 #[test]
 fn files_that_may_not_be_read() {
     let mut stack = case("", true, LOOP, NO_CHANGE).stack();
@@ -402,12 +403,11 @@ fn sentences() {
     let sentences: Vec<String> =
         findings(&case.stack(), None).iter().map(|finding| finding.sentence()).collect();
     let expected = [
-        "1 of 2 paths to dm-0 down: sdc (failed, transport-offline): one is left, which carries \
-         all, and when it fails nothing is",
-        "a read-ahead of 64 MiB at dm-2: nobody chose it: it is twice the optimal request of 32 \
-         MiB that the storage tells; if a database lies here, reads that look sequential to the \
-         kernel fetch up to that much that nobody asked for, which takes the time and the memory \
-         of others",
+        "dm-0: 1 of 2 paths down: sdc (failed, transport-offline): one path is left; if it fails, \
+         the disk is unreachable",
+        "read-ahead of dm-2 is very large (64 MiB): it is the kernel's default, twice the optimal \
+         request of 32 MiB that the storage reports; when reads of a database look sequential, \
+         the kernel fetches up to that much unneeded data, which costs time and memory",
     ];
     assert_eq!(sentences, expected);
 }

@@ -1,4 +1,4 @@
-//! Read-ahead: set where it does nothing, too small for what is read, or very large.
+//! Read-ahead: set where it has no effect, too small for the reads, or very large.
 
 use crate::stack::{Layer, LayerKind, Stack, VxfsReadAhead};
 use base::finding::{Certainty, Finding, Unit};
@@ -6,12 +6,12 @@ use base::format::binary_size as size;
 
 use super::{rules, told};
 
-/// What the kernel gives every device that says nothing else.
+/// The kernel's default read-ahead, in KiB.
 const USUAL_KIB: u64 = 128;
-/// From here on a window costs those who do not read all of it.
+/// A window this large is costly for programs that do not read all of it.
 const LARGE_BYTES: u64 = 16 << 20;
-/// Of less one stream notices on an array of disks: 64 KiB gave 72 MB/s in a published account, and
-/// 4 MiB 223 MB/s.
+/// Less than this slows one stream on a disk array: 64 KiB gave 72 MB/s in a published account,
+/// 4 MiB gave 223 MB/s.
 const VXFS_BYTES: u64 = 1 << 20;
 
 pub(super) fn findings(stack: &Stack, request_bytes: Option<u64>) -> Vec<Finding> {
@@ -34,7 +34,7 @@ pub(super) fn findings(stack: &Stack, request_bytes: Option<u64>) -> Vec<Finding
     findings
 }
 
-/// VxFS has its own, and no other acts.
+/// VxFS has its own read-ahead; no other is in effect there.
 fn vxfs(layer: &Layer, own: VxfsReadAhead, request_bytes: Option<u64>) -> Option<Finding> {
     let wanted = request_bytes.map_or(0, |request| request.saturating_mul(2)).max(VXFS_BYTES);
     let window = own.window_bytes();
@@ -43,21 +43,20 @@ fn vxfs(layer: &Layer, own: VxfsReadAhead, request_bytes: Option<u64>) -> Option
     }
     let (place, request) = (&layer.name, size(own.read_pref_io));
     let what = format!(
-        "VxFS at {place} has {} under way for a reader: {} of {request} (read_nstream, \
-         read_pref_io)",
+        "VxFS at {place} reads ahead only {}: read_nstream {} x read_pref_io {request}",
         size(window),
         own.read_nstream
     );
-    let why = "one stream waits for each of them, and an array of disks behind it for the stream; \
-               the read-ahead of the devices below does nothing here";
+    let why = "one reader cannot keep a disk array busy with so little; the read-ahead of the \
+               devices below has no effect on VxFS";
     let finding = Finding::new(&rules::VXFS_WINDOW, Certainty::Inferred, what).because(why);
     let finding = finding.with_number("read-ahead", window as f64, Unit::Bytes);
     let command = own.command(wanted, place);
-    let action = format!("measure with `{command}`; a line in /etc/vx/tunefstab keeps it");
+    let action = format!("try `{command}` and measure; to keep it, edit /etc/vx/tunefstab");
     Some(finding.with_action(action).with_command(command))
 }
 
-/// A window as it is said.
+/// A window in words; 0 is `none`.
 fn shown(window: u64) -> String {
     if window == 0 { "none".to_owned() } else { size(window) }
 }
@@ -68,18 +67,18 @@ fn set(layer: &Layer, kib: u64) -> String {
 
 fn below_request(acting: &Layer, window: u64, request: u64) -> Finding {
     let name = &acting.name;
+    let own = shown(window);
     let what =
-        format!("reads of {}, and a read-ahead of {} at {name}", size(request), shown(window));
-    let why = "each is fetched in pieces, and the next one begins when the program asks for it";
+        format!("read-ahead of {name} ({own}) is smaller than the reads ({})", size(request));
+    let why = "the kernel fetches each read in pieces, one after the other";
     let rule = &rules::WINDOW_BELOW_REQUEST;
     let mut finding = Finding::new(rule, Certainty::Inferred, what).because(why);
-    finding.caveat =
-        Some("programs that read past the page cache (O_DIRECT) are not concerned".into());
+    finding.caveat = Some("programs that bypass the page cache (O_DIRECT) are not affected".into());
     let finding = finding.with_number("read", request as f64, Unit::Bytes);
     let finding = finding.with_number("read-ahead", window as f64, Unit::Bytes);
     let kib = request.next_power_of_two().saturating_mul(2) / 1024;
     let action =
-        format!("try twice the read, {kib} KiB, and measure: takeup bench disk --read-ahead-kb");
+        format!("try {kib} KiB, twice the reads, and measure: takeup bench disk --read-ahead-kb");
     finding.with_action(action).with_command(set(acting, kib.max(1)))
 }
 
@@ -89,12 +88,13 @@ fn share(acting: &Layer, window: u64) -> Option<Finding> {
     if window >= request {
         return None;
     }
-    let what = format!("a read-ahead of {}, and rsize is {}", shown(window), size(request));
-    let why = format!("{kind} asks its server for less at once than both have agreed on");
+    let (own, rsize) = (shown(window), size(request));
+    let what = format!("read-ahead ({own}) is smaller than rsize ({rsize})");
+    let why = format!("{kind} requests less from the server at once than rsize allows");
     let finding = Finding::new(&rules::SHARE_WINDOW, Certainty::Inferred, what).because(why);
     let finding = finding.with_number("read-ahead", window as f64, Unit::Bytes);
     let finding = finding.with_number("rsize", request as f64, Unit::Bytes);
-    let action = "nfsrahead in /etc/nfs.conf keeps it";
+    let action = "to keep it, set nfsrahead in /etc/nfs.conf";
     let command = set(acting, request.saturating_mul(2) / 1024);
     Some(finding.with_action(format!("{command}; {action}")).with_command(command))
 }
@@ -104,26 +104,27 @@ fn large(acting: &Layer, window: u64) -> Option<Finding> {
         return None;
     }
     let name = &acting.name;
-    let what = format!("a read-ahead of {} at {name}", size(window));
+    let what = format!("read-ahead of {name} is very large ({})", size(window));
     let optimal = acting.number("optimal_io_size").unwrap_or(0);
     let from = if optimal > 0 && optimal.saturating_mul(2) == window {
         format!(
-            "nobody chose it: it is twice the optimal request of {} that the storage tells; ",
+            "it is the kernel's default, twice the optimal request of {} that the storage \
+             reports; ",
             size(optimal)
         )
     } else {
         String::new()
     };
     let why = format!(
-        "{from}if a database lies here, reads that look sequential to the kernel fetch up to that \
-         much that nobody asked for, which takes the time and the memory of others"
+        "{from}when reads of a database look sequential, the kernel fetches up to that much \
+         unneeded data, which costs time and memory"
     );
     let mut finding = told(&rules::LARGE_WINDOW, what, why);
-    finding.caveat = Some("for a few programs that read long files it may be right".to_owned());
+    finding.caveat = Some("it can be right for a few programs that read long files".to_owned());
     let finding = finding.with_number("read-ahead", window as f64, Unit::Bytes);
     Some(
         finding.with_action(
-            "measure a smaller one under that load: takeup bench disk --read-ahead-kb",
+            "measure a smaller one under your load: takeup bench disk --read-ahead-kb",
         ),
     )
 }
@@ -132,7 +133,7 @@ fn elsewhere(stack: &Stack, acting: &Layer, window: u64) -> Option<Finding> {
     let set = |layer: &&Layer| {
         let setting = layer.settings.get("read_ahead_kb").filter(|setting| !setting.acts);
         let value: Option<u64> = setting.and_then(|setting| setting.value.parse().ok());
-        // LVM gives each of its volumes one.
+        // LVM sets one on each of its volumes.
         value.is_some_and(|value| layer.kind != LayerKind::Lvm && !is_usual(layer, value))
     };
     let layers: Vec<&Layer> = stack.layers.iter().filter(set).collect();
@@ -142,20 +143,20 @@ fn elsewhere(stack: &Stack, acting: &Layer, window: u64) -> Option<Finding> {
     };
     let names: Vec<String> = layers.iter().map(named).collect();
     let what =
-        format!("a read-ahead is set where it does nothing for this path: {}", names.join(", "));
-    let why = format!("the one that acts is that of {}, {}", acting.name, shown(window));
+        format!("read-ahead is set where it has no effect on this path: {}", names.join(", "));
+    let why = format!("the setting of {} is in effect, {}", acting.name, shown(window));
     let mut finding = told(&rules::READ_AHEAD_ELSEWHERE, what, why);
     finding.caveat =
-        Some("it acts for files that lie on that device itself or on a partition of it".to_owned());
+        Some("it is in effect for files directly on that device or its partitions".to_owned());
     let finding = finding.with_number("read-ahead", window as f64, Unit::Bytes);
     let owner = first.settings["read_ahead_kb"].owners.first();
     Some(match owner.and_then(|owner| owner.place.as_ref()) {
-        Some(place) => finding.with_action(format!("it is set by {place}")),
+        Some(place) => finding.with_action(format!("edit {place}, which sets it")),
         None => finding,
     })
 }
 
-/// Whether the kernel sets it by itself.
+/// Whether it is one of the kernel's own values.
 fn is_usual(layer: &Layer, kib: u64) -> bool {
     let twice = |name: &str, unit: u64| layer.number(name).map(|it| it.saturating_mul(2) / unit);
     kib == USUAL_KIB

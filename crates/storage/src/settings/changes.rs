@@ -1,16 +1,16 @@
-//! Settings that are changed to stay, until somebody takes the change back.
+//! Settings that stay changed until the user reverts them.
 //!
-//! Before the first write the values in force, the devices by what they are known by, and the
-//! values to come are written to a list and synchronised. A change is a set of settings that are
-//! set together: those that were asked for, and those that the kernel sets anew by itself when one
-//! of these is written. All are written in the order of [`SettingKind`], so that what is reset
-//! comes behind what resets it, and read back behind the last one. Whoever is killed in the middle
-//! has left the list, and reverting goes by that.
+//! Before the first write, Takeup writes a list and synchronises it: the values in force, the
+//! identity of each device, and the new values. A change is a set of settings that are set
+//! together: the requested ones, and those that the kernel resets when one of these is written. All
+//! are written in the order of [`SettingKind`], so that a reset setting comes after the one that
+//! resets it, and read back after the last write. If the process is killed in between, the list is
+//! there, and a revert uses it.
 //!
-//! Unlike the journal of [`guard`] the list outlives a restart: a value may have been
-//! made to stay elsewhere (udev). What the kernel has forgotten meanwhile is not written again:
-//! only a value that is still as it was set is put back then. A device that is gone is told, and
-//! stays in the list until it is back or is given up.
+//! Unlike the journal of [`guard`], the list outlives a restart, because udev may keep a value.
+//! After a restart, a revert restores only values that still hold what was set; the kernel has
+//! forgotten the others. A device that is gone is reported, and stays in the list until it is back
+//! or the user gives it up.
 
 mod persist;
 mod revert;
@@ -32,13 +32,13 @@ pub use trial::{Phase, Trial};
 /// Changes that may be in the list at once.
 pub const CHANGES_MAX: usize = 1000;
 
-/// Where settings are: this machine, or in a test what behaves like a kernel.
+/// Access to settings: this machine, or in a test a model of a kernel.
 pub trait SettingFiles: std::fmt::Debug {
-    /// Where sysfs is.
+    /// The root of sysfs.
     fn sys(&self) -> &Path;
-    /// What is mounted.
+    /// The mounted file systems.
     fn mounts(&self) -> Vec<Mount>;
-    /// Which start of the machine this is.
+    /// Identifies this start of the machine.
     fn boot(&self) -> Option<String>;
     /// Time since the start of the machine, sleep included, in milliseconds.
     fn uptime_ms(&self) -> u64;
@@ -47,12 +47,12 @@ pub trait SettingFiles: std::fmt::Debug {
     /// # Errors
     /// When it cannot be read.
     fn value(&self, setting: &Setting) -> Result<String, SettingError>;
-    /// Whether it may be written.
+    /// Checks that it may be written.
     ///
     /// # Errors
     /// When it may not.
     fn check_settable(&self, setting: &Setting) -> Result<(), SettingError>;
-    /// Writes a value, of which the kernel may make another one.
+    /// Writes a value; the kernel may set another one.
     ///
     /// # Errors
     /// When the kernel refuses it.
@@ -94,7 +94,7 @@ impl SettingFiles for ThisMachine {
     }
 }
 
-/// Why settings cannot be changed or changed back.
+/// Why settings cannot be changed or reverted.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The list cannot be used.
@@ -103,14 +103,14 @@ pub enum ChangeError {
     /// A setting cannot be read or written.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A setting belongs to no device that could be found again.
-    #[error("whose setting {} is, is not known", path.display())]
+    /// A setting belongs to no device that Takeup could find again later.
+    #[error("cannot identify the device of {}", path.display())]
     NoDevice {
         /// The setting.
         path: PathBuf,
     },
-    /// A file that keeps settings is somebody else's.
-    #[error("{} is none that was written here, or was changed since", path.display())]
+    /// A file that keeps settings was not written by Takeup.
+    #[error("{} was not written by takeup, or was edited since", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -125,11 +125,11 @@ pub enum ChangeError {
         /// Why.
         source: std::io::Error,
     },
-    /// More changes than anybody makes by hand.
-    #[error("{CHANGES_MAX} changes are remembered already")]
+    /// More changes than anyone makes by hand.
+    #[error("the list of changes is full: {CHANGES_MAX} changes")]
     TooMany,
-    /// A value was not taken, and what had been set before it was put back.
-    #[error("nothing was changed, since {wanted:?} was not taken")]
+    /// The kernel refused a value; settings written before it were restored.
+    #[error("the kernel refused {wanted:?}; nothing was changed")]
     Refused {
         /// What was written.
         wanted: String,
@@ -141,40 +141,41 @@ pub enum ChangeError {
 /// One setting of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// What it sets.
+    /// Which setting.
     pub kind: SettingKind,
-    /// Of which device.
+    /// Its device.
     pub device: Device,
-    /// As it was.
+    /// The value before the change.
     pub before: String,
-    /// What it was set to; none of what is remembered only since the kernel may set it anew.
+    /// The value that was set; `None` for a setting that is in the list only because the kernel may
+    /// reset it.
     pub set: Option<String>,
 }
 
 /// Settings that were set together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsChange {
-    /// For what it was made, as typed.
+    /// The path that it was made for, as typed.
     pub for_path: String,
     /// When, in seconds of Unix time.
     pub made_unix_seconds: u64,
-    /// In which start of the machine.
+    /// The start of the machine in which it was made.
     pub boot: Option<String>,
-    /// Until when, of one that is to be put back by itself.
+    /// Set while the change is on trial and will be restored automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
     /// In the order in which they are written.
     pub settings: Vec<Changed>,
 }
 
-/// What is to be changed.
+/// A change to make.
 #[derive(Clone, Debug)]
 pub struct WantedChange {
-    /// For what, as typed.
+    /// The path, as typed.
     pub for_path: String,
     /// Now, in seconds of Unix time.
     pub now_unix_seconds: u64,
-    /// Until when, where it is to be put back by itself.
+    /// For a trial, when it is restored automatically.
     pub trial: Option<Trial>,
     /// The settings and their values.
     pub settings: Vec<(Setting, String)>,
@@ -183,22 +184,22 @@ pub struct WantedChange {
 /// A setting of a change as it is now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Now {
-    /// What was changed.
+    /// The setting.
     #[serde(flatten)]
     pub changed: Changed,
-    /// What its device is called now; none of one that is gone.
+    /// The present name of its device; `None` if the device is gone.
     pub name: Option<String>,
-    /// What it holds.
+    /// The value in force.
     pub value: Option<String>,
 }
 
 impl Now {
-    /// Whether it holds what it was set to.
+    /// Whether it holds the value that was set.
     pub fn holds(&self) -> bool {
         self.changed.set.is_none() || self.changed.set == self.value || self.asks_for_default()
     }
 
-    /// Whether the kernel was asked for its own value, which is never the one that was written.
+    /// Whether the kernel was asked for its default, which always reads back as another value.
     pub fn asks_for_default(&self) -> bool {
         let is_default = self.changed.set.as_deref() == Some(SettingKind::DEFAULT_LATENCY);
         self.changed.kind == SettingKind::WriteBackLatency && is_default
@@ -208,12 +209,12 @@ impl Now {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct List {
     changes: Vec<SettingsChange>,
-    /// What keeps them over a restart.
+    /// The file that keeps them over a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     persisted: Option<Persisted>,
 }
 
-/// The list of changes, which nobody else changes as long as this is held.
+/// The list of changes, locked against other processes while this exists.
 #[derive(Debug)]
 pub struct Changes<'a> {
     machine: &'a dyn SettingFiles,
@@ -222,10 +223,10 @@ pub struct Changes<'a> {
     _lock: OwnedFd,
 }
 
-/// The changes that a list holds, as they are at this moment; who reads need not wait for others.
+/// The changes in a list at this moment; a reader does not wait for the lock.
 ///
 /// # Errors
-/// When the list is not believed or not understood.
+/// When the list is not trusted or cannot be parsed.
 pub fn remembered(path: &Path) -> Result<Vec<SettingsChange>, ChangeError> {
     Ok(read(path)?.changes)
 }
@@ -237,7 +238,7 @@ fn read(path: &Path) -> Result<List, ChangeError> {
     Ok(understood.map_err(|source| GuardError::NotUnderstood { path, source })?)
 }
 
-/// How the settings of a change are now.
+/// The present values of the settings of a change.
 pub fn look(machine: &dyn SettingFiles, change: &SettingsChange) -> Vec<Now> {
     let mounts = machine.mounts();
     let one = |changed: &Changed| {
@@ -253,10 +254,10 @@ pub fn look(machine: &dyn SettingFiles, change: &SettingsChange) -> Vec<Now> {
 }
 
 impl<'a> Changes<'a> {
-    /// Opens the list, which is made with the first change. Waits while another process has it.
+    /// Opens the list, which the first change creates. Waits while another process has the lock.
     ///
     /// # Errors
-    /// When it is not believed or not understood, or its folder cannot be made.
+    /// When it is not trusted or cannot be parsed, or its folder cannot be created.
     pub fn open(machine: &'a dyn SettingFiles, path: &Path) -> Result<Changes<'a>, ChangeError> {
         let lock = journal::lock(path)?;
         Ok(Changes { machine, path: path.to_owned(), list: read(path)?, _lock: lock })
@@ -267,8 +268,7 @@ impl<'a> Changes<'a> {
         &self.list.changes
     }
 
-    /// Writes a change to the list before anything of it is done. Nothing is written of one that
-    /// changes nothing.
+    /// Writes a change to the list before it is made. A change that changes nothing is not written.
     ///
     /// # Errors
     /// When a setting may not be set, or the list cannot be written.
@@ -279,7 +279,7 @@ impl<'a> Changes<'a> {
         let mut settings: Vec<(Setting, Option<String>)> = Vec::new();
         for (setting, value) in &wanted.settings {
             self.machine.check_settable(setting)?;
-            // Writing what is there is not nothing: the kernel may set others anew.
+            // Skip values in force: writing them could still make the kernel reset other settings.
             if self.machine.value(setting)? != *value {
                 settings.push((setting.clone(), Some(value.clone())));
             }
@@ -288,7 +288,7 @@ impl<'a> Changes<'a> {
             settings.iter().flat_map(|(setting, _)| self.reset_with(setting)).collect();
         for setting in reset {
             if !settings.iter().any(|(known, _)| *known == setting) {
-                // What is asked for and holds already has to hold in the end, too.
+                // A requested value that is in force now must also be in force at the end.
                 let asked = wanted.settings.iter().find(|(asked, _)| *asked == setting);
                 settings.push((setting, asked.map(|(_, value)| value.clone())));
             }
@@ -318,11 +318,11 @@ impl<'a> Changes<'a> {
         Ok(change)
     }
 
-    /// Does the change that was remembered last, and says how its settings are then. What the
-    /// kernel made of a value stands in the list from then on.
+    /// Makes the change that was remembered last, and returns the resulting values. If the kernel
+    /// set another value, the list has that one from then on.
     ///
     /// # Errors
-    /// When a setting cannot be written: then all of the change was put back.
+    /// When a setting cannot be written: then the whole change was restored.
     pub fn apply(&mut self) -> Result<Vec<Now>, ChangeError> {
         let Some(change) = self.list.changes.last().cloned() else { return Ok(Vec::new()) };
         if let Err(refused) = self.write_settings(&change) {
@@ -350,15 +350,15 @@ impl<'a> Changes<'a> {
         Ok(now)
     }
 
-    /// Those of the same queue that the kernel sets anew with this one.
+    /// Settings of the same queue that the kernel resets with this one.
     fn reset_with(&self, setting: &Setting) -> Vec<Setting> {
         let Some(queue) = setting.path.parent() else { return Vec::new() };
         let others = setting.kind.resets().iter().map(|kind| Setting::of_queue(*kind, queue));
         others.filter(|other| self.machine.value(other).is_ok()).collect()
     }
 
-    /// What is not as it is to be is written, in the order of the kinds. What was not asked for is
-    /// kept as it was, but for what belongs to the scheduler when that is another one.
+    /// Writes the values that are not in force yet, in the order of the kinds. Settings that were
+    /// not requested keep their value, except those that belong to a changed scheduler.
     fn write_settings(&self, change: &SettingsChange) -> Result<(), ChangeError> {
         let mounts = self.machine.mounts();
         for changed in &change.settings {

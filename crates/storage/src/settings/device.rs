@@ -1,10 +1,9 @@
-//! Which device a setting belongs to, told so that it is found again: by what stays when names
-//! change.
+//! The device of a setting, identified so that Takeup finds it again when names change.
 //!
-//! `sda` is another disk after the next start, and `dm-3` another volume after two were made and
-//! one was removed. So a device is known by its WWN, by the UUID of its volume or array, by the
-//! file below a loop device; a file system without a block device by what is mounted. Only where
-//! there is nothing of the kind it is its place in sysfs: the slot and not what is in it.
+//! `sda` can be another disk after the next start, and `dm-3` another volume after volumes were
+//! created and removed. So a device is identified by its WWN, by the UUID of its volume or array,
+//! or by the file below a loop device; a file system without a block device by its mount. Without
+//! any of these, the identity is the place in sysfs: the slot, not the disk in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use super::{Setting, SettingKind};
 use machine::mounts::Mount;
 
-/// What a device is known by.
+/// The identity of a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnownBy {
-    /// World-wide name or the like, as SCSI and NVMe disks tell it.
+    /// World-wide name or similar, as SCSI and NVMe disks report it.
     Wwid(String),
     /// Serial number, where there is no WWN.
     Serial(String),
@@ -30,7 +29,7 @@ pub enum KnownBy {
     BackingFile(String),
     /// UUID of a btrfs.
     Btrfs(String),
-    /// What is mounted, of a file system without a block device: its kind and its source.
+    /// The mount of a file system without a block device: its type and its source.
     Mounted(String, String),
     /// Its place in sysfs.
     Place(PathBuf),
@@ -39,12 +38,12 @@ pub enum KnownBy {
 /// A device, or a file system without one, that has settings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Device {
-    /// What it was called when it was looked at: `sda`, or `0:50` of a file system without one.
+    /// Its name at the time: `sda`, or `0:50` for a file system without a device.
     pub name: String,
-    /// What it is found by.
+    /// Its identity.
     pub known_by: KnownBy,
-    /// The number that the kernel gave this appearance of the device (`diskseq`): one that went and
-    /// came back has another, and has forgotten its settings.
+    /// The number that the kernel gave this appearance of the device (`diskseq`). A device that
+    /// went and came back has another number, and has lost its settings.
     pub sequence: Option<u64>,
 }
 
@@ -69,8 +68,7 @@ impl Device {
         Some(Device { name: number, known_by, sequence: None })
     }
 
-    /// A setting of this device where it is now: its name may be another one. `None` of a device
-    /// that is gone.
+    /// A setting of this device under its present name. `None` if the device is gone.
     pub fn find(&self, sys: &Path, kind: SettingKind, mounts: &[Mount]) -> Option<Setting> {
         let bdi = |folder: PathBuf| Some(Setting::read_ahead(&folder.join("read_ahead_kb")));
         let setting = match &self.known_by {
@@ -91,7 +89,7 @@ impl Device {
         setting.path.exists().then_some(setting)
     }
 
-    /// The folder of this block device. With its old name it is looked at first.
+    /// The sysfs folder of this block device; its old name is tried first.
     fn block_device(&self, sys: &Path) -> Option<PathBuf> {
         let class = sys.join("class/block");
         let names = fs::read_dir(&class).ok()?.flatten().map(|entry| entry.file_name());

@@ -1,8 +1,8 @@
 //! The kernel's limit for one request of a FUSE file system, `fs.fuse.max_pages_limit`.
 //!
 //! Kernels from 6.13 have it (Documentation/admin-guide/sysctl/fs.rst); before, and by default, it
-//! is 256 pages. It counts when a file system is mounted, so it is raised for that moment only. A
-//! lock on `/dev/fuse` keeps two drives that are mounted at once from undoing each other's limit.
+//! is 256 pages. The kernel reads it at mount time, so Takeup raises it only for that moment. A
+//! lock on `/dev/fuse` stops two drives that are mounted at once from undoing each other's limit.
 
 use std::fs::{self, File};
 
@@ -10,10 +10,10 @@ use rustix::fs::FlockOperation;
 
 const PATH: &str = "/proc/sys/fs/fuse/max_pages_limit";
 const DEFAULT_PAGES: u64 = 256;
-/// What a request can say of its pages (`u16`).
+/// The largest page count that fits a request (`u16`).
 const PAGES_MAX: u64 = 65_535;
 
-/// The limit while it is raised; dropping it puts it back.
+/// The raised limit; dropping this restores the old one.
 #[derive(Debug)]
 pub struct Raised {
     pages: u64,
@@ -23,7 +23,7 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// What passes in one piece, from memory that begins at a page, in bytes.
+    /// The largest request, in bytes, from page-aligned memory.
     pub fn block_bytes(&self) -> u64 {
         self.pages * page_bytes()
     }
@@ -32,28 +32,28 @@ impl Raised {
 impl Drop for Raised {
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            // It was possible to raise it a moment ago.
+            // Writing it worked a moment ago.
             let _ = fs::write(PATH, before.to_string());
         }
     }
 }
 
-/// Most bytes of one request to a file system that is mounted now.
+/// The largest request, in bytes, of a file system that is mounted now.
 pub fn request_bytes_max() -> u64 {
     in_force().unwrap_or(DEFAULT_PAGES).saturating_mul(page_bytes())
 }
 
-/// Raises the limit for blocks of that size, if that is needed and allowed.
+/// Raises the limit for blocks of that size, if needed and permitted.
 pub fn raise(block_bytes: u64) -> Raised {
     let lock = File::open("/dev/fuse").ok();
     if let Some(lock) = &lock {
-        // Held for the moment of a mount. Where there is no lock the worst is a smaller limit.
+        // Held only during a mount. Without a lock, the worst case is a smaller limit.
         let _ = base::interruptible::flock(lock, FlockOperation::LockExclusive);
     }
     let Some(present) = in_force() else {
         return Raised { pages: DEFAULT_PAGES, before: None, _lock: lock };
     };
-    // One page more for a block that does not begin at a page.
+    // One page more, for a block that is not page-aligned.
     let wanted = (block_bytes.div_ceil(page_bytes()) + 1).min(PAGES_MAX);
     if wanted <= present || fs::write(PATH, wanted.to_string()).is_err() {
         return Raised { pages: present, before: None, _lock: lock };
@@ -61,7 +61,7 @@ pub fn raise(block_bytes: u64) -> Raised {
     Raised { pages: wanted, before: Some(present), _lock: lock }
 }
 
-/// In pages, of kernels that have it.
+/// The limit in pages, on kernels that have it.
 fn in_force() -> Option<u64> {
     fs::read_to_string(PATH).ok()?.trim().parse().ok()
 }
@@ -74,7 +74,7 @@ fn page_bytes() -> u64 {
 mod tests {
     use super::*;
 
-    /// Nobody raises it while this is looked at.
+    /// Reads the limit under the lock, so that no other mount has it raised.
     fn locked() -> Option<u64> {
         let lock = File::open("/dev/fuse").unwrap();
         base::interruptible::flock(&lock, FlockOperation::LockExclusive).unwrap();

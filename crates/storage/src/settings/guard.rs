@@ -1,11 +1,11 @@
-//! Settings that are changed for a while and put back, also after a crash.
+//! Temporary changes of settings, which are restored even after a crash.
 //!
-//! Before the first change the values that are in force are written to a journal and synchronised.
-//! They are put back when the guard is done, stopped or dropped; whoever is killed leaves the
-//! journal, and the next guard (or [`recover`]) puts back what it names. The journal belongs into a
-//! directory that a restart of the machine empties, as `/run`: the kernel forgets the settings
-//! then, too. Where it lies in another one, it is of no use after a restart, which its number of
-//! the start tells. How it is written, and who may have written it, is `journal.rs`'s business.
+//! Before the first change, the guard writes the values in force to a journal and synchronises it.
+//! It restores them when it is done, stopped or dropped. If the process is killed, the journal
+//! stays, and the next guard (or [`recover`]) restores the values. The journal should be in a
+//! folder that a restart empties, such as `/run`, because a restart resets the settings as well. In
+//! any other folder, the journal holds the boot ID, so that it is ignored after a restart.
+//! `journal.rs` writes the journal and checks who may have written it.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Setting, SettingError, journal};
 use machine::processes::Process;
 
-/// Why settings cannot be kept safe.
+/// Why temporary changes are not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardError {
     /// The journal cannot be used.
@@ -29,34 +29,34 @@ pub enum GuardError {
         /// Why.
         source: io::Error,
     },
-    /// Others may have made it.
-    #[error("the journal {} is not believed: {why}", path.display())]
+    /// Another user may have made it.
+    #[error("the journal {} is not trusted: {why}", path.display())]
     Untrusted {
         /// The journal.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// What it says is not known, and so not which settings were changed.
-    #[error("the journal {} is not understood", path.display())]
+    /// It cannot be parsed, so the changed settings are unknown.
+    #[error("the journal {} cannot be parsed", path.display())]
     NotUnderstood {
         /// The journal.
         path: PathBuf,
         /// Why.
         source: serde_json::Error,
     },
-    /// No folder for a journal is known.
-    #[error("there is no folder to remember the {what} in")]
+    /// There is no folder for a journal.
+    #[error("no folder to save the present {what} in")]
     NoPlace {
-        /// What is to be remembered.
+        /// The settings to save.
         what: String,
     },
-    /// Somebody else changes settings.
+    /// Another experiment is changing settings.
     #[error("process {pid} runs an experiment that changes {what}")]
     Busy {
-        /// The other one.
+        /// The process of that experiment.
         pid: u32,
-        /// What it changes.
+        /// The settings that it changes.
         what: String,
     },
     /// A setting cannot be read or written.
@@ -64,14 +64,14 @@ pub enum GuardError {
     Setting(#[from] SettingError),
 }
 
-/// What a journal holds.
+/// The content of a journal.
 #[derive(Debug, Serialize, Deserialize)]
 struct Journal {
     pid: u32,
-    /// Ticks since the machine was started at which the process began: tells it from a later one
-    /// with the same number.
+    /// Start of the process in ticks since the start of the machine: distinguishes it from a later
+    /// process with the same number.
     process_start: u64,
-    /// Which start of the machine that was.
+    /// The boot ID of that time.
     #[serde(default)]
     boot: Option<String>,
     settings: Vec<Remembered>,
@@ -85,7 +85,7 @@ struct Remembered {
 }
 
 impl Remembered {
-    /// Only what is other than it was is written, which not everybody may.
+    /// Writes only a value that differs, because not every user may write.
     fn put_back(&self) -> Result<(), SettingError> {
         match self.setting.value() {
             Ok(value) if value == self.before => Ok(()),
@@ -95,13 +95,13 @@ impl Remembered {
     }
 }
 
-/// A device that is gone has no setting to put back.
+/// A device that is gone has no setting to restore.
 fn is_gone(error: &SettingError) -> bool {
     let SettingError::Setting { source, .. } = error else { return false };
     source.kind() == io::ErrorKind::NotFound
 }
 
-/// All of them are tried; the journal stays as long as one is not as it was.
+/// Tries all of them; the journal stays until every one is restored.
 fn put_back(remembered: &[Remembered], journal: Option<&Path>) -> Result<(), GuardError> {
     let mut failed = None;
     for setting in remembered {
@@ -113,7 +113,7 @@ fn put_back(remembered: &[Remembered], journal: Option<&Path>) -> Result<(), Gua
     }
 }
 
-/// Holds settings as they were, until they are put back.
+/// Remembers the old values of settings until they are restored.
 #[derive(Debug)]
 pub struct Guard {
     journal: Option<PathBuf>,
@@ -121,8 +121,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Remembers the settings, and those that the kernel sets anew when one of them is written, in
-    /// memory and in the journal. Of no settings nothing is written, and no journal is needed.
+    /// Remembers the settings, and those that the kernel resets with them, in memory and in the
+    /// journal. With no settings, nothing is written and no journal is needed.
     ///
     /// # Errors
     /// Those of [`recover`], which comes first. When there are settings and no journal, or one of
@@ -145,7 +145,7 @@ impl Guard {
         let remembered: Result<Vec<Remembered>, SettingError> =
             settings.into_iter().map(one).collect();
         let guard = Guard { journal: journal.map(Path::to_path_buf), remembered: remembered? };
-        // Who may not set them shall hear it now, and leave no journal that nobody can work off.
+        // Report a missing permission now, before a journal is written that no one can process.
         for Remembered { setting, .. } in &guard.remembered {
             setting.check_settable()?;
         }
@@ -155,39 +155,39 @@ impl Guard {
         Ok(guard)
     }
 
-    /// All of them in the order in which they are set, each with the value that it had.
+    /// All of them in the order in which they are set, each with its old value.
     pub fn remembered(&self) -> impl Iterator<Item = (&Setting, &str)> {
         self.remembered.iter().map(|one| (&one.setting, one.before.as_str()))
     }
 
-    /// Sets one of them, where it is not as wanted already.
+    /// Sets one of them, unless it already has that value.
     ///
     /// # Errors
-    /// When it cannot be set, or the kernel takes another value.
+    /// When it cannot be set, or the kernel sets another value.
     pub fn set(&self, setting: &Setting, value: &str) -> Result<(), SettingError> {
         assert!(
             self.remembered.iter().any(|remembered| remembered.setting == *setting),
-            "only what can be put back is changed"
+            "only settings that can be restored are changed"
         );
-        // Writing what is there is not nothing: the kernel may set others anew.
+        // Writing the same value could make the kernel reset other settings.
         if setting.value()? == value {
             return Ok(());
         }
         setting.set(value)
     }
 
-    /// Puts everything back for now, and remembers it still.
+    /// Restores everything for now, and keeps the journal.
     ///
     /// # Errors
-    /// When a setting cannot be put back.
+    /// When a setting cannot be restored.
     pub fn as_before(&self) -> Result<(), GuardError> {
         put_back(&self.remembered, None)
     }
 
-    /// Puts everything back and removes the journal.
+    /// Restores everything and removes the journal.
     ///
     /// # Errors
-    /// When a setting cannot be put back: the journal stays.
+    /// When a setting cannot be restored: the journal stays.
     pub fn put_back(&mut self) -> Result<(), GuardError> {
         match std::mem::take(&mut self.remembered) {
             settings if settings.is_empty() => Ok(()),
@@ -207,21 +207,21 @@ impl Guard {
 }
 
 impl Drop for Guard {
-    /// What `put_back` did not do: the way out through an error or a panic.
+    /// Restores the settings after an error or a panic, when `put_back` was not called.
     fn drop(&mut self) {
         let _ = self.put_back();
     }
 }
 
-/// Puts back what somebody who was killed left. Returns how many settings that were.
+/// Restores the settings that a killed process left changed. Returns the number of settings.
 ///
 /// # Errors
-/// When others may have made the journal, it is not understood, or it names what is no setting:
-/// then nothing is written, and it stays. When who made it still runs, or a setting cannot be put
-/// back.
+/// When another user may have made the journal, it cannot be parsed, or it names something that is
+/// not a setting: then nothing is written, and it stays. When the process that made it still runs,
+/// or a setting cannot be restored.
 pub fn recover(journal: &Path) -> Result<usize, GuardError> {
     let Some(text) = journal::read(journal)? else { return Ok(0) };
-    // It is whole, since it got its name when it was: whatever it says, somebody has to know.
+    // The journal is complete, because it got its name only then: report one that cannot be parsed.
     let found: Journal = serde_json::from_slice(&text)
         .map_err(|source| GuardError::NotUnderstood { path: journal.to_owned(), source })?;
     if let (Some(then), Some(now)) = (&found.boot, boot())
@@ -233,11 +233,11 @@ pub fn recover(journal: &Path) -> Result<usize, GuardError> {
         let settings: Vec<Setting> = found.settings.into_iter().map(|it| it.setting).collect();
         return Err(GuardError::Busy { pid: found.pid, what: names(&settings) });
     }
-    // All are looked at before the first is written.
+    // Check all of them before the first write.
     for Remembered { setting, .. } in &found.settings {
         match setting.value() {
             Err(error @ SettingError::NoSetting { .. }) => {
-                let why = format!("it names what is none: {error}");
+                let why = format!("it names an invalid setting: {error}");
                 return Err(GuardError::Untrusted { path: journal.to_owned(), why });
             }
             Err(error) if !is_gone(&error) => return Err(error.into()),
@@ -248,22 +248,22 @@ pub fn recover(journal: &Path) -> Result<usize, GuardError> {
     Ok(found.settings.len())
 }
 
-/// Settings that an experiment has changed, or had when it was killed.
+/// Settings that an experiment has changed, or had changed when it was killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Whose they are.
+    /// The process of the experiment.
     pub pid: u32,
-    /// Whether it still runs, and will put them back.
+    /// Whether it still runs, and will restore them.
     pub runs: bool,
-    /// Their kinds, in words.
+    /// The names of the settings.
     pub what: String,
 }
 
-/// What a journal says is changed, without touching any of it; `None` where nothing is, or the
-/// machine was started anew since.
+/// The changed settings in a journal, without restoring them; `None` if there are none, or the
+/// machine was restarted since.
 ///
 /// # Errors
-/// As [`recover`], but for what it would write.
+/// As [`recover`], except errors of writing.
 pub fn pending(journal: &Path) -> Result<Option<Pending>, GuardError> {
     let Some(text) = journal::read(journal)? else { return Ok(None) };
     let found: Journal = serde_json::from_slice(&text)
@@ -275,7 +275,7 @@ pub fn pending(journal: &Path) -> Result<Option<Pending>, GuardError> {
     Ok(Some(pending).filter(|_| is_of_now && !settings.is_empty()))
 }
 
-/// The kinds of these settings, each once.
+/// The names of these settings, each once.
 fn names(settings: &[Setting]) -> String {
     let mut names: Vec<&str> = settings.iter().map(|setting| setting.kind.name()).collect();
     names.sort_unstable();
@@ -283,7 +283,7 @@ fn names(settings: &[Setting]) -> String {
     names.join(", ")
 }
 
-/// The number that the kernel gives to each start of the machine (random(4)).
+/// The boot ID, which the kernel makes at each start of the machine (random(4)).
 pub(super) fn boot() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())

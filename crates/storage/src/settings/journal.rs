@@ -1,12 +1,12 @@
-//! The file that remembers settings for who comes next, and why that one may believe it.
+//! The journal: the file that remembers settings for the next process, and when that may trust it.
 //!
-//! It is whole or not there: it gets its name when it is written and synchronised, and takes it
-//! from nobody. Half of one has another name, and nothing was changed before.
+//! The journal is complete or absent: it gets its name after it was written and synchronised, and
+//! never replaces another file. An incomplete one has another name, and no setting was changed.
 //!
-//! What stands in it is written into settings of the kernel, by root as a rule. So it is believed
-//! only where nobody else can have made it: a regular file of this user that others cannot write,
-//! opened without following a link, in a folder of which the same holds. All looks go to what was
-//! opened and not to its name. What it may name, `settings.rs` decides.
+//! Values in the journal are written into kernel settings, usually by root. So Takeup trusts it
+//! only if no other user can have made it: a regular file of this user that others cannot write,
+//! opened without following a link, in a folder with the same properties. All checks use the open
+//! file, not its name. `settings.rs` decides which settings it may name.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -20,10 +20,10 @@ use rustix::io::Errno;
 use super::guard::GuardError;
 use machine::processes::Process;
 
-/// Longer than any list of disks.
+/// More than any list of disks needs.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The text of the journal; none where there is no journal.
+/// The text of the journal; `None` if there is no journal.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, GuardError> {
     let Some(folder) = folder(path)? else { return Ok(None) };
     remove_unfinished(&folder, path);
@@ -46,8 +46,8 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), GuardError> {
     put(path, text, RenameFlags::NOREPLACE)
 }
 
-/// Writes a journal in the place of the one there is, if there is one, and synchronises it. Whoever
-/// reads it finds the one or the other.
+/// Writes a journal, replaces the old one if there is one, and synchronises it. A reader finds
+/// either the old or the new one, complete.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), GuardError> {
     put(path, text, RenameFlags::empty())
 }
@@ -63,7 +63,7 @@ fn put(path: &Path, text: &str, flags: RenameFlags) -> Result<(), GuardError> {
         .map_err(failed("write", path))
 }
 
-/// Keeps all others who do the same from the journal until it is dropped.
+/// Locks the journal against other processes that lock it, until the result is dropped.
 pub(super) fn lock(path: &Path) -> Result<OwnedFd, GuardError> {
     let folder = made_folder(path)?;
     let locked = base::interruptible::flock(&folder, FlockOperation::LockExclusive);
@@ -71,7 +71,7 @@ pub(super) fn lock(path: &Path) -> Result<OwnedFd, GuardError> {
     Ok(folder)
 }
 
-/// The folder of the journal, made where it is not there.
+/// The folder of the journal, created if it is absent.
 fn made_folder(path: &Path) -> Result<OwnedFd, GuardError> {
     if let Some(folder) = path.parent() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -97,7 +97,7 @@ fn write_in(
     Ok(())
 }
 
-/// What a journal is called while it is written by a process.
+/// The name of a journal while a process writes it.
 fn unfinished_name(path: &Path, pid: u32) -> PathBuf {
     PathBuf::from(format!("{}{pid}", unfinished_prefix(path)))
 }
@@ -106,7 +106,7 @@ fn unfinished_prefix(path: &Path) -> String {
     format!(".{}.", name(path).display())
 }
 
-/// Removes what was never finished, of processes that are gone.
+/// Removes incomplete journals of processes that have ended.
 fn remove_unfinished(folder: &OwnedFd, path: &Path) {
     let prefix = unfinished_prefix(path);
     let Ok(entries) = Dir::read_from(folder) else { return };
@@ -124,12 +124,12 @@ pub(super) fn remove(path: &Path) -> Result<(), GuardError> {
     let Some(folder) = folder(path)? else { return Ok(()) };
     let removed = rustix::fs::unlinkat(&folder, name(path), AtFlags::empty());
     removed.map_err(|error| failed("remove", path)(error.into()))?;
-    // So that the journal does not come back with the next crash.
+    // So that the journal does not reappear after a crash.
     let _ = base::interruptible::fsync(&folder);
     Ok(())
 }
 
-/// Removes the journal, which need not be there.
+/// Removes the journal, if it exists.
 pub(super) fn remove_if_there(path: &Path) -> Result<(), GuardError> {
     if read(path)?.is_some() { remove(path) } else { Ok(()) }
 }
@@ -144,26 +144,26 @@ fn folder(path: &Path) -> Result<Option<OwnedFd>, GuardError> {
             Ok(Some(opened))
         }
         Err(Errno::NOENT) => Ok(None),
-        Err(Errno::LOOP | Errno::NOTDIR) => Err(untrusted(path, "its folder is no folder")),
+        Err(Errno::LOOP | Errno::NOTDIR) => Err(untrusted(path, "its parent is not a folder")),
         Err(error) => Err(failed("read", path)(error.into())),
     }
 }
 
-/// Whether nobody but this user can have made it or written to it.
+/// Checks that no other user can have made it or written to it.
 fn trust(file: impl AsFd, path: &Path, kind: FileType, what: &str) -> Result<(), GuardError> {
     let status = rustix::fs::fstat(file).map_err(|error| failed("read", path)(error.into()))?;
     if FileType::from_raw_mode(status.st_mode) != kind {
-        return Err(untrusted(path, &format!("{what} is of another kind")));
+        return Err(untrusted(path, &format!("{what} has the wrong file type")));
     }
     if status.st_uid != rustix::process::geteuid().as_raw() {
         return Err(untrusted(path, &format!("{what} belongs to user {}", status.st_uid)));
     }
     if status.st_mode & 0o022 != 0 {
-        return Err(untrusted(path, &format!("others may write to {what}")));
+        return Err(untrusted(path, &format!("other users can write to {what}")));
     }
-    // A second name of a file of ours that holds something else.
+    // It could be a hard link to another file of this user.
     if kind == FileType::RegularFile && status.st_nlink != 1 {
-        return Err(untrusted(path, "it has another name"));
+        return Err(untrusted(path, "it has a second hard link"));
     }
     Ok(())
 }

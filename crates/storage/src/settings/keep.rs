@@ -1,9 +1,9 @@
-//! What keeps a setting over a restart, and who: a rule of udev for a device that is known by a
-//! name that stays, or the place of whoever writes it behind udev (tuned, multipathd, lvm, NFS).
+//! How a setting survives a restart: by a udev rule for a device with a persistent name, or by the
+//! configuration of a program that sets it after udev (tuned, multipathd, lvm, NFS).
 //!
-//! udev sets when a device appears. What is set later by another program is not to be kept by a
-//! rule, so the line for that program's own file is named and not written: those files belong to
-//! who runs the machine. Nothing keeps what has no name that stays.
+//! udev sets a value when a device appears. If another program sets it later, a rule cannot keep
+//! it. Takeup then shows the line for the configuration of that program, and does not write it:
+//! that file belongs to the administrator. A device without a persistent name cannot be kept.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ use crate::stack::{Owner, owners_of_device};
 use machine::Machine;
 use machine::mounts::{self, Mount};
 
-/// The file that rules are written to, behind those of everybody else.
+/// The file of rules; its number sorts it after the rules of other programs.
 pub const RULES: &str = "/etc/udev/rules.d/99-takeup.rules";
 
-/// A setting that is to be kept.
+/// A setting to keep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Keep {
-    /// What the device is called now.
+    /// The present name of the device.
     pub device: String,
     /// The setting.
     pub kind: SettingKind,
     /// Its value.
     pub value: String,
-    /// By what.
+    /// What keeps it.
     #[serde(flatten)]
     pub keeper: Keeper,
-    /// Others that set it when the device appears, before ours.
+    /// Other rules that set it when the device appears, before ours.
     pub also: Vec<Owner>,
 }
 
@@ -40,28 +40,28 @@ pub struct Keep {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub enum Keeper {
-    /// A rule of udev: `device` is the condition that tells the device from all others.
+    /// A udev rule: `device` is the condition that matches only this device.
     Udev {
         /// Parts of a rule.
         device: String,
     },
-    /// Somebody who sets it behind udev.
+    /// A program that sets it after udev.
     Named {
         /// `tuned`, `multipath.conf`, `lvm`, `nfs.conf`, `tmpfiles.d`.
         who: &'static str,
         /// The file, or the command.
         place: String,
-        /// What has to stand there.
+        /// The line that the place needs.
         line: String,
     },
-    /// Nothing.
+    /// Nothing keeps it.
     Nothing {
         /// Why.
         why: &'static str,
     },
 }
 
-/// What keeps the settings of changes, as each was set last, in the order in which they are set.
+/// What keeps the settings of changes, with the last value of each, in the order of setting.
 pub fn keeps(machine: &Machine, changes: &[SettingsChange]) -> Vec<Keep> {
     let mut set: Vec<(&Device, SettingKind, &str)> = Vec::new();
     for changed in changes.iter().flat_map(|change| &change.settings) {
@@ -84,8 +84,8 @@ pub fn keeps(machine: &Machine, changes: &[SettingsChange]) -> Vec<Keep> {
 }
 
 impl Keeper {
-    /// Who that is, for a record of a measurement: `udev`, the program that sets it, or `nothing`
-    /// with the reason.
+    /// The keeper in words, for a record of a measurement: `udev`, the program that sets it, or
+    /// `nothing` with the reason.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -99,13 +99,13 @@ impl Keeper {
 const BY_RULE: &str = "udev";
 const BY_NOTHING: &str = "nothing: ";
 
-/// Why nothing would keep a setting, from the words of its keeper.
+/// The reason why nothing keeps a setting, from the words of its keeper.
 #[must_use]
 pub fn why_not_kept(words: &str) -> Option<&str> {
     words.strip_prefix(BY_NOTHING)
 }
 
-/// What would keep a setting over a restart, whatever its value.
+/// What would keep a setting over a restart, independent of its value.
 #[must_use]
 pub fn keeper(machine: &Machine, setting: &Setting) -> Keeper {
     let text = machine.bytes(&machine.at("proc/self/mountinfo")).unwrap_or_default();
@@ -116,9 +116,8 @@ pub fn keeper(machine: &Machine, setting: &Setting) -> Keeper {
     }
 }
 
-/// The name of a block device that stays when names change: the link in `by_id`
-/// (`/dev/disk/by-id`) that leads to the same device as `path`. `None` where there is none, and of
-/// other files.
+/// The persistent name of a block device: the link in `by_id` (`/dev/disk/by-id`) that leads to the
+/// same device as `path`. `None` if there is no link, or the file is not a block device.
 #[must_use]
 pub fn lasting_name(by_id: &Path, path: &Path) -> Option<PathBuf> {
     let own = path.canonicalize().ok()?;
@@ -129,7 +128,7 @@ pub fn lasting_name(by_id: &Path, path: &Path) -> Option<PathBuf> {
 }
 
 fn lasting_link(by_id: &Path, own: &Path) -> Option<PathBuf> {
-    // The surest first, as udev's properties below.
+    // The most specific first, as in `PROPERTIES`.
     const SURE: [&str; 5] = ["dm-uuid-", "md-uuid-", "wwn-", "nvme-eui.", "nvme-uuid."];
     let links = std::fs::read_dir(by_id).ok()?.flatten().map(|entry| entry.path());
     let mut links: Vec<PathBuf> =
@@ -141,14 +140,14 @@ fn lasting_link(by_id: &Path, own: &Path) -> Option<PathBuf> {
     links.into_iter().next()
 }
 
-/// The text of the file of rules, of what rules keep; none where that is nothing.
+/// The text of the file of rules; `None` if no rule keeps anything.
 pub fn rules(keeps: &[Keep]) -> Option<String> {
     let mut lines: Vec<(&str, String)> = Vec::new();
     for keep in keeps {
         let Keeper::Udev { device } = &keep.keeper else { continue };
         let set = format!(", ATTR{{queue/{}}}=\"{}\"", keep.kind.file_name(), keep.value);
         match lines.iter_mut().find(|(of, _)| of == device) {
-            // A rule sets in its order: limits first, read-ahead last.
+            // udev sets attributes in the order of the rule: limits first, read-ahead last.
             Some((_, sets)) => sets.push_str(&set),
             None => lines.push((device, set)),
         }
@@ -160,7 +159,7 @@ pub fn rules(keeps: &[Keep]) -> Option<String> {
         format!("ACTION==\"add|change\", SUBSYSTEM==\"block\", {device}{sets}\n")
     };
     let head =
-        "# Written by `takeup tune persist`, and taken away by `takeup tune persist --remove`.\n";
+        "# Written by `takeup tune persist`; to remove it: `takeup tune persist --remove`.\n";
     Some(head.to_owned() + &lines.iter().map(line).collect::<String>())
 }
 
@@ -192,13 +191,12 @@ fn keep(
     whole(&name, keeper, if is_named { Vec::new() } else { also })
 }
 
-/// File systems without a block device: udev has no name of them that stays.
+/// File systems without a block device: udev has no persistent name for them.
 fn of_file_system(mounts: &[Mount], known_by: &KnownBy, kib: &str) -> Keeper {
     match known_by {
         KnownBy::Btrfs(uuid) => Keeper::Named {
             who: "tmpfiles.d",
-            place: "/etc/tmpfiles.d/read-ahead.conf, for what is mounted with the system"
-                .to_owned(),
+            place: "/etc/tmpfiles.d/read-ahead.conf, for file systems mounted at boot".to_owned(),
             line: format!("w /sys/fs/btrfs/{uuid}/bdi/read_ahead_kb - - - - {kib}"),
         },
         KnownBy::Mounted(kind, source) if kind.starts_with("nfs") => {
@@ -210,10 +208,10 @@ fn of_file_system(mounts: &[Mount], known_by: &KnownBy, kib: &str) -> Keeper {
                 line: point.map_or(format!("{kind}={kib}"), |point| format!("{point}={kib}")),
             }
         }
-        KnownBy::Mounted(kind, _) if kind.starts_with("fuse") => Keeper::Nothing {
-            why: "a file system of FUSE gets it with every mount from who serves it",
-        },
-        _ => Keeper::Nothing { why: "the file system has no name that stays" },
+        KnownBy::Mounted(kind, _) if kind.starts_with("fuse") => {
+            Keeper::Nothing { why: "the FUSE server sets it at every mount" }
+        }
+        _ => Keeper::Nothing { why: "the file system has no persistent name" },
     }
 }
 
@@ -226,7 +224,7 @@ fn of_device(
 ) -> Keeper {
     let word = |name: &str| machine.word(&folder.join(name));
     if folder.join("loop").exists() || crate::layers::file_name(folder).starts_with("loop") {
-        let why = "a loop device is made anew for each file, with settings of its own";
+        let why = "a loop device gets default settings each time it is attached";
         return Keeper::Nothing { why };
     }
     if let Some(owner) = owners.iter().find(|owner| owner.by == "tuned") {
@@ -242,7 +240,7 @@ fn of_device(
         (Some(("mpath", wwid)), SettingKind::MaxSectors) => {
             return Keeper::Named {
                 who: "multipath.conf",
-                place: "/etc/multipath.conf, which sets it when the paths come".to_owned(),
+                place: "/etc/multipath.conf, applied when the paths appear".to_owned(),
                 line: format!(
                     "multipaths {{ multipath {{ wwid \"{wwid}\" max_sectors_kb {value} }} }}"
                 ),
@@ -253,7 +251,7 @@ fn of_device(
             let sectors = value.parse::<u64>().unwrap_or(0) * 2;
             return Keeper::Named {
                 who: "lvm",
-                place: "the volume itself, which lvm makes active with it".to_owned(),
+                place: "the volume itself, applied when lvm activates it".to_owned(),
                 line: format!("lvchange --readahead {sectors} /dev/mapper/{name}"),
             };
         }
@@ -265,12 +263,12 @@ fn of_device(
     }
 }
 
-/// Properties of udev that name a device, the surest first. `ID_WWN` alone is that of several
-/// units of one array (NAA 6), so the one with its extension goes before.
+/// udev properties that identify a device, the most specific first. Several units of one array
+/// share `ID_WWN` (NAA 6), so the one with the extension comes before it.
 const PROPERTIES: [&str; 5] =
     ["DM_UUID", "MD_UUID", "ID_WWN_WITH_EXTENSION", "ID_SERIAL", "ID_WWN"];
 
-/// By what a rule knows the device: by what udev has noted of it, or else by a file of sysfs.
+/// The condition that matches the device: a property in udev's database, or else a file in sysfs.
 fn condition(machine: &Machine, folder: &Path) -> Option<String> {
     let number = machine.word(&folder.join("dev"))?;
     let noted = machine.text(&machine.at(format!("run/udev/data/b{number}"))).unwrap_or_default();
@@ -280,7 +278,7 @@ fn condition(machine: &Machine, folder: &Path) -> Option<String> {
         (!value.is_empty()).then(|| format!("ENV{{{name}}}==\"{}\"", literal(value)))
     };
     let device = PROPERTIES.iter().find_map(property).or_else(|| {
-        // `ATTRS` looks at the devices above, too: a disk of SCSI has its names there.
+        // `ATTRS` also matches parent devices: a SCSI disk has its names there.
         let files = [
             ("dm/uuid", "ATTR{dm/uuid}"),
             ("md/uuid", "ATTR{md/uuid}"),
@@ -294,11 +292,11 @@ fn condition(machine: &Machine, folder: &Path) -> Option<String> {
             Some(format!("{key}==\"{}\"", literal(&value)))
         })
     })?;
-    // Partitions have the names of their disk.
+    // Partitions have the same properties as their disk.
     Some(format!("ENV{{DEVTYPE}}==\"disk\", {device}"))
 }
 
-/// A value in a rule: what would be a pattern, or end it, stands for any character (udev(7)).
+/// A value in a rule: characters that are patterns or would end the value become `?` (udev(7)).
 fn literal(value: &str) -> String {
     let plain = |letter: char| match letter {
         '*' | '?' | '[' | ']' | '|' | '"' | '\\' => '?',
@@ -313,7 +311,7 @@ mod tests {
     use super::*;
     use crate::settings::changes::Changed;
 
-    /// What keeps these settings of a recorded machine, with files besides.
+    /// What keeps these settings of a recorded machine with extra files.
     fn kept(
         name: &str,
         besides: &[(&str, &str)],
@@ -391,7 +389,7 @@ mod tests {
         assert!(text.starts_with('#') && text.ends_with(rule), "{text}");
     }
 
-    /// Before anything is set it is known what will keep it: the same that is shown afterwards.
+    /// The keeper predicted before a change is the one shown after it.
     #[test]
     fn what_would_keep_a_setting_is_what_keeps_it() {
         let words = |name: &str, device: &str, kind: SettingKind| {
@@ -408,7 +406,7 @@ mod tests {
         assert_eq!(words("san", "dm-0", SettingKind::MaxSectors), "multipath.conf");
         let of_loop = words("loop-on-virtio", "loop0", SettingKind::ReadAhead);
         let why = why_not_kept(&of_loop).unwrap();
-        assert!(why.starts_with("a loop device is made anew"), "{why}");
+        assert!(why.starts_with("a loop device gets default settings"), "{why}");
         assert_eq!(why_not_kept("udev"), None);
     }
 
@@ -429,11 +427,11 @@ mod tests {
         assert_eq!(lasting_link(&by_id, &disk), Some(by_id.join("ata-disk_of_2")));
         link("wwn-0x2", "sdb");
         assert_eq!(lasting_link(&by_id, &disk), Some(by_id.join("wwn-0x2")));
-        // A file is found again by its own name.
+        // A regular file has no other name.
         assert_eq!(lasting_name(&by_id, &disk), None);
     }
 
-    /// What udev has noted goes before the files, and a WWN that several units share is none.
+    /// udev's database comes before files in sysfs, and a WWN that several units share is not used.
     #[test]
     fn udev_knows_a_device_by_its_properties() {
         let noted = "S:disk/by-id/x\nE:ID_WWN=0x6001405123456789\n\
@@ -464,8 +462,8 @@ mod tests {
             [
                 format!("dm-0 scheduler udev: {disk}, ATTR{{dm/uuid}}==\"mpath-{wwid}\""),
                 format!(
-                    "dm-0 max_sectors_kb multipath.conf: /etc/multipath.conf, which sets it when \
-                     the paths come: multipaths {{ multipath {{ wwid \"{wwid}\" max_sectors_kb \
+                    "dm-0 max_sectors_kb multipath.conf: /etc/multipath.conf, applied when the \
+                     paths appear: multipaths {{ multipath {{ wwid \"{wwid}\" max_sectors_kb \
                      256 }} }}"
                 ),
                 "dm-2 read_ahead_kb udev: ENV{DEVTYPE}==\"disk\", ATTR{dm/uuid}==\
@@ -484,7 +482,10 @@ mod tests {
     #[test]
     fn a_loop_device_and_a_slot_are_not_kept() {
         let keeps = kept("loop-on-virtio", &[], &[("loop0", SettingKind::ReadAhead, "64")]);
-        assert!(told(&keeps)[0].contains("nothing: a loop device is made anew"), "{keeps:?}");
+        assert!(
+            told(&keeps)[0].contains("nothing: a loop device gets default settings"),
+            "{keeps:?}"
+        );
         let serial = "sys/class/block/vda/serial";
         let keeps = kept("loop-on-virtio", &[], &[("vda", SettingKind::ReadAhead, "64")]);
         assert!(told(&keeps)[0].ends_with("ATTR{serial}==\"disk-1\""), "{keeps:?}");
@@ -508,7 +509,7 @@ mod tests {
         let keeps = kept("loop-on-virtio", &besides, &settings);
         let line = "nfs.conf: /etc/nfs.conf, section [nfsrahead]: /srv/share=1024";
         assert_eq!(told(&keeps)[0], format!("0:50 read_ahead_kb {line}"));
-        assert!(told(&keeps)[1].contains("0:51 read_ahead_kb nothing: a file system of FUSE"));
+        assert!(told(&keeps)[1].contains("0:51 read_ahead_kb nothing: the FUSE server sets"));
     }
 
     #[test]

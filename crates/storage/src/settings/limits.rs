@@ -1,50 +1,50 @@
-//! What the kernel would make of a value, as far as that is known before it is written.
+//! Checks before a write whether the kernel would keep a value.
 //!
-//! Kernels differ: one refuses a `max_sectors_kb` that is too large, the next takes it and sets
-//! less without a word. So a value that would not stay as it is is not written at all, and whatever
-//! was written is read back all the same.
+//! Kernels differ: one refuses a `max_sectors_kb` that is too large, the next silently sets less.
+//! So Takeup does not write a value that the kernel would change, and reads back every value it
+//! wrote.
 
 use std::fs;
 
 use super::{Setting, SettingError, SettingKind};
 
-/// Requests below which no kernel goes (`BLKDEV_MIN_RQ`, include/linux/blkdev.h).
+/// The kernel's minimum of `nr_requests` (`BLKDEV_MIN_RQ`, include/linux/blkdev.h).
 const REQUESTS_MIN: u64 = 4;
 
-/// Numbers of a queue above which every kernel refuses them (`queue_var_store`, block/blk-sysfs.c).
+/// The largest number that any kernel accepts (`queue_var_store`, block/blk-sysfs.c).
 const NUMBER_MAX: u64 = u32::MAX as u64;
 
 /// Why a value is not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// There are others to choose from.
-    #[error("{what} {value} is not what the device offers: {offered}")]
+    /// It is not one of the valid values.
+    #[error("{what} {value} is not valid: use {offered}")]
     NotOffered {
         /// The setting.
         what: &'static str,
         /// The value.
         value: String,
-        /// What there is.
+        /// The valid values.
         offered: String,
     },
-    /// The kernel would make another value of it.
+    /// The kernel would set another value.
     #[error("{what} {value} would become {becomes}: {why}")]
     Clipped {
         /// The setting.
         what: &'static str,
         /// The value.
         value: String,
-        /// What it would be.
+        /// The value that the kernel would set.
         becomes: u64,
         /// Why.
         why: String,
     },
 }
 
-/// Why a value would not stay as it is, if it would not.
+/// Why the kernel would not keep a value; `None` if it would.
 ///
 /// # Errors
-/// When what the device offers cannot be read.
+/// When the limits of the device cannot be read.
 pub fn unfit(setting: &Setting, value: &str) -> Result<Option<Unfit>, SettingError> {
     let what = setting.kind.name();
     let not_offered = |offered: &str| {
@@ -74,16 +74,18 @@ pub fn unfit(setting: &Setting, value: &str) -> Result<Option<Unfit>, SettingErr
         }
         (SettingKind::MaxSectors, Ok(kib)) => match hardware_kib(setting) {
             Some(most) if kib > most => {
-                clipped(most, "that is what the device takes at most".to_owned())
+                clipped(most, "that is the maximum of the device".to_owned())
             }
-            _ if kib < page_kib => clipped(page_kib, "a request holds a page".to_owned()),
+            _ if kib < page_kib => {
+                clipped(page_kib, "a request holds one page at least".to_owned())
+            }
             _ => None,
         },
         (SettingKind::Requests, Ok(requests)) if requests < REQUESTS_MIN => {
-            clipped(REQUESTS_MIN, "no queue is shorter".to_owned())
+            clipped(REQUESTS_MIN, "that is the minimum of the kernel".to_owned())
         }
         (SettingKind::ReadAhead, Ok(kib)) if !kib.is_multiple_of(page_kib) => {
-            clipped(kib / page_kib * page_kib, format!("pages of {page_kib} KiB are read"))
+            clipped(kib / page_kib * page_kib, format!("the kernel reads {page_kib} KiB pages"))
         }
         (SettingKind::WriteBackLatency | SettingKind::Requests | SettingKind::ReadAhead, Ok(_)) => {
             None
@@ -114,27 +116,27 @@ mod tests {
         check(
             SettingKind::MaxSectors,
             "99999",
-            Some("max_sectors_kb 99999 would become 1280: that is what the device takes at most"),
+            Some("max_sectors_kb 99999 would become 1280: that is the maximum of the device"),
         );
         check(
             SettingKind::MaxSectors,
             "1",
-            Some("max_sectors_kb 1 would become 4: a request holds a page"),
+            Some("max_sectors_kb 1 would become 4: a request holds one page at least"),
         );
         check(
             SettingKind::Requests,
             "2",
-            Some("nr_requests 2 would become 4: no queue is shorter"),
+            Some("nr_requests 2 would become 4: that is the minimum of the kernel"),
         );
         check(
             SettingKind::ReadAhead,
             "777",
-            Some("read-ahead 777 would become 776: pages of 4 KiB are read"),
+            Some("read-ahead 777 would become 776: the kernel reads 4 KiB pages"),
         );
         check(
             SettingKind::ReadAhead,
             "3",
-            Some("read-ahead 3 would become 0: pages of 4 KiB are read"),
+            Some("read-ahead 3 would become 0: the kernel reads 4 KiB pages"),
         );
         for (kind, value) in [
             (SettingKind::ReadAhead, "0"),
@@ -145,25 +147,18 @@ mod tests {
         ] {
             check(kind, value, None);
         }
-        check(
-            SettingKind::NoMerges,
-            "3",
-            Some("nomerges 3 is not what the device offers: 0, 1, 2"),
-        );
-        let sideways = "write cache write sideways is not what the device offers: \
-                        'write back', 'write through'";
+        check(SettingKind::NoMerges, "3", Some("nomerges 3 is not valid: use 0, 1, 2"));
+        let sideways = "write cache write sideways is not valid: use 'write back', 'write through'";
         check(SettingKind::WriteCache, "write sideways", Some(sideways));
         check(SettingKind::WriteCache, "write through", None);
         check(
             SettingKind::Requests,
             "many",
-            Some("nr_requests many is not what the device offers: a number up to 4294967295"),
+            Some("nr_requests many is not valid: use a number up to 4294967295"),
         );
-        // No hint may name a value that is none either.
+        // No hint may suggest a value that is invalid too.
         for value in ["99999999999", "300000000000000000000", "-1"] {
-            let refused = format!(
-                "read-ahead {value} is not what the device offers: a number up to 4294967295"
-            );
+            let refused = format!("read-ahead {value} is not valid: use a number up to 4294967295");
             check(SettingKind::ReadAhead, value, Some(&refused));
         }
     }

@@ -1,4 +1,4 @@
-//! Block devices: which kind each is by what sysfs has of it, and what it is made of.
+//! Block devices: the kind of each, and the devices below it, from sysfs.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Facts, Layer, LayerKind, Node, Reads, Walk, members, scsi};
 use crate::layers::{entries, file_name};
 
-/// The unit of `size` and `start` in sysfs, whatever the device's own blocks are.
+/// The unit of `size` and `start` in sysfs, independent of the block size of the device.
 const SECTOR_BYTES: u64 = 512;
 
 impl Walk<'_> {
@@ -53,7 +53,7 @@ impl Walk<'_> {
         (layer, below)
     }
 
-    /// Facts that stand in files of their own.
+    /// Reads facts, each from its own file.
     pub(super) fn take(&self, layer: &mut Layer, folder: &Path, files: &[(&'static str, &str)]) {
         for (fact, file) in files {
             if let Some(text) = self.machine.word(&folder.join(file)) {
@@ -70,8 +70,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The kind is told by the beginning of the UUID, which the tool that makes the device gives
-    /// it (Documentation/ABI/testing/sysfs-block-dm; libdevmapper).
+    /// The kind follows from the prefix of the UUID, which the tool that created the device sets
+    /// (Documentation/ABI/testing/sysfs-block-dm; libdevmapper).
     fn device_mapper(&self, layer: &mut Layer, folder: &Path) {
         self.take(layer, folder, &[("mapped_name", "dm/name")]);
         self.take_names(&mut layer.names, folder, &[("dm_uuid", "dm/uuid")]);
@@ -117,12 +117,12 @@ impl Walk<'_> {
         ];
         self.take(layer, folder, &own);
         self.take_names(&mut layer.names, folder, &[("uuid", "md/uuid")]);
-        // An array that was put together without metadata has zeros.
+        // An array without metadata has a UUID of zeros.
         layer.names.retain(|_, name| name.bytes().any(|it| it != b'0' && it != b'-'));
         layer.members = members::of_array(self.machine, folder);
     }
 
-    /// A file as a device, and the file system that the file is on.
+    /// A loop device, and the file system of its file.
     fn loop_device(&self, layer: &mut Layer, folder: &Path) -> Option<Node> {
         layer.kind = LayerKind::Loop;
         let own = [
@@ -132,13 +132,13 @@ impl Walk<'_> {
         ];
         self.take(layer, folder, &own);
         let file = layer.fact("backing_file")?;
-        // What is removed has no name any more, and what the kernel shows is where it was.
+        // For a removed file, the kernel shows the old path.
         let file = file.strip_suffix(" (deleted)").unwrap_or(file);
         let path = PathBuf::from(file);
         let is_direct = layer.fact("direct_io") == Some("1");
         let reads = if is_direct { Reads::Direct } else { Reads::Cached };
         let place = self.machine.at(&path);
-        // A device as the file of a loop device is a device below it.
+        // If the file is a device node, that device is the layer below.
         if path.starts_with("/dev")
             && let Ok(device) = std::fs::canonicalize(&place)
             && let Ok(folder) =
@@ -149,9 +149,9 @@ impl Walk<'_> {
         self.backing_file_system(&layer.name, &path, reads)
     }
 
-    /// What the file of a loop device lies on. The path is that of whoever attached it: with
-    /// another root, or under a mount that is gone, it is another file here, or none. The kernel
-    /// knows the number of its file system.
+    /// The file system of the file of a loop device. The path is valid for the process that
+    /// attached it: with another root, or under a mount that is gone, it may be another file or
+    /// none. The kernel knows the device number of the file system.
     fn backing_file_system(&self, name: &str, path: &Path, reads: Reads) -> Option<Node> {
         let device = format!("/dev/{name}");
         let asked = ["--noheadings", "--output", "BACK-MAJ:MIN", &device];
@@ -169,7 +169,7 @@ impl Walk<'_> {
                 let device = self.machine.at("sys/dev/block").join(number);
                 std::fs::canonicalize(device).ok().map(Node::Device)
             }
-            // Of a recorded machine the files themselves are not there.
+            // A recorded machine does not contain the files themselves.
             None if here.is_none() && !self.machine.is_recorded() => None,
             _ => self.below_path(path, reads),
         }
@@ -187,8 +187,8 @@ impl Walk<'_> {
     }
 
     /// A namespace, or a path to one. With native multipath the namespace belongs to a subsystem,
-    /// and each of its controllers has a hidden disk that is a path to it: `nvme0n1` is reached by
-    /// way of `nvme0c0n1` and `nvme0c1n1` (drivers/nvme/host/multipath.c).
+    /// and each controller has a hidden disk as a path to it: `nvme0c0n1` and `nvme0c1n1` lead to
+    /// `nvme0n1` (drivers/nvme/host/multipath.c).
     fn namespace(&self, layer: &mut Layer, folder: &Path) -> Vec<Node> {
         let name = layer.name.clone();
         layer.kind =
@@ -236,7 +236,7 @@ impl Walk<'_> {
         members::Member { name, state, works: controller == "live" && !is_lost }
     }
 
-    /// What a driver reaches by its own transport.
+    /// A disk that a driver reaches directly.
     fn disk(&self, layer: &mut Layer, folder: &Path) {
         let own = [
             ("vendor", "device/vendor"),
@@ -251,7 +251,7 @@ impl Walk<'_> {
         let driver = driver.map(|driver| file_name(&driver)).unwrap_or_default();
         if driver == "virtio_blk" {
             layer.kind = LayerKind::Virtio;
-            // The number of its maker on the bus, not of the disk.
+            // This is the vendor number on the virtio bus, not of the disk.
             layer.facts.remove("vendor");
         } else if folder.join("device/scsi_level").exists() {
             scsi::look(self.machine, layer, folder);
@@ -262,7 +262,7 @@ impl Walk<'_> {
     }
 }
 
-/// The name of the namespace that a hidden disk is a path to: `nvme0n1` of `nvme0c1n1`.
+/// The namespace of a hidden path: `nvme0n1` for `nvme0c1n1`.
 fn hidden_path(name: &str) -> Option<String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let (subsystem, rest) = name.strip_prefix("nvme")?.split_once('c')?;
@@ -271,8 +271,8 @@ fn hidden_path(name: &str) -> Option<String> {
     all.iter().all(|it| is_number(it)).then(|| format!("nvme{subsystem}n{namespace}"))
 }
 
-/// Volume group and volume of a name in the device mapper, where a hyphen stands between them and
-/// those of the names are doubled (lvm2, `dm_split_lvm_name`).
+/// Volume group and volume in a device-mapper name: a hyphen separates them, and hyphens within the
+/// names are doubled (lvm2, `dm_split_lvm_name`).
 fn group_and_volume(name: &str) -> Option<(String, String)> {
     let bytes = name.as_bytes();
     let mut at = 0;

@@ -8,9 +8,9 @@ use super::{Layer, LayerKind, Node, Reads, VXFS, Walk};
 use crate::layers::{self, file_name};
 use machine::mounts::Mount;
 
-/// Folders that an overlay is followed into.
+/// Maximum number of folders of an overlay that are followed.
 const LOWER_MAX: usize = 64;
-/// Options of a share that matter for its speed, or say whose it is.
+/// Options of a network mount that affect its speed or name its server.
 const SHARE_OPTIONS: &[(&str, &str)] = &[
     ("vers", "version"),
     ("addr", "address"),
@@ -94,14 +94,14 @@ impl Walk<'_> {
         devices.into_iter().map(Node::Device).collect()
     }
 
-    /// What an overlay is made of, as far as it is to be seen from here.
+    /// The layers of an overlay, as far as they are visible from here.
     fn overlay(&self, mount: &Mount) -> Vec<Node> {
         let upper = mount.file_system_option("upperdir");
         let lower = mount.file_system_option("lowerdir").unwrap_or_default();
         let folders = upper.into_iter().chain(lower.split(':')).take(LOWER_MAX);
         let mut found: Vec<Mount> = Vec::new();
         for folder in folders.filter(|folder| self.machine.at(folder).is_dir()) {
-            // In a container the names are those of the host, and lead back here.
+            // In a container the names are those of the host, and can lead back to the overlay.
             if let Some(Node::Mounted(below, _)) = self.below_path(Path::new(folder), Reads::Cached)
                 && below != *mount
                 && !found.contains(&below)
@@ -131,8 +131,8 @@ impl Walk<'_> {
     }
 }
 
-/// Devices and their states in what `zpool list -vHPL` prints: lines of the pool and of what it is
-/// made of, with tabs between the columns, devices by their paths.
+/// Devices and their states in the output of `zpool list -vHPL`: lines of the pool and its parts,
+/// tabs between the columns, devices by their paths.
 fn pool_devices(text: &str) -> Vec<(String, String)> {
     let states = ["ONLINE", "DEGRADED", "FAULTED", "OFFLINE", "REMOVED", "UNAVAIL"];
     let device = |line: &str| {

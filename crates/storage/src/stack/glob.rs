@@ -1,12 +1,12 @@
-//! Patterns as udev has them: `*`, `?`, `[a-c]`, `[!a]` and `|` between several (udev(7)).
+//! Patterns of udev rules: `*`, `?`, `[a-c]`, `[!a]` and `|` between alternatives (udev(7)).
 
-/// Whether a text is what a pattern means.
+/// Whether a text matches a pattern.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     pattern.split('|').any(|one| one_matches(&one.chars().collect::<Vec<char>>(), &text))
 }
 
-/// Goes back to the last `*` only, which is enough and takes no longer than the product of both
+/// Backtracks to the last `*` only, which is sufficient; the time is at most the product of both
 /// lengths.
 fn one_matches(pattern: &[char], text: &[char]) -> bool {
     let (mut at, mut read) = (0, 0);
@@ -33,9 +33,9 @@ fn one_matches(pattern: &[char], text: &[char]) -> bool {
     pattern[at..].iter().all(|it| *it == '*')
 }
 
-/// The length of a class in brackets that the letter is in.
+/// The length of a class in brackets that contains the letter.
 fn class(pattern: &[char], letter: char) -> Option<usize> {
-    // A bracket that closes at once is a member.
+    // A closing bracket directly after the opening one is a member.
     let is_negated = matches!(pattern.get(1), Some('!' | '^'));
     let start = if is_negated { 2 } else { 1 };
     let end = start + 1 + pattern.get(start + 1..)?.iter().position(|it| *it == ']')?;

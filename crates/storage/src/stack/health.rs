@@ -1,5 +1,5 @@
-//! What disks say of their own health, by way of `smartctl`: where it is not installed, or may not
-//! ask, nothing is known.
+//! Health of disks as `smartctl` reports it. Without `smartctl`, or without permission, it is
+//! unknown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,26 +8,25 @@ use serde_json::Value;
 use super::{Layer, LayerKind};
 use machine::Machine;
 
-/// Disks that are asked, each within the time that a program has.
+/// Maximum number of disks to query; each query has the time limit of a program.
 const DISKS_MAX: usize = 16;
 
-/// What a disk says of itself. What it does not say is not there.
+/// The health of a disk. A value that the disk does not report is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
-    /// Whether it takes itself for good.
+    /// Whether the disk reports itself as healthy.
     pub passed: Option<bool>,
     /// Degrees Celsius.
     pub temperature_celsius: Option<i64>,
     /// Hours that it was powered.
     pub power_on_hours: Option<u64>,
-    /// How much of what its maker expects it to live is over, in percent; more than 100 is
-    /// possible.
+    /// Share of the rated life that is used, in percent; can exceed 100.
     pub used_percent: Option<u64>,
-    /// Blocks that it has given up and replaced.
+    /// Bad blocks that the disk has replaced.
     pub replaced_blocks: Option<u64>,
-    /// Blocks that it cannot read, and which may be lost.
+    /// Blocks that it cannot read; their data may be lost.
     pub unreadable_blocks: Option<u64>,
-    /// Errors of the medium that it could not correct, since it was made.
+    /// Uncorrected medium errors in the life of the disk.
     pub medium_errors: Option<u64>,
 }
 
@@ -45,22 +44,22 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
     };
     for layer in layers.iter_mut().filter(asked).take(DISKS_MAX) {
         let node = format!("/dev/{}", layer.name.replace('!', "/"));
-        // A disk that sleeps is left to sleep.
+        // Do not wake a disk that is in standby.
         let arguments = ["--json", "--nocheck=standby", "--health", "--attributes", &node];
         let answer = machine.answer("smartctl", &arguments);
         layer.health = answer.and_then(|text| parse(&text));
     }
 }
 
-/// Health in what `smartctl --json` prints.
+/// Health in the output of `smartctl --json`.
 fn parse(text: &str) -> Option<Health> {
     let told: Value = serde_json::from_str(text).ok()?;
     let number = |pointer: &str| told.pointer(pointer)?.as_u64();
-    // Attributes by their numbers in ATA, which makers agree about for these (smartmontools).
+    // ATA attributes by number; makers agree on the meaning of these (smartmontools).
     let attribute = |id: u64| {
         let table = told.pointer("/ata_smart_attributes/table")?.as_array()?;
         let row = table.iter().find(|row| row["id"] == id)?;
-        // The number as a whole may hold others besides, the words begin with the one that counts.
+        // The raw number may contain other values too; the text begins with the right one.
         let words = row.pointer("/raw/string")?.as_str()?;
         words.split(|it: char| !it.is_ascii_digit()).next()?.parse().ok()
     };
@@ -112,7 +111,7 @@ mod tests {
             "read":{"total_uncorrected_errors":1},"write":{"total_uncorrected_errors":4}}}"#;
         let found = parse(scsi).unwrap();
         assert_eq!((found.replaced_blocks, found.medium_errors), (Some(2), Some(5)));
-        // It is not there, or may not open the disk.
+        // The disk is absent, or smartctl may not open it.
         assert_eq!(parse(r#"{"smartctl":{"exit_status":2}}"#), None);
         assert_eq!(parse(""), None);
     }

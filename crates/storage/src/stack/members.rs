@@ -1,4 +1,4 @@
-//! What a layer with several parts below it says of each: members of an array, paths to a disk.
+//! States of the parts of a layer: members of an array, paths to a disk.
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ use machine::Machine;
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// Its state in the words of who tells it.
+    /// Its state, in the words of the kernel or the program that reports it.
     pub state: String,
-    /// Whether it does what it is there for.
+    /// Whether it is in service.
     pub works: bool,
 }
 
@@ -30,9 +30,9 @@ pub(super) fn of_array(machine: &Machine, array: &Path) -> Vec<Member> {
     machine.entries(&array.join("md")).iter().filter_map(member).collect()
 }
 
-/// Paths of a multipath device in what `dmsetup status` prints: each by its number, with `A` for
-/// one that works and `F` for one that failed (drivers/md/dm-mpath.c, `multipath_status`). Without
-/// an answer the state of the disk that each path ends at is taken.
+/// Paths of a multipath device in the output of `dmsetup status`: each by its number, with `A` for
+/// active and `F` for failed (drivers/md/dm-mpath.c, `multipath_status`). Without that output, the
+/// state of the disk of each path counts.
 pub(super) fn of_multipath(machine: &Machine, name: &str, paths: &[String]) -> Vec<Member> {
     let answer = machine.answer("dmsetup", &["status", name]).unwrap_or_default();
     let told = path_states(&answer);

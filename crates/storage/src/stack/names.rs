@@ -1,11 +1,11 @@
-//! Names that stay when disks are found in another order.
+//! Persistent names, which stay when the kernel finds disks in another order.
 
 use std::fs;
 
 use super::{Facts, Walk};
 use crate::layers::file_name;
 
-/// Folders of links, and what their names are.
+/// Folders of links, and the kind of name in each.
 const FOLDERS: &[(&str, &str)] = &[
     ("by-uuid", "uuid"),
     ("by-label", "label"),
@@ -13,14 +13,14 @@ const FOLDERS: &[(&str, &str)] = &[
     ("by-id", "id"),
 ];
 
-/// Which links of `by-id` are taken before others: those of the device's own number.
+/// The rank of a link of `by-id`: links with the device's own identifier come first.
 fn rank(name: &str) -> usize {
     let first = ["wwn-", "nvme-eui.", "nvme-uuid.", "dm-uuid-", "md-uuid-"];
     first.iter().position(|prefix| name.starts_with(prefix)).unwrap_or(first.len())
 }
 
 impl Walk<'_> {
-    /// What udev names a device in these folders of `/dev/disk`.
+    /// The names that udev gives a device in these folders of `/dev/disk`.
     pub(super) fn names_by_link(&self, device: &str, folders: &[&str]) -> Facts {
         let mut names = Facts::new();
         for (folder, fact) in FOLDERS.iter().filter(|(folder, _)| folders.contains(folder)) {

@@ -1,4 +1,4 @@
-//! Who sets a setting, so that what is changed by hand does not come back as it was.
+//! What sets a setting (udev, tuned, multipathd, lvm): a change by hand would be overwritten there.
 
 use std::path::Path;
 
@@ -11,26 +11,25 @@ use super::udev::{self, Applies, Rule};
 use super::{Layer, LayerKind, settings};
 use machine::Machine;
 
-/// Who sets a setting.
+/// What sets a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Owner {
     /// `udev`, `tuned`, `multipath.conf` or `lvm`.
     pub by: Cow<'static, str>,
-    /// The file, and behind a colon the line.
+    /// The file and line, as `FILE:LINE`.
     pub place: Option<String>,
-    /// What it is set to, in the words of that place.
+    /// The value, as written there.
     pub value: Option<String>,
-    /// Whether it is sure to be for this device: a rule may have conditions that were not looked
-    /// at.
+    /// Whether it surely applies to this device: a rule may have conditions that are not evaluated.
     pub is_sure: bool,
 }
 
-/// Profiles of tuned that include each other.
+/// Maximum depth of tuned profiles that include each other.
 const INCLUDED_MAX: usize = 8;
-/// Where profiles stand, the later place first.
+/// Folders of tuned profiles, in the order of precedence.
 const PROFILES: &[&str] =
     &["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
-/// What tuned calls a setting, in a section for disks.
+/// tuned's names of settings in a section for disks.
 const TUNED: &[(&str, &str)] = &[("readahead", "read_ahead_kb"), ("elevator", "scheduler")];
 
 pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
@@ -49,7 +48,7 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
         let subsystem = if is_file_system { "bdi" } else { "block" };
         for (name, setting) in &mut layer.settings {
             setting.owners.extend(of_udev(machine, &rules, &folder, subsystem, name));
-            // It sets disks, not what lies on them, and no share.
+            // tuned sets block devices only, not file systems or network mounts.
             if !is_file_system {
                 setting
                     .owners
@@ -65,7 +64,7 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer]) {
     }
 }
 
-/// Who sets a setting of a block device, in that folder of sysfs, when it appears or later.
+/// What sets a setting of the block device in that sysfs folder, when it appears or later.
 pub(crate) fn of_device(machine: &Machine, folder: &Path, name: &str) -> Vec<Owner> {
     let mut owners = of_udev(machine, &udev::rules(machine), folder, "block", name);
     owners.extend(tuned(machine).into_iter().filter(|it| it.0 == name).map(|it| it.1));
@@ -106,18 +105,18 @@ fn of_multipath(text: &str) -> Option<Owner> {
         .find(|(_, line)| line.trim_start().starts_with("max_sectors_kb"))?;
     let value = line.split_whitespace().nth(1).map(str::to_owned);
     let place = Some(format!("/etc/multipath.conf:{}", index + 1));
-    // Sections of it are for some devices only.
+    // Its sections may apply to other devices only.
     Some(Owner { is_sure: false, ..told("multipath.conf", place, value) })
 }
 
-/// What the active profile of tuned sets, and the profiles that it includes.
+/// Settings of the active tuned profile and the profiles that it includes.
 fn tuned(machine: &Machine) -> Vec<(&'static str, Owner)> {
     let active = machine.text(&machine.at("etc/tuned/active_profile")).unwrap_or_default();
     let mut open: Vec<String> = active.split_whitespace().map(str::to_owned).collect();
     let mut found = Vec::new();
     for _ in 0..INCLUDED_MAX {
         let Some(name) = open.pop() else { break };
-        // A name is one folder and no way to another.
+        // A name must be a single folder, not a path.
         if name.contains('/') || name == ".." {
             continue;
         }
@@ -149,7 +148,7 @@ fn of_profile(
         }
         let is_for_disks = section.starts_with("disk");
         if let Some((_, name)) = TUNED.iter().find(|(of, _)| is_for_disks && *of == key)
-            // Where another profile has the same setting, the one that includes it counts.
+            // If an included profile has the same setting, the including profile wins.
             && !found.iter().any(|(of, _)| of == name)
         {
             let place = format!("{}:{}", machine.shown(place).display(), index + 1);

@@ -1,5 +1,5 @@
-//! Disks that speak SCSI: by which transport they are reached, which the folders above them in
-//! sysfs tell (drivers/scsi/scsi_transport_*.c).
+//! SCSI disks: the transport follows from the parent folders in sysfs
+//! (drivers/scsi/scsi_transport_*.c).
 
 use std::path::{Path, PathBuf};
 
@@ -91,8 +91,8 @@ fn fibre_channel(machine: &Machine, layer: &mut Layer, port: &Path, host: &Path)
     }
 }
 
-/// The serial number in page 80h of the vital product data: four bytes in front, the last two of
-/// them the length (SPC).
+/// The serial number in page 80h of the vital product data. Its header has four bytes; the last two
+/// are the length (SPC).
 fn serial(page: &[u8]) -> Option<String> {
     let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
     let bytes = page.get(4..)?;

@@ -21,34 +21,34 @@ pub struct LayerSetting {
     pub value: String,
     /// Its file.
     pub path: PathBuf,
-    /// Whether it changes anything for what comes from above in this stack. Read-ahead acts in one
-    /// place for each file system; who orders and joins requests does so where requests are made
-    /// of what came from above, which most devices that lie on others do not.
+    /// Whether it has an effect on I/O from above in this stack. Read-ahead has an effect in one
+    /// place for each file system. Ordering and merging have an effect where bios become requests;
+    /// most devices on other devices pass bios on.
     pub acts: bool,
-    /// The largest value that the device takes, where it tells one.
+    /// The largest value that the device accepts, where it reports one.
     pub limit: Option<String>,
-    /// Who sets it, as far as that is to be found.
+    /// What sets it, as far as Takeup can find out.
     pub owners: Vec<Owner>,
 }
 
-/// Where a setting acts.
+/// Where a setting has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Acts {
-    /// Wherever it stands.
+    /// At every layer that has it.
     Everywhere,
     /// Where a device has a queue of requests.
     Requests,
-    /// There, and where what is handed on is cut.
+    /// There, and where bios are split before they are passed on.
     Cutting,
-    /// There, but not on the paths of a device that has several, which get requests ready-made.
+    /// There, but not on the paths of a multipath device, which get finished requests.
     Ordering,
     /// Where files are read.
     ReadAhead,
-    /// Where it is asked before anything is counted.
+    /// Where the kernel checks it before it counts.
     Counting,
 }
 
-/// Settings in the folder of the queue: name, where it acts, what tells its limit.
+/// Settings in the folder of the queue: name, where it has an effect, the file with its limit.
 const QUEUE: &[(&str, Acts, Option<&str>)] = &[
     ("scheduler", Acts::Ordering, None),
     ("read_ahead_kb", Acts::ReadAhead, None),
@@ -77,7 +77,7 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer], acting: &BTreeSet<Pa
         match layer.kind {
             LayerKind::FileSystem => own_read_ahead(machine, layer, acting),
             LayerKind::ZfsPool => {}
-            // A partition of the kernel's has the settings of its disk.
+            // A kernel partition has the settings of its disk.
             _ => {
                 let is_path = orders.contains(&layer.name);
                 let folder = folder(machine, layer);
@@ -97,8 +97,8 @@ pub(super) fn folder(machine: &Machine, layer: &Layer) -> PathBuf {
     fs::canonicalize(&entry).unwrap_or(entry)
 }
 
-/// Devices that make requests of what comes from above have hardware queues; others hand on what
-/// they get (block/blk-mq-sysfs.c).
+/// Devices that turn bios into requests have hardware queues; others pass bios on
+/// (block/blk-mq-sysfs.c).
 fn has_requests(folder: &Path) -> bool {
     folder.join("mq").is_dir()
 }
@@ -142,7 +142,7 @@ fn of_device(
     settings
 }
 
-/// The read-ahead of a file system that has one of its own and not that of its device.
+/// The read-ahead of a file system that does not use the one of its device.
 fn own_read_ahead(machine: &Machine, layer: &mut Layer, acting: &BTreeSet<PathBuf>) {
     let number = layer.fact("number").unwrap_or_default();
     let by_number = machine.at("sys/class/bdi").join(number).join("read_ahead_kb");

@@ -1,4 +1,4 @@
-//! Recorded machines, and this one.
+//! Stacks of recorded machines and of this machine.
 
 use super::*;
 use crate::layers::Storage;
@@ -27,7 +27,7 @@ fn facts<const N: usize>(stack: &Stack, layer: &str, names: [&str; N]) -> [Strin
     names.map(|name| layer.fact(name).unwrap_or("-").to_owned())
 }
 
-/// Layers that a setting stands at, and whether it acts.
+/// Layers that have a setting, and whether it has an effect there.
 fn acting(stack: &Stack, setting: &str) -> Vec<(String, bool)> {
     let own = |layer: &Layer| Some((layer.name.clone(), layer.settings.get(setting)?.acts));
     stack.layers.iter().filter_map(own).collect()
@@ -64,7 +64,7 @@ fn a_volume_over_two_disks() {
     assert_eq!(stack.layer("sdb").unwrap().health, None);
 }
 
-/// Read-ahead acts where the file system lies, requests are ordered at the disks.
+/// Read-ahead has an effect at the device of the file system, ordering at the disks.
 #[test]
 fn settings_act_where_they_do() {
     let stack = below("sas-disks", "253:1", "/srv/my data/file");
@@ -77,13 +77,13 @@ fn settings_act_where_they_do() {
     assert_eq!(stack.layer("sda").unwrap().number("queue_depth"), Some(254));
     let limit = &stack.layer("sda").unwrap().settings["max_sectors_kb"];
     assert_eq!((limit.value.as_str(), limit.limit.as_deref()), ("1280", Some("32767")));
-    // A device that has several paths orders requests itself.
+    // A multipath device orders requests itself.
     let stack = below("san", "253:2", "/var/lib/db/base");
     let expected = pairs([("dm-2", false), ("dm-0", true), ("sdb", false), ("sdc", false)]);
     assert_eq!(acting(&stack, "scheduler"), expected);
     let expected = pairs([("dm-2", false), ("dm-0", true), ("sdb", true), ("sdc", true)]);
     assert_eq!(acting(&stack, "max_sectors_kb"), expected);
-    // The device itself is read ahead of its own.
+    // Reads of the device itself use its own read-ahead.
     let stack = below("sas-disks", "253:1", "/dev/mapper/vg0-my--data");
     assert_eq!(stack.layers[0].name, "dm-1");
     assert_eq!(stack.read_ahead().unwrap().name, "dm-1");
@@ -110,10 +110,9 @@ fn who_sets_them() {
     assert_eq!(owners("sda", "scheduler"), [profile]);
     let other = "udev /etc/udev/rules.d/60-disks.rules:5 bfq perhaps";
     assert_eq!(owners("sdb", "scheduler"), [other, profile]);
-    // The file of that name in /etc is taken in its place.
+    // The file of that name in /etc replaces it.
     assert_eq!(owners("sda", "nr_requests"), [""; 0]);
-    // A rule that asks a program, as nfs-common has it, is for whom the program says, and sets what
-    // it prints.
+    // A rule with PROGRAM, as in nfs-common, applies if the program succeeds, and sets its output.
     let stack = below("nvme", "0:50", "/share/file");
     let owner = &stack.layers[0].settings["read_ahead_kb"].owners[0];
     assert_eq!((&*owner.by, owner.is_sure, owner.value.as_deref()), ("udev", false, None));
@@ -148,7 +147,7 @@ fn two_ways_to_one_disk() {
     assert_eq!(stack.layer("dm-0").unwrap().members, expected);
 }
 
-/// As the kernel of the lab had it, see scripts/record-machine.
+/// Recorded from the kernel of the lab, see scripts/record-machine.
 #[test]
 fn a_volume_over_paths_to_files_and_an_array_without_one_of_its_disks() {
     let stack = below("lab-multipath-md", "254:1", "/dev/dm-1");
@@ -167,7 +166,7 @@ fn a_volume_over_paths_to_files_and_an_array_without_one_of_its_disks() {
     let stack = below("lab-multipath-md", "9:100", "/dev/md100");
     assert_eq!(shape(&stack)[..2], ["md100: loop2 loop3", "loop2: /run/lab/tmp"]);
     assert_eq!(facts(&stack, "md100", ["level", "disks", "missing"]), ["raid1", "2", "1"]);
-    // The device mapper counts whatever its `iostats` shows; others ask it.
+    // The device mapper counts regardless of `iostats`; other drivers obey it.
     let stack = below("lab-multipath-md", "254:1", "/dev/dm-1");
     let expected = pairs([("dm-1", false), ("dm-0", true), ("loop0", true), ("loop1", true)]);
     assert_eq!(acting(&stack, "iostats"), expected);
@@ -178,8 +177,8 @@ fn a_volume_over_paths_to_files_and_an_array_without_one_of_its_disks() {
     assert_eq!(stack.layer("md100").unwrap().names.get("uuid"), None);
 }
 
-/// As the kernel of the lab had them: two sessions to one target below a map, a btrfs over two
-/// disks, a share.
+/// Recorded from the kernel of the lab: two sessions to one target below a multipath device, a
+/// btrfs over two disks, a network mount.
 #[test]
 fn paths_over_iscsi_a_pool_and_a_share_that_were_real() {
     let recorded = |number: &str, path: &str| below("lab-iscsi-btrfs-nfs", number, path);
@@ -272,7 +271,7 @@ fn namespaces_and_what_lies_on_no_device_of_its_own() {
         expected
     );
     assert_eq!(share.read_ahead().unwrap().number("read_ahead_kb"), Some(128));
-    // What is removed cannot be followed.
+    // A removed file cannot be followed.
     let pool = below("nvme", "0:51", "/tank/file");
     assert_eq!(shape(&pool), ["/tank: tank", "tank: sdd1", "sdd1: sdd", "sdd: "]);
     assert_eq!(facts(&pool, "tank", ["state"]), ["DEGRADED"]);
@@ -292,7 +291,7 @@ fn namespaces_and_what_lies_on_no_device_of_its_own() {
     assert_eq!(facts(&merged, "rbd0", ["pool", "image"]), ["rbd", "image"]);
 }
 
-/// Both answer the same question.
+/// `Stack` and `Storage` must agree.
 #[test]
 fn the_read_ahead_that_acts_is_that_of_the_storage() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
@@ -323,8 +322,8 @@ fn devices_by_their_names() {
     }
 }
 
-/// A loop device on a file system that lies on the same loop device, which no kernel makes, and a
-/// stack that is deeper than any.
+/// A loop device on a file system on the same loop device, which no kernel allows, and a stack
+/// deeper than any real one.
 #[test]
 fn circles_and_towers_end() {
     let mut text = String::from("proc/self/mountinfo: 22 1 7:0 / / rw - ext4 /dev/loop0 rw\n");

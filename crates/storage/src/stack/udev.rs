@@ -1,5 +1,5 @@
-//! Rules of udev that set something of a device, as far as they can be followed: a rule is taken
-//! line by line, and of its conditions those are looked at that the files of the device answer.
+//! udev rules that set an attribute of a device. Rules are read line by line; only conditions that
+//! files of the device can answer are evaluated.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::glob;
 use crate::layers::file_name;
 use machine::Machine;
 
-/// Where rules stand; one of the same name in an earlier folder is taken for those behind it
+/// Folders of rules; a file in an earlier folder replaces files of the same name in later ones
 /// (udev(7)).
 const FOLDERS: &[&str] = &[
     "etc/udev/rules.d",
@@ -17,14 +17,14 @@ const FOLDERS: &[&str] = &[
     "usr/lib/udev/rules.d",
     "lib/udev/rules.d",
 ];
-/// Rules that are looked at, more than any system has.
+/// Maximum number of rules to read, more than any system has.
 const LINES_MAX: usize = 100_000;
 
 /// A rule that sets attributes.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub file: PathBuf,
-    /// From 1 on; of a rule in several lines the first.
+    /// From 1; the first line of a rule that continues over several.
     pub line: usize,
     parts: Vec<Part>,
 }
@@ -37,11 +37,11 @@ struct Part {
     value: String,
 }
 
-/// Whether a rule is for a device.
+/// Whether a rule applies to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Applies {
     No,
-    /// It has conditions that were not looked at.
+    /// It has conditions that were not evaluated.
     Perhaps,
     Yes,
 }
@@ -85,9 +85,8 @@ impl Rule {
         self.text(attributes).is_some()
     }
 
-    /// What it sets one of these attributes to, where that stands in the rule and is not put
-    /// together when it is used (udev(7): `%c` is what a program printed, `$attr{...}` another
-    /// attribute).
+    /// The value that it sets one of these attributes to. `None` if udev substitutes a part of the
+    /// value (udev(7): `%c` is the output of a program, `$attr{...}` another attribute).
     pub fn value(&self, attributes: &[&str]) -> Option<&str> {
         self.text(attributes).filter(|value| !value.contains(['%', '$']))
     }
@@ -100,7 +99,7 @@ impl Rule {
         self.parts.iter().rev().find(is_it).map(|part| part.value.as_str())
     }
 
-    /// Whether it is for the device in that folder, of that subsystem.
+    /// Whether it applies to the device in that folder, of that subsystem.
     pub fn applies(&self, machine: &Machine, folder: &Path, subsystem: &str) -> Applies {
         // A program that fails ends the rule, however it is written (udev(7), PROGRAM).
         let asks_program = self.parts.iter().any(|part| part.key == "PROGRAM");
@@ -116,7 +115,7 @@ impl Rule {
                 }
                 "ENV{DM_NAME}" => Some(machine.text(&folder.join("dm/name")).unwrap_or_default()),
                 "ENV{DM_UUID}" => Some(machine.text(&folder.join("dm/uuid")).unwrap_or_default()),
-                // A device that is there was added, or changed.
+                // An existing device was added or changed.
                 "ACTION" if ["add", "change"].iter().any(|it| glob::matches(&part.value, it)) => {
                     continue;
                 }
@@ -136,7 +135,7 @@ impl Rule {
     }
 }
 
-/// Lines with what a backslash at their end joins to them, without comments.
+/// Lines without comments; a backslash at the end joins the next line.
 fn whole_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -156,12 +155,12 @@ fn whole_lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// The parts of a rule; what is not as udev has it ends it.
+/// The parts of a rule, up to the first syntax error.
 fn parts(line: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = line.trim_start_matches([',', ' ', '\t']);
     while let Some(at) = rest.find(['=', '!', '+', '-', ':']) {
-        // `-` may stand in the name of an attribute, in braces.
+        // The name of an attribute, in braces, may contain `-`.
         let at = match rest.find('{').filter(|open| *open < at) {
             Some(open) => match rest[open..].find('}') {
                 Some(close) => open + close + 1,

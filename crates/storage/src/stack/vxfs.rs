@@ -1,12 +1,12 @@
-//! VxFS reads ahead by itself, whatever the devices below it are set to: in requests of
-//! `read_pref_io` bytes, of which it keeps `read_nstream` under way for a reader (vxtunefs(1M)).
+//! VxFS does its own read-ahead and ignores the setting of the devices below. It keeps
+//! `read_nstream` requests of `read_pref_io` bytes in flight for a reader (vxtunefs(1M)).
 
 use std::path::{Path, PathBuf};
 
 use machine::Machine;
 use machine::mounts;
 
-/// More of anything is no request size, and no number of them, that `vxtunefs` takes.
+/// Upper bound of both values: `vxtunefs` accepts no larger size or number of requests.
 const BYTES_MAX: u64 = 1 << 40;
 
 /// How a VxFS reads ahead.
@@ -14,31 +14,29 @@ const BYTES_MAX: u64 = 1 << 40;
 pub struct VxfsReadAhead {
     /// Bytes of a request.
     pub read_pref_io: u64,
-    /// Requests under way.
+    /// Requests in flight.
     pub read_nstream: u64,
 }
 
 impl VxfsReadAhead {
-    /// Bytes under way for one reader.
+    /// Bytes in flight for one reader.
     pub fn window_bytes(self) -> u64 {
         self.read_pref_io.saturating_mul(self.read_nstream)
     }
 
-    /// The command that has at least so many bytes under way, in requests of the size that there
-    /// is.
+    /// The command that keeps at least this many bytes in flight, with the present request size.
     pub fn command(self, window_bytes: u64, mount_point: &str) -> String {
         let streams = window_bytes.div_ceil(self.read_pref_io).max(1);
         let place = mount_point.replace('\'', "'\\''");
         format!("vxtunefs -o read_nstream={streams} '{place}'")
     }
 
-    /// What `vxtunefs` tells of a file system, where it is there and may ask.
+    /// The values that `vxtunefs` reports for a file system, if it is installed and permitted.
     pub(super) fn look(machine: &Machine, mount_point: &str) -> Option<VxfsReadAhead> {
         parse(&machine.answer("vxtunefs", &[mount_point])?)
     }
 
-    /// The VxFS of this machine that a path without links lies on, and how it reads ahead, if that
-    /// is told.
+    /// The VxFS of this machine below a path without links, and its read-ahead, if known.
     pub fn below(path: &Path) -> Option<(PathBuf, Option<VxfsReadAhead>)> {
         let mounts = mounts::now().ok()?;
         let mount = mounts::above(&mounts, path).filter(|mount| mount.kind == super::VXFS)?;
@@ -47,7 +45,7 @@ impl VxfsReadAhead {
     }
 }
 
-/// Both numbers in lines as `read_pref_io = 65536`.
+/// Both numbers, from lines such as `read_pref_io = 65536`.
 fn parse(text: &str) -> Option<VxfsReadAhead> {
     let value = |name: &str| {
         let of = |line: &str| {

@@ -1,4 +1,5 @@
-//! `takeup probe`: what a tape drive is, and the layers of storage below a path.
+//! `takeup probe`: a tape drive, its settings and findings about it; for any other path, the layers
+//! of storage below it.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! `takeup tune`: settings of the storage below a path, measured, set, remembered and taken back.
+//! `takeup tune`: measures, sets, remembers and reverts settings of the storage below a path.
 //!
-//! What is written, in which order, and how it comes back is `storage::settings::changes`'s. Here
-//! is what is asked for, what is refused before anything is written, and what is said about it.
+//! `storage::settings::changes` decides what is written, in which order, and how it is reverted.
+//! This module has the options, the checks before a write, and the output.
 
 mod apply;
 mod confirm;
@@ -27,10 +27,10 @@ use storage::settings::changes::{ChangeError, Changes, Reverted, ThisMachine, re
 
 use service::failure::Failure;
 
-/// Find and set read-ahead and queues, so that they can be taken back
+/// Measure, set and revert read-ahead and queue settings
 ///
-/// What is changed is written to a list before the first write, with the values that were in force:
-/// `takeup tune revert` puts them back, also after a crash or a restart.
+/// Takeup saves the old values in a list before it changes anything: `takeup tune revert` restores
+/// them, even after a crash or a restart.
 #[derive(Args, Debug)]
 pub struct TuneArgs {
     #[command(subcommand)]
@@ -64,7 +64,7 @@ pub fn run(arguments: &TuneArgs) -> ExitCode {
     }
 }
 
-/// Where changes are remembered: a place where others cannot write and that outlives a restart.
+/// The file with the list of changes: others cannot write there, and it outlives a restart.
 fn list() -> Result<PathBuf, Failure> {
     let named = super::bench::named_folder("TAKEUP_STATE_DIR");
     let folder = if rustix::process::geteuid().is_root() {
@@ -73,52 +73,50 @@ fn list() -> Result<PathBuf, Failure> {
         named.or_else(super::bench::users_folder)
     };
     let folder = folder.ok_or_else(|| {
-        let hint = "XDG_STATE_HOME or HOME says where your programs keep such";
-        Failure::of("there is no folder to remember changes in", Some(hint))
+        let hint = "set XDG_STATE_HOME or HOME";
+        Failure::of("no folder for the list of changes", Some(hint))
     })?;
     Ok(folder.join("changes.json"))
 }
 
-/// That a list has nothing of it: each user has one, and who has set something with sudo would look
-/// in vain in his own.
+/// The message for an empty list. Each user has a list: a user who changed something with sudo
+/// would search his own list in vain.
 fn nothing_in_list(nothing: &str) -> String {
     if rustix::process::geteuid().is_root() {
         format!("{nothing}\n")
     } else {
-        format!("{nothing}: this list is your own, and root has another\n")
+        format!("{nothing} in your list; root has a separate list\n")
     }
 }
 
-/// What a killed experiment has left is not what is in force, and is put back, which is told; how
-/// many settings that were.
+/// Restores settings that a killed experiment left changed, reports it, and returns their number.
 fn recovered() -> Result<usize, Failure> {
     let count = super::bench::recovered()
         .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))?;
     if count > 0 {
         let settings = base::format::counted(count as u64, "setting", "settings");
         crate::standard_error::to_standard_error(&format!(
-            "takeup: {settings} that a killed experiment had left put back\n"
+            "takeup: restored {settings} that a killed experiment had changed\n"
         ));
     }
     Ok(count)
 }
 
-/// What an experiment has changed, or left when it was killed; nothing is touched.
+/// Settings that an experiment has changed, or left changed when it was killed; changes nothing.
 fn pending() -> Result<Option<Pending>, Failure> {
     let Some(journal) = super::bench::journal() else { return Ok(None) };
     storage::settings::pending(&journal)
         .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))
 }
 
-/// The list of changes, and before that whatever a killed experiment has left put back: what is in
-/// force now is what is remembered.
+/// The list of changes, after restoring what a killed experiment left changed, so that the list
+/// remembers the true old values.
 fn changes(machine: &ThisMachine) -> Result<Changes<'_>, Failure> {
     recovered()?;
     Changes::open(machine, &list()?).map_err(|error| failure(&error))
 }
 
-/// Puts back what was set for a while and ought to be back already, since its guard is gone; says
-/// so where there was such.
+/// Restores trials that are over but whose guard has died, and reports them.
 fn put_back_overdue() -> Result<Reverted, Failure> {
     let list = list()?;
     let is_overdue = remembered(&list)
@@ -132,7 +130,7 @@ fn put_back_overdue() -> Result<Reverted, Failure> {
     let told = show::reverted_words(&reverted, 0);
     let lines: String = told.lines().map(|line| format!("takeup: {line}\n")).collect();
     crate::standard_error::to_standard_error(&format!(
-        "takeup: its time is over and nobody had confirmed it:\n{lines}"
+        "takeup: a trial is over and was not confirmed:\n{lines}"
     ));
     Ok(reverted)
 }
@@ -141,15 +139,15 @@ fn failure(error: &ChangeError) -> Failure {
     let hint = match error {
         ChangeError::List(error) => super::bench::guard_hint(error),
         ChangeError::TooMany => {
-            Some("`takeup tune revert` takes them back, and one change sets what stays".to_owned())
+            Some("run `takeup tune revert`, then set what is to stay in one change".to_owned())
         }
         ChangeError::Foreign { .. } => {
-            Some("look at it, and move it away if nobody needs it: it was left as it is".to_owned())
+            Some("move the file away if it is not needed; takeup did not change it".to_owned())
         }
         ChangeError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Some("is there udev on this machine?".to_owned())
+            Some("check that udev is installed".to_owned())
         }
-        ChangeError::File { .. } => Some("rules of udev are written by root".to_owned()),
+        ChangeError::File { .. } => Some("run as root to write udev rules".to_owned()),
         ChangeError::Setting(_) | ChangeError::NoDevice { .. } | ChangeError::Refused { .. } => {
             None
         }

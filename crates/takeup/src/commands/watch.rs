@@ -1,7 +1,7 @@
 //! `takeup watch`: what block devices do, and what the numbers mean.
 //!
-//! Readings come from this machine or from a file, and go the same way: [`watch::intervals`] makes
-//! intervals of them, [`text`] and [`document`] print each as soon as it is over.
+//! Readings come from this machine or from a file. In both cases [`watch::intervals`] computes
+//! intervals, and [`screen::lines`] and [`document`] print each as soon as it is over.
 
 mod document;
 mod whole;
@@ -38,10 +38,10 @@ use service::failure::{Failure, with_causes};
 
 /// Show what block devices do, and say what the numbers mean
 ///
-/// All columns of `iostat -x`, and below each busy device in words what they mean. What does
-/// nothing is not shown. DEVICE is a name (sda), a node (/dev/mapper/home) or a path on a file
-/// system, each with all that lies below it; without it all disks are watched, those that come
-/// later too.
+/// Prints all columns of `iostat -x`, and below each busy device what they mean. Idle devices are
+/// hidden. DEVICE is a name (sda), a node (/dev/mapper/home) or a path on a file system; the
+/// devices below it are included. Without DEVICE, Takeup watches all disks, including those that
+/// appear later.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -51,28 +51,28 @@ Examples:
   takeup watch --record night.ndjson --interval 10s >/dev/null
   takeup watch --from night.ndjson")]
 pub struct WatchArgs {
-    /// What is watched
+    /// Devices to watch
     #[arg(value_name = "DEVICE")]
     devices: Vec<OsString>,
-    /// Time between two looks, from 100ms to a day, such as 500ms, 5s, 1m [default: 1s]
+    /// Time between two readings, from 100ms to a day, such as 500ms, 5s, 1m [default: 1s]
     #[arg(long, value_name = "TIME", conflicts_with = "from")]
     interval: Option<Pause>,
-    /// End after so many intervals
+    /// End after this many intervals
     #[arg(long, value_name = "N", value_parser = intervals)]
     count: Option<u64>,
-    /// Keep what was seen in a file that is not there yet
+    /// Record the readings in a new file
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     record: Option<PathBuf>,
-    /// Show again what such a file holds
+    /// Replay such a file
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// Take the whole terminal: what is done without --count, --plain and --json where there is one
+    /// Use the whole terminal: the default on a terminal without --count, --plain and --json
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "plain"])]
     screen: bool,
-    /// Print lines, on a terminal too
+    /// Print lines, even on a terminal
     #[arg(long, help_heading = "Output", conflicts_with = "json")]
     plain: bool,
-    /// Print one JSON object for each interval, each in a line
+    /// Print one JSON object per interval, each on one line
     #[arg(long, help_heading = "Output")]
     json: bool,
     /// Colours, bold and dim: auto is on a terminal, unless NO_COLOR is set or TERM is dumb
@@ -97,8 +97,7 @@ impl WatchArgs {
         }
     }
 
-    /// Whether the whole terminal is taken: where somebody sits before it, and looks on for as long
-    /// as he likes.
+    /// Whether to use the whole terminal: if there is a user at it, and no fixed end.
     fn wants_screen(&self) -> bool {
         let has_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
         let is_dumb =
@@ -108,10 +107,10 @@ impl WatchArgs {
     }
 }
 
-/// Most devices of a record that a hint names.
+/// Maximum number of devices that a hint names.
 const NAMES_IN_HINT: usize = 12;
 
-/// A time between two looks.
+/// The time between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Pause(Duration);
 
@@ -132,7 +131,7 @@ impl FromStr for Pause {
         if (0.1..=86_400.0).contains(&seconds) {
             Ok(Pause(Duration::from_secs_f64(seconds)))
         } else {
-            Err("a time from 100ms to 24h is a number with ms, s, m or h, such as 5s".to_owned())
+            Err("use a time from 100ms to 24h with ms, s, m or h, such as 5s".to_owned())
         }
     }
 }
@@ -140,7 +139,7 @@ impl FromStr for Pause {
 fn intervals(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err("a number of intervals is at least 1; without --count there is no end".to_owned()),
+        _ => Err("use a number of 1 or more; without --count there is no end".to_owned()),
     }
 }
 
@@ -151,7 +150,7 @@ pub fn run(arguments: &WatchArgs) -> ExitCode {
         Err(failure) => failure,
     };
     if arguments.json {
-        // The message on standard error tells the same, should this not be read.
+        // If this fails, the message on standard error has the same content.
         let line = failure.to_json_line("watch");
         let _ = to_standard_output(line.as_bytes());
     }
@@ -170,13 +169,13 @@ fn watch(arguments: &WatchArgs) -> Result<(), Failure> {
     }
 }
 
-/// This machine, until there are as many intervals as were asked for, or for ever.
+/// Watches this machine, for the requested number of intervals or without end.
 fn look(arguments: &WatchArgs, printer: &mut Printer) -> Result<(), Failure> {
     let mut readings = Readings::begin(arguments)?;
     if io::stdout().is_terminal() && !arguments.json {
         let seconds = readings.interval.as_secs_f64();
         to_standard_error(&format!(
-            "takeup: a look every {seconds} s; what does nothing is not shown; Ctrl-C ends\n"
+            "takeup: one reading every {seconds} s; idle devices are hidden; Ctrl-C ends\n"
         ));
     }
     loop {
@@ -186,7 +185,7 @@ fn look(arguments: &WatchArgs, printer: &mut Printer) -> Result<(), Failure> {
     }
 }
 
-/// This machine, looked at again and again, and kept where that is asked for.
+/// Repeated readings of this machine, recorded if requested.
 struct Readings {
     machine: WatchedMachine,
     record: Option<RecordWriter>,
@@ -202,7 +201,7 @@ impl Readings {
         Ok(Readings { machine, record, interval })
     }
 
-    /// The next one: the first one at once, all others when an interval is over.
+    /// The next reading: the first one at once, all others at the end of an interval.
     fn next(&mut self) -> Result<Reading, Failure> {
         let reading = self.machine.reading(self.interval);
         let reading = reading.map_err(|error| Failure::new(&error, None))?;
@@ -213,7 +212,7 @@ impl Readings {
     }
 }
 
-/// A file, from its beginning to its end.
+/// Replays a file from beginning to end.
 fn replay(path: &Path, devices: &[OsString], printer: &mut Printer) -> Result<(), Failure> {
     let mut reader = RecordReader::open(path).map_err(|error| record_failure(&error))?;
     let wanted: BTreeSet<String> = devices.iter().map(|it| plain_name(it)).collect();
@@ -231,12 +230,11 @@ fn replay(path: &Path, devices: &[OsString], printer: &mut Printer) -> Result<()
         say_cut(path);
     }
     let Some(name) = wanted.difference(&seen).next() else { return Ok(()) };
-    let part = if printer.left == Some(0) { " in the intervals that were asked for" } else { "" };
+    let part = if printer.left == Some(0) { " in the requested intervals" } else { "" };
     Err(not_in_record(path, name, part, &seen))
 }
 
-/// Leaves what is wanted in a reading, all of it where nothing is named, and remembers what was
-/// there.
+/// Keeps only the named devices in a reading, or all if none is named, and remembers all names.
 fn keep(reading: &mut Reading, wanted: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
     seen.extend(reading.rows.iter().map(|row| row.name.clone()));
     seen.extend(reading.tapes.keys().cloned());
@@ -246,26 +244,26 @@ fn keep(reading: &mut Reading, wanted: &BTreeSet<String>, seen: &mut BTreeSet<St
     }
 }
 
-/// Tells of a record that ends in the middle of a line.
+/// Warns about a record that ends in the middle of a line.
 pub(super) fn say_cut(path: &Path) {
     let shown = escape_path(path);
-    to_standard_error(&format!("takeup: the last line of {shown} is cut off, and left out\n"));
+    to_standard_error(&format!("takeup: {shown}: the last line is incomplete and was skipped\n"));
 }
 
-/// Damaged lines that are named.
+/// Maximum number of damaged lines to name.
 const LEFT_OUT_TOLD: usize = 5;
 
-/// Tells of readings in a record that cannot have been.
+/// Warns about impossible readings in a record.
 pub(super) fn say_left_out(path: &Path, left_out: &[LeftOut], count: u64) {
     let shown = escape_path(path);
     for LeftOut { line, why } in left_out.iter().take(LEFT_OUT_TOLD) {
         let why = escape(why.as_bytes());
-        to_standard_error(&format!("takeup: line {line} of {shown} is left out: {why}\n"));
+        to_standard_error(&format!("takeup: {shown}, line {line}: skipped: {why}\n"));
     }
     let more = count.saturating_sub(LEFT_OUT_TOLD as u64);
     if more > 0 {
-        let lines = counted(more, "other line", "other lines");
-        to_standard_error(&format!("takeup: {lines} of {shown} left out, too\n"));
+        let lines = counted(more, "more line", "more lines");
+        to_standard_error(&format!("takeup: {shown}: {lines} skipped\n"));
     }
 }
 
@@ -273,18 +271,17 @@ fn not_in_record(path: &Path, name: &str, part: &str, seen: &BTreeSet<String>) -
     let shown = path.display();
     let some: Vec<&str> = seen.iter().take(NAMES_IN_HINT).map(String::as_str).collect();
     let more = if seen.len() > some.len() { " and others" } else { "" };
-    let hint = format!("it holds {}{more}; without DEVICE all of them are shown", some.join(", "));
+    let hint = format!("name one of {}{more}, or leave out DEVICE to show all", some.join(", "));
     Failure::of(format!("{shown} has no device {name}{part}"), Some(&hint))
 }
 
-/// The name of the tape drive that a path is a way to.
+/// The name of the tape drive of a device node.
 pub(super) fn drive_of(path: &str) -> Option<String> {
     let name = plain_name(OsStr::new(path));
     (path.starts_with("/dev/") && tapes::is_drive(&name)).then_some(name)
 }
 
-/// A name as the kernel has it, of a name or a node; of a tape drive that of the drive, whichever
-/// way to it is named.
+/// The kernel's name for a name or a node; for any node of a tape drive, the name of the drive.
 fn plain_name(argument: &OsStr) -> String {
     let text = argument.to_string_lossy();
     let name = text.strip_prefix("/dev/").unwrap_or(&text);
@@ -292,7 +289,7 @@ fn plain_name(argument: &OsStr) -> String {
     drive.unwrap_or(name).to_owned()
 }
 
-/// What is watched of what was named; everything where nothing is.
+/// The devices to watch for the named ones; all if none is named.
 pub(super) fn watched(devices: &[OsString]) -> Result<WatchedDevices, Failure> {
     if devices.is_empty() {
         return Ok(WatchedDevices::All);
@@ -307,7 +304,7 @@ pub(super) fn watched(devices: &[OsString]) -> Result<WatchedDevices, Failure> {
             continue;
         }
         match rows.iter().find(|row| row.name == name) {
-            // Paths that share the number of nobody lie on nothing.
+            // Hidden paths have the number 0:0, and no devices below.
             Some(row) if row.number == (0, 0) => names.extend([name]),
             Some(row) => {
                 let number = format!("{}:{}", row.number.0, row.number.1);
@@ -328,12 +325,12 @@ fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
         _ => Failure::new(&error, None),
     })?;
     if path.metadata().is_ok_and(|it| it.file_type().is_char_device()) {
-        let hint = "of character devices only tape drives of the kernel (st) are counted";
-        return Err(Failure::of(format!("{shown} is no block device"), Some(hint)));
+        let hint = "the only character devices supported are `st` tape drives";
+        return Err(Failure::of(format!("{shown} is not a block device"), Some(hint)));
     }
     let mut names: Vec<String> = layers(&storage).collect();
-    // What the number of a file system does not lead to, its mount does: a pool of ZFS, what an
-    // overlay is made of.
+    // If the device number of a file system leads nowhere, its mount does: for a ZFS pool, or the
+    // layers of an overlay.
     if names.is_empty()
         && let Ok(place) = StackTarget::of(path)
     {
@@ -342,7 +339,8 @@ fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
     }
     if names.is_empty() {
         let message = format!("there is no block device below {shown}");
-        let hint = "file systems in memory, over the network or in user space have none here";
+        let hint = "name a path on a local disk: file systems in memory, over the network or in \
+                    user space have no block device";
         return Err(Failure::of(message, Some(hint)));
     }
     Ok(names)
@@ -350,18 +348,18 @@ fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
 
 fn not_there(path: &Path) -> Failure {
     let shown = path.display();
-    let devices = "`ls /sys/class/block` shows the block devices";
+    let devices = "run `ls /sys/class/block` to list the block devices";
     if path == Path::new("") {
         return Failure::of("the name of a device is empty".to_owned(), Some(devices));
     }
     if path.starts_with("/dev") || path.parent() == Some(Path::new("")) {
         return Failure::of(format!("there is no block device {shown}"), Some(devices));
     }
-    let hint = "DEVICE is a name such as sda, a node below /dev, or a path that exists";
+    let hint = "name a device (sda), a node below /dev, or an existing path";
     Failure::of(format!("there is no file or folder {shown}"), Some(hint))
 }
 
-/// Names of all layers as the counters have them.
+/// Names of all layers in the form of the counters.
 fn layers(storage: &Storage) -> impl Iterator<Item = String> {
     storage.layers.iter().map(|layer| layer.name.replace('!', "/"))
 }
@@ -376,7 +374,7 @@ pub(super) fn record_failure(error: &RecordError) -> Failure {
             Failure::of(format!("{} exists already", path.display()), Some(hint))
         }
         RecordError::NoRecord { .. } => {
-            let hint = "`takeup watch --record FILE` makes one";
+            let hint = "run `takeup watch --record FILE` to make one";
             Failure::new(error, Some(hint.to_owned()))
         }
         _ => Failure::new(error, None),
@@ -428,19 +426,19 @@ impl Form {
     fn of(&mut self, interval: &Interval) -> String {
         match self {
             Form::Json => document::line(interval),
-            // Asked each time, as a window may have been made wider meanwhile.
+            // Queried each time, because the window may have been resized.
             Form::Lines(lines) => lines.of(interval, terminal_width()),
         }
     }
 }
 
-/// The columns of the terminal that standard output is; none where it is another file.
+/// The width of the terminal at standard output; `None` if it is not a terminal.
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout());
     size.ok().map(|size| usize::from(size.ws_col))
 }
 
-/// A reader that has seen enough ends the watch, which is no failure.
+/// A closed pipe ends the watch, which is not a failure.
 fn print(text: &str) -> Result<Next, Failure> {
     let mut output = io::stdout().lock();
     match output.write_all(Printable::of(text.as_bytes()).as_bytes()).and_then(|()| output.flush())

@@ -233,7 +233,7 @@ fn damaged_records_of_captures_are_told() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&told["is_cut"], told["files"].as_array().unwrap().len()), (&json!(true), 2));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(error, "takeup: the last line of cut is cut off, and left out\n");
+    assert_eq!(error, "takeup: cut: the last line is incomplete and was skipped\n");
     let write = |name: &str, text: String| fs::write(at.join(name), text).unwrap();
     write("empty", whole.lines().next().unwrap().to_owned() + "\n");
     write("newer", whole.replacen("\"takeup_capture\":1", "\"takeup_capture\":2", 1));

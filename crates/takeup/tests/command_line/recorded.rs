@@ -177,7 +177,7 @@ fn a_record_that_is_cut_off_is_reported_as_far_as_it_goes() {
         (&json!(true), &json!(399))
     );
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(error, "takeup: the last line of cut is cut off, and left out\n");
+    assert_eq!(error, "takeup: cut: the last line is incomplete and was skipped\n");
 }
 
 #[test]
@@ -252,8 +252,8 @@ fn a_damaged_row_is_left_out_and_told() {
     ] {
         let output = run(directory.path(), arguments);
         let told = String::from_utf8(output.stderr).unwrap();
-        for (line, why) in [(time + 1, "it was seen "), (number + 1, "sda: ")] {
-            let said = format!("takeup: line {line} of damaged is left out: {why}");
+        for (line, why) in [(time + 1, "its time is "), (number + 1, "sda: ")] {
+            let said = format!("takeup: damaged, line {line}: skipped: {why}");
             assert!(told.contains(&said), "{arguments:?}: {told}");
         }
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {told}");

@@ -162,7 +162,7 @@ fn a_record_that_a_crash_cut_off_is_shown_as_far_as_it_goes() {
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 4);
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(error, "takeup: the last line of record.ndjson is cut off, and left out\n");
+    assert_eq!(error, "takeup: record.ndjson: the last line is incomplete and was skipped\n");
 }
 
 #[test]

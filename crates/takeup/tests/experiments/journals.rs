@@ -103,7 +103,7 @@ fn a_journal_that_names_other_files_is_refused_wherever_it_lies() {
     scene.is_unharmed(&output);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(text.contains("precious is no read-ahead of the kernel"), "{text}");
+    assert!(text.contains("precious is not a read-ahead setting of the kernel"), "{text}");
     assert!(text.contains("hint: look at it; remove it if it is none of yours"), "{text}");
     // The same by another user, in a folder that the user left open.
     fs::remove_dir_all(&folder).unwrap();
@@ -114,5 +114,5 @@ fn a_journal_that_names_other_files_is_refused_wherever_it_lies() {
     scene.is_unharmed(&output);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("is not believed: its folder belongs to user 0"), "{text}");
+    assert!(text.contains("is not trusted: its folder belongs to user 0"), "{text}");
 }

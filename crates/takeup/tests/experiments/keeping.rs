@@ -72,17 +72,16 @@ fn a_rule_is_shown_written_and_taken_away() {
                 ATTR{queue/nr_requests}=\"64\"";
     let text = told(&scene.tune(&["persist"]), 0);
     let expected = format!(
-        "/etc/udev/rules.d/99-takeup.rules\n  {rule}\nwrite it: takeup tune persist --write\n"
+        "/etc/udev/rules.d/99-takeup.rules\n  {rule}\nto write: takeup tune persist --write\n"
     );
     assert_eq!(text, expected);
     assert!(!scene.rules().exists(), "who only looks writes nothing");
     let text = told(&scene.tune(&["persist", "--write"]), 0);
-    assert!(text.ends_with("written; take it away: takeup tune persist --remove\n"), "{text}");
+    assert!(text.ends_with("written; to remove: takeup tune persist --remove\n"), "{text}");
     let written = fs::read_to_string(scene.rules()).unwrap();
     assert!(written.starts_with("# Written by ") && written.ends_with(&format!("{rule}\n")));
     let text = told(&scene.tune(&["persist", "--write"]), 0);
-    let nothing = "it was written already, and nothing is to be done; take it away: takeup tune \
-                   persist --remove\n";
+    let nothing = "already written; to remove: takeup tune persist --remove\n";
     assert!(text.ends_with(nothing), "{text}");
     // Who looks afterwards is not asked to write it again.
     let text = told(&scene.tune(&["persist"]), 0);
@@ -95,16 +94,16 @@ fn a_rule_is_shown_written_and_taken_away() {
     let other = format!("{written}# more\n");
     fs::write(scene.rules(), &other).unwrap();
     let text = told(&scene.tune(&["persist"]), 0);
-    assert!(text.ends_with("is somebody else's, or was changed: it is left as it is\n"), "{text}");
+    assert!(text.ends_with("was not written by takeup, or was edited: not changed\n"), "{text}");
     assert_eq!(document(&["persist", "--json"])["written"], false);
     fs::write(scene.rules(), &written).unwrap();
     // Its own rule is nobody else's.
-    assert!(!text.contains("sets it, too"), "{text}");
+    assert!(!text.contains("sets it too"), "{text}");
     // Somebody adds to it: it is theirs, too.
     fs::write(scene.rules(), format!("{written}# more\n")).unwrap();
     for arguments in [&["persist", "--remove"][..], &["persist", "--write"]] {
         let text = told(&scene.tune(arguments), 1);
-        assert!(text.contains("99-takeup.rules is none that was written here"), "{text}");
+        assert!(text.contains("99-takeup.rules was not written by takeup"), "{text}");
     }
     fs::write(scene.rules(), &written).unwrap();
     assert_eq!(
@@ -139,7 +138,7 @@ fn what_no_rule_keeps_is_told_with_what_does() {
     let profile = scene.0.path().join("machine/etc/tuned/throughput-here/tuned.conf");
     fs::write(profile, "[disk]\nreadahead=>4096\n").unwrap();
     let text = told(&scene.tune(&["persist", "--write"]), 2);
-    let line = "sda read-ahead: tuned sets it behind udev; by hand, in \
+    let line = "sda read-ahead: tuned sets it after udev; set it in \
                 /etc/tuned/throughput-here/tuned.conf:2:\n  readahead=1024\n";
     assert!(text.contains(line), "{text}");
     assert!(fs::read_to_string(scene.rules()).unwrap().contains("nr_requests"));
@@ -147,7 +146,7 @@ fn what_no_rule_keeps_is_told_with_what_does() {
     let scene = Scene::new(json!([changed("requests", "64")]));
     fs::write(scene.rules(), "mine").unwrap();
     let text = told(&scene.tune(&["persist", "--write"]), 1);
-    assert!(text.contains("hint: look at it"), "{text}");
+    assert!(text.contains("hint: move the file away"), "{text}");
     assert_eq!(fs::read_to_string(scene.rules()).unwrap(), "mine");
     // What is tried is not kept.
     scene.write_list(json!([changed("requests", "64")]));
@@ -161,7 +160,10 @@ fn what_no_rule_keeps_is_told_with_what_does() {
     });
     fs::write(&path, list.to_string()).unwrap();
     let text = told(&scene.tune(&["persist"]), 1);
-    assert!(text.contains("what is on trial is not kept") && text.contains("confirm"), "{text}");
+    assert!(
+        text.contains("a change on trial cannot be kept") && text.contains("confirm"),
+        "{text}"
+    );
 }
 
 /// Requests under way would fail the paths: refused on the multipath device and on what lies on it,
@@ -175,8 +177,8 @@ fn the_largest_request_below_a_live_multipath_device_is_left_alone() {
     assert!(made.success());
     let before = scene.0.path().join("machine/sys/devices/virtual/block/dm-0/queue/max_sectors_kb");
     let text = told(&scene.tune(&["set", node.to_str().unwrap(), "max_sectors_kb=256"]), 1);
-    assert!(text.contains("max_sectors_kb below dm-0, which is in use, is not changed"), "{text}");
-    assert!(text.contains("hint: max_sectors_kb in /etc/multipath.conf"), "{text}");
+    assert!(text.contains("cannot change max_sectors_kb below dm-0"), "{text}");
+    assert!(text.contains("hint: set max_sectors_kb in /etc/multipath.conf"), "{text}");
     assert_eq!(fs::read_to_string(before).unwrap().trim(), "512");
     assert!(!scene.0.path().join("state/changes.json").exists());
 }

@@ -85,8 +85,8 @@ fn schedulers_are_tried_and_put_back() {
     let output = tune(directory.path(), &command).output().unwrap();
     assert_eq!(device.settings(), before);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && errors.contains("no run gave a number"), "{errors}");
-    assert!(errors.contains("hint: --budget gives more time"), "{errors}");
+    assert!(output.status.code() == Some(1) && errors.contains("no run has a result"), "{errors}");
+    assert!(errors.contains("hint: increase --budget"), "{errors}");
     let quick = ["--runtime", "50ms", "--difference", "900", "--budget", "5m", "--settle", "10ms"];
     let settings = ["--settings", "scheduler,max_sectors_kb"];
     let command = [&["queue", device.path(), "--json", "--apply"][..], &quick, &settings].concat();
@@ -100,7 +100,7 @@ fn schedulers_are_tried_and_put_back() {
         .collect();
     assert_eq!(names, ["scheduler"], "{found:#}");
     assert_eq!(found["not_tried"][0]["name"], "max_sectors_kb");
-    assert_eq!(found["not_tried"][0]["why"], "none cuts requests of 4 KiB");
+    assert_eq!(found["not_tried"][0]["why"], "no value splits requests of 4 KiB");
     let levels = found["settings"][0]["levels"].as_array().unwrap();
     assert!(levels.iter().any(|level| level["value"] == "mq-deadline"), "{found:#}");
     // Ten times as fast is nothing of it.
@@ -112,7 +112,7 @@ fn schedulers_are_tried_and_put_back() {
             .unwrap(),
         1,
     );
-    assert!(text.contains("max_sectors_kb: none cuts requests of 4 KiB"), "{text}");
+    assert!(text.contains("max_sectors_kb: no value splits requests of 4 KiB"), "{text}");
     let twice = ["queue", device.path(), "--settings", "scheduler,nomerges,scheduler"];
     let text = told(&tune(directory.path(), &twice).output().unwrap(), 1);
     assert!(text.contains("--settings: scheduler is given twice"), "{text}");

@@ -124,7 +124,7 @@ fn what_a_device_does_not_take_is_refused_before_anything_runs() {
         ("--max-sectors-kb", "512,999996", "max_sectors_kb 999996 is not what loop"),
         ("--max-sectors-kb", "10", "the kernel takes multiples of 4096 B"),
         ("--nr-requests", "64,99999999", "nr_requests 99999999 cannot be set"),
-        ("--nr-requests", "2", "is 4 after 2 were written"),
+        ("--nr-requests", "2", ": the kernel set 4 instead of 2"),
         ("--nomerges", "3", "known are 0, 1 and 2"),
         ("--nomerges", "yes", "a number was expected"),
         ("--read-ahead-kb", "777", "the kernel takes multiples of 4096 B"),

@@ -117,13 +117,13 @@ fn a_killed_experiment_is_cleared_up_after() {
     let error = String::from_utf8_lossy(&busy.stderr).into_owned();
     assert!(error.contains("runs an experiment that changes read-ahead"), "{error}");
     let shown = || tune::done(directory.path(), &["show"]);
-    assert!(shown().contains("an experiment, has read-ahead changed until it ends"), "{}", shown());
+    assert!(shown().contains("has changed read-ahead until it ends"), "{}", shown());
     let journal = directory.path().join("run/settings.json");
     let kept = fs::read(&journal).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     assert_ne!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
-    assert!(shown().contains("an experiment that was killed"), "{}", shown());
+    assert!(shown().contains("left changed by a killed experiment"), "{}", shown());
     let text = succeeds(directory.path(), &["bench", "put-back"]);
     assert_eq!(text, "1 setting put back\n");
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
@@ -136,7 +136,7 @@ fn a_killed_experiment_is_cleared_up_after() {
     let output = tune::tune(directory.path(), &["revert"]).output().unwrap();
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
     let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(told, "takeup: 1 setting that a killed experiment had left put back\n");
+    assert_eq!(told, "takeup: restored 1 setting that a killed experiment had changed\n");
     assert!(output.stdout.is_empty(), "{:?}", output.stdout);
 }
 
@@ -151,7 +151,7 @@ fn what_was_not_put_back_is_not_forgotten() {
     let output = run(directory.path(), &["bench", "put-back"]);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("run/settings.json is not understood"), "{error}");
+    assert!(error.contains("run/settings.json cannot be parsed"), "{error}");
     assert!(error.contains("hint: it may name settings that were not put back"), "{error}");
     assert!(journal.exists());
 }

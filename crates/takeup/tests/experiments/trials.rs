@@ -32,7 +32,7 @@ fn read_ahead(device: &Loop) -> String {
 fn on_trial(directory: &Path, device: &Loop, time: &str) -> u32 {
     let set = ["set", device.path(), "read_ahead_kb=1024", "--settle", "10ms", "--for", time];
     let text = done(directory, &set);
-    assert!(text.contains("back: by itself in ") && text.contains("takeup tune confirm"), "{text}");
+    assert!(text.contains("undo: automatic in ") && text.contains("takeup tune confirm"), "{text}");
     shown(directory)["guard"].as_u64().unwrap().try_into().unwrap()
 }
 
@@ -123,9 +123,9 @@ fn who_puts_it_back_outlives_the_terminal_and_holds_nothing() {
     });
     // Asked for again after it was confirmed it has nothing to do, and ends.
     let text = done(directory.path(), &["show"]);
-    assert!(text.contains("on trial: goes back in ") && text.contains(" unless `takeup"), "{text}");
+    assert!(text.contains("on trial: restored in ") && text.contains(" unless `takeup"), "{text}");
     let text = done(directory.path(), &["confirm"]);
-    assert_eq!(text, format!("{}: stays\nback: takeup tune revert\n", device.path()));
+    assert_eq!(text, format!("{}: stays\nundo: takeup tune revert\n", device.path()));
     until("the guard ends", || !runs(guard));
     assert_eq!((read_ahead(&device).as_str(), shown(directory.path())), ("1024", Value::Null));
     assert_eq!(done(directory.path(), &["confirm"]), "nothing is on trial\n");
@@ -144,7 +144,7 @@ fn what_a_killed_guard_leaves_the_next_command_puts_back() {
     for (next, code) in [(&["revert"][..], 0), (&["confirm"], 2), (&other, 0)] {
         kill(on_trial(directory.path(), &device, "1h"));
         let text = done(directory.path(), &["show"]);
-        assert!(text.contains("which was to put it back, is gone"), "{text}");
+        assert!(text.contains(") has died"), "{text}");
         assert!(!text.contains("overdue"), "{text}");
         let_it_be_overdue(directory.path());
         let text = done(directory.path(), &["show"]);
@@ -187,7 +187,7 @@ fn what_was_set_by_hand_meanwhile_outlives_the_trial() {
     fs::write(device.queue("read_ahead_kb"), "4096").unwrap();
     let_it_be_overdue(directory.path());
     let text = told(&tune(directory.path(), &["confirm"]).output().unwrap(), 2);
-    let expected = "read-ahead: 4096 KiB, set by somebody else during the trial, left alone\n";
+    let expected = "read-ahead: 4096 KiB, set by another program during the trial, not changed\n";
     assert!(text.contains(expected), "{text}");
     assert_eq!((read_ahead(&device).as_str(), shown(directory.path())), ("4096", Value::Null));
 }
@@ -200,7 +200,7 @@ fn the_kernels_default_latency_is_what_was_asked_for() {
     let device = Loop::tuned(directory.path());
     let set = ["set", device.path(), "wbt_lat_usec=-1", "--settle", "10ms"];
     let text = told(&tune(directory.path(), &set).output().unwrap(), 0);
-    assert!(!text.contains("somebody else"), "{text}");
+    assert!(!text.contains("another program"), "{text}");
     done(directory.path(), &["revert"]);
 }
 
@@ -225,9 +225,9 @@ fn a_trial_that_cannot_be_meant_is_refused() {
     let device = Loop::tuned(directory.path());
     let path = device.path();
     for (arguments, expected) in [
-        (&["set", path, "read_ahead_kb=1024", "--for", "4s"][..], "--for 4.00 s is over before"),
-        (&["set", path, "read_ahead_kb=1024", "--for", "1000h"], "--for is 30 days at most"),
-        (&["readahead", path, "--for", "10m"], "--for is for what --apply sets"),
+        (&["set", path, "read_ahead_kb=1024", "--for", "4s"][..], "--for 4.00 s ends before"),
+        (&["set", path, "read_ahead_kb=1024", "--for", "1000h"], "--for: at most 30 days"),
+        (&["readahead", path, "--for", "10m"], "--for needs --apply"),
     ] {
         let text = told(&tune(directory.path(), arguments).output().unwrap(), 1);
         assert!(text.contains(expected) && text.contains("hint: "), "{text}");

@@ -72,7 +72,7 @@ fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
     assert!(text.contains("scheduler: mq-deadline -> none\n"), "{text}");
     assert_eq!(device.settings(), before);
     assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
-    assert_eq!(done(directory.path(), &["revert"]), "nothing to put back\n");
+    assert_eq!(done(directory.path(), &["revert"]), "nothing to revert\n");
 }
 
 /// Runs a command that is killed before its call number `at` of those that change anything. Whether
@@ -135,12 +135,12 @@ fn what_would_not_stay_or_does_nothing_is_refused_before_anything_is_written() {
     let before = device.settings();
     for (setting, expected, hint) in [
         ("max_sectors_kb=99999", "max_sectors_kb 99999 would become ", "max_sectors_kb="),
-        ("read_ahead_kb=777", "read-ahead 777 would become 776", "read_ahead_kb=776 is taken"),
-        ("nr_requests=2", "nr_requests 2 would become 4", "nr_requests=4 is taken"),
-        ("nr_requests=99999999", "nothing was changed, since \"99999999\" was not taken", ""),
-        ("scheduler=nosuch", "scheduler nosuch is not what the device offers: none", ""),
-        ("read_ahead=64", "no setting of that name", "known are scheduler, "),
-        ("read_ahead_kb", "a setting is NAME=VALUE", "known are "),
+        ("read_ahead_kb=777", "read-ahead 777 would become 776", "use read_ahead_kb=776"),
+        ("nr_requests=2", "nr_requests 2 would become 4", "use nr_requests=4"),
+        ("nr_requests=99999999", "the kernel refused \"99999999\"; nothing was changed", ""),
+        ("scheduler=nosuch", "scheduler nosuch is not valid: use none", ""),
+        ("read_ahead=64", "unknown setting", "use one of scheduler, "),
+        ("read_ahead_kb", "expected NAME=VALUE", "use one of "),
     ] {
         let output =
             tune(directory.path(), &["set", device.path(), "nomerges=2", setting]).output();
@@ -174,17 +174,17 @@ fn a_device_that_is_gone_is_told_and_not_lost() {
     let text = done(directory.path(), &["show"]);
     assert!(text.contains("64 KiB -> 1024 KiB, the device is gone"), "{text}");
     let text = told(&tune(directory.path(), &["revert"]).output().unwrap(), 2);
-    assert!(text.contains("the device is gone; 64 KiB when it is back"), "{text}");
+    assert!(text.contains("the device is gone; restore 64 KiB when it is back"), "{text}");
     // Back under whatever name, with a value that is none of ours, which is left alone.
     let again = Loop::over(directory.path(), 64 << 20);
     fs::write(again.queue("read_ahead_kb"), "96").unwrap();
     let text = done(directory.path(), &["revert"]);
-    assert!(text.contains("since the device or the machine started anew, left alone"), "{text}");
+    assert!(text.contains("since the device or the machine restarted, not changed"), "{text}");
     assert_eq!(fs::read_to_string(again.queue("read_ahead_kb")).unwrap(), "96\n");
     done(directory.path(), &["set", again.path(), "read_ahead_kb=32", "--settle", "10ms"]);
     detach(again);
     let text = done(directory.path(), &["revert", "--forget"]);
-    assert!(text.contains("the device is gone; given up"), "{text}");
+    assert!(text.contains("the device is gone; removed from the list"), "{text}");
     assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
 }
 
@@ -248,7 +248,7 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
     let bytes: Vec<&serde_json::Value> =
         left_out.iter().map(|it| &it["read_ahead_bytes"]).collect();
     assert_eq!(bytes, [65 << 10, 16 << 20]);
-    assert_eq!(left_out[0]["why"], "the kernel takes whole pages: 64 KiB is");
+    assert_eq!(left_out[0]["why"], "not a multiple of the page size: 64 KiB was tried");
     assert_eq!(document["gain"]["verdict"], "differs");
     assert!(document["gain"]["low"].as_f64().unwrap() > 1.0, "{document:#}");
     let answer = document["explanation"]["answer_seconds"].as_f64().unwrap();
@@ -277,7 +277,7 @@ fn an_ordinary_user_is_told_that_root_has_another_list() {
     assert!(copied.unwrap().success());
     for (command, nothing) in [
         ("show", "nothing is changed"),
-        ("revert", "nothing to put back"),
+        ("revert", "nothing to revert"),
         ("persist", "nothing is changed"),
         ("confirm", "nothing is on trial"),
     ] {
@@ -286,6 +286,6 @@ fn an_ordinary_user_is_told_that_root_has_another_list() {
         user.env("TAKEUP_STATE_DIR", directory.path().join("state"));
         user.env("TAKEUP_RUN_DIR", directory.path().join("run")).current_dir("/");
         let text = told(&user.args(["tune", command]).output().unwrap(), 0);
-        assert_eq!(text, format!("{nothing}: this list is your own, and root has another\n"));
+        assert_eq!(text, format!("{nothing} in your list; root has a separate list\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! Records of known truth: how often a difference is seen that is there, and that is not.
+//! Records with a known truth: how often real and false differences are found.
 
 use statistics::random::Random;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::columns::DirectionColumns;
 use crate::history::DeviceKind;
 
-/// A record of an hour of reads whose rate wanders about a level, each second like the one before.
+/// A record of reads whose rate varies around a level, each second similar to the previous one.
 fn wandering(level: f64, like: f64, seconds: usize, random: &mut Random) -> History {
     let mut away = random.normal();
     let sample = |second: usize| {
@@ -47,7 +47,7 @@ fn wandering(level: f64, like: f64, seconds: usize, random: &mut Random) -> Hist
     }
 }
 
-/// How many of so many comparisons say that rates differ.
+/// The number of comparisons that find different rates.
 fn differing(level: f64, like: f64, comparisons: u32) -> u32 {
     let mut random = Random::new(7);
     let mut found = 0;
@@ -70,7 +70,7 @@ fn seconds_that_resemble_each_other_do_not_make_a_difference() {
         let found = differing(1.0, like, 200);
         assert!(found <= 16, "{found} of 200 with a correlation of {like}");
     }
-    // Each second for itself would find one in every other comparison: that is what blocks are for.
+    // Without blocks, every second comparison would find a false difference.
     let mut random = Random::new(7);
     let alone = (0..200).filter(|_| {
         let rates = |random: &mut Random| {
@@ -97,12 +97,12 @@ fn a_difference_that_is_there_is_seen() {
     assert!((rate.a.median / 1000.0 - 1.0).abs() < 0.05 && rate.a.blocks == 16, "{rate:?}");
     assert!(rate.a.low < rate.a.median && rate.a.median < rate.a.high);
     assert_eq!(of("r_await").direction, Some(LargerSide::Lower));
-    // What was the same all the time is the same.
+    // Constant columns are the same.
     assert_eq!(
         (of("util").verdict, of("rareq-sz").verdict),
         (RateVerdict::Same, RateVerdict::Same)
     );
-    // Nothing was written, so that there is nothing to compare of writes.
+    // There were no writes to compare.
     assert!(comparison.pairs.iter().all(|pair| !pair.column.starts_with('w')));
 }
 
@@ -119,8 +119,7 @@ fn what_is_too_short_settles_nothing_and_says_so() {
     assert!(long.pairs.iter().any(|pair| pair.verdict == RateVerdict::Differs));
 }
 
-/// Numbers of a direction that only one of the two has cannot be held side by side; that it is
-/// there at all is the difference.
+/// A direction in only one record has no numbers to compare; its presence is the difference.
 #[test]
 fn writes_that_are_new_are_told() {
     let mut random = Random::new(9);
@@ -135,7 +134,7 @@ fn writes_that_are_new_are_told() {
     assert_eq!(found.one_sided.len(), 1, "{found:?}");
     let one = &found.one_sided[0];
     assert_eq!((one.device.as_str(), one.direction, one.record), ("sda", "writes", "B"));
-    let sentence = "sda: writes are in B alone: 250 a second, 2.05 MB/s, in 60 intervals";
+    let sentence = "sda: only B has writes: 250 a second, 2.05 MB/s, in 60 intervals";
     assert!(found.sentences.iter().any(|it| it == sentence), "{:?}", found.sentences);
     let other_way = compare(&b, &a);
     assert_eq!(other_way.one_sided[0].record, "A");

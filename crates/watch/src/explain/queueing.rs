@@ -6,24 +6,24 @@ use super::{REQUESTS_MIN, milliseconds, requests};
 use crate::intervals::DeviceInterval;
 use crate::rules;
 
-/// So much more than the device takes waits in front of it.
+/// Above this multiple of the queue depth, requests wait in the host.
 const ABOVE: f64 = 1.1;
-/// So much of what it takes, or of what fits into the scheduler's queue, is full.
+/// A queue counts as full with this share of its depth.
 const FULL: f64 = 0.9;
-/// With so few in flight there is no queue.
+/// With this few requests in flight there is no queue.
 const FEW: f64 = 2.0;
-/// A device that is busy for less is not what anybody waits for.
+/// A device that is busy for less of the time is not the limit.
 const HALF_PERCENT: f64 = 50.0;
-/// Devices that take fewer at once are full with one.
+/// Devices with a smaller depth are full with one request.
 const DEPTH_MIN: f64 = 4.0;
-/// Busy all the time, with what the clock loses.
+/// Busy all the time, with a margin for the clock.
 const ALWAYS_PERCENT: f64 = 95.0;
-/// Milliseconds that a request may take, and what each MiB of it adds: without heads that move at
-/// the 500 MB/s of a SATA disk, with them two turns, a seek and 100 MB/s.
+/// Milliseconds that a request may take, and milliseconds per MiB: without rotation the 500 MB/s of
+/// a SATA disk; on a rotating disk two turns, a seek and 100 MB/s.
 const SLOW: (f64, f64) = (5.0, 2.0);
 const SLOW_ROTATIONAL: (f64, f64) = (30.0, 10.0);
 
-/// At most one of them.
+/// At most one finding.
 pub(super) fn findings(device: &DeviceInterval) -> Option<Finding> {
     if requests(device) < REQUESTS_MIN {
         return None;
@@ -48,15 +48,15 @@ pub(super) fn findings(device: &DeviceInterval) -> Option<Finding> {
 fn in_host(length: f64, depth: f64) -> Finding {
     let waiting = length - depth;
     let what = format!("the queue is in the host: {length:.1} requests in flight");
-    let why = format!("the device takes {depth} at once, so that {waiting:.1} wait for it");
+    let why = format!("the device accepts {depth} at once, so {waiting:.1} wait");
     let finding = Finding::new(&rules::QUEUE_IN_HOST, Certainty::Measured, what).because(why);
-    finding.with_action("fewer requests at once wait less and lose nothing")
+    finding.with_action("submit fewer requests at once: they wait less, and the rate stays")
 }
 
 fn all_taken(length: f64, scheduled: f64) -> Finding {
     let what = format!("the queue is in the host, and full: {length:.1} requests in flight");
     let why =
-        format!("{scheduled} fit into the scheduler's queue (nr_requests), others wait for it");
+        format!("the scheduler's queue (nr_requests) holds {scheduled}, further requests wait");
     Finding::new(&rules::QUEUE_IN_HOST, Certainty::Measured, what).because(why)
 }
 
@@ -99,8 +99,8 @@ fn room_left(device: &DeviceInterval, depth: Option<f64>) -> Option<Finding> {
         return None;
     }
     let (busy, length) = (columns.busy_percent, columns.queue_length);
-    let what = format!("%util of {busy:.0} is not full: {length:.1} requests in flight of {depth}");
-    let why =
-        "it says that there was always one; a device that works on several at once can take more";
+    let what =
+        format!("%util of {busy:.0} is not full load: {length:.1} of {depth} requests in flight");
+    let why = "it only means that there was always one; the device can serve more at once";
     Some(Finding::new(&rules::ROOM_LEFT, Certainty::Inferred, what).because(why))
 }

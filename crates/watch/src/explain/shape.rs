@@ -1,4 +1,4 @@
-//! What the requests of a device look like: joined, cut, as large as a window, or as made.
+//! What the requests of a device look like: merged, split, as large as a window, or unchanged.
 
 use base::finding::{Certainty, Finding, Unit};
 use machine::counters::disk::Direction;
@@ -9,53 +9,53 @@ use crate::columns::DirectionColumns;
 use crate::intervals::DeviceInterval;
 use crate::rules;
 
-/// Requests count as joined with this share of them.
+/// Requests of a direction count as merged from this share on.
 const MERGED_PERCENT: f64 = 20.0;
-/// The page cache's are joined by this much.
+/// Share of merged writes in write-back of the page cache.
 const WRITE_BACK_PERCENT: f64 = 95.0;
 /// A page.
 const PAGE_KIB: f64 = 4.0;
-/// The same with a tenth more for the few that are joined already.
+/// A page plus a tenth, because a few are merged already.
 const PAGE_KIB_MAX: f64 = 1.1 * PAGE_KIB;
-/// Small requests are below.
+/// Requests below this size are small.
 const SMALL_KIB: f64 = 64.0;
-/// Pieces of what is cut are this much of the limit, on average.
+/// Mean size of split requests as a share of the limit.
 const SPLIT_SHARE: f64 = 0.75;
-/// Reads are as large as the window within these shares of it.
+/// Reads count as large as the window within this range of ratios.
 const WINDOW: std::ops::RangeInclusive<f64> = 0.9..=1.02;
-/// A flush for each four writes.
+/// Maximum number of writes per flush for a finding.
 const FLUSH_WRITES: f64 = 4.0;
 
-/// One direction of a device, with what it is told as.
+/// One direction of a device, with its name.
 struct Seen<'a> {
     name: &'static str,
     counted: &'a Direction,
     columns: &'a DirectionColumns,
-    /// How many of its requests may have moved nothing: a flush that comes with no data is counted
-    /// as a write, too.
+    /// Requests that may have moved no data: the kernel also counts a flush without data as a
+    /// write.
     empty: u64,
 }
 
-/// What the requests of a direction are.
+/// The shape of the requests of a direction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// Joined, as sequential ones are.
+    /// Merged, as sequential requests are.
     Merged,
-    /// Pages, joined.
+    /// Merged pages.
     WriteBack,
-    /// Small, and never joined.
+    /// Small, with merging switched off.
     MergingOff,
     /// As large as the read-ahead.
     Window,
-    /// Pieces of larger ones.
+    /// Parts of larger requests.
     Split,
-    /// Small, with none to join.
+    /// Small, and not mergeable.
     NotMerged,
-    /// Neither small nor cut.
+    /// Neither small nor split.
     AsMade,
 }
 
-/// What each direction looks like; both in one sentence where it is the same.
+/// One finding per direction, or one for both if they have the same shape.
 pub(super) fn findings(device: &DeviceInterval) -> Vec<Finding> {
     let (counted, columns) = (&device.counted, &device.columns);
     let unknown = Queue::default();
@@ -108,11 +108,11 @@ fn shape(seen: &Seen<'_>, queue: &Queue) -> Shape {
     }
 }
 
-/// What limits the size of requests, of which that size is near.
+/// The limit that a request size is near.
 enum Limit {
     /// `max_sectors_kb`.
     Sectors(u64),
-    /// So many pages, `max_segments`: as many go through where none lies beside another.
+    /// `max_segments`, in pages: the limit if no two pages are contiguous.
     Pages(u64),
 }
 
@@ -125,14 +125,14 @@ impl Limit {
     }
 }
 
-/// The limit that requests of that size come near to.
+/// The limit that requests of this size are near.
 fn split_limit(kib: f64, queue: &Queue) -> Option<Limit> {
     let limits = [queue.max_sectors_kb.map(Limit::Sectors), queue.max_segments.map(Limit::Pages)];
     limits.into_iter().flatten().find(|limit| kib >= SPLIT_SHARE * limit.kib())
 }
 
-/// How many read-ahead windows reads of that size are: one, or two where the program has said that
-/// it reads sequentially (`POSIX_FADV_SEQUENTIAL`, mm/fadvise.c).
+/// Number of read-ahead windows in reads of this size: one, or two after
+/// `POSIX_FADV_SEQUENTIAL` (mm/fadvise.c).
 fn windows(kib: f64, queue: &Queue) -> Option<u64> {
     let window = queue.read_ahead_kb.filter(|window| *window > 0)?;
     let goes_through = |kib: u64| queue.max_sectors_kb.is_none_or(|limit| kib <= limit);
@@ -142,37 +142,36 @@ fn windows(kib: f64, queue: &Queue) -> Option<u64> {
     })
 }
 
-/// The mean size of requests before they were joined, if none was of nothing.
+/// The mean size of requests before merging, if none was empty.
 fn piece_kib(seen: &Seen<'_>) -> f64 {
     let made = seen.counted.requests.saturating_add(seen.counted.merges);
     seen.counted.sectors as f64 / 2.0 / (made.max(1)) as f64
 }
 
 impl Seen<'_> {
-    /// Requests without those that may have moved nothing.
+    /// Requests without those that may have been empty.
     fn full(&self) -> u64 {
         self.counted.requests.saturating_sub(self.empty).max(1)
     }
 
-    /// The size of so many requests that moved all of it; a range where some may have been of
-    /// nothing.
+    /// The mean size over this many requests; a range if some may have been empty.
     fn size(&self, of_all: u64, of_full: u64) -> String {
         let of = |count: u64| kib(self.counted.sectors as f64 / 2.0 / count.max(1) as f64);
         either(of(of_all), of(of_full))
     }
 
-    /// Of a request at the device.
+    /// The size of a request at the device.
     fn request_size(&self) -> String {
         self.size(self.counted.requests, self.full())
     }
 
-    /// Of a request before it was joined to others.
+    /// The size of a request before merging.
     fn piece_size(&self) -> String {
         let with_joined = |requests: u64| requests.saturating_add(self.counted.merges);
         self.size(with_joined(self.counted.requests), with_joined(self.full()))
     }
 
-    /// The share that was joined to others.
+    /// The share that was merged.
     fn merged(&self, decimals: usize) -> String {
         let merges = self.counted.merges as f64;
         let of = |requests: u64| 100.0 * merges / (merges + requests as f64).max(1.0);
@@ -182,12 +181,12 @@ impl Seen<'_> {
     }
 }
 
-/// One, or from one to the other where they differ.
+/// One value, or a range if they differ.
 fn either(least: String, most: String) -> String {
     if least == most { least } else { format!("{least} to {most}") }
 }
 
-/// `reads of 8.0 KiB and writes of 4.0 KiB`; a range where some may have been of nothing.
+/// `reads of 8.0 KiB and writes of 4.0 KiB`; a range if some may have been empty.
 fn sizes(members: &[&Seen<'_>]) -> String {
     let one = |seen: &&Seen<'_>| format!("{} of {}", seen.name, seen.request_size());
     members.iter().map(one).collect::<Vec<_>>().join(" and ")
@@ -226,7 +225,7 @@ fn with_numbers(finding: Finding, seen: &&Seen<'_>) -> Finding {
 }
 
 fn merged(members: &[&Seen<'_>]) -> Finding {
-    let what = format!("sequential: {} join others before they go to the device", shares(members));
+    let what = format!("sequential: {} are merged before the device", shares(members));
     let pieces: Vec<String> = members
         .iter()
         .map(|seen| {
@@ -234,14 +233,14 @@ fn merged(members: &[&Seen<'_>]) -> Finding {
             format!("{} of {piece} become {size}", seen.name)
         })
         .collect();
-    let why = format!("{}, fewer and larger requests for the same bytes", pieces.join(", "));
+    let why = format!("{}: fewer and larger requests for the same bytes", pieces.join(", "));
     Finding::new(&rules::MERGED, Certainty::Inferred, what).because(why)
 }
 
 fn write_back(members: &[&Seen<'_>]) -> Finding {
     let seen = members[0];
     let share = seen.merged(1);
-    let what = format!("write-back of the page cache: {share} of its writes are joined");
+    let what = format!("write-back of the page cache: {share} of its writes are merged");
     let (piece, size) = (seen.piece_size(), seen.request_size());
     let why = format!("pages of {piece} become requests of {size}");
     let finding = Finding::new(&rules::WRITE_BACK, Certainty::Inferred, what).because(why);
@@ -253,14 +252,14 @@ fn write_back(members: &[&Seen<'_>]) -> Finding {
 
 fn merging_off(members: &[&Seen<'_>]) -> Finding {
     let what = format!("merging is switched off (nomerges is 2): {}", sizes(members));
-    let why = "many small requests take the place of few large ones";
+    let why = "the device gets many small requests instead of a few large ones";
     let finding = Finding::new(&rules::MERGING_OFF, Certainty::Told, what).because(why);
-    finding.with_action("nomerges 0 joins those that follow each other")
+    finding.with_action("set nomerges to 0, so that the kernel merges adjacent requests")
 }
 
 fn as_made(members: &[&Seen<'_>]) -> Finding {
-    let what = format!("{} go to the device as they are made", sizes(members));
-    let why = "hardly any joins another one, and no limit cuts them";
+    let what = format!("{} go to the device unchanged", sizes(members));
+    let why = "hardly any are merged, and no limit splits them";
     Finding::new(&rules::AS_MADE, Certainty::Measured, what).because(why)
 }
 
@@ -268,15 +267,15 @@ fn window(members: &[&Seen<'_>], queue: &Queue) -> Finding {
     let window = queue.read_ahead_kb.unwrap_or(0);
     let twice = windows(members[0].columns.request_kib, queue) == Some(2);
     let (as_large, who) = if twice {
-        ("twice", "a reader of a file that says it is sequential, and is ahead by two windows")
+        ("twice", "sequential reads of a file with POSIX_FADV_SEQUENTIAL")
     } else {
-        ("as large as", "a reader of a file, which is ahead by no more than that")
+        ("as large as", "sequential reads of a file, limited by the read-ahead")
     };
-    let why = format!("{who}; or a program that asks for so much at a time");
+    let why = format!("{who}; or a program with reads of this size");
     let what = format!("{}, {as_large} the read-ahead window of {window} KiB", sizes(members));
     let finding = Finding::new(&rules::READ_AHEAD_WINDOW, Certainty::Inferred, what).because(why);
     let finding = finding.with_number("read-ahead", window as f64 * 1024.0, Unit::Bytes);
-    finding.with_action("`takeup bench read FILE --read-ahead` finds the window that is enough")
+    finding.with_action("run `takeup bench read FILE --read-ahead` to find a sufficient window")
 }
 
 fn split(members: &[&Seen<'_>], queue: &Queue) -> Finding {
@@ -284,28 +283,29 @@ fn split(members: &[&Seen<'_>], queue: &Queue) -> Finding {
     let (near, why) = match limit {
         Some(Limit::Pages(pages)) => (
             format!("{pages} pages of {} (max_segments)", kib(PAGE_KIB)),
-            "what is larger is split where its pages do not lie together",
+            "larger requests are split where pages are not contiguous",
         ),
         _ => {
             let limit = queue.max_sectors_kb.unwrap_or(0);
-            (format!("the limit of {limit} KiB (max_sectors_kb)"), "what is larger is split there")
+            let near = format!("the limit of {limit} KiB (max_sectors_kb)");
+            (near, "larger requests are split there")
         }
     };
     let what = format!("{}, near {near}", sizes(members));
     let finding = Finding::new(&rules::SPLIT, Certainty::Inferred, what).because(why);
     let bytes = limit.map_or(0.0, |limit| limit.kib() * 1024.0);
     let finding = finding.with_number("limit", bytes, Unit::Bytes);
-    finding.with_action("`takeup bench disk DEVICE --max-sectors-kb` shows what that costs")
+    finding.with_action("run `takeup bench disk DEVICE --max-sectors-kb` to measure the cost")
 }
 
 fn not_merged(members: &[&Seen<'_>]) -> Finding {
     let joins = members.iter().map(|seen| seen.columns.merged_percent).fold(0.0, f64::max);
     let merge = match joins {
         none if none < 0.5 => "nothing to merge".to_owned(),
-        some => format!("{some:.0} % merge at most"),
+        some => format!("at most {some:.0} % merge"),
     };
-    let what = format!("random, or one by one: {merge}");
-    let why = format!("{} go to the device as they are made", sizes(members));
+    let what = format!("random, or one at a time: {merge}");
+    let why = format!("{} go to the device unchanged", sizes(members));
     Finding::new(&rules::NOT_MERGED, Certainty::Inferred, what).because(why)
 }
 
@@ -319,13 +319,13 @@ fn discards(device: &DeviceInterval) -> Option<Finding> {
     let what =
         format!("discards of {} in {}", kib(columns.request_kib), milliseconds(columns.await_ms));
     let percent = 100.0 * discard.requests as f64 / all as f64;
-    let why = format!("{percent:.0} % of all requests give space back and move no data");
+    let why = format!("{percent:.0} % of all requests free space and move no data");
     let finding = Finding::new(&rules::DISCARDS, Certainty::Measured, what).because(why);
     Some(finding.with_number("discards", discard.requests as f64, Unit::Count))
 }
 
-/// Writes that may have been flushes with no data; none where flushes are few, or where not one
-/// write would be left that can have moved what was moved.
+/// Writes that may have been flushes without data; 0 if flushes are few, or if no write would be
+/// left to move the data.
 fn empty_writes(device: &DeviceInterval) -> u64 {
     let (flush, write) = (device.counted.flush.requests, device.counted.write.requests);
     let are_many = flush as f64 >= SHARE * write as f64;
@@ -343,9 +343,9 @@ fn flushes(device: &DeviceInterval) -> Option<Finding> {
     let least = for_each(write.requests.saturating_sub(flush.requests));
     let what =
         format!("a flush of the device's cache for each {least:.1} to {most:.1} writes, in {time}");
-    let why = "programs wait until what they wrote is safe (fsync)";
+    let why = "programs wait until their data are safe (fsync)";
     let finding = Finding::new(&rules::FLUSHES, Certainty::Measured, what).because(why);
-    let caveat = "a flush that comes with no data is counted as a write as well";
+    let caveat = "the kernel also counts a flush without data as a write";
     let finding = Finding { caveat: Some(caveat.to_owned()), ..finding };
     Some(finding.with_number("flushes", flush.requests as f64, Unit::Count))
 }

@@ -1,4 +1,4 @@
-//! Each rule on replayed counters: a machine on which it speaks, and one on which it must not.
+//! Each rule on replayed counters: a case where it must report, and one where it must not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::rules;
 
 const SECONDS: f64 = 10.0;
 
-/// What a direction does: requests and merges in a second, KiB of a request, milliseconds of one.
+/// Load of a direction: requests and merges per second, KiB and milliseconds per request.
 type Does = (f64, f64, f64, f64);
 
-/// What a device does for ten seconds.
+/// Load of a device for ten seconds.
 #[derive(Clone, Copy, Default)]
 struct Load {
     read: Does,
@@ -82,13 +82,13 @@ fn reading(at_seconds: f64, rows: Vec<DiskRow>, queue: Option<Queue>) -> Reading
     Reading { at_seconds, rows, queues, ..Reading::default() }
 }
 
-/// The last of the intervals that these readings make.
+/// The last interval of these readings.
 fn last_of(readings: Vec<Reading>) -> Interval {
     let mut watch = IntervalMaker::default();
     readings.into_iter().filter_map(|reading| watch.next(reading)).last().unwrap()
 }
 
-/// What is said of a device with that queue that does this.
+/// Rules that report on a device with this load and queue.
 fn ids_of(load: Load, queue: Queue) -> Vec<&'static str> {
     let start = row((8, 0), "sda", DiskCounters::default(), 0);
     let end = row((8, 0), "sda", load.counters(), load.in_flight);
@@ -137,7 +137,7 @@ fn shape_cases() -> Vec<Case> {
         case("device.merged", reads((1000.0, 260.0, 64.0, 1.0)), disk()),
         silent("device.merged", reads((1000.0, 240.0, 64.0, 1.0)), disk()),
         case("device.write-back", writes((300.0, 59_000.0, 791.0, 9.0)), disk()),
-        // Joined as much, of pieces that are no pages.
+        // Merged as much, but not from pages.
         silent("device.write-back", writes((300.0, 59_000.0, 1280.0, 9.0)), disk()),
         silent("device.write-back", reads((300.0, 59_000.0, 791.0, 9.0)), disk()),
         case("device.merging-off", writes((44_000.0, 0.0, 4.0, 0.2)), never.clone()),
@@ -148,7 +148,7 @@ fn shape_cases() -> Vec<Case> {
         case("device.read-ahead-window", reads((2000.0, 0.0, 252.0, 0.6)), disk()),
         silent("device.read-ahead-window", reads((2000.0, 0.0, 220.0, 0.6)), disk()),
         silent("device.read-ahead-window", writes((4000.0, 0.0, 127.5, 0.3)), disk()),
-        // A window that never goes through in one piece.
+        // A window that is always split.
         silent("device.read-ahead-window", reads((400.0, 0.0, 1280.0, 3.0)), far_ahead.clone()),
         case("device.split", reads((400.0, 0.0, 1170.0, 3.0)), far_ahead),
         silent("device.split", reads((400.0, 0.0, 760.0, 3.0)), disk()),
@@ -204,7 +204,7 @@ fn queue_cases() -> Vec<Case> {
         silent("device.queue-full", length(91.0), unknown.clone()),
         case("device.slow", slow(8.0, 8.0), disk()),
         silent("device.slow", slow(4.0, 8.0), disk()),
-        // 2 ms for each MiB is what a SATA disk takes.
+        // A SATA disk takes 2 ms per MiB.
         silent("device.slow", slow(5.9, 512.0), disk()),
         case("device.slow", slow(5.65, 256.0), disk()),
         silent("device.slow", slow(34.0, 512.0), heads.clone()),
@@ -220,13 +220,13 @@ fn queue_cases() -> Vec<Case> {
         case("device.stacked", RANDOM, hands_on.clone()),
         case("device.stacked", RANDOM, paths.clone()),
         silent("device.stacked", RANDOM, disk()),
-        // A device over others has sentences of its own where requests are made of what it gets;
-        // how many are taken at once is the others' to say.
+        // A device over others has findings of its own if it turns bios into requests; only the
+        // devices below know the queue depth.
         silent("device.not-merged", RANDOM, hands_on.clone()),
         case("device.not-merged", RANDOM, paths.clone()),
         silent("device.queue-full", length(91.0), paths),
         case("device.not-counted", RANDOM, Queue { iostats: Some(0), ..disk() }),
-        // As volumes have it in Linux 6.1, which count all the same.
+        // Volumes show this in Linux 6.1, but count anyway.
         silent("device.not-counted", RANDOM, Queue { iostats: Some(0), ..hands_on.clone() }),
         case("device.stacked", RANDOM, Queue { iostats: Some(0), ..hands_on }),
         silent("device.not-counted", RANDOM, Queue { iostats: None, ..disk() }),
@@ -241,7 +241,7 @@ fn each_rule_speaks_where_it_must_and_nowhere_else() {
     }
 }
 
-/// The others have tests of their own below, which need more than one interval.
+/// Rules that need more than one interval have their own tests below.
 #[test]
 fn no_rule_is_without_a_case() {
     let cases: Vec<Case> = shape_cases().into_iter().chain(queue_cases()).collect();
@@ -267,13 +267,13 @@ fn nobody_speaks_of_a_device_that_does_next_to_nothing() {
         ..Load::default()
     };
     assert_eq!(ids_of(few, disk()), [""; 0]);
-    // A few of them, but a slow disk is busy with them.
+    // Few requests, but a slow disk is busy with them.
     let busy = Load { busy_percent: 6.0, ..few };
     assert_eq!(ids_of(busy, disk()), ["device.not-merged", "device.flushes"]);
 }
 
-/// A log that is made safe with each write: 8 KiB and a flush, which the kernel counts as a write
-/// of nothing, too.
+/// A log with a flush after each write of 8 KiB; the kernel also counts the flush as an empty
+/// write.
 #[test]
 fn flushes_that_are_counted_as_writes_do_not_halve_the_writes() {
     let load = Load {
@@ -290,16 +290,16 @@ fn flushes_that_are_counted_as_writes_do_not_halve_the_writes() {
     let findings = &interval.devices[0].findings;
     let sentences: Vec<String> = findings.iter().map(|it| it.sentence()).collect();
     let expected = [
-        "random, or one by one: nothing to merge: writes of 4.0 KiB to 8.0 KiB go to the device as \
-         they are made",
+        "random, or one at a time: nothing to merge: writes of 4.0 KiB to 8.0 KiB go to the device \
+         unchanged",
         "a flush of the device's cache for each 1.0 to 2.0 writes, in 4.0 ms: programs wait until \
-         what they wrote is safe (fsync)",
+         their data are safe (fsync)",
     ];
     assert_eq!(sentences, expected);
 }
 
-/// Data of 64 KiB in pieces of 4 KiB, and half of the writes of nothing: the data are not said to
-/// be smaller than they are.
+/// Data of 64 KiB in parts of 4 KiB, and half of the writes empty: the reported size of the data
+/// must not be too small.
 #[test]
 fn flushes_that_are_counted_as_writes_do_not_halve_what_is_joined() {
     let sentence = |merges: f64| {
@@ -317,13 +317,13 @@ fn flushes_that_are_counted_as_writes_do_not_halve_what_is_joined() {
         last_of(looks).devices[0].findings[0].sentence()
     };
     let joined = sentence(1000.0);
-    assert!(joined.contains("71 to 83 % of writes join others"), "{joined}");
+    assert!(joined.contains("71 to 83 % of writes are merged"), "{joined}");
     assert!(joined.contains("become 32.0 KiB to 64.0 KiB"), "{joined}");
     let written_back = sentence(40_000.0);
     assert!(written_back.contains("become requests of 32.0 KiB to 64.0 KiB"), "{written_back}");
 }
 
-/// Counters that stand still with three requests in flight.
+/// Counters that do not change, with three requests in flight.
 #[test]
 fn a_device_that_finishes_nothing_hangs_and_an_idle_one_does_not() {
     let hangs = |in_flight: [u32; 4], requests: [f64; 4], step: f64| {
@@ -351,7 +351,7 @@ fn a_device_that_finishes_nothing_hangs_and_an_idle_one_does_not() {
     assert_eq!(ids(&interval, "sda"), ["device.hung"]);
     assert_eq!(interval.devices[0].columns.busy_percent, 100.0);
     let sentence = interval.devices[0].findings[0].sentence();
-    assert!(sentence.starts_with("it hangs: 3 requests in flight, and none was finished for 3."));
+    assert!(sentence.starts_with("the device hangs: 3 requests in flight, none finished for 3."));
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn devices_come_and_go_and_come_back_as_others() {
     };
     let mut watch = IntervalMaker::default();
     assert!(watch.next(disks(0.0, &[(0, "sda", 50.0)])).is_none());
-    // It appears, and all that it has done was done since.
+    // It appears: all that it has counted is from this interval.
     let interval = watch.next(disks(10.0, &[(0, "sda", 50.0), (16, "sdb", 30.0)])).unwrap();
     assert_eq!(ids(&interval, "sdb")[..1], ["device.appeared"]);
     assert_eq!(interval.devices[1].columns.read.requests_per_second, 30.0);

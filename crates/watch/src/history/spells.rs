@@ -1,29 +1,30 @@
-//! From when to when a sentence was said: what a rule says in one interval and the next ones is one
-//! spell, and so is what it says again soon.
+//! Spells: when a finding held. Findings of a rule in consecutive intervals are one spell, even
+//! after a short pause.
 
 use std::borrow::Cow;
 
 use base::finding::{Finding, RuleId, Unit};
 
-/// A rule that has been silent for longer than so many intervals begins anew.
+/// After a pause of more intervals, a new spell begins.
 const SILENT_INTERVALS: f64 = 5.0;
-/// Most spells of a device by one rule; the two nearest ones become one where there are more.
+/// Maximum number of spells of a device per rule; if there are more, the two nearest ones are
+/// joined.
 const SPELLS_MAX: usize = 64;
 
-/// A time in which a rule spoke of a device.
+/// A time in which a finding about a device held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spell {
     /// The beginning of the first interval, in seconds since the beginning of the record.
     pub began_seconds: f64,
     /// The end of the last one.
     pub ended_seconds: f64,
-    /// Intervals in which it spoke.
+    /// Intervals with the finding.
     pub spoken: u64,
     /// Intervals from the first to the last one.
     pub intervals: u64,
-    /// What it said in the interval in which the device moved the most.
+    /// The finding in the interval in which the device moved the most.
     pub finding: Finding,
-    /// The numbers that it spoke because of, over all intervals.
+    /// The ranges of the numbers behind it, over all intervals.
     pub numbers: Vec<NumberRange>,
     /// How much the device moved in the interval of `finding`.
     moved: f64,
@@ -31,12 +32,12 @@ pub struct Spell {
     last: u64,
 }
 
-/// The least and the most of a number of a finding.
+/// The range of a number of a finding.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct NumberRange {
-    /// What it is of.
+    /// The name of the number.
     pub name: Cow<'static, str>,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
     /// The least.
     pub least: f64,
@@ -52,7 +53,7 @@ pub(super) struct Spells {
 }
 
 impl Spells {
-    /// What was said in an interval; `moved` is how much the device did in it.
+    /// Adds the findings of an interval; `moved` is how much the device moved in it.
     pub(super) fn hear(&mut self, findings: &[Finding], end: f64, seconds: f64, moved: f64) {
         self.interval += 1;
         for finding in findings {
@@ -74,7 +75,7 @@ impl Spells {
         }
     }
 
-    /// Makes one of the two nearest spells of a rule where there are too many.
+    /// Joins the two nearest spells of a rule if there are too many.
     fn thin(&mut self, rule: &RuleId) {
         let own: Vec<usize> =
             (0..self.spells.len()).filter(|at| self.spells[*at].finding.rule == *rule).collect();
@@ -118,7 +119,7 @@ impl Spell {
     }
 
     fn goes_on(&mut self, finding: &Finding, interval: u64, end: f64, moved: f64) {
-        // A rule may speak of two directions in one interval.
+        // A rule may have findings about two directions in one interval.
         self.spoken += u64::from(interval > self.last);
         self.intervals += interval - self.last;
         self.last = interval;
@@ -169,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_said_again_soon_is_one_spell_and_later_another() {
         let mut spells = Spells::default();
-        // Spoken in the seconds 3, 4 and 8, silent for 11, and once more.
+        // Findings in the seconds 3, 4 and 8, a pause of 11, and one more.
         for second in 1..=20 {
             let spoken = [(3, 30.0), (4, 32.0), (8, 31.0), (20, 29.0)];
             let finding = spoken.iter().find(|(at, _)| *at == second).map(|(_, it)| said(*it));

@@ -1,8 +1,8 @@
-//! What in a record cannot have been: numbers out of all reason, a time that goes back, a row of a
-//! device that there cannot be. It is not believed, and left out with its line and the reason.
+//! Detects damage in a record: absurd numbers, a time that goes back, an impossible device. Such a
+//! reading is skipped, and reported with its line and the reason.
 //!
-//! The limits are far above all that there is, so that nothing real is left out: a fast load is
-//! none of them, and a device that begins to count anew is no damage.
+//! The limits are far above any real value, so that no real reading is skipped: neither a fast load
+//! nor a device whose counters restart is damage.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::tapes::TapeCounters;
 
-/// Damaged lines that are told apart; of more only the number is known.
+/// Damaged lines that are listed; of the rest only the number is known.
 pub const LEFT_OUT_MAX: usize = 100;
 
-/// A line of which the reading was left out.
+/// A line whose reading was skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// From 1.
@@ -23,22 +23,22 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// More than any device moves in a second, memory among them.
+/// More than any device moves in a second, including memory.
 const BYTES_PER_SECOND_MAX: f64 = 1e12;
 /// More requests than any device answers in a second.
 const REQUESTS_PER_SECOND_MAX: f64 = 1e9;
-/// More requests than any device has under way.
+/// More requests than any device has in flight.
 const IN_FLIGHT_MAX: u32 = 10_000_000;
-/// No request takes longer. Times of those that do are counted when they end, all at once.
+/// No request takes longer. The kernel counts the time of a request when it ends, all at once.
 const REQUEST_SECONDS_MAX: f64 = 86_400.0;
-/// What is printed in one moment is counted in several, and times go back by moments.
+/// The kernel does not read its counters at one instant, so times can go back a little.
 const BACK_MS_MAX: u32 = 60_000;
 /// Names of disks are shorter (`DISK_NAME_LEN`, include/linux/blkdev.h).
 const NAME_BYTES_MAX: usize = 32;
 /// Device numbers have 12 and 20 bits (`MINORBITS`, include/linux/kdev_t.h).
 const MAJOR_MAX: u32 = (1 << 12) - 1;
 const MINOR_MAX: u32 = (1 << 20) - 1;
-/// The clocks of two readings go apart by no more; a clock that is set is another thing.
+/// Maximum drift between the two clocks of readings, unless the clock was set.
 const LEAP_SECONDS: f64 = 3600.0;
 /// The last second of the year 9999.
 const UNIX_SECONDS_MAX: i64 = 253_402_300_799;
@@ -48,33 +48,34 @@ const UNIX_SECONDS_MAX: i64 = 253_402_300_799;
 pub struct Moment {
     /// Since the start of the machine.
     pub at_seconds: f64,
-    /// Of the day.
+    /// The time of day, in seconds since 1970.
     pub unix_seconds: i64,
 }
 
 impl Moment {
-    /// What is wrong with it, behind the moment that was believed last.
+    /// The damage of this moment, compared with the last valid one.
     pub fn damage(&self, before: Option<Moment>) -> Option<String> {
         if !(0..=UNIX_SECONDS_MAX).contains(&self.unix_seconds) {
-            return Some(format!("there is no time of day {}", self.unix_seconds));
+            return Some(format!("invalid time of day: {}", self.unix_seconds));
         }
         let before = before?;
         let passed = self.at_seconds - before.at_seconds;
         if passed < 0.0 {
             let back = -passed;
-            return Some(format!("it was seen {back:.3} s before the one in front of it"));
+            return Some(format!("its time is {back:.3} s before the previous reading"));
         }
         let by_day = self.unix_seconds.saturating_sub(before.unix_seconds).max(0) as f64;
         let is_leap = passed - by_day > LEAP_SECONDS;
         is_leap.then(|| {
             format!(
-                "it is {passed:.0} s behind the one in front of it, and {by_day:.0} s by its clock"
+                "it is {passed:.0} s after the previous reading, but {by_day:.0} s by the time of \
+                 day"
             )
         })
     }
 }
 
-/// What is wrong with a row, so many seconds behind the one of the same device.
+/// The damage of a row, this many seconds after the previous row of the device.
 pub fn of_row(row: &DiskRow, before: Option<&DiskRow>, seconds: f64) -> Option<String> {
     let of_row = |why: String| Some(format!("{}: {why}", shown(&row.name)));
     let is_name = |byte: u8| byte.is_ascii_graphic();
@@ -89,10 +90,10 @@ pub fn of_row(row: &DiskRow, before: Option<&DiskRow>, seconds: f64) -> Option<S
         return of_row(format!("{} requests in flight", row.in_flight));
     }
     let before = before?;
-    // What counts anew is another device of that name, of which nothing is known.
+    // Counters that restart belong to another device of that name: nothing to compare.
     let done = row.counters.since_the_same(before.counters)?;
     let seconds = seconds.max(1.0);
-    // A discard moves nothing, and may be of a whole array.
+    // Discards move no data, and may cover a whole array.
     for (what, direction) in [("read", done.read), ("written", done.write)] {
         let bytes = direction.sectors as f64 * 512.0;
         if bytes > seconds * BYTES_PER_SECOND_MAX {
@@ -108,7 +109,7 @@ pub fn of_row(row: &DiskRow, before: Option<&DiskRow>, seconds: f64) -> Option<S
     busy_damage(&done, seconds).and_then(of_row)
 }
 
-/// Milliseconds wrap after 50 days; of a gap that is as long nothing is known.
+/// The damage of a busy time. Milliseconds wrap after 50 days, so a longer gap proves nothing.
 fn busy_damage(done: &DiskCounters, seconds: f64) -> Option<String> {
     let most_ms = (REQUEST_SECONDS_MAX + 2.0 * seconds) * 1000.0;
     let is_back = done.busy_ms > u32::MAX - BACK_MS_MAX;
@@ -118,7 +119,7 @@ fn busy_damage(done: &DiskCounters, seconds: f64) -> Option<String> {
         .then(|| format!("busy for {busy_seconds:.0} s of {seconds:.0}, or its time went back"))
 }
 
-/// What is wrong with what was in flight.
+/// The damage of the requests in flight.
 pub fn of_in_flight(in_flight: &BTreeMap<String, Vec<u32>>) -> Option<String> {
     let mut all = in_flight.iter();
     let (name, seen) = all.find(|(_, seen)| seen.iter().any(|count| *count > IN_FLIGHT_MAX))?;
@@ -126,7 +127,7 @@ pub fn of_in_flight(in_flight: &BTreeMap<String, Vec<u32>>) -> Option<String> {
     Some(format!("{}: {most} requests in flight", shown(name)))
 }
 
-/// What is wrong with the counters of tape drives.
+/// The damage of the counters of tape drives.
 pub fn of_tapes(
     tapes: &BTreeMap<String, TapeCounters>,
     before: &BTreeMap<String, TapeCounters>,
@@ -144,7 +145,7 @@ pub fn of_tapes(
     })
 }
 
-/// Two devices with one number, of which there is one: hidden paths of NVMe have none.
+/// Two devices with the same number, which is impossible; hidden NVMe paths have no number.
 pub fn of_numbers(rows: &[DiskRow]) -> Option<(String, String)> {
     let mut known: BTreeMap<(u32, u32), &str> = BTreeMap::new();
     rows.iter().filter(|row| row.number != (0, 0)).find_map(|row| {
@@ -155,7 +156,7 @@ pub fn of_numbers(rows: &[DiskRow]) -> Option<(String, String)> {
     })
 }
 
-/// A name from a damaged file, as short as those of devices are.
+/// A name from a damaged file, cut to the length of device names.
 fn shown(name: &str) -> String {
     name.chars().take(NAME_BYTES_MAX).map(|one| if one.is_control() { '?' } else { one }).collect()
 }

@@ -1,42 +1,42 @@
-//! What the numbers of a tape drive mean: the rules, as functions of an interval.
+//! What the numbers of a tape drive mean: each rule is a function of an interval.
 //!
-//! The kernel counts calls and their times, and nothing of the medium: that a drive stops and
-//! starts is concluded from how slow it is while it has a command.
+//! The kernel counts calls and their times, but nothing about the medium. That a drive stops and
+//! starts is inferred from its low rate while it has a command.
 
 use base::finding::{Certainty, Finding, Unit};
 
 use super::{TapeDirection, TapeInterval};
 use crate::rules;
 
-/// Calls that are needed to say anything about them.
+/// Minimum number of calls for a finding about them.
 const CALLS_MIN: f64 = 20.0;
-/// Blocks are small below.
+/// Blocks below this size are small.
 const SMALL_KIB: f64 = 64.0;
-/// The drive waits for its host when it has a command for less than this, in per cent.
+/// The drive waits for its host if it has a command for less of the time, in per cent.
 const WAITING_PERCENT: f64 = 80.0;
-/// It is busy all the time from here on.
+/// The drive is busy all the time from this share on.
 const ALWAYS_PERCENT: f64 = 95.0;
-/// And with data, when reads and writes have this much of the time.
+/// The drive is busy with data if reads and writes take this share of the time.
 const DATA_PERCENT: f64 = 75.0;
-/// Other commands are worth a word from here on.
+/// Other commands are reported from this share of the time on.
 const OTHERS_PERCENT: f64 = 25.0;
-/// A drive is judged by its rate when it moves data for this much of the time.
+/// The rate is judged if the drive moves data for this share of the time.
 const MOVING_PERCENT: f64 = 50.0;
-/// No drive streams as slowly.
+/// No drive streams this slowly, in bytes per second.
 const STREAMING_LEAST: f64 = 15e6;
-/// Reads that were short for each read.
+/// Share of short reads for a finding.
 const SHORT_SHARE: f64 = 0.5;
-/// A command is long after so many intervals
+/// A command counts as long after this many intervals
 const WAITS_INTERVALS: u32 = 2;
-/// and so many seconds.
+/// and this many seconds.
 const WAITS_SECONDS: f64 = 10.0;
 
-/// All that is to be said of a drive in an interval of so many seconds.
+/// All findings for a drive in an interval of this many seconds.
 pub(super) fn findings(drive: &TapeInterval, seconds: f64) -> Vec<Finding> {
     if drive.is_new {
-        let what = "the drive came, or counts anew";
+        let what = "the drive appeared, or its counters restarted";
         let finding = Finding::new(&rules::TAPE_CAME, Certainty::Told, what);
-        return vec![finding.because("this interval is not known")];
+        return vec![finding.because("this interval has no numbers")];
     }
     let mut findings: Vec<Finding> = waits(drive).into_iter().collect();
     let calls = (drive.read.per_second + drive.write.per_second) * seconds;
@@ -67,12 +67,12 @@ fn block_kib(drive: &TapeInterval) -> f64 {
 fn small_blocks(drive: &TapeInterval) -> Option<Finding> {
     let size = block_kib(drive);
     (size < SMALL_KIB && size > 0.0).then(|| {
-        let what = format!("small blocks: {size:.1} KiB in a call");
-        let why = "each is a command, which takes its time whatever it moves";
+        let what = format!("small blocks: {size:.1} KiB per call");
+        let why = "each call is one command with a fixed cost";
         Finding::new(&rules::TAPE_SMALL_BLOCKS, Certainty::Measured, what)
             .because(why)
             .with_number("block", size * 1024.0, Unit::Bytes)
-            .with_action("`takeup bench tape` finds the block size that is large enough")
+            .with_action("run `takeup bench tape` to find a sufficient block size")
     })
 }
 
@@ -80,7 +80,7 @@ fn short(drive: &TapeInterval, seconds: f64) -> Option<Finding> {
     let reads = drive.read.per_second * seconds;
     let short = drive.residuals as f64;
     (reads >= CALLS_MIN && short >= SHORT_SHARE * reads).then(|| {
-        let what = format!("{short:.0} of {reads:.0} reads were shorter than asked for");
+        let what = format!("{short:.0} of {reads:.0} reads were shorter than requested");
         let why = "blocks on the medium are shorter than the program's buffer";
         Finding::new(&rules::TAPE_SHORT, Certainty::Told, what).because(why).with_number(
             "short",
@@ -94,15 +94,15 @@ fn other_commands(drive: &TapeInterval) -> Option<Finding> {
     let others = drive.busy_percent - data_percent(drive);
     (drive.others_per_second > 0.0 && others >= OTHERS_PERCENT).then(|| {
         let what = format!("{others:.0} % of the time in commands that move no data");
-        let why = "filemarks, which wait until all is on the medium, winding, loading";
+        let why = "such as filemarks (which wait for the medium), winding and loading";
         Finding::new(&rules::TAPE_OTHER_COMMANDS, Certainty::Measured, what)
             .because(why)
             .with_number("time", others / 100.0, Unit::Share)
-            .with_action("fewer and longer files on tape have fewer filemarks")
+            .with_action("write fewer and longer files to tape, for fewer filemarks")
     })
 }
 
-/// At most one of them: who waits for whom.
+/// At most one finding: whether the drive or the host waits.
 fn pace(drive: &TapeInterval) -> Option<Finding> {
     let data = data_percent(drive);
     let while_moving = kib_per_second(drive) * 1024.0 / (data / 100.0).max(1e-9);
@@ -110,7 +110,7 @@ fn pace(drive: &TapeInterval) -> Option<Finding> {
     if data >= MOVING_PERCENT && block_kib(drive) >= SMALL_KIB && while_moving < STREAMING_LEAST {
         let moving = base::format::rate(while_moving);
         let what = format!("the drive stops and starts: {moving} while it has a command");
-        let why = "no drive streams as slowly";
+        let why = "no drive streams that slowly";
         let finding = Finding::new(&rules::TAPE_STOPS, Certainty::Inferred, what).because(why);
         return Some(finding.with_number("rate", while_moving, Unit::BytesPerSecond));
     }
@@ -118,14 +118,16 @@ fn pace(drive: &TapeInterval) -> Option<Finding> {
     if busy < WAITING_PERCENT {
         let idle = 100.0 - busy;
         let what = format!("the drive waits for its host: no command for {idle:.0} % of the time");
-        let why = format!("it gets {rate}; below the slowest rate that it streams at it stops");
+        let why = format!("it gets {rate}; below its lowest streaming speed the tape stops");
         let finding = Finding::new(&rules::TAPE_HOST_SLOWER, Certainty::Measured, what);
         let finding = finding.because(why).with_number("busy", busy / 100.0, Unit::Share);
-        return Some(finding.with_action("`takeup pipe` in front of it fills a buffer first"));
+        return Some(
+            finding.with_action("put `takeup pipe` before it, which fills a buffer first"),
+        );
     }
     (busy >= ALWAYS_PERCENT && data >= DATA_PERCENT).then(|| {
         let what = format!("the host waits for the drive: {rate}");
-        let why = "it has a command all the time, and has only one at once";
+        let why = "the drive has a command all the time, and takes one at a time";
         Finding::new(&rules::TAPE_BUSY, Certainty::Measured, what).because(why).with_number(
             "busy",
             busy / 100.0,
@@ -138,12 +140,12 @@ fn waits(drive: &TapeInterval) -> Option<Finding> {
     let stuck = drive.stuck;
     (stuck.intervals >= WAITS_INTERVALS && stuck.seconds >= WAITS_SECONDS).then(|| {
         let time = base::format::duration(stuck.seconds);
-        let what = format!("a command is under way, and none has ended for {time}");
+        let what = format!("a command is in progress, and none has ended for {time}");
         let why = "it winds, loads or erases, which takes minutes, or it hangs";
         Finding::new(&rules::TAPE_WAITS, Certainty::Measured, what)
             .because(why)
             .with_number("without an end", stuck.seconds, Unit::Seconds)
-            .with_action("the kernel's log (dmesg) tells of one that hangs")
+            .with_action("check the kernel's log (dmesg) for a command that hangs")
     })
 }
 
@@ -158,7 +160,7 @@ mod tests {
 
     const SECONDS: f64 = 10.0;
 
-    /// What a drive does in ten seconds.
+    /// Load of a drive in ten seconds.
     #[derive(Clone, Copy, Default)]
     struct Load {
         /// Calls, KiB of one, milliseconds of one.
@@ -228,12 +230,12 @@ mod tests {
             ("tape.other-commands", with_others(3.0), true),
             ("tape.other-commands", with_others(2.0), false),
             ("tape.other-commands", streaming, false),
-            // 52 MB in 9 s that are all commands, and 210 MB in as many.
+            // 52 MB in 9 s of commands, and 210 MB in the same time.
             ("tape.stops", writes(200, 256, 45.0), true),
             ("tape.stops", writes(800, 256, 11.25), false),
             // The host is slow, and the drive is not: 52 MB in a second.
             ("tape.stops", writes(200, 256, 5.0), false),
-            // Commands for so little.
+            // Small blocks.
             ("tape.stops", writes(9000, 10, 1.0), false),
             ("tape.short", reads(2000), true),
             ("tape.short", reads(1999), false),
@@ -246,7 +248,7 @@ mod tests {
         let of = |speaks: bool| -> BTreeSet<&str> {
             cases.iter().filter(|case| case.2 == speaks).map(|case| case.0).collect()
         };
-        // These two need more than one interval, and have a test below.
+        // These two need more than one interval, and have their own test.
         let own_tests = ["tape.waits", "tape.came"];
         for rule in rules::TAPE.rules {
             let has_both = of(true).contains(rule.id) && of(false).contains(rule.id);
@@ -270,13 +272,16 @@ mod tests {
         assert_eq!(told(1, winding), [""; 0]);
         assert_eq!(
             told(2, winding),
-            ["a command is under way, and none has ended for 20.0 s: it winds, loads or erases, \
-              which takes minutes, or it hangs"]
+            ["a command is in progress, and none has ended for 20.0 s: it winds, loads or \
+                 erases, which takes minutes, or it hangs"]
         );
         assert_eq!(told(3, ended), [""; 0]);
         // It counts from 0 again.
         let anew = TapeCounters::default();
-        assert_eq!(told(4, anew), ["the drive came, or counts anew: this interval is not known"]);
+        assert_eq!(
+            told(4, anew),
+            ["the drive appeared, or its counters restarted: this interval has no numbers"]
+        );
         assert_eq!(told(5, anew), [""; 0]);
     }
 }

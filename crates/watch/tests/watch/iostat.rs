@@ -1,9 +1,9 @@
-//! The columns against those of the real `iostat`, of the same counters over the same time: none
-//! may differ in any digit.
+//! Compares the columns with the real `iostat`, with the same counters over the same time: no digit
+//! may differ.
 //!
-//! `iostat` runs in a mount namespace of its own, in which `/sys/block`, from where it has the
-//! counters, is a folder of this test, and `/proc/uptime` a file. It looks at them when its alarm
-//! rings, which the test does. So nothing here depends on how long anything takes.
+//! `iostat` runs in its own mount namespace, in which `/sys/block`, the source of its counters, is
+//! a folder of this test, and `/proc/uptime` a file. It reads them on SIGALRM, which the test
+//! sends. So nothing here depends on timing.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -19,11 +19,11 @@ use watch::columns::{Columns, IostatObject};
 
 use crate::loop_device::Loop;
 
-/// Far more than anything here takes.
+/// Timeout, far above any normal duration.
 const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(1);
 
-/// A running `iostat` that sees what it is given.
+/// A running `iostat` that reads the counters of the test.
 struct Iostat {
     child: Child,
     lines: Receiver<String>,
@@ -59,7 +59,8 @@ impl Iostat {
         iostat
     }
 
-    /// Until it waits for its alarm: it sleeps nowhere else, since its output is always taken.
+    /// Waits until `iostat` waits for its alarm: it sleeps nowhere else, because its output is
+    /// always read.
     fn wait_for_pause(&self) {
         let began = Instant::now();
         let mut asleep = 0;
@@ -71,7 +72,7 @@ impl Iostat {
         }
     }
 
-    /// What it prints of these rows against those before, in their order.
+    /// Its output for these rows against the previous ones, in their order.
     fn next(&self, rows: &[DiskRow], hundredths: u64) -> Vec<Value> {
         write(&self.block, &self.uptime, rows, hundredths);
         let process = self.child.id().to_string();
@@ -86,7 +87,7 @@ impl Iostat {
             }
         }
         self.wait_for_pause();
-        // It has them in the order of the folder.
+        // `iostat` prints them in the order of the folder.
         let place = |it: &Value| rows.iter().position(|row| it["disk_device"] == row.name.as_str());
         printed.sort_by_key(place);
         printed
@@ -100,10 +101,10 @@ impl Drop for Iostat {
     }
 }
 
-/// The uptime in place, since what is mounted is the file and not its name.
+/// Overwrites the uptime in place, because the file itself is mounted, not its name.
 fn write(block: &Path, uptime: &Path, rows: &[DiskRow], hundredths: u64) {
     for row in rows {
-        // What stands there is the row without number and name.
+        // The file has the row without number and name.
         let row_text = row.to_string();
         let counters = row_text.splitn(4, ' ').nth(3).unwrap();
         fs::write(block.join(&row.name).join("stat"), format!("{counters}\n")).unwrap();
@@ -118,7 +119,7 @@ fn ours(row: &DiskRow, before: &DiskRow, hundredths: u64) -> Value {
     serde_json::to_value(IostatObject { device: &row.name, columns: &columns }).unwrap()
 }
 
-/// A load that is ended with the test.
+/// A load that ends with the test.
 struct Load(Child);
 
 impl Load {
@@ -148,7 +149,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // fio ends its jobs on SIGINT, which a kill would leave running.
+        // fio ends its jobs on SIGINT; a kill would leave them running.
         let _ = Command::new("kill").args(["-INT", &self.0.id().to_string()]).status();
         let _ = self.0.wait();
     }
@@ -190,18 +191,18 @@ fn a_hundred_intervals_of_a_live_load_are_printed_as_iostat_prints_them() {
         (before, at) = (row, now);
     }
     drop(load);
-    // All of it was there to be compared.
+    // Every kind of request occurred.
     let counted = before.counters.since(first.counters);
     let all = [counted.read, counted.write, counted.discard, counted.flush];
     assert!(all.iter().all(|direction| direction.requests > 0), "{counted:?}");
 }
 
-/// Counters of any size, which no load of a test comes to.
+/// Counters of any size, beyond any load of a test.
 #[test]
 fn counters_of_any_size_are_printed_as_iostat_prints_them() {
     testkit::require!(Root, Mounts, Iostat);
     let mut seed = 0x9e37_79b9_7f4a_7c15u64;
-    // Of all lengths, from nothing to some quintillions.
+    // Of all lengths, from 0 to some quintillions.
     let mut number = |bits_max: u32| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let bits = ((seed >> 40) as u32) % (bits_max + 1);
@@ -244,7 +245,7 @@ fn counters_of_any_size_are_printed_as_iostat_prints_them() {
     }
 }
 
-/// Where a time begins again at 0 after 32 bits, which of a busy disk some do in less than a day.
+/// Times that wrap after 32 bits, which on a busy disk takes less than a day.
 #[test]
 fn times_that_wrap_are_differences_in_both() {
     testkit::require!(Root, Mounts, Iostat);

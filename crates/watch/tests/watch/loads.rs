@@ -1,7 +1,7 @@
-//! Loads of known kind on a real device, and the rules by which each is explained.
+//! Known loads on a real device, and the rules that must explain each.
 //!
-//! Asserted is what follows from the load whatever the device is worth: what requests look like,
-//! and that nothing is told that cannot be.
+//! The tests assert only what follows from the load, independent of the speed of the device: the
+//! shape of the requests, and the absence of impossible findings.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -263,7 +263,7 @@ const LOADS: &[Known] = &[
     },
 ];
 
-/// What is found of a disk from before a load to behind it.
+/// The findings about a disk from before to after a load.
 fn seen(disk: &Loop, load: impl FnOnce()) -> DeviceInterval {
     let mut machine = WatchedMachine::new(WatchedDevices::Named([disk.name().to_owned()].into()));
     let mut watch = IntervalMaker::default();
@@ -302,7 +302,7 @@ fn loads_of_known_kind_get_the_right_line() {
         for rule in known.speaks {
             assert!(ids.contains(rule), "no {rule}: {about}");
         }
-        // One shape of its requests, unless another is told, too.
+        // Exactly one shape of its requests, unless the case names another one too.
         let others = SHAPES.iter().filter(|shape| !known.speaks.contains(shape));
         for rule in known.silent.iter().chain(others) {
             assert!(!ids.contains(rule), "{rule}: {about}");
@@ -315,7 +315,7 @@ fn an_idle_device_is_not_spoken_of() {
     testkit::require!(LoopDevices);
     let directory = tempfile::tempdir().unwrap();
     let disk = Loop::over(directory.path());
-    // What looks at a new disk has seen enough of it.
+    // Wait until udev has finished with the new disk.
     let settled = (0..100).any(|_| {
         let device = seen(&disk, || std::thread::sleep(Duration::from_millis(100)));
         let found = device.findings.len();

@@ -1,10 +1,10 @@
-//! A disk over a file, with a queue that is set as a test wants it.
+//! A loop device over a file, with queue settings chosen by the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Gone with the test, its queue as it was before.
+/// Detached after the test, with the old queue settings restored.
 pub struct Loop {
     path: String,
     before: Vec<(PathBuf, String)>,
@@ -44,7 +44,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // The last one first: a limit of the queue resets the read-ahead.
+        // In reverse order, because a limit of the queue resets the read-ahead.
         for (path, value) in self.before.iter().rev() {
             let _ = fs::write(path, value);
         }

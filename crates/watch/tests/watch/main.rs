@@ -1,4 +1,4 @@
-//! Columns against those that others print, and records that are read back.
+//! Columns compared with those of other programs, and records that are read back.
 #![allow(clippy::unwrap_used)]
 
 mod iostat;

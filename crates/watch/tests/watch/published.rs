@@ -1,5 +1,5 @@
-//! The five loads of a published account, as counters: `iostat`'s rows to the last digit, and what
-//! the account says of them.
+//! The five loads of a published account as counters: the rows of `iostat` to the last digit, and
+//! the explanations of the account.
 
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ fn the_published_rows_are_printed_to_the_last_digit() {
     }
 }
 
-/// What the account says that each load means, in our words.
+/// The meaning of each load according to the account, in Takeup's words.
 #[test]
 fn the_published_loads_are_explained_as_the_account_does() {
     let sentences: Vec<String> = published()
@@ -142,21 +142,21 @@ fn the_published_loads_are_explained_as_the_account_does() {
         })
         .collect();
     let expected = [
-        "random, or one by one: nothing to merge: reads of 8.0 KiB and writes of 8.0 KiB go to the \
-         device as they are made; the device's queue is full: 31.7 requests in flight of 32: more \
-         at once would wait in the host",
-        "sequential: 86 % of reads and 91 % of writes join others before they go to the device: \
-         reads of 8.0 KiB become 58.3 KiB, writes of 8.0 KiB become 86.4 KiB, fewer and larger \
-         requests for the same bytes; the queue is in the host: 46.8 requests in flight: the \
-         device takes 32 at once, so that 14.8 wait for it",
+        "random, or one at a time: nothing to merge: reads of 8.0 KiB and writes of 8.0 KiB go to \
+         the device unchanged; the device's queue is full: 31.7 requests in flight of 32: more at \
+         once would wait in the host",
+        "sequential: 86 % of reads and 91 % of writes are merged before the device: reads of 8.0 \
+         KiB become 58.3 KiB, writes of 8.0 KiB become 86.4 KiB: fewer and larger requests for \
+         the same bytes; the queue is in the host: 46.8 requests in flight: the device accepts 32 \
+         at once, so 14.8 wait",
         "reads of 1030 KiB and writes of 1046 KiB, near the limit of 1280 KiB (max_sectors_kb): \
-         what is larger is split there; the queue is in the host: 60.4 requests in flight: the \
-         device takes 32 at once, so that 28.4 wait for it",
-        "write-back of the page cache: 99.4 % of its writes are joined: pages of 4.0 KiB become \
+         larger requests are split there; the queue is in the host: 60.4 requests in flight: the \
+         device accepts 32 at once, so 28.4 wait",
+        "write-back of the page cache: 99.4 % of its writes are merged: pages of 4.0 KiB become \
          requests of 668 KiB",
-        "merging is switched off (nomerges is 2): writes of 4.0 KiB: many small requests take the \
-         place of few large ones; %util of 100 is not full: 8.5 requests in flight of 32: it says \
-         that there was always one; a device that works on several at once can take more",
+        "merging is switched off (nomerges is 2): writes of 4.0 KiB: the device gets many small \
+         requests instead of a few large ones; %util of 100 is not full load: 8.5 of 32 requests \
+         in flight: it only means that there was always one; the device can serve more at once",
     ];
     assert_eq!(sentences, expected);
 }

@@ -1,4 +1,4 @@
-//! What is written is read back, and what is no record is refused.
+//! A written record is read back, and a file that is not a record is refused.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use watch::record::{RecordReader, RecordWriter};
 use watch::tapes::TapeCounters;
 
 fn rows() -> impl Strategy<Value = Vec<DiskRow>> {
-    // Less than is left out as damage, whatever the row before it was.
+    // Below the limits of damage, whatever the previous row was.
     let count = 0u64..1_000_000;
     let direction = (count.clone(), any::<u32>(), count.clone(), any::<u32>()).prop_map(
         |(requests, merges, sectors, time_ms)| Direction {
@@ -86,7 +86,7 @@ fn read_all(path: &Path) -> Vec<Reading> {
     all
 }
 
-/// Queues are written where they have changed; what is known in the end is the same.
+/// Queues are written only if they have changed; the final state is the same.
 fn with_queues_known(readings: &[Reading]) -> Vec<Reading> {
     let mut known: BTreeMap<String, Queue> = BTreeMap::new();
     let mut all = readings.to_vec();
@@ -131,11 +131,11 @@ fn a_line_that_a_crash_cut_off_is_left_out_and_others_are_refused() {
         let error = error.unwrap_err().to_string();
         error.replace(path.to_str().unwrap(), "FILE")
     };
-    assert_eq!(error(String::new()), "FILE holds no record of `takeup watch`");
-    assert_eq!(error("{}\n".into()), "FILE holds no record of `takeup watch`");
+    assert_eq!(error(String::new()), "FILE is not a record of `takeup watch`");
+    assert_eq!(error("{}\n".into()), "FILE is not a record of `takeup watch`");
     let newer = error("{\"takeup_watch\":2}\n".into());
-    assert_eq!(newer, "FILE has format 2, and only 1 is known");
-    let line = "line 3 of FILE is no reading";
+    assert_eq!(newer, "FILE has format 2; this version of takeup reads only format 1");
+    let line = "FILE, line 3: not a reading of `takeup watch`";
     assert_eq!(error(format!("{head}{first}[]\n")), line);
     let exists = RecordWriter::create(&path).unwrap_err();
     assert_eq!(exists.to_string().replace(path.to_str().unwrap(), "FILE"), "make FILE");
@@ -167,10 +167,10 @@ fn what_cannot_have_been_is_left_out_with_its_line_and_the_reason() {
         ("8 0 sda", "8 99999999 sda", "sda: no device has the number 8:99999999"),
         ("8 0 sda", "8 0 sdb", "sdb: its number 8:0 is that of sda"),
         ("sda", "a-name-that-is-longer-than-any-of-a-disk", "a-name-that-is-longer-than-any-o: "),
-        ("sda 2", "sda x", "a row is none of the kernel's, it has no number"),
-        ("\"at_seconds\":2.0", "\"at_seconds\":0.5", "it was seen 0.500 s before the one in front"),
-        ("\"at_seconds\":2.0", "\"at_seconds\":9e9", "it is 8999999999 s behind the one in front"),
-        ("\"unix_seconds\":502", "\"unix_seconds\":-5", "there is no time of day -5"),
+        ("sda 2", "sda x", "a row is malformed: it has no number"),
+        ("\"at_seconds\":2.0", "\"at_seconds\":0.5", "its time is 0.500 s before the previous"),
+        ("\"at_seconds\":2.0", "\"at_seconds\":9e9", "it is 8999999999 s after the previous"),
+        ("\"unix_seconds\":502", "\"unix_seconds\":-5", "invalid time of day: -5"),
         ("\"rows\"", "\"in_flight\":{\"sda\":[4000000000]},\"rows\"", "sda: 4000000000 requests"),
     ] {
         let (seen, told) = left_out(|line| {
@@ -182,8 +182,8 @@ fn what_cannot_have_been_is_left_out_with_its_line_and_the_reason() {
     }
 }
 
-/// A device that begins to count anew, one that is fast, a clock that is set, a time of counters
-/// that wraps, and a watch that was asleep are no damage.
+/// Not damage: counters that restart, a fast device, a clock that is set, a time that wraps, and a
+/// watch that was suspended.
 #[test]
 fn what_is_rare_is_left_in() {
     for (from, to) in [

@@ -1,4 +1,4 @@
-//! A disk that is pulled out while it is watched, and one that comes in its place.
+//! A disk that is removed during a watch, and another one that replaces it.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use watch::intervals::{CounterState, Interval, IntervalMaker};
 use watch::live::{WatchedDevices, WatchedMachine};
 
-/// A loop device with a number of its own, of which nothing is left when it is dropped.
+/// A loop device with its own number, removed completely when this is dropped.
 struct Plugged {
     number: u32,
     is_in: bool,
 }
 
-/// `LOOP_CTL_REMOVE` of linux/loop.h. Who looks at new disks may have it open for a moment.
+/// `LOOP_CTL_REMOVE` of linux/loop.h. udev may have a new disk open for a moment.
 const REMOVE: &str = "
 import errno, fcntl, os, sys, time
 control = os.open('/dev/loop-control', os.O_RDWR)
@@ -81,7 +81,7 @@ fn a_disk_that_is_pulled_out_is_gone_and_the_next_one_is_another() {
     assert!(disk.pull());
     let gone = look().unwrap();
     assert_eq!((gone.vanished.as_slice(), gone.devices.len()), (&[name][..], 0));
-    // It is said once.
+    // It is reported once.
     assert!(look().unwrap().vanished.is_empty());
     let next = Plugged::over(directory.path(), number);
     assert_eq!(fs::read(next.path()).unwrap().len(), 8 << 20);

@@ -1,4 +1,4 @@
-//! What is drawn is what was recorded, and what stands below another happened at the same time.
+//! Figures show what was recorded, and figures below each other show the same time.
 
 use capture::operation::{
     Asked, Engine, FileKind, FileOperation, OpenedFile, Recording as _, SyncCall,
@@ -11,8 +11,9 @@ use watch::Reading;
 use super::*;
 use crate::captured::page;
 
-/// Writes of 8 KiB to a log at these ms, each with a sync and answered by a disk at once, in so
-/// many ms; the disk was looked at for the first time some ms before, then each 250 ms.
+/// Writes of 8 KiB to a log at these times in ms, each with a sync that the disk answers at once,
+/// in a capture of `length_ms`. The first reading of the disk is `before_ms` earlier, then each 250
+/// ms.
 fn captured(began: f64, writes_ms: &[u64], length_ms: u64, before_ms: u64) -> Captured {
     let mut profiler = Profiler::new(ProfileLimits::default());
     profiler.begin(0);
@@ -73,7 +74,7 @@ fn line_of<'a>(figures: &'a [Figure], title: &str) -> &'a [Value] {
     &values[1..values.len() - 1]
 }
 
-/// From the first to the last place at which there is something.
+/// From the first to the last position with data.
 fn extent(values: &[Value]) -> (f64, f64) {
     let some = || values.iter().filter(|it| it.y > 0.0).map(|it| it.x);
     (some().fold(f64::INFINITY, f64::min), some().fold(f64::NEG_INFINITY, f64::max))
@@ -101,14 +102,14 @@ proptest! {
             prop_assert!((ends - seconds).abs() < 1e-9, "{ends} {seconds}");
         }
         let Axis::Time(axis) = figures[0].axis else { unreachable!() };
-        // A write stands where the clock of the day says that it was, as far as points are wide.
+        // A write is at its time of day, within the width of a point.
         let offset = began - axis as f64;
         let place = |ms: u64| offset + ms as f64 / 1e3;
         let (first, last) = (place(writes[0]), place(*writes.last().unwrap()));
         let calls = line_of(figures, "calls: reads and writes");
         let (from, until) = extent(calls);
         prop_assert!((from - first).abs() < 0.07 && (until - last).abs() < 0.07, "{from} {first}");
-        // The disk answers at once, and was looked at four times a second.
+        // The disk answers at once, with four readings per second.
         let device = line_of(figures, "sda: requests");
         let (from, until) = extent(device);
         prop_assert!(from > first - 0.26 && from < first + 0.26, "{from} {first}");

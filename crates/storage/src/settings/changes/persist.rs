@@ -1,7 +1,7 @@
-//! The file of rules that keeps changes over a restart: written and taken away by the list.
+//! The file of udev rules that keeps changes over a restart.
 //!
-//! The list holds the text before the file does, so that a file is known to be ours by every byte
-//! of it, also after a crash in between. What is not ours is neither written over nor removed.
+//! Takeup writes the text to the list before it writes the file. So it can recognise its own file
+//! byte by byte, even after a crash in between. It never overwrites or removes any other file.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -13,41 +13,41 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChangeError, Changes};
 
-/// A file that was written, or was about to be.
+/// A file that Takeup wrote, or was about to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Persisted {
-    /// Where.
+    /// The file.
     pub path: PathBuf,
     /// All texts that it may have, the newest last.
     texts: Vec<String>,
 }
 
-/// What became of the file.
+/// What was done with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileState {
-    /// It is as it was to be already.
+    /// Nothing: it was up to date, or absent.
     AsItWas,
-    /// It was written, or removed.
+    /// It was written or removed.
     Done,
 }
 
-/// What keeps changes at this moment.
+/// The state of the file of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// There is no file.
     Nothing,
-    /// These rules.
+    /// It has these rules.
     These,
-    /// Others, which were written here before.
+    /// It has other rules that Takeup wrote before.
     Others,
-    /// A file of somebody else's.
+    /// Takeup did not write it, or it was edited.
     Foreign,
 }
 
-/// What a file holds of a text, by a list that nobody waits for.
+/// Compares the file with a text, and reads the list without its lock.
 ///
 /// # Errors
-/// When the list is not believed or not understood, or the file cannot be read.
+/// When the list is not trusted or cannot be parsed, or the file cannot be read.
 pub fn kept(list: &Path, path: &Path, text: &str) -> Result<Kept, ChangeError> {
     match own_text(path, super::read(list)?.persisted.as_ref()) {
         Ok(None) => Ok(Kept::Nothing),
@@ -59,10 +59,10 @@ pub fn kept(list: &Path, path: &Path, text: &str) -> Result<Kept, ChangeError> {
 }
 
 impl Changes<'_> {
-    /// Writes the file, in the place of one that we have written.
+    /// Writes the file; replaces an older one of Takeup.
     ///
     /// # Errors
-    /// When there is one that is not ours, or it cannot be written.
+    /// When the file exists and is not ours, or cannot be written.
     pub fn persist(&mut self, path: &Path, text: &str) -> Result<FileState, ChangeError> {
         let found = own_text(path, self.list.persisted.as_ref())?;
         if found.as_deref() == Some(text) {
@@ -79,10 +79,10 @@ impl Changes<'_> {
         Ok(FileState::Done)
     }
 
-    /// Takes the file away that we have written, if there is one.
+    /// Removes the file that Takeup wrote, if there is one.
     ///
     /// # Errors
-    /// When it is not ours any more, or cannot be removed.
+    /// When it was edited, or cannot be removed.
     pub fn unpersist(&mut self) -> Result<FileState, ChangeError> {
         let Some(persisted) = self.list.persisted.clone() else { return Ok(FileState::AsItWas) };
         let path = &persisted.path;
@@ -102,7 +102,7 @@ impl Changes<'_> {
     }
 }
 
-/// The text of a file that is ours; none where there is no file.
+/// The text of a file that is ours; `None` if there is no file.
 fn own_text(path: &Path, persisted: Option<&Persisted>) -> Result<Option<String>, ChangeError> {
     let status = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -118,7 +118,7 @@ fn own_text(path: &Path, persisted: Option<&Persisted>) -> Result<Option<String>
     text.cloned().map(Some).ok_or_else(foreign)
 }
 
-/// The file has its name when it is whole. udev does not look at names that begin with a dot.
+/// The file gets its name when it is complete. udev ignores names that begin with a dot.
 fn write(path: &Path, text: &str, is_there: bool) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let unfinished = path.with_file_name(format!(".{name}.{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! Changes taken back: every setting as it was before the first of them.
+//! Reverting changes: every setting gets the value from before the first change.
 
 use serde::Serialize;
 
@@ -6,35 +6,36 @@ use super::{ChangeError, Changed, Changes, SettingsChange};
 use crate::settings::device::Device;
 use crate::settings::{Setting, SettingError};
 
-/// Times that all settings are gone through: the kernel may have set one anew behind another one
-/// that was written, but not more often than there are kinds.
+/// Passes over all settings: a write may make the kernel reset another setting, which the next pass
+/// restores.
 const PASSES_MAX: usize = 3;
 
-/// A setting that was put back, or was not.
+/// A setting that was restored, or was not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Left {
-    /// What was changed, with the value before the first change.
+    /// The setting, with the value before the first change.
     #[serde(flatten)]
     pub changed: Changed,
-    /// What it held.
+    /// The value that it had before the revert.
     pub found: Option<String>,
 }
 
-/// What taking changes back came to.
+/// The result of a revert.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reverted {
-    /// Settings that are as they were, each once.
+    /// Settings with their old value again, each once.
     pub put_back: Vec<Left>,
-    /// Settings that the kernel has forgotten since, at a restart or when the device went and came
-    /// back, and that hold what Takeup did not set.
+    /// Settings left alone: the kernel has reset them, at a restart or when the device went and
+    /// came back, and they hold a value that Takeup did not set.
     pub forgotten: Vec<Left>,
     /// Settings of devices that are gone. They stay in the list.
     pub gone: Vec<Left>,
-    /// Settings of a trial that somebody else has set since; they stay so, and are forgotten.
+    /// Settings of a trial that another program has set since; they keep that value and leave the
+    /// list.
     pub theirs: Vec<Left>,
 }
 
-/// Whether it is as it was.
+/// Whether it has its old value.
 fn is_back(left: &Left) -> bool {
     left.found.as_ref() == Some(&left.changed.before)
 }
@@ -45,15 +46,15 @@ pub(super) fn is_same(one: &Changed, other: &Changed) -> bool {
     key(one) == key(other)
 }
 
-/// One setting of one device over all changes that are taken back.
+/// One setting of one device over all changes that are reverted.
 struct Whole {
     changed: Changed,
-    /// Whether the device has been what it is now since then.
+    /// Whether neither a restart nor a new appearance of the device came in between.
     is_of_now: bool,
 }
 
 impl Reverted {
-    /// Adds what another one came to.
+    /// Adds the result of another revert.
     pub(super) fn add(&mut self, other: Reverted) {
         self.put_back.extend(other.put_back);
         self.forgotten.extend(other.forgotten);
@@ -63,10 +64,10 @@ impl Reverted {
 }
 
 impl Changes<'_> {
-    /// Takes all changes back and forgets them, but for those of devices that are gone.
+    /// Reverts all changes and removes them from the list, except those of devices that are gone.
     ///
     /// # Errors
-    /// When a setting cannot be put back: then the list stays as it is.
+    /// When a setting cannot be restored: then the list stays as it is.
     pub fn revert(&mut self) -> Result<Reverted, ChangeError> {
         let reverted = self.put_back(&self.list.changes, Vec::new())?;
         let is_gone = |one: &Changed| reverted.gone.iter().any(|gone| is_same(&gone.changed, one));
@@ -78,7 +79,7 @@ impl Changes<'_> {
         Ok(reverted)
     }
 
-    /// Forgets what was changed of devices that are gone; how many settings that were.
+    /// Removes the settings of devices that are gone from the list, and returns their number.
     ///
     /// # Errors
     /// When the list cannot be written.
@@ -99,8 +100,8 @@ impl Changes<'_> {
         self.take_back_one(self.list.changes.len() - 1, Vec::new())
     }
 
-    /// All of them are tried; the first error is told. What is to be kept as it is now is written
-    /// where that has set it anew; a kernel that does not take it any more is no error.
+    /// Tries all settings and returns the first error. If the kernel resets a setting in `kept`
+    /// meanwhile, it is written again; it is not an error if the kernel refuses that value now.
     pub(super) fn put_back(
         &self,
         changes: &[SettingsChange],
@@ -118,7 +119,7 @@ impl Changes<'_> {
             match setting {
                 None => reverted.gone.push(left),
                 Some(setting) if !is_of_now && changed.set.is_none() => {
-                    // Kept as it is now, whatever is written before it.
+                    // It keeps its present value, even if an earlier write resets it.
                     let before = found.unwrap_or(changed.before);
                     own.push((setting, Changed { before, ..changed }));
                 }
@@ -135,7 +136,7 @@ impl Changes<'_> {
         Ok(reverted)
     }
 
-    /// Settings with what they hold now in the place of what was before.
+    /// Settings with their present value as the value to restore.
     pub(super) fn in_force(&self, settings: Vec<Changed>) -> Vec<(Setting, Changed)> {
         let mounts = self.machine.mounts();
         let one = |changed: Changed| {
@@ -182,7 +183,7 @@ impl Changes<'_> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Whether its device has been what it is now since it was changed.
+    /// Whether the device is the same appearance as at the change, without a restart in between.
     pub(super) fn is_of_now(&self, change: &SettingsChange, changed: &Changed) -> bool {
         let (sys, mounts) = (self.machine.sys(), self.machine.mounts());
         let setting = changed.device.find(sys, changed.kind, &mounts);
@@ -191,8 +192,8 @@ impl Changes<'_> {
             && now.is_some_and(|now| now.sequence == changed.device.sequence)
     }
 
-    /// Each setting of each device once, with the value before the first of these changes that the
-    /// kernel may still know, and what the last of them set.
+    /// Each setting of each device once: the value before the first change that the kernel can
+    /// still know, and the value that the last change set.
     fn wholes(&self, changes: &[SettingsChange]) -> Vec<Whole> {
         let mut wholes: Vec<Whole> = Vec::new();
         for change in changes {
@@ -200,7 +201,7 @@ impl Changes<'_> {
                 let is_of_now = self.is_of_now(change, changed);
                 let same = |whole: &&mut Whole| is_same(&whole.changed, changed);
                 match wholes.iter_mut().find(same) {
-                    // What was before is of no use when the kernel has forgotten it since.
+                    // An older value is useless if the kernel has reset the setting since.
                     Some(whole) if whole.is_of_now || !is_of_now => {
                         if changed.set.is_some() {
                             whole.changed.set.clone_from(&changed.set);

@@ -1,5 +1,5 @@
-//! Changes on kernels that can be chosen: one that resets read-ahead with every limit, one that
-//! clips, one that refuses; a process that dies at any write; a restart; devices that go.
+//! Changes on model kernels: one resets read-ahead with every limit, one clips, one refuses. Also a
+//! process that dies at any write, a restart, and devices that disappear.
 
 mod restarts;
 
@@ -12,15 +12,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::*;
 use machine::processes::Process;
 
-/// A sysfs in files, and a kernel that behaves as Linux 6.18 was seen to.
+/// A sysfs in files, and a kernel that behaves as Linux 6.18 did when it was observed.
 #[derive(Debug)]
 struct Kernel {
     sys: tempfile::TempDir,
     boot: RefCell<String>,
     uptime_ms: Cell<u64>,
-    /// Writes until the process dies, before that write or behind it.
+    /// Writes until the process dies, before or after that write.
     lives_for: Cell<Option<(usize, Death)>>,
-    /// A kind that is refused.
+    /// A kind that the kernel refuses.
     refuses: Cell<Option<SettingKind>>,
 }
 
@@ -56,7 +56,7 @@ impl Kernel {
         kernel
     }
 
-    /// A disk with a WWN appears under a name, with the settings that it has at a start.
+    /// A disk with a WWN appears under a name, with the settings of a fresh start.
     fn plug(&self, name: &str, wwid: &str, sequence: &str) {
         let folder = self.sys().join("devices").join(name);
         fs::create_dir_all(folder.join("queue")).unwrap();
@@ -118,7 +118,7 @@ impl Kernel {
                         value
                     },
                 );
-                // Also when the value is the one there is; a lowered read-ahead is raised.
+                // Even if the value does not change, a lowered read-ahead is raised.
                 let ahead = other(SettingKind::ReadAhead);
                 let now: u64 = self.value(&ahead).unwrap().parse().unwrap();
                 self.put(&ahead, &now.max(512).to_string());
@@ -205,7 +205,7 @@ impl Scene {
         }
     }
 
-    /// Applies what is put back by itself after so many seconds.
+    /// Applies a change that is restored automatically after that many seconds.
     fn on_trial(&self, seconds: u64, values: &[(&str, SettingKind, &str)]) {
         let trial = Trial {
             until_uptime_ms: self.kernel.uptime_ms() + seconds * 1000,
@@ -219,7 +219,7 @@ impl Scene {
         changes.apply().unwrap();
     }
 
-    /// Lets time pass and puts back what is overdue then; how many settings that were.
+    /// Lets time pass, restores what is overdue then, and returns the number of settings.
     fn after(&self, seconds: u64) -> usize {
         self.kernel.uptime_ms.set(self.kernel.uptime_ms() + seconds * 1000);
         self.open().put_back_overdue().unwrap().put_back.len()
@@ -237,7 +237,7 @@ impl Scene {
 }
 
 const ALL: [(&str, SettingKind, &str); 6] = [
-    // In none of the orders that would do.
+    // Deliberately in a wrong order.
     ("sda", SettingKind::ReadAhead, "32"),
     ("sda", SettingKind::Requests, "200"),
     ("sda", SettingKind::MaxSectors, "512"),
@@ -262,7 +262,7 @@ fn a_kernel_that_resets_read_ahead_is_survived_both_ways() {
     assert_eq!(scene.open().revert().unwrap(), Reverted::default());
 }
 
-/// A limit alone: read-ahead, which nobody asked for, stays as it was.
+/// A limit alone: read-ahead, which was not requested, keeps its value.
 #[test]
 fn what_was_not_asked_for_stays() {
     let scene = Scene::new(&["sda"]);
@@ -271,7 +271,7 @@ fn what_was_not_asked_for_stays() {
         scene.kernel.value(&scene.kernel.setting("sda", SettingKind::ReadAhead)).unwrap(),
         "64"
     );
-    // And what is asked for and there already is there in the end.
+    // A requested value that was in force before is in force at the end.
     scene
         .apply(&[("sda", SettingKind::MaxSectors, "256"), ("sda", SettingKind::ReadAhead, "64")])
         .unwrap();
@@ -284,7 +284,7 @@ fn what_was_not_asked_for_stays() {
 #[test]
 fn a_process_that_is_killed_at_any_write_leaves_what_can_be_put_back() {
     for death in [Death::Before, Death::Behind] {
-        // One for each setting that was asked for; all but the queue's hold on write-back.
+        // One for each requested setting; all except the write-back latency of the queue.
         for writes in 0..ALL.len() {
             let scene = Scene::new(&["sda"]);
             let before = scene.kernel.values("sda");
@@ -292,7 +292,7 @@ fn a_process_that_is_killed_at_any_write_leaves_what_can_be_put_back() {
             let killed = catch_unwind(AssertUnwindSafe(|| scene.apply(&ALL)));
             scene.kernel.lives_for.set(None);
             assert!(killed.is_err(), "{writes} {death:?}");
-            // The one that reverts is killed, too: at its first write, at its second.
+            // The reverting process is killed too: at its first write, at its second.
             for more in 0..9 {
                 scene.kernel.lives_for.set(Some((more, death)));
                 let killed = catch_unwind(AssertUnwindSafe(|| scene.open().revert().map(|_| ())));
@@ -326,7 +326,7 @@ fn several_changes_go_back_to_what_was_before_the_first() {
     assert_eq!((scene.kernel.values("sda"), scene.kernel.values("sdb")), (before.clone(), before));
 }
 
-/// Two paths to one disk have one WWN, and settings of their own.
+/// Two paths to one disk have the same WWN, but separate settings.
 #[test]
 fn paths_to_one_disk_are_two() {
     let scene = Scene::new(&[]);
@@ -351,7 +351,7 @@ fn what_the_kernel_makes_of_a_value_is_what_is_remembered() {
     assert_eq!(change.settings[0].set.as_deref(), Some("1280"));
     assert!(look(&scene.kernel, &change).iter().all(Now::holds));
     scene.kernel.put(&scene.kernel.setting("sda", SettingKind::MaxSectors), "600");
-    assert!(!look(&scene.kernel, &change)[0].holds(), "somebody else has set it");
+    assert!(!look(&scene.kernel, &change)[0].holds(), "another program has set it");
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn what_is_refused_leaves_nothing_changed() {
     assert!(!scene.path().exists());
 }
 
-/// Only write-back latency has a value that asks for another one.
+/// Only write-back latency has a value that asks for the kernel's default.
 #[test]
 fn the_kernels_own_latency_is_asked_for_by_minus_one() {
     let scene = Scene::new(&["sda"]);
@@ -422,7 +422,7 @@ fn a_trial_ends_at_its_time_unless_it_is_confirmed() {
     assert_eq!(scene.kernel.values("sda"), before);
 }
 
-/// What was set anew meanwhile stays, and goes back to what was before both.
+/// A setting that was set again meanwhile stays, and reverts to the value from before both changes.
 #[test]
 fn a_trial_that_ends_takes_no_later_change_along() {
     let scene = Scene::new(&["sda"]);
@@ -432,7 +432,7 @@ fn a_trial_that_ends_takes_no_later_change_along() {
     assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (0, "2048"));
     assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (1, "64"));
     assert_eq!(scene.kernel.values("sda"), before);
-    // The queue of a scheduler on trial was set, and the kernel sets it anew with that one.
+    // nr_requests was set while a scheduler was on trial; the kernel resets it with the scheduler.
     scene.on_trial(600, &[("sda", SettingKind::Scheduler, "bfq")]);
     scene.apply(&[("sda", SettingKind::Requests, "77")]).unwrap();
     scene.after(600);
@@ -441,7 +441,7 @@ fn a_trial_that_ends_takes_no_later_change_along() {
     assert_eq!((scene.kernel.values("sda")[0].as_str(), requests().as_str()), ("none", "77"));
     scene.open().revert().unwrap();
     assert_eq!(scene.kernel.values("sda"), before);
-    // A limit that was set meanwhile only remembers the read-ahead: it goes back at once.
+    // A limit that was set meanwhile only remembers the read-ahead, so it is restored at once.
     scene.on_trial(600, &[("sda", SettingKind::ReadAhead, "32")]);
     scene.apply(&[("sda", SettingKind::MaxSectors, "512")]).unwrap();
     assert_eq!((scene.after(600), scene.read_ahead("sda").as_str()), (1, "64"));
@@ -449,7 +449,7 @@ fn a_trial_that_ends_takes_no_later_change_along() {
     assert_eq!(scene.kernel.values("sda"), before);
 }
 
-/// It is theirs: nobody meant it to be a trial.
+/// The value of the other program stays: it is not part of the trial.
 #[test]
 fn what_somebody_else_has_set_meanwhile_outlives_the_trial() {
     let scene = Scene::new(&["sda"]);
@@ -469,7 +469,7 @@ fn what_somebody_else_has_set_meanwhile_outlives_the_trial() {
     assert!(!scene.path().exists());
 }
 
-/// A guard that is ended puts back what it waits for, and nothing else.
+/// A guard that is ended restores its own change and nothing else.
 #[test]
 fn a_guard_that_is_ended_puts_back_what_it_guards() {
     let scene = Scene::new(&["sda", "sdb"]);
@@ -502,8 +502,8 @@ fn who_ends_a_trial_and_is_killed_at_any_write_leaves_what_the_next_ends() {
     }
 }
 
-/// The file is written, taken away, and left alone where it is not ours; also after a crash between
-/// the list and the file.
+/// The file is written, removed, and left alone if it is not ours; also after a crash between the
+/// writes of the list and the file.
 #[test]
 fn the_file_that_keeps_changes_is_ours_or_is_left_alone() {
     let scene = Scene::new(&["sda"]);
@@ -520,19 +520,19 @@ fn the_file_that_keeps_changes_is_ours_or_is_left_alone() {
     assert_eq!(scene.open().persist(&file, "one").unwrap(), FileState::AsItWas);
     assert_eq!(scene.open().persist(&file, "two").unwrap(), FileState::Done);
     assert_eq!(text().as_deref(), Some("two"));
-    // Between the list and the file: the one text or the other is ours.
+    // Killed between the writes of list and file: both texts are ours.
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     assert!(scene.open().persist(&file, "three").is_err());
     fs::remove_dir(&file).unwrap();
     fs::write(&file, "two").unwrap();
     assert_eq!(scene.open().persist(&file, "three").unwrap(), FileState::Done);
-    // Somebody adds a line.
+    // Another user adds a line.
     fs::write(&file, "three, and a line").unwrap();
     assert!(matches!(scene.open().unpersist().unwrap_err(), ChangeError::Foreign { .. }));
     assert_eq!(text().as_deref(), Some("three, and a line"));
     fs::write(&file, "three").unwrap();
-    // The list outlives its last change as long as there is a file.
+    // The list stays without changes as long as the file exists.
     scene.open().revert().unwrap();
     assert!(scene.path().exists());
     assert_eq!(scene.open().unpersist().unwrap(), FileState::Done);
@@ -545,7 +545,7 @@ fn the_file_that_keeps_changes_is_ours_or_is_left_alone() {
     assert_eq!(left.len(), 1, "nothing unfinished is left: {left:?}");
 }
 
-/// The list has the text, the file has it not yet.
+/// The list has the text, the file does not have it yet.
 #[test]
 fn who_is_killed_before_the_file_is_written_has_written_none() {
     let scene = Scene::new(&["sda"]);

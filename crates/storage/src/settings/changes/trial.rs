@@ -1,9 +1,9 @@
-//! Changes on trial: put back at a time, unless they are confirmed before.
+//! Changes on trial: restored at a set time, unless the user confirms them before.
 //!
-//! The time stands in the list, so that it outlives whoever was to put the change back (a process,
-//! the guard): what is overdue is put back by the next that opens the list and asks for it. The
-//! time is that since the start of the machine, sleep included, which nobody sets; after a restart
-//! every trial is over, since the kernel has forgotten what was tried.
+//! The time is in the list, so that it outlives the guard, the process that restores the change. If
+//! the guard has died, the next command that opens the list restores what is overdue. The time
+//! counts from the start of the machine, sleep included, because no one can set that clock. After a
+//! restart every trial is over, because the kernel has forgotten the values.
 
 use std::time::Duration;
 
@@ -14,35 +14,35 @@ use super::{ChangeError, Changed, Changes, Left, Reverted, SettingFiles, Setting
 use crate::settings::Setting;
 use machine::processes::Process;
 
-/// Until when a change is on trial, and who puts it back then.
+/// When a trial ends, and which process restores the change then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// The time at which it is put back, in milliseconds since the start of the machine.
+    /// The time of the restore, in milliseconds since the start of the machine.
     pub until_uptime_ms: u64,
     /// The same in seconds of Unix time, for people.
     pub until_unix_seconds: u64,
-    /// Who waits for it.
+    /// The process that waits for that time.
     pub guard: Process,
-    /// How far it has come.
+    /// The progress of the trial.
     #[serde(default)]
     pub phase: Phase,
 }
 
-/// How far a trial has come, as the list has it: whoever is killed leaves that behind.
+/// The progress of a trial in the list; it survives if a process is killed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Its settings are being written: they may hold anything.
     #[default]
     BeingSet,
-    /// They were set, and held what they were set to: what they hold instead is somebody else's.
+    /// They were set and read back: another value now was set by another program.
     Set,
-    /// They are being put back, but for those of somebody else.
+    /// They are being restored, except those that another program has set.
     BeingPutBack,
 }
 
 impl SettingsChange {
-    /// How long it stays by itself, of a change on trial: nothing of one that is overdue.
+    /// Time left of a trial, zero if it is overdue; `None` for a change that is not on trial.
     pub fn left(&self, machine: &dyn SettingFiles) -> Option<Duration> {
         let trial = self.trial.as_ref()?;
         if self.boot != machine.boot() {
@@ -51,14 +51,14 @@ impl SettingsChange {
         Some(Duration::from_millis(trial.until_uptime_ms.saturating_sub(machine.uptime_ms())))
     }
 
-    /// Whether it is on trial and ought to have been put back.
+    /// Whether it is on trial and its time is over.
     pub fn is_overdue(&self, machine: &dyn SettingFiles) -> bool {
         self.left(machine) == Some(Duration::ZERO)
     }
 }
 
 impl Changes<'_> {
-    /// Ends the trial of all changes: they stay. How many changes that were.
+    /// Ends the trial of all changes, which stay. Returns these changes.
     ///
     /// # Errors
     /// When the list cannot be written.
@@ -74,17 +74,17 @@ impl Changes<'_> {
         Ok(confirmed)
     }
 
-    /// Puts back every change that is overdue, the newest first. What a later change has set anew
-    /// stays as that one set it, and goes back to what was before both with it; what somebody else
-    /// has set meanwhile stays, and is forgotten.
+    /// Restores every change that is overdue, the newest first. A setting that a later change has
+    /// set again keeps that value, and reverting the later change restores the value from before
+    /// both. A setting that another program has set stays, and leaves the list.
     ///
     /// # Errors
-    /// When a setting cannot be put back: then its change stays in the list.
+    /// When a setting cannot be restored: then its change stays in the list.
     pub fn put_back_overdue(&mut self) -> Result<Reverted, ChangeError> {
         self.put_back_those(SettingsChange::is_overdue)
     }
 
-    /// Puts back what this guard waits for, overdue or not, in the same way.
+    /// Restores the changes of this guard in the same way, overdue or not.
     ///
     /// # Errors
     /// As [`Changes::put_back_overdue`].
@@ -111,8 +111,8 @@ impl Changes<'_> {
         Ok(all)
     }
 
-    /// Takes those settings out of a trial that somebody else has set meanwhile, and writes down
-    /// that the others are being put back: from then on the kernel may set any of them anew.
+    /// Removes settings from a trial that another program has set meanwhile, and records that the
+    /// others are being restored: from then on the kernel may reset any of them.
     fn give_up_what_is_theirs(&mut self, index: usize) -> Result<Vec<Left>, ChangeError> {
         let change = &self.list.changes[index];
         let is_set = change.trial.as_ref().is_some_and(|trial| trial.phase == Phase::Set);
@@ -145,7 +145,8 @@ impl Changes<'_> {
         Ok(theirs)
     }
 
-    /// Takes one change back and forgets it, but for what is gone; what is `kept` stays.
+    /// Reverts one change and removes it from the list, except devices that are gone. Settings in
+    /// `kept` stay.
     pub(super) fn take_back_one(
         &mut self,
         index: usize,
@@ -156,7 +157,7 @@ impl Changes<'_> {
         let (set_anew, back): (Vec<Changed>, Vec<Changed>) =
             change.settings.iter().cloned().partition(|it| is_set_anew(it, later));
         let alone = SettingsChange { settings: back, ..change.clone() };
-        // What is kept may be set anew by the kernel with what is put back.
+        // A restore may make the kernel reset settings that are kept.
         kept.extend(self.in_force(set_anew));
         let reverted = self.put_back(&[alone], kept)?;
         let is_gone = |one: &Changed| reverted.gone.iter().any(|gone| is_same(&gone.changed, one));
@@ -170,7 +171,7 @@ impl Changes<'_> {
     }
 }
 
-/// Whether a later change has set it, too.
+/// Whether a later change has also set it.
 fn is_set_anew(changed: &Changed, later: &[SettingsChange]) -> bool {
     later.iter().flat_map(|change| &change.settings).any(|other| {
         is_same(other, changed)
@@ -179,8 +180,8 @@ fn is_set_anew(changed: &Changed, later: &[SettingsChange]) -> bool {
     })
 }
 
-/// What was before a change that is taken back was before the next one, too: later changes go back
-/// to it, up to the first that set another value.
+/// Passes the value from before a reverted change to later changes of the same setting, up to the
+/// first one that set a value itself: that is now the value to restore.
 fn hand_over(changed: &Changed, later: &mut [SettingsChange]) {
     for other in later.iter_mut().flat_map(|change| &mut change.settings) {
         if is_same(other, changed) && other.device.sequence == changed.device.sequence {

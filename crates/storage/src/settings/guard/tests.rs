@@ -1,11 +1,11 @@
-//! Settings of a real loop device, and journals that somebody else has made.
+//! Settings of a real loop device, and journals that another program made.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::*;
 
-/// A loop device of its own, until it is dropped.
+/// A loop device, detached when this is dropped.
 struct Loop {
     device: PathBuf,
     _file: tempfile::NamedTempFile,
@@ -38,7 +38,7 @@ fn value(path: &Path) -> String {
     fs::read_to_string(path).unwrap().trim().to_owned()
 }
 
-/// A journal of a process that is gone.
+/// A journal of a process that has ended.
 fn journal_of(path: &Path, before: &str) -> String {
     let remembered = Remembered { setting: Setting::read_ahead(path), before: before.to_owned() };
     let settings = vec![remembered];
@@ -71,10 +71,10 @@ fn settings_come_back_whichever_way_it_ends() {
     assert!(matches!(busy, GuardError::Busy { pid, .. } if pid == std::process::id()));
     guard.put_back().unwrap();
     as_before();
-    // Dropped on the way out.
+    // Dropped without an explicit restore.
     drop(begin().map(|guard| guard.set(&read_ahead, "0")));
     as_before();
-    // Killed: the guard never runs, and the process is gone.
+    // Killed: the guard never runs, and the process has ended.
     let guard = begin().unwrap();
     guard.set(&read_ahead, "64").unwrap();
     let text = value(&journal);
@@ -89,12 +89,12 @@ fn settings_come_back_whichever_way_it_ends() {
     plant(&journal, &left);
     assert_eq!(recover(&journal).unwrap(), 1);
     as_before();
-    // Before the machine was started again.
+    // Written before a restart of the machine.
     fs::write(&setting, "256").unwrap();
     plant(&journal, &left.replace(&boot().unwrap(), "another"));
     assert_eq!((recover(&journal).unwrap(), journal.exists()), (0, false));
     assert_eq!(value(&setting), "256");
-    // Killed while it wrote the journal, which then has no name of its own yet.
+    // Killed while it wrote the journal, which then does not have its final name yet.
     let unfinished = journal.with_file_name(".read-ahead.json.4194305");
     plant(&unfinished, &text[..text.len() / 2]);
     assert_eq!((recover(&journal).unwrap(), unfinished.exists()), (0, false));
@@ -102,7 +102,7 @@ fn settings_come_back_whichever_way_it_ends() {
     assert_eq!(fs::read_dir(journal.parent().unwrap()).unwrap().count(), 0);
 }
 
-/// Whatever a journal names, only a read-ahead of the kernel is written.
+/// Whatever a journal names, only a read-ahead setting of the kernel is written.
 #[test]
 fn a_journal_that_names_something_else_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -121,9 +121,9 @@ fn a_journal_that_names_something_else_changes_nothing() {
         plant(&journal, &journal_of(Path::new(&named), "1024"));
         let error = recover(&journal).unwrap_err();
         assert!(matches!(error, GuardError::Untrusted { .. }), "{named}: {error}");
-        assert!(error.to_string().contains("is no read-ahead of the kernel"), "{error}");
+        assert!(error.to_string().contains("is not a read-ahead setting"), "{error}");
         assert_eq!(value(&victim), "precious", "{named}");
-        assert!(journal.exists(), "what is not believed is left for its owner to look at");
+        assert!(journal.exists(), "an untrusted journal stays, so that its owner can inspect it");
     }
     let guard = Guard::new(Some(&directory.path().join("new")), &[Setting::read_ahead(&victim)]);
     assert!(matches!(guard, Err(GuardError::Setting(_))), "{guard:?}");
@@ -152,23 +152,23 @@ fn a_journal_that_others_may_have_made_is_not_believed() {
         let _ = fs::remove_dir_all(&other);
     };
     check(&|| chown(&journal, nobody).unwrap(), "it belongs to user 65534");
-    check(&|| chmod(&journal, 0o620).unwrap(), "others may write to it");
-    check(&|| chmod(&journal, 0o602).unwrap(), "others may write to it");
+    check(&|| chmod(&journal, 0o620).unwrap(), "other users can write to it");
+    check(&|| chmod(&journal, 0o602).unwrap(), "other users can write to it");
     check(&|| chown(&folder, nobody).unwrap(), "its folder belongs to user 65534");
-    check(&|| chmod(&folder, 0o1777).unwrap(), "others may write to its folder");
-    check(&|| fs::hard_link(&journal, folder.join("again")).unwrap(), "it has another name");
+    check(&|| chmod(&folder, 0o1777).unwrap(), "other users can write to its folder");
+    check(&|| fs::hard_link(&journal, folder.join("again")).unwrap(), "it has a second hard link");
     let replace = |make: &dyn Fn()| {
         fs::remove_file(&journal).unwrap();
         make();
     };
     let link = || std::os::unix::fs::symlink("/etc/passwd", &journal).unwrap();
     check(&|| replace(&link), "it is a symbolic link");
-    check(&|| replace(&|| fs::create_dir(&journal).unwrap()), "it is of another kind");
+    check(&|| replace(&|| fs::create_dir(&journal).unwrap()), "it has the wrong file type");
     let elsewhere = || {
         fs::rename(&folder, &other).unwrap();
         std::os::unix::fs::symlink(&other, &folder).unwrap();
     };
-    check(&elsewhere, "its folder is no folder");
+    check(&elsewhere, "its parent is not a folder");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_journal_that_is_not_understood_stays() {
         }
         assert_eq!(fs::read_to_string(&journal).unwrap(), text);
     }
-    // Of a device that is gone nothing is left to put back.
+    // A device that is gone has nothing to restore.
     plant(&journal, &whole);
     assert_eq!((recover(&journal).unwrap(), journal.exists()), (1, false));
 }
@@ -233,7 +233,7 @@ fn what_a_journal_says_is_told_without_touching_it() {
     found.process_start = process_start(found.pid).unwrap();
     plant(&journal, &serde_json::to_string(&found).unwrap());
     assert!(pending(&journal).unwrap().unwrap().runs);
-    // The kernel has forgotten all of it since.
+    // The kernel has forgotten all of it since the restart.
     found.boot = Some("another start".to_owned());
     plant(&journal, &serde_json::to_string(&found).unwrap());
     assert_eq!(pending(&journal).unwrap(), None);

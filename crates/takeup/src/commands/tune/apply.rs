@@ -1,4 +1,4 @@
-//! `takeup tune set`, and every other way in which something is set.
+//! `takeup tune set`, and setting values for the other commands of `tune`.
 
 use std::fs;
 use std::io;
@@ -28,12 +28,11 @@ use arguments::quantity::Span;
 use service::failure::Failure;
 use service::outcome::Outcome;
 
-/// Set read-ahead or the queue of the device that a path lies on
+/// Set read-ahead or queue settings of the device below a path
 ///
-/// A value that would not stay as it is, that would fail the paths of a multipath device, or that
-/// does nothing where it is to be set, is refused before anything is written. Limits are written
-/// before read-ahead, which the kernel sets anew with them; all is read back, also after udev had
-/// its turn.
+/// Before any write, Takeup refuses a value that the kernel would change, that would fail the paths
+/// of a multipath device, or that would have no effect. It writes limits before read-ahead, which
+/// the kernel resets with them. It reads all values back, and once more after udev has run.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -42,14 +41,14 @@ Examples:
   takeup tune set /dev/sdb scheduler=bfq --for 10m && takeup tune confirm
   takeup tune revert
 
-Names are those in /sys/block/*/queue: scheduler, write_cache, rotational, max_sectors_kb, nomerges,
-wbt_lat_usec, nr_requests, read_ahead_kb. Read-ahead is that of the device that the file system of
-PATH lies on, all others are those of the disks at its bottom.")]
+NAME is a file of /sys/block/*/queue: scheduler, write_cache, rotational, max_sectors_kb, nomerges,
+wbt_lat_usec, nr_requests, read_ahead_kb. Read-ahead is set on the device of the file system of
+PATH, all others on the disks at the bottom.")]
 pub struct SetArgs {
     /// File, folder or block device
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// What to set
+    /// Settings to change
     #[arg(value_name = "NAME=VALUE", required = true)]
     settings: Vec<String>,
     #[command(flatten)]
@@ -59,55 +58,55 @@ pub struct SetArgs {
     json: bool,
 }
 
-/// How something is set.
+/// Options of every command that sets something.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct ApplyArgs {
-    /// Time after which all is read back once more
+    /// Time after which all values are read back once more
     #[arg(long, default_value = "5s", value_name = "TIME")]
     settle: Span,
-    /// Put it back after this time, unless `takeup tune confirm` says that it stays
+    /// Restore the old values after this time, unless you run `takeup tune confirm`
     #[arg(long = "for", value_name = "TIME")]
     trial: Option<Span>,
 }
 
-/// How often a wait looks whether it is to end.
+/// How often a wait checks for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Longer than anybody tries something.
+/// Maximum of `--for`.
 const TRIAL_SECONDS_MAX: f64 = 30.0 * 24.0 * 3600.0;
 
 impl ApplyArgs {
-    /// What cannot be meant is refused.
+    /// Checks the options.
     ///
     /// # Errors
-    /// When what is set would be back before it is read back, or when nobody remembers it.
+    /// When the trial would end before the values are read back, or is too long.
     pub fn check(&self) -> Result<(), Failure> {
         let Some(trial) = self.trial else { return Ok(()) };
         if trial.0 <= self.settle.0 {
             let message = format!(
-                "--for {} is over before all is read back, after {}",
+                "--for {} ends before the values are read back, after {}",
                 duration(trial.0),
                 duration(self.settle.0)
             );
-            return Err(Failure::of(message, Some("--settle says when that is")));
+            return Err(Failure::of(message, Some("choose a longer --for or a shorter --settle")));
         }
         if trial.0 > TRIAL_SECONDS_MAX {
-            let hint = "without --for it stays until `takeup tune revert`";
-            return Err(Failure::of("--for is 30 days at most", Some(hint)));
+            let hint = "leave out --for: the change stays until `takeup tune revert`";
+            return Err(Failure::of("--for: at most 30 days", Some(hint)));
         }
         Ok(())
     }
 
-    /// The same of a command that was not told to set anything.
+    /// Checks the options of a command that sets nothing.
     ///
     /// # Errors
-    /// When there is nothing that could be put back.
+    /// When there is a trial, but nothing to restore.
     pub fn check_unused(&self) -> Result<(), Failure> {
         match self.trial {
             None => Ok(()),
             Some(_) => {
-                let hint = Some("--apply --for TIME");
-                Err(Failure::of("--for is for what --apply sets", hint))
+                let hint = Some("add --apply, or leave out --for");
+                Err(Failure::of("--for needs --apply", hint))
             }
         }
     }
@@ -119,7 +118,7 @@ pub fn run(arguments: &SetArgs) -> ExitCode {
     end(set(arguments), "tune set", form)
 }
 
-/// Of two values of one setting it is not known which one is meant.
+/// Refuses two values for one setting.
 fn given_once(settings: &[String]) -> Result<(), Failure> {
     let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
     let names: Vec<String> = settings.iter().map(name).collect();
@@ -154,7 +153,7 @@ fn set(arguments: &SetArgs) -> Result<Outcome, Failure> {
     Ok(applied.outcome())
 }
 
-/// Why nothing keeps settings of these kinds over a restart, of the first that nothing keeps.
+/// The reason why nothing keeps these settings over a restart, for the first such setting.
 pub fn why_not_kept(kinds: &[SettingKind], storage: &Storage) -> Option<String> {
     kinds.iter().find_map(|kind| {
         let settings = settings_of(*kind, storage).ok()?;
@@ -163,18 +162,18 @@ pub fn why_not_kept(kinds: &[SettingKind], storage: &Storage) -> Option<String> 
     })
 }
 
-/// What is typed so that settings are kept over a restart, or that nothing keeps them.
+/// The command that keeps settings over a restart, or the reason why nothing keeps them.
 pub fn keep_line(why_not: Option<&str>) -> String {
     why_not.map_or_else(|| KEEP.to_owned(), |why| format!("not over a restart: {why}"))
 }
 
-/// The path as it is typed: a device by a name that stays, where it has one.
+/// The path for a command: the persistent name of a device, if it has one.
 pub fn typed_path(path: &Path) -> String {
     let lasting = keep::lasting_name(Path::new("/dev/disk/by-id"), path);
     lasting.as_deref().unwrap_or(path).display().to_string()
 }
 
-/// What makes it stay.
+/// The command that ends a trial and keeps the change.
 pub const CONFIRM: &str = "takeup tune confirm";
 
 /// The storage below a path.
@@ -182,22 +181,22 @@ pub fn storage(path: &Path) -> Result<Storage, Failure> {
     Storage::of(path).map_err(|error| Failure::new(&error, None))
 }
 
-/// `NAME=VALUE` as the settings that act, once it is known that they do and take that value.
+/// Parses `NAME=VALUE` into settings, and checks that they have an effect and accept the value.
 fn parsed(text: &str, storage: &Storage, path: &Path) -> Result<Vec<(Setting, String)>, Failure> {
     let unknown = |why: &str| {
         let names: Vec<&str> = SettingKind::ALL.iter().map(|kind| kind.file_name()).collect();
-        Failure::of(format!("{text}: {why}"), Some(&format!("known are {}", names.join(", "))))
+        Failure::of(format!("{text}: {why}"), Some(&format!("use one of {}", names.join(", "))))
     };
-    let (name, value) = text.split_once('=').ok_or_else(|| unknown("a setting is NAME=VALUE"))?;
-    let kind = SettingKind::of_file(name).ok_or_else(|| unknown("no setting of that name"))?;
+    let (name, value) = text.split_once('=').ok_or_else(|| unknown("expected NAME=VALUE"))?;
+    let kind = SettingKind::of_file(name).ok_or_else(|| unknown("unknown setting"))?;
     acting(kind, value, storage, path)
 }
 
-/// The settings of a kind that act on a path, with that value.
+/// The settings of a kind that have an effect on a path, with that value.
 ///
 /// # Errors
-/// When there is none, it does nothing for what lies above, it must not be changed, or the kernel
-/// would make another value of it.
+/// When there is none, it has no effect on reads through a device above, it must not be changed, or
+/// the kernel would set another value.
 pub fn acting(
     kind: SettingKind,
     value: &str,
@@ -211,10 +210,12 @@ pub fn acting(
     {
         return Err(Failure::of(
             format!(
-                "max_sectors_kb below {device}, which is in use, is not changed: requests that \
-                     are under way would fail its paths"
+                "cannot change max_sectors_kb below {device} while it is in use: requests in \
+                 flight would fail its paths"
             ),
-            Some("max_sectors_kb in /etc/multipath.conf sets it when the device is made"),
+            Some(
+                "set max_sectors_kb in /etc/multipath.conf; it applies when the device is created",
+            ),
         ));
     }
     let settings = settings_of(kind, storage).map_err(|error| Failure::new(&error, None))?;
@@ -222,7 +223,7 @@ pub fn acting(
         let unfit = unfit(setting, value).map_err(|error| Failure::new(&error, None))?;
         if let Some(unfit) = unfit {
             let hint = match &unfit {
-                Unfit::Clipped { becomes, .. } => Some(format!("{name}={becomes} is taken")),
+                Unfit::Clipped { becomes, .. } => Some(format!("use {name}={becomes}")),
                 Unfit::NotOffered { .. } => None,
             };
             return Err(Failure::of(format!("{}: {unfit}", path.display()), hint.as_deref()));
@@ -231,7 +232,8 @@ pub fn acting(
     Ok(settings.into_iter().map(|setting| (setting, value.to_owned())).collect())
 }
 
-/// Read-ahead of a device that is part of another one does nothing for what is read through that.
+/// Refuses read-ahead of a device below another one: it has no effect on reads through the upper
+/// one.
 fn refuse_without_effect(kind: SettingKind, storage: &Storage, path: &Path) -> Result<(), Failure> {
     let above = holders(&storage.name);
     if kind != SettingKind::ReadAhead || above.is_empty() {
@@ -240,15 +242,15 @@ fn refuse_without_effect(kind: SettingKind, storage: &Storage, path: &Path) -> R
     let above = above.join(", ");
     Err(Failure::of(
         format!(
-            "{}: read-ahead of {} does nothing for what is read through {above}",
+            "{}: read-ahead of {} has no effect on reads through {above}",
             path.display(),
             storage.name
         ),
-        Some(&format!("name {above}, or a path on it: read-ahead is that of the uppermost device")),
+        Some(&format!("name {above} or a path on it: only the top device's read-ahead counts")),
     ))
 }
 
-/// Devices that are made of this one.
+/// Devices directly above this one.
 fn holders(name: &str) -> Vec<String> {
     let folder = Path::new("/sys/class/block").join(name.replace('/', "!")).join("holders");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -258,7 +260,7 @@ fn holders(name: &str) -> Vec<String> {
     names
 }
 
-/// The multipath device in a stack, or above a disk that is named itself.
+/// The multipath device in a stack, or directly above a named disk.
 fn multipath(storage: &Storage) -> Option<String> {
     let is_multipath = |name: &String| {
         let uuid = Path::new("/sys/class/block").join(name).join("dm/uuid");
@@ -268,19 +270,19 @@ fn multipath(storage: &Storage) -> Option<String> {
     own.or_else(|| holders(&storage.name).into_iter().find(is_multipath))
 }
 
-/// What was set, and what became of it.
+/// Settings that were set, with the values read back.
 pub struct Applied {
-    /// As it was right behind the last write.
+    /// Values directly after the last write.
     now: Vec<Now>,
-    /// As it was after udev had its turn, and some time.
+    /// Values after udev has run and some time has passed.
     later: Vec<Now>,
-    /// When that was.
+    /// The time of `later`, in words.
     when: String,
-    /// Until when it stays by itself.
+    /// The trial, if there is one.
     trial: Option<Trial>,
 }
 
-/// Sets, reads back, and reads back again when udev is done and after some time.
+/// Sets the values, reads them back, and reads them back again after udev has run and some time.
 ///
 /// # Errors
 /// When nothing could be set, or the list of changes cannot be written.
@@ -293,7 +295,7 @@ pub fn apply(
     super::put_back_overdue()?;
     let mut changes = super::changes(&machine)?;
     let now_unix_seconds = experiment::run::unix_seconds();
-    // It begins when this is dropped, or this process has died.
+    // The guard begins when this is dropped, or when this process dies.
     let guard = match arguments.trial {
         Some(_) => Some(Guard::start(&super::list()?)?),
         None => None,
@@ -312,7 +314,7 @@ pub fn apply(
     } else {
         changes.apply().map_err(|error| super::failure(&error))?
     };
-    // Others need not wait while nothing is done.
+    // Release the lock before the wait.
     drop(changes);
     drop(guard);
     let (later, when) = if now.is_empty() { Default::default() } else { again(&change, arguments) };
@@ -320,8 +322,8 @@ pub fn apply(
     Ok(Applied { now, later, when, trial })
 }
 
-/// Looks once more when udev has applied its rules, which it does when a disk that was open for
-/// writing is closed, and after some time: others (tuned, multipathd) have no such sign.
+/// Reads the values once more after udev has applied its rules, which it does when a disk that was
+/// open for writing is closed; and after some time, for tuned and multipathd, which give no signal.
 fn again(change: &SettingsChange, arguments: &ApplyArgs) -> (Vec<Now>, String) {
     let settled = machine::programs::command("udevadm").and_then(|mut udevadm| {
         udevadm.args(["settle", "--timeout=10"]).stdin(Stdio::null());
@@ -332,12 +334,12 @@ fn again(change: &SettingsChange, arguments: &ApplyArgs) -> (Vec<Now>, String) {
         _ => "after `udevadm settle` and ",
     };
     let (seconds, is_stopped) = settle(arguments.settle.0);
-    let stopped = if is_stopped { ", when it was stopped" } else { "" };
+    let stopped = if is_stopped { ", when you stopped it" } else { "" };
     let when = format!("{udev}after {}{stopped}", duration(seconds));
     (look(&ThisMachine, change), when)
 }
 
-/// Waits so long, or until a signal asks to stop: what is set by then is told all the same.
+/// Waits that long, or until a signal asks to stop; the result is printed in both cases.
 fn settle(seconds: f64) -> (f64, bool) {
     let start = Instant::now();
     let mut signals = crate::interrupt::listen(&[SIGINT, SIGTERM, SIGHUP]).ok();
@@ -352,7 +354,7 @@ fn settle(seconds: f64) -> (f64, bool) {
 }
 
 impl Applied {
-    /// Whether all holds that was asked for.
+    /// Whether all settings hold the requested values.
     fn holds(&self) -> bool {
         self.now.iter().chain(&self.later).all(Now::holds)
     }
@@ -381,7 +383,7 @@ impl Applied {
     /// For people.
     pub fn text(&self) -> String {
         if self.now.is_empty() {
-            return "all of it is set already: nothing was changed\n".to_owned();
+            return "all values are in force already: nothing was changed\n".to_owned();
         }
         let mut text = String::new();
         for (now, later) in self.now.iter().zip(&self.later) {
@@ -393,7 +395,7 @@ impl Applied {
             };
             text.push_str(&format!("{}: {}", setting_name(now), step(now, set)));
             if !now.holds() {
-                text.push_str(&format!("; the kernel made {} of it", held(now)));
+                text.push_str(&format!("; the kernel set {}", held(now)));
             }
             if later.value != now.value {
                 text.push_str(&format!(", and {} it is {}", self.when, held(later)));
@@ -403,36 +405,36 @@ impl Applied {
         if self.holds() {
             text.push_str(&format!("read back at once and {}: all as set\n", self.when));
         } else {
-            text.push_str("somebody else sets it, too: a rule of udev, tuned, lvm or multipathd\n");
+            text.push_str("another program sets it too: check udev, tuned, lvm and multipathd\n");
         }
         text + &match &self.trial {
-            None => format!("back: {UNDO}\n"),
+            None => format!("undo: {UNDO}\n"),
             Some(trial) => {
                 let seconds = trial.until_uptime_ms.saturating_sub(ThisMachine.uptime_ms());
                 let left = duration(seconds as f64 / 1e3);
-                format!("back: by itself in {left} unless `{CONFIRM}`; at once: {UNDO}\n")
+                format!("undo: automatic in {left} unless `{CONFIRM}`; at once: {UNDO}\n")
             }
         }
     }
 
-    /// When it goes back by itself, in seconds of Unix time.
+    /// The end of the trial, in seconds of Unix time.
     pub fn until_unix_seconds(&self) -> Option<u64> {
         self.trial.as_ref().map(|trial| trial.until_unix_seconds)
     }
 
-    /// What is typed to keep it.
+    /// The command that keeps the change.
     pub fn confirm(&self) -> Option<&'static str> {
         self.trial.as_ref().map(|_| CONFIRM)
     }
 }
 
-/// What nobody asked for, and came with another setting.
+/// A setting that the kernel changed along with a requested one.
 fn brought_along(now: &Now) -> String {
     let from = now.changed.kind.with_unit(&now.changed.before);
     let with = if SettingKind::Scheduler.resets().contains(&now.changed.kind) {
-        "the kernel sets it anew with the scheduler"
+        "the kernel resets it with the scheduler"
     } else {
-        "the kernel sets it anew with the limits"
+        "the kernel resets it with the limits"
     };
     format!("{}: {from} -> {}; {with}\n", setting_name(now), held(now))
 }
@@ -443,7 +445,7 @@ pub fn setting_name(now: &Now) -> String {
     format!("{} {}", escape(name.as_bytes()), now.changed.kind.name())
 }
 
-/// From what to what it was set.
+/// The old and the new value.
 pub fn step(now: &Now, set: &str) -> String {
     let (kind, before) = (now.changed.kind, &now.changed.before);
     if now.asks_for_default() {
@@ -455,10 +457,10 @@ pub fn step(now: &Now, set: &str) -> String {
     }
 }
 
-/// What a setting holds, in words.
+/// The value in force, in words.
 pub fn held(now: &Now) -> String {
     match &now.value {
         Some(value) => now.changed.kind.with_unit(value),
-        None => "not to be read".to_owned(),
+        None => "unreadable".to_owned(),
     }
 }

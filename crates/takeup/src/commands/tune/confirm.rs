@@ -1,4 +1,4 @@
-//! `takeup tune confirm`: what was set for a while stays.
+//! `takeup tune confirm`: keeps changes on trial.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use service::outcome::Outcome;
 
 /// Keep what was set with --for
 ///
-/// What is overdue already is put back instead, with exit code 2: it ought to be back.
+/// If the time is already over, restores the old values instead, with exit code 2.
 #[derive(Args, Debug)]
 pub struct ConfirmArgs {
     /// Print a JSON document
@@ -53,5 +53,5 @@ fn words(confirmed: &[SettingsChange]) -> String {
         return super::nothing_in_list("nothing is on trial");
     }
     let line = |change: &SettingsChange| format!("{}: stays\n", escape(change.for_path.as_bytes()));
-    confirmed.iter().map(line).collect::<String>() + &format!("back: {UNDO}\n")
+    confirmed.iter().map(line).collect::<String>() + &format!("undo: {UNDO}\n")
 }

@@ -1,8 +1,8 @@
 //! Why a window is large enough: Little's law, and the model of the kernel's read-ahead.
 //!
-//! A device that answers after L and is to give R has R x L under way (Little 1961). The kernel
-//! reads two windows ahead of the reader, so a window of half of that is enough. How the windows
-//! grow and when the next one is asked for, `model::read_ahead` plays.
+//! A device with latency L delivers a rate R only with R x L bytes in flight (Little 1961). The
+//! kernel reads two windows ahead of the reader, so half of that is enough for a window.
+//! `model::read_ahead` models how windows grow and when the next one is requested.
 
 use base::format::{rate, size};
 use base::rounding::Rounding;
@@ -14,68 +14,68 @@ use serde::Serialize;
 use storage::layers::Storage;
 use storage::stack::VxfsReadAhead;
 
-/// Windows that are under way when the reader waits.
+/// Windows in flight when the reader waits.
 const WINDOWS: f64 = 2.0;
-/// What nobody would notice: the band of the judgement.
+/// A rate this close to the best counts as equal: the band of the judgement.
 const AS_GOOD: f64 = 0.98;
 /// Requests that the device of the model serves at once.
 const SERVERS: usize = 64;
-/// Nothing but the device is to hold it back.
+/// High enough that only the device limits the rate.
 const COPY_BYTES_PER_SECOND: u64 = 20_000_000_000;
 
-/// Where the time of an answer is known from.
+/// Source of the latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The curve through the rates.
+    /// The curve fitted to the rates.
     Sweep,
-    /// Single pages at random places, which pay for a seek, too, where there are heads.
+    /// Reads of single pages at random places, which include a seek on rotating disks.
     RandomReads,
 }
 
-/// What a window has to hold.
+/// The window that a device needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// After which the device answers.
+    /// Latency of the device.
     pub answer_seconds: f64,
-    /// Where that is known from.
+    /// Source of the latency.
     pub answer_from: Source,
-    /// What it gives at its best here.
+    /// Highest measured rate.
     pub bytes_per_second: f64,
-    /// What has to be under way for that.
+    /// Bytes in flight that this rate needs.
     pub under_way_bytes: f64,
     /// Rates of the model, by the window.
     pub model: Vec<(u64, f64)>,
-    /// The smallest window with which the model is as fast as it gets.
+    /// The smallest window with which the model reaches its best rate.
     pub model_knee_bytes: u64,
-    /// The same of what was measured, where several windows were.
+    /// The same of the measured rates, if several windows were measured.
     pub measured_knee_bytes: Option<u64>,
-    /// Whether the read-ahead is that of VxFS, which is not set by takeup.
+    /// Whether VxFS does the read-ahead, which Takeup does not set.
     pub vxfs: bool,
 }
 
-/// What is known of a device.
+/// Measured properties of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
-    /// After which it answers.
+    /// Latency.
     pub answer_seconds: f64,
-    /// Where that is known from.
+    /// Source of the latency.
     pub answer_from: Source,
-    /// What it gives at its best.
+    /// Highest measured rate.
     pub bytes_per_second: f64,
-    /// Bytes that the program asks for at once.
+    /// Read size of the program.
     pub request_bytes: u64,
-    /// Larger requests are cut on their way to the device.
+    /// Larger requests are split on their way to the device.
     pub request_bytes_max: u64,
-    /// How a VxFS reads ahead, which no kernel does for it.
+    /// The read-ahead of VxFS, if the file lies on one.
     pub vxfs: Option<VxfsReadAhead>,
 }
 
 impl Known {
-    /// From an experiment, where it tells enough.
+    /// From an experiment, if it has enough data.
     pub fn of(judgement: &Judgement, storage: &Storage, request_bytes: u64) -> Option<Known> {
         let sweep = judgement.sweeps.iter().find(|sweep| sweep.factor == "read_ahead_bytes");
-        // With heads that move, a page anywhere takes a seek, which a stream does not.
+        // On a rotating disk, a random page takes a seek, which a stream does not.
         let has_heads = storage.queue_setting("rotational").as_deref() == Some("1");
         let curve = sweep.and_then(|sweep| sweep.model.as_ref()).filter(|model| {
             has_heads && model.rising >= 2 && model.overhead_ns > 0.0 && model.holds()
@@ -85,7 +85,7 @@ impl Known {
             .iter()
             .filter_map(|cell| cell.measures.get("random_read_p50_ns").map(|ns| ns / 1e9));
         let (answer_seconds, answer_from) = match curve {
-            // The curve is that of one window; two are under way.
+            // The curve is for one window; two are in flight.
             Some(curve) => (WINDOWS * curve.overhead_ns / 1e9, Source::Sweep),
             None => (read.min_by(f64::total_cmp)?, Source::RandomReads),
         };
@@ -102,7 +102,7 @@ impl Known {
         })
     }
 
-    /// What follows for windows.
+    /// The explanation for these windows.
     pub fn explain(self, windows: &[u64], measured_knee_bytes: Option<u64>) -> Explanation {
         let disk = DiskParameters {
             servers: SERVERS,
@@ -136,7 +136,7 @@ impl Known {
     }
 }
 
-/// The knee of a sweep over windows; none of single runs, which do not tell windows apart.
+/// The knee of a sweep over windows; `None` for single runs, which cannot distinguish windows.
 pub fn measured_knee(judgement: &Judgement) -> Option<u64> {
     let sweep = judgement.sweeps.iter().find(|sweep| sweep.factor == "read_ahead_bytes")?;
     if sweep.cells.iter().any(|&cell| judgement.cells[cell].rates.len() < 2) {
@@ -158,11 +158,11 @@ impl Explanation {
     /// In lines.
     pub fn lines(&self) -> Vec<String> {
         let from = match self.answer_from {
-            Source::Sweep => "by the curve of the rates",
-            Source::RandomReads => "a single page anywhere",
+            Source::Sweep => "from the curve of the rates",
+            Source::RandomReads => "a random page",
         };
         let mut lines = vec![format!(
-            "Little's law: {} from a device that answers after {} ({from}) are {} under way: two \
+            "Little's law: {} from a device with a latency of {} ({from}) needs {} in flight: two \
              windows of {}",
             rate(self.bytes_per_second),
             Rounding::digits(2).seconds(self.answer_seconds),
@@ -176,8 +176,8 @@ impl Explanation {
             }
             (Some(own), _) => format!(
                 "the model of the kernel's read-ahead needs {knee}, but {own} was measured: \
-                 something else than the time of an answer decides, or the runs do not tell \
-                 the windows apart"
+                 something other than latency is the limit, or there are too few runs to \
+                 distinguish the windows"
             ),
             (None, _) if self.vxfs => format!("the model of the read-ahead of VxFS needs {knee}"),
             (None, _) => format!("the model of the kernel's read-ahead needs {knee}"),
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// VxFS keeps a fixed amount under way: as much as Little's law asks for, and not half of it.
+    /// VxFS keeps a fixed amount in flight: it needs all of what Little's law gives, not half.
     #[test]
     fn a_vxfs_needs_all_that_is_under_way_in_one_window() {
         let own = VxfsReadAhead { read_pref_io: 64 << 10, read_nstream: 1 };
@@ -218,7 +218,7 @@ mod tests {
         assert!(explained.lines()[1].contains("the read-ahead of VxFS"), "{explained:?}");
     }
 
-    /// One run of each window tells no knee, so that nothing is said of what else decides.
+    /// With one run of each window there is no knee, and no statement about another limit.
     #[test]
     fn single_runs_have_no_knee() {
         let knee = |repeats: u64| {

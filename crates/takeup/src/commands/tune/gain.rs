@@ -1,4 +1,4 @@
-//! What a setting brings, in words and for documents: which level is recommended, or why none is.
+//! The gain of a setting, in words and for documents: the recommended level, or why there is none.
 
 use base::rounding::Rounding;
 use experiment::judgement::{Advice, Judgement, Paid, RateVerdict};
@@ -6,26 +6,26 @@ use experiment::quantities::Unit;
 use experiment::record::Level;
 use serde_json::{Value, json};
 
-/// What runs over the levels of one setting came to.
+/// The result of runs over the levels of one setting.
 #[derive(Debug)]
 pub struct Gain<'a> {
-    /// All of them.
+    /// The judgement of all runs.
     pub judgement: &'a Judgement,
-    /// What that says of the setting.
+    /// The advice for the setting.
     pub advice: &'a Advice,
-    /// The gain that is worth having, as a share.
+    /// The smallest gain that is worth a change, as a share.
     pub worth: f64,
-    /// A level as people read it.
+    /// Formats a level for people.
     pub shown: fn(&Level) -> String,
 }
 
 impl Gain<'_> {
-    /// What to set, which may be what is in force; none where that is not settled.
+    /// The recommended level, possibly the present one; `None` if that is not settled.
     pub fn recommended(&self) -> Option<&Level> {
         self.advice.worth_setting(self.worth)
     }
 
-    /// What to set, where that is other than what is in force.
+    /// The recommended level, if it differs from the present one.
     pub fn to_apply(&self) -> Option<&Level> {
         self.recommended().filter(|level| **level != self.advice.present)
     }
@@ -34,7 +34,7 @@ impl Gain<'_> {
     pub fn words(&self) -> String {
         let gain = self.advice.gain;
         let digits = Rounding::of(gain.interval.map(|interval| (interval.low, interval.high)));
-        let interval = gain.interval.map_or("of which no interval is known".to_owned(), |it| {
+        let interval = gain.interval.map_or("without an interval".to_owned(), |it| {
             format!("95 % interval {} to {}", digits.number(it.low), digits.number(it.high))
         });
         let times = format!("{} times the rate in force, {interval}", digits.number(gain.ratio));
@@ -42,7 +42,9 @@ impl Gain<'_> {
             self.advice.recommended.as_ref().filter(|level| **level != self.advice.present);
         let better = (self.shown)(compared.unwrap_or(&self.advice.fastest));
         match (gain.verdict, self.to_apply()) {
-            (RateVerdict::Same, Some(_)) => format!("none in rate: {times}; it costs others less"),
+            (RateVerdict::Same, Some(_)) => {
+                format!("no gain in rate: {times}; it costs other programs less")
+            }
             (_, Some(_)) => times,
             _ if self.advice.fastest == self.advice.present => self.fastest_already(),
             _ if self.advice.gain_most() <= self.worth => {
@@ -52,7 +54,7 @@ impl Gain<'_> {
         }
     }
 
-    /// Where nothing ran faster than what is in force: what is not ruled out all the same.
+    /// Nothing was faster than the present value: states what the runs cannot rule out.
     fn fastest_already(&self) -> String {
         let hidden = self.judgement.recommended.first().map_or(f64::INFINITY, |own| own.hidden);
         let others = match hidden {
@@ -61,9 +63,9 @@ impl Gain<'_> {
                 let digits = Rounding::digits(3);
                 format!("no other is more than {} times as fast (95 %)", digits.number(some))
             }
-            _ => "how fast others may be is not known from single runs".to_owned(),
+            _ => "single runs cannot show how fast the others are".to_owned(),
         };
-        format!("none: what is in force ran fastest, and {others}")
+        format!("none: the present value is the fastest, and {others}")
     }
 
     /// For documents.
@@ -71,7 +73,7 @@ impl Gain<'_> {
         let (advice, text) = (self.advice, self.words());
         let own = self.judgement.recommended.first();
         match own.filter(|_| advice.fastest == advice.present) {
-            // Of what is in force itself there is no interval, but of all others a bound.
+            // The present value has no interval to itself; all others have an upper bound.
             Some(own) => json!({
                 "ratio": 1.0,
                 "low": Value::Null,

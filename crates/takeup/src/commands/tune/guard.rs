@@ -1,13 +1,13 @@
-//! Who puts a change on trial back: a process of this program that outlives the terminal.
+//! The guard: a process of this program that outlives the terminal and reverts a change on trial.
 //!
-//! It is started before the change is written to the list, which names it, and told to begin once
-//! the change is done, or by the end of who started it. It has a session of its own, so that no
-//! terminal that closes takes it along; nothing of what its caller had open, so that no pipe waits
-//! for it; and `/` as its folder, so that nothing stays mounted for it. It holds nothing that
-//! matters: whatever becomes of it, the time stands in the list (`storage::settings::changes`).
+//! It starts before the change is written to the list, which names it. It begins to wait once the
+//! change is done, or when the parent process ends. It has its own session, so that it survives
+//! when the terminal closes; no open files of its parent, so that no pipe waits for it; and `/` as
+//! its folder, so that it keeps nothing mounted. If it dies, nothing is lost: the time is in the
+//! list (`storage::settings::changes`).
 //!
-//! A timer of systemd would outlive more (the end of all processes of a user), but there is not one
-//! on every machine, and it knows the list only by starting this program as well.
+//! A systemd timer would also survive the end of all processes of a user. But systemd is not on
+//! every machine, and a timer would have to start this program as well to use the list.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -36,31 +36,31 @@ pub struct GuardArgs {
     list: PathBuf,
 }
 
-/// How often it looks whether the change is confirmed or taken back already.
+/// How often it checks whether the change is confirmed or reverted already.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A change that could not be put back so often is left to the next command.
+/// After this many failed attempts, the next command has to restore the change.
 const TRIES_MAX: u32 = 24 * 3600;
-/// What it says once nothing of its caller is left to it.
+/// The byte that it writes once it holds nothing of its parent.
 const READY: u8 = b'r';
 
-/// A guard that waits to be told to begin.
+/// A guard that has not begun yet.
 pub struct Guard {
-    /// Who it is.
+    /// Its process.
     pub process: Process,
     /// It begins when this is closed.
     _begin: ChildStdin,
 }
 
 impl Guard {
-    /// Starts one, and waits until it is on its own.
+    /// Starts one, and waits until it is independent.
     ///
     /// # Errors
-    /// When there is none: then nothing ought to be changed for a while.
+    /// When it cannot start: then nothing must be changed on trial.
     pub fn start(list: &Path) -> Result<Guard, Failure> {
         let failed = |why: &str| {
             Failure::of(
-                format!("nobody could be started to put it back: {why}; nothing was changed"),
-                Some("without --for it stays until `takeup tune revert`"),
+                format!("cannot start the guard process: {why}; nothing was changed"),
+                Some("leave out --for: the change stays until `takeup tune revert`"),
             )
         };
         let mut child =
@@ -77,7 +77,7 @@ impl Guard {
     }
 
     fn spawn(list: &Path) -> std::io::Result<Child> {
-        // The program as it runs, whatever has become of its file.
+        // The running program, even if its file was replaced or removed.
         Command::new("/proc/self/exe")
             .arg0("takeup")
             .args(["tune", "guard"])
@@ -93,9 +93,9 @@ impl Guard {
 /// Runs the command.
 pub fn run(arguments: &GuardArgs) -> ExitCode {
     close_inherited();
-    // Who has a session already has no terminal to lose.
+    // Fails only if this process already leads a session.
     let _ = rustix::process::setsid();
-    // Flags alone: it keeps nothing open.
+    // Only flags, because the guard keeps no file open.
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGHUP, SIGINT] {
         let _ = signal_hook::flag::register(signal, Arc::clone(&ended));
@@ -107,7 +107,7 @@ pub fn run(arguments: &GuardArgs) -> ExitCode {
     }
 }
 
-/// Closes all but the three that every process has.
+/// Closes all descriptors except the standard three.
 fn close_inherited() {
     let entries: Vec<i32> = fs::read_dir("/proc/self/fd")
         .into_iter()
@@ -117,17 +117,17 @@ fn close_inherited() {
         .filter(|&number| number > 2)
         .collect();
     for number in entries {
-        // The folder above is among them, and closed already.
+        // The descriptor of the listed folder is among them, and closed already.
         if fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err() {
             continue;
         }
-        // SAFETY: `main` has only parsed the arguments, so that nothing of this process owns it:
-        // it is open, and the caller's.
+        // SAFETY: `main` has only parsed the arguments, so nothing in this process owns this
+        // descriptor: it is open and was inherited from the parent.
         unsafe { rustix::io::close(number) };
     }
 }
 
-/// Says so, and then has no standard output that anybody could wait for.
+/// Writes the ready byte, then replaces standard output, so that no reader waits for it.
 fn say_ready() -> std::io::Result<()> {
     let mut out = std::io::stdout();
     out.write_all(&[READY])?;
@@ -137,14 +137,14 @@ fn say_ready() -> std::io::Result<()> {
 }
 
 fn wait_for_begin() -> std::io::Result<()> {
-    // No more than the end of it comes.
+    // Returns when the parent closes the pipe.
     std::io::stdin().take(1).read_to_end(&mut Vec::new())?;
     let nothing = fs::File::open("/dev/null")?;
     Ok(rustix::stdio::dup2_stdin(&nothing)?)
 }
 
-/// Until nothing of what it is to put back is left. Whoever ends it ends the trial: what nobody
-/// waits for any more would stay.
+/// Waits until nothing is left to restore. A signal that ends the guard ends the trial: without a
+/// guard, the change would stay.
 fn watch(list: &Path, ended: &AtomicBool) -> ExitCode {
     let Some(own) = Process::of(std::process::id()) else { return ExitCode::from(FAILED) };
     let is_own = |change: &SettingsChange| change.trial.as_ref().is_some_and(|it| it.guard == own);
@@ -175,8 +175,8 @@ fn watch(list: &Path, ended: &AtomicBool) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Whether all that was overdue is back, but for devices that are gone. An experiment that has
-/// settings changed is waited for: it would put back what it found.
+/// Whether all that was overdue is restored, except devices that are gone. Fails while an
+/// experiment has settings changed, because the experiment would restore the values that it found.
 fn put_back(
     list: &Path,
     which: impl FnOnce(&mut Changes<'_>) -> Result<Reverted, ChangeError>,

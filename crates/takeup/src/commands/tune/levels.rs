@@ -1,5 +1,5 @@
-//! Values of a setting that are tried: what the kernel takes of them, and of the others what it
-//! would make of them.
+//! Values of a setting to try: those that the kernel accepts, and for the others the value that the
+//! kernel would set.
 
 use std::path::Path;
 
@@ -12,35 +12,35 @@ use storage::settings::{Guard, GuardError, Setting, SettingError, SettingKind};
 
 use super::apply::acting;
 
-/// Lengths of the queue and largest requests that are tried besides those in force.
+/// Queue lengths and largest requests to try besides the present values.
 const REQUESTS: [u64; 6] = [16, 32, 64, 128, 256, 512];
 const REQUEST_KIB: [u64; 5] = [64, 128, 256, 512, 1024];
 
-/// Why nothing is tried by an ordinary user.
-pub const NOT_ROOT: &str = "set by root only";
+/// Why an ordinary user cannot try anything.
+pub const NOT_ROOT: &str = "only root can set it";
 
 /// A setting, or one value of it, that is not tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// The setting.
     pub kind: SettingKind,
-    /// The value; none of the setting as a whole.
+    /// The value; `None` for the setting as a whole.
     pub value: Option<ValueLeftOut>,
     /// Why.
     pub why: String,
 }
 
-/// A value that the kernel does not take as it is.
+/// A value that the kernel does not accept unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ValueLeftOut {
     /// In the kernel's words.
     pub value: String,
-    /// What the kernel would make of it; none where it refuses it.
+    /// The value that the kernel would set; `None` if it refuses it.
     pub becomes: Option<String>,
 }
 
 impl LeftOut {
-    /// All of a setting.
+    /// A whole setting.
     pub fn whole(kind: SettingKind, why: String) -> LeftOut {
         LeftOut { kind, value: None, why }
     }
@@ -62,30 +62,30 @@ impl LeftOut {
     }
 }
 
-/// What there is to try of a setting.
+/// The values of a setting to try.
 #[derive(Debug, Default)]
 pub struct Levels {
-    /// Values, in the kernel's words; none where the setting is not tried.
+    /// Values, in the kernel's words; empty if the setting is not tried.
     pub values: Vec<String>,
-    /// Those that are not, or why none is.
+    /// Values that are not tried, or why the setting is not.
     pub left_out: Vec<LeftOut>,
 }
 
-/// What is to be done with the disks.
+/// The load on the disks.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// As typed.
+    /// The path, as typed.
     pub path: &'a Path,
     /// The disks.
     pub storage: &'a Storage,
     /// Bytes of a request.
     pub block_bytes: u64,
-    /// Whether requests lie behind one another, and may be joined to larger ones.
+    /// Whether requests are sequential, and may be merged.
     pub is_sequential: bool,
 }
 
 impl Asked<'_> {
-    /// What of a setting can be tried.
+    /// The values of a setting that can be tried.
     pub fn levels(&self, kind: SettingKind) -> Levels {
         let mut left_out = Vec::new();
         let values = self.found(kind, &mut left_out).unwrap_or_else(|why| {
@@ -104,7 +104,7 @@ impl Asked<'_> {
             if let Err(error) = setting.check_settable() {
                 return Err(not_settable(&error));
             }
-            // One level is in force for all of them, or nothing is.
+            // There is a present level only if all disks have the same value.
             if setting.value().is_ok_and(|other| other != value) {
                 return Err("the disks have different values".to_owned());
             }
@@ -114,7 +114,7 @@ impl Asked<'_> {
             SettingKind::Scheduler => {
                 let choices = first.choices().map_err(|error| error.to_string())?;
                 if choices.len() < 2 {
-                    return Err(format!("there is none but {value}"));
+                    return Err(format!("{value} is the only choice"));
                 }
                 return Ok(choices);
             }
@@ -134,22 +134,22 @@ impl Asked<'_> {
         own.push(present);
         own.sort_unstable();
         let request_kib = self.block_bytes.div_ceil(1024);
-        // What is read in sequence may be joined to requests of any size.
+        // Sequential reads may be merged to requests of any size.
         if kind == SettingKind::MaxSectors
             && !self.is_sequential
             && own.iter().all(|it| *it >= request_kib)
         {
-            return Err(format!("none cuts requests of {request_kib} KiB"));
+            return Err(format!("no value splits requests of {request_kib} KiB"));
         }
         left_out.extend(refused);
         if own.len() < 2 {
-            return Err(format!("the device takes no other than {value}"));
+            return Err(format!("the device accepts only {value}"));
         }
         Ok(own.into_iter().map(|level: u64| level.to_string()).collect())
     }
 }
 
-/// Who may not write it, or why nobody may.
+/// Why it cannot be written: a missing permission, or another error.
 fn not_settable(error: &SettingError) -> String {
     use std::io::ErrorKind;
     match error {
@@ -160,7 +160,7 @@ fn not_settable(error: &SettingError) -> String {
     }
 }
 
-/// Values that are known beforehand to stay, and the others.
+/// Values that the kernel would keep, known without a write, and the others.
 fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftOut>) {
     let (mut own, mut left_out) = (Vec::new(), Vec::new());
     for level in levels {
@@ -182,7 +182,7 @@ fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftO
     (own, left_out)
 }
 
-/// Values that the kernel takes, which are tried for a moment and put back, and the others.
+/// Values that the kernel accepts, found by a write that is restored at once, and the others.
 fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<LeftOut>), String> {
     let told = |error: GuardError| base::failures::with_causes(&error);
     let journal = crate::commands::bench::journal();
@@ -202,7 +202,7 @@ fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<LeftOu
 fn not_taken(kind: SettingKind, value: String, error: &SettingError) -> LeftOut {
     let (becomes, why) = match error {
         SettingError::NotTaken { found, .. } => {
-            (Some(found.clone()), "that is what the kernel made of it".to_owned())
+            (Some(found.clone()), "the kernel set that instead".to_owned())
         }
         SettingError::Setting { source, .. } => {
             (None, format!("the kernel refuses it: {}", base::failures::with_causes(source)))
@@ -225,14 +225,14 @@ mod tests {
             within_limits(std::slice::from_ref(&setting), vec![64, 128, 512, 1024]);
         assert_eq!(own, [64, 128]);
         let words: Vec<String> = left_out.iter().map(LeftOut::words).collect();
-        let why = "it would become 256 KiB: that is what the device takes at most";
+        let why = "it would become 256 KiB: that is the maximum of the device";
         let expected =
             [format!("512 KiB is not tried: {why}"), format!("1 MiB is not tried: {why}")];
         assert_eq!(words, expected);
         assert_eq!(left_out[1].value.as_ref().unwrap().becomes.as_deref(), Some("256"));
         let made = SettingError::NotTaken { setting, written: "512".into(), found: "128".into() };
         let clipped = not_taken(SettingKind::Requests, "512".to_owned(), &made);
-        let why = "512 is not tried: it would become 128: that is what the kernel made of it";
+        let why = "512 is not tried: it would become 128: the kernel set that instead";
         assert_eq!(clipped.words(), why);
         let refused = SettingError::Setting {
             what: "write",

@@ -1,5 +1,5 @@
-//! The experiments that a recommendation stands on: how long they take is said before they begin,
-//! no run begins that would not end within the budget, and what was changed is put back.
+//! The experiments behind a recommendation. Takeup reports their duration before they begin, starts
+//! no run that would exceed the budget, and restores all settings afterwards.
 
 mod ending;
 
@@ -23,35 +23,35 @@ pub use ending::{MeasureArgs, Recommended};
 
 /// Repeats of the first look.
 pub const LOOKS: u64 = 3;
-/// Repeats below which nothing is judged, and above which nobody waits.
+/// Minimum of repeats for a judgement, and maximum that is practical.
 const REPEATS: std::ops::RangeInclusive<u64> = 4..=20;
 
-/// How something is measured. The budget runs from the moment at which this is made.
+/// Options of a measurement. The budget counts from the creation of this value.
 pub struct Measuring<'a> {
-    /// The difference that is worth having, as a share.
+    /// The smallest gain that is worth a change, as a share.
     difference: f64,
-    /// No run begins that would not end within it.
+    /// No run starts that would exceed it.
     budget_seconds: f64,
-    /// Whether nothing is said meanwhile.
+    /// Whether progress is not printed.
     is_quiet: bool,
-    /// Ends it.
+    /// Stops the measurement.
     cancel: &'a Cancel,
     begun: Instant,
 }
 
-/// What is to be measured.
+/// The size of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasuringExtent {
-    /// Settings in all.
+    /// Total number of values.
     pub settings: usize,
-    /// Settings that are compared with each other, at most.
+    /// Largest number of values that are compared with each other.
     pub compared: usize,
-    /// Time of all of them once.
+    /// Time of one run of each value.
     pub round_seconds: f64,
 }
 
 impl<'a> Measuring<'a> {
-    /// As was asked for, from now on.
+    /// With the options of the command; the budget starts now.
     pub fn new(arguments: &MeasureArgs, cancel: &'a Cancel) -> Measuring<'a> {
         Measuring {
             difference: arguments.worth(),
@@ -62,17 +62,17 @@ impl<'a> Measuring<'a> {
         }
     }
 
-    /// Time that has passed.
+    /// Time since the start.
     pub fn passed_seconds(&self) -> f64 {
         self.begun.elapsed().as_secs_f64()
     }
 
-    /// What is left of the budget.
+    /// The rest of the budget.
     pub fn left_seconds(&self) -> f64 {
         (self.budget_seconds - self.passed_seconds()).max(0.0)
     }
 
-    /// How often each setting runs, once it is said how long that will take; behind a first look.
+    /// The number of repeats, after the first look. Prints how long they will take.
     pub fn repeats(&self, noise: Option<&Noise>, extent: MeasuringExtent) -> u64 {
         let look_seconds = self.passed_seconds();
         let foretold = foretell(
@@ -87,7 +87,7 @@ impl<'a> Measuring<'a> {
         foretold.repeats
     }
 
-    /// Runs a plan; its runs are kept where that is asked for.
+    /// Runs a plan; keeps its runs in a file if requested.
     ///
     /// # Errors
     /// When it cannot be run, or was stopped.
@@ -114,7 +114,7 @@ impl<'a> Measuring<'a> {
         }
         match ended? {
             ExperimentEnd::Cancelled => {
-                Err(Failure::of("stopped; all settings are as they were", None))
+                Err(Failure::of("stopped; all settings were restored", None))
             }
             _ => Ok(experiment),
         }
@@ -151,10 +151,10 @@ impl<'a> Measuring<'a> {
     }
 }
 
-/// What an experiment comes to.
+/// The judgement of an experiment.
 ///
 /// # Errors
-/// When none of its runs gave a number.
+/// When none of its runs has a result.
 pub fn judged(experiment: &Experiment) -> Result<(Judgement, JudgementOptions), Failure> {
     let options = JudgementOptions::default().of(&experiment.header);
     let judgement = judge(&experiment.header.factors, &experiment.runs, &options);
@@ -164,28 +164,28 @@ pub fn judged(experiment: &Experiment) -> Result<(Judgement, JudgementOptions), 
     Ok((judgement, options))
 }
 
-/// Of an experiment of which no run gave a number.
+/// The failure of an experiment in which no run has a result.
 pub fn no_number(experiment: &Experiment) -> Failure {
     let why = experiment.runs.iter().find_map(|run| run.error.clone());
     let is_cut = experiment.runs.iter().all(|run| run.cut_after_seconds.is_some());
     Failure::of(
-        format!("no run gave a number: {}", why.as_deref().unwrap_or("no time was left")),
-        is_cut.then_some("--budget gives more time"),
+        format!("no run has a result: {}", why.as_deref().unwrap_or("no time was left")),
+        is_cut.then_some("increase --budget"),
     )
 }
 
-/// What is said beforehand.
+/// The forecast that is printed before the experiment.
 #[derive(Debug, PartialEq)]
 struct Foretold {
     repeats: u64,
     text: String,
 }
 
-/// Time that there is.
+/// The available time.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     seconds: f64,
-    /// What of it the first look has taken, and takes each time.
+    /// The part of it that the first look has used, and uses each time.
     look_seconds: f64,
 }
 
@@ -205,34 +205,33 @@ fn foretell(
     let digits = Rounding::digits(2);
     let worth = digits.percent(difference);
     let scatter =
-        noise.map_or("nobody knows what".to_owned(), |noise| digits.percent(noise.scatter));
+        noise.map_or("an unknown amount".to_owned(), |noise| digits.percent(noise.scatter));
     let is_enough = needed.is_some_and(|needed| needed <= repeats);
     let sees = match noise.and_then(|noise| seen_with(noise.scatter, compared, repeats)) {
-        Some(_) if is_enough => format!(", which show a difference of {worth}"),
-        Some(seen) => format!(", which show differences of {} and more", digits.percent(seen)),
-        None => ", which is too few to show anything".to_owned(),
+        Some(_) if is_enough => format!(", enough to show a difference of {worth}"),
+        Some(seen) => format!(", enough to show a difference of {}", digits.percent(seen)),
+        None => ", too few to show anything".to_owned(),
     };
     let seconds = |repeats: u64| repeats as f64 * round_seconds;
     let takes = |repeats: u64| duration(seconds(repeats));
     let budget_for = |repeats: u64| duration(budget.look_seconds + seconds(repeats + 1));
-    // What would do, so that nobody has to try budgets.
+    // Name a sufficient budget, so that the user need not try several.
     let more = match needed {
         _ if is_enough => String::new(),
         Some(needed) if REPEATS.contains(&needed) => {
-            format!("; {worth} takes a --budget of {}", budget_for(needed))
+            format!("; {worth} needs a --budget of {}", budget_for(needed))
         }
         Some(needed) if needed > *REPEATS.end() => format!(
-            "; {worth} would take {} repeats, {}, and no more than {} are made",
+            "; {worth} would need {} repeats, {}, but the maximum is {}",
             base::format::count(needed),
             takes(needed),
             REPEATS.end()
         ),
-        Some(_) => format!("; judging takes a --budget of {}", budget_for(*REPEATS.start())),
-        None => "; no number of repeats that anybody waits for would show less".to_owned(),
+        Some(_) => format!("; a result needs a --budget of {}", budget_for(*REPEATS.start())),
+        None => "; a smaller difference would need too many repeats".to_owned(),
     };
     let text = format!(
-        "a run differs from the next by {scatter} in a first look: {} of {} take \
-         about {}{sees}{more}",
+        "runs differ by {scatter} in a first look: {} of {} take about {}{sees}{more}",
         counted(repeats, "repeat", "repeats"),
         counted(settings as u64, "setting", "settings"),
         takes(repeats),
@@ -264,26 +263,26 @@ mod tests {
         let quiet = told(0.01, 0.05, 600.0);
         assert_eq!(quiet.repeats, 4);
         assert!(
-            quiet.text.ends_with("take about 40.0 s, which show a difference of 5.0 %"),
+            quiet.text.ends_with("take about 40.0 s, enough to show a difference of 5.0 %"),
             "{quiet:?}"
         );
         let cut = told(0.03, 0.05, 60.0);
         let needed = repeats_for(0.05, 0.03, 4).unwrap();
         assert!(cut.repeats == 6 && (7..=20).contains(&needed), "{needed}");
         let budget = duration((needed + 1) as f64 * 10.0);
-        assert!(cut.text.ends_with(&format!("; 5.0 % takes a --budget of {budget}")), "{cut:?}");
+        assert!(cut.text.ends_with(&format!("; 5.0 % needs a --budget of {budget}")), "{cut:?}");
         // With that it is enough.
         assert_eq!(told(0.03, 0.05, (needed + 1) as f64 * 10.0).repeats, needed);
         let never = told(0.3, 0.05, 6000.0).text;
-        assert!(never.ends_with("; no number of repeats that anybody waits for would show less"));
+        assert!(never.ends_with("; a smaller difference would need too many repeats"));
         let loud = told(0.075, 0.05, 6000.0);
         assert_eq!(loud.repeats, 20);
-        assert!(loud.text.ends_with("and no more than 20 are made"), "{loud:?}");
+        assert!(loud.text.ends_with(", but the maximum is 20"), "{loud:?}");
         let one = told(0.01, 0.05, 1.0);
         assert!(one.repeats == 1 && one.text.contains("too few to show anything"), "{one:?}");
-        assert!(one.text.ends_with("takes a --budget of 50.0 s"), "{one:?}");
+        assert!(one.text.ends_with("needs a --budget of 50.0 s"), "{one:?}");
     }
-    /// The first look is part of what --budget is for: a budget that is named holds it, too.
+    /// The first look counts against --budget, so a budget that Takeup suggests includes it.
     #[test]
     fn the_budget_that_is_named_has_room_for_the_first_look() {
         let needed = repeats_for(0.05, 0.03, 4).unwrap();
@@ -291,7 +290,7 @@ mod tests {
         assert_eq!(cut.repeats, 4, "45 s are left for rounds of 10 s");
         let seconds = (needed + 1) as f64 * 10.0 + 15.0;
         let budget = duration(seconds);
-        assert!(cut.text.ends_with(&format!("; 5.0 % takes a --budget of {budget}")), "{cut:?}");
+        assert!(cut.text.ends_with(&format!("; 5.0 % needs a --budget of {budget}")), "{cut:?}");
         assert_eq!(behind_a_look(0.03, 0.05, seconds, 15.0).repeats, needed);
         assert_eq!(behind_a_look(0.03, 0.05, 5.0, 15.0).repeats, 1);
     }

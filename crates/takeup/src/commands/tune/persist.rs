@@ -1,4 +1,4 @@
-//! `takeup tune persist`: what keeps over a restart what was changed.
+//! `takeup tune persist`: keeps changed settings over a restart.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,17 +16,18 @@ use crate::outcome::{Form, end};
 use service::failure::Failure;
 use service::outcome::Outcome;
 
-/// Show what keeps over a restart what was changed, and write it
+/// Show how to keep changed settings over a restart, and write the udev rules
 ///
-/// A rule of udev for a device that has a WWN, a serial number or a UUID. For what tuned,
-/// multipathd, lvm or nfs-utils set behind udev the line for their own file is shown, which is not
-/// written. A loop device, and what has no name that stays, is not kept.
+/// A udev rule keeps settings of a device with a WWN, a serial number or a UUID. Where tuned,
+/// multipathd, lvm or nfs-utils set a value after udev, Takeup shows the line for their
+/// configuration, and does not write it. Settings of a loop device, or of a device without a
+/// persistent name, cannot be kept.
 #[derive(Args, Debug)]
 pub struct PersistArgs {
     /// Write the rules to /etc/udev/rules.d/99-takeup.rules
     #[arg(long)]
     write: bool,
-    /// Remove that file, if it is as it was written
+    /// Remove that file, unless it was edited
     #[arg(long, conflicts_with = "write")]
     remove: bool,
     /// Print a JSON document
@@ -48,8 +49,8 @@ fn persist(arguments: &PersistArgs) -> Result<Outcome, Failure> {
     super::put_back_overdue()?;
     let changes = remembered(&super::list()?).map_err(|error| super::failure(&error))?;
     if changes.iter().any(|change| change.trial.is_some()) {
-        let hint = format!("`{CONFIRM}` first");
-        return Err(Failure::of("what is on trial is not kept over a restart", Some(&hint)));
+        let hint = format!("run `{CONFIRM}` first");
+        return Err(Failure::of("a change on trial cannot be kept over a restart", Some(&hint)));
     }
     let keeps = keeps(&Machine::this(), &changes);
     let rules = rules(&keeps);
@@ -75,10 +76,10 @@ fn persist(arguments: &PersistArgs) -> Result<Outcome, Failure> {
     Ok(if is_whole || !arguments.write { Outcome::Done } else { Outcome::Warned })
 }
 
-const WRITE: &str = "write it: takeup tune persist --write";
-const TAKE_AWAY: &str = "take it away: takeup tune persist --remove";
+const WRITE: &str = "to write: takeup tune persist --write";
+const TAKE_AWAY: &str = "to remove: takeup tune persist --remove";
 
-/// What is there, once all is done.
+/// The state of the file at the end of the command.
 #[derive(Clone, Copy)]
 struct File {
     kept: Kept,
@@ -86,7 +87,7 @@ struct File {
     is_new: bool,
 }
 
-/// Looks what the file has of these rules, or writes them.
+/// Compares the file with these rules, or writes them.
 fn file(rules: &str, write: bool) -> Result<File, Failure> {
     let path = Path::new(RULES);
     let failed = |error| super::failure(&error);
@@ -100,7 +101,7 @@ fn file(rules: &str, write: bool) -> Result<File, Failure> {
 
 fn remove(arguments: &PersistArgs) -> Result<Outcome, Failure> {
     let state = match remembered(&super::list()?) {
-        // Where nothing is remembered no list is made.
+        // Without a list, none is created.
         Ok(_) => super::changes(&ThisMachine)?.unpersist(),
         Err(error) => Err(error),
     };
@@ -134,11 +135,11 @@ fn words(keeps: &[Keep], rules: Option<&str>, file: File) -> String {
             Keeper::Udev { .. } => {
                 for owner in &keep.also {
                     let place = owner.place.as_deref().unwrap_or(&owner.by);
-                    text.push_str(&format!("{name}: {place} sets it, too\n"));
+                    text.push_str(&format!("{name}: {place} sets it too\n"));
                 }
             }
             Keeper::Named { who, place, line } => text.push_str(&format!(
-                "{name}: {who} sets it behind udev; by hand, in {}:\n  {}\n",
+                "{name}: {who} sets it after udev; set it in {}:\n  {}\n",
                 escape(place.as_bytes()),
                 escape(line.as_bytes())
             )),
@@ -146,17 +147,17 @@ fn words(keeps: &[Keep], rules: Option<&str>, file: File) -> String {
         }
     }
     if rules.is_none() {
-        text.push_str("no rule of udev keeps any of it\n");
+        text.push_str("no udev rule can keep any of these settings\n");
         return text;
     }
     text.push_str(&match (file.kept, file.is_new) {
         (Kept::These, true) => format!("written; {TAKE_AWAY}\n"),
         (Kept::These, false) => {
-            format!("it was written already, and nothing is to be done; {TAKE_AWAY}\n")
+            format!("already written; {TAKE_AWAY}\n")
         }
         (Kept::Others, _) => format!("the file has other rules; {WRITE}\n"),
         (Kept::Foreign, _) => {
-            format!("{RULES} is somebody else's, or was changed: it is left as it is\n")
+            format!("{RULES} was not written by takeup, or was edited: not changed\n")
         }
         (Kept::Nothing, _) => format!("{WRITE}\n"),
     });

@@ -1,8 +1,8 @@
-//! `takeup tune queue`: which settings of the queue a load needs, measured with it.
+//! `takeup tune queue`: measures which queue settings are best for a load.
 //!
-//! Each setting is an experiment of `bench disk` of its own, with the others as they are in force:
-//! all combinations would take longer than anybody waits, and what they come to together is not
-//! claimed. Where they act (the disks at the bottom, or a multipath device) is `loads`' business.
+//! Each setting is a separate experiment of `bench disk`, with the other settings unchanged: all
+//! combinations would take too long, so their combined effect is not claimed. Crate `loads` decides
+//! where a setting has an effect (the disks at the bottom, or a multipath device).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,13 +30,13 @@ use arguments::quantity::{Size, Span};
 use service::failure::Failure;
 use service::outcome::Outcome;
 
-/// Find the settings of the queue that a load needs, by measuring with it
+/// Measure which queue settings are best for a load
 ///
-/// Scheduler, length of the queue, largest request and merging are tried in turn on the disks where
-/// they act, each with the others as they are, as often as it takes to see the --difference; how
-/// long that will be is said before it begins. PATH is only read, and every setting is put back
-/// behind the runs, also after a crash. The smallest change that is as good as the best is
-/// recommended, for this load, and nothing that is not settled; --apply sets it.
+/// Takeup tries scheduler, queue length, largest request and merging in turn, each with the other
+/// settings unchanged, until the runs can show the --difference. It says first how long that takes.
+/// It only reads PATH, and restores every setting afterwards, even after a crash. It recommends the
+/// smallest change that is as good as the best for this load, and only if the result is settled.
+/// --apply sets it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -44,10 +44,10 @@ Examples:
   sudo takeup tune queue /dev/sdb --load read --block-size 1M --depth 8 --settings max_sectors_kb
   takeup tune revert
 
-Without the right to set them the load is measured as it is. takeup bench disk measures all loads,
-and combinations of settings.")]
+Without root, only the load with the present settings is measured. takeup bench disk measures other
+loads, and combinations of settings.")]
 pub struct QueueArgs {
-    /// File or block device to read; of a folder the largest file below it
+    /// File or block device to read; for a folder, the largest file in it
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Settings to try
@@ -58,7 +58,7 @@ pub struct QueueArgs {
         default_value = "scheduler,nr_requests,max_sectors_kb,nomerges"
     )]
     settings: Vec<QueueSetting>,
-    /// What is done
+    /// Load to measure
     #[arg(long, value_name = "LOAD", default_value = "randread")]
     load: QueueLoad,
     /// Bytes of one request
@@ -82,13 +82,13 @@ pub struct QueueArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum QueueSetting {
-    /// Who decides in which order a disk gets its requests
+    /// I/O scheduler, which orders the requests
     Scheduler,
     /// Requests that may wait
     NrRequests,
     /// Largest request
     MaxSectorsKb,
-    /// Whether requests are joined
+    /// Whether requests are merged
     Nomerges,
 }
 
@@ -135,7 +135,7 @@ fn tune(arguments: &QueueArgs) -> Result<Outcome, Failure> {
     arguments.measure.end(&queue, &tuning.subject.storage, &arguments.path)
 }
 
-/// What is named twice is a slip: nobody wants it measured twice.
+/// Refuses a setting that is named twice, which is a typing error.
 fn given_once(settings: &[QueueSetting]) -> Result<(), Failure> {
     let twice = settings.iter().enumerate().find(|(at, setting)| settings[..*at].contains(setting));
     match twice {
@@ -153,7 +153,7 @@ struct Kept<'a> {
     folder: Option<&'a Path>,
 }
 
-/// The load with nothing varied.
+/// File name of the load with the present settings.
 const AS_IT_IS: &str = "as_it_is";
 
 impl Kept<'_> {
@@ -162,31 +162,31 @@ impl Kept<'_> {
         self.folder.map(|folder| folder.join(format!("{name}.ndjson")))
     }
 
-    /// Makes the folder; no file is to be in the way when minutes of measuring are over.
+    /// Creates the folder, and checks for existing files before minutes of measuring.
     fn check<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), Failure> {
         let Some(folder) = self.folder else { return Ok(()) };
         let names: Vec<&str> = names.collect();
         let names = if names.is_empty() { vec![AS_IT_IS] } else { names };
         for path in names.iter().filter_map(|name| self.file(name)) {
             if path.symlink_metadata().is_ok() {
-                let hint = Some("runs that were kept are not written over: name another folder");
+                let hint = Some("name another folder: takeup does not overwrite kept runs");
                 return Err(Failure::of(format!("{} exists", path.display()), hint));
             }
         }
         std::fs::create_dir_all(folder).map_err(|error| {
             let why = service::failure::with_causes(&error);
-            Failure::of(format!("make the folder {}: {why}", folder.display()), None)
+            Failure::of(format!("create the folder {}: {why}", folder.display()), None)
         })
     }
 }
 
-/// Settings that are tried, and those that are not, with the reason.
+/// Settings to try, and those left out with the reason.
 struct Chosen {
     tried: Vec<Tried>,
     left_out: Vec<LeftOut>,
 }
 
-/// A setting that is tried.
+/// A setting to try.
 struct Tried {
     kind: SettingKind,
     factor: Factor,
@@ -200,7 +200,7 @@ struct Tuning<'a> {
 }
 
 impl Tuning<'_> {
-    /// What of the settings that are asked for can be tried.
+    /// The requested settings that can be tried.
     fn factors(&self) -> Result<Chosen, Failure> {
         let (mut tried, mut left_out) = (Vec::new(), Vec::new());
         let asked = Asked {
@@ -218,15 +218,16 @@ impl Tuning<'_> {
         }
         let is_for_root = left_out.iter().any(|one: &LeftOut| one.why == NOT_ROOT);
         if is_for_root && self.arguments.measure.apply {
-            let message = format!("{}: its queue is {NOT_ROOT}", self.arguments.path.display());
-            let hint = "without --apply the load is measured as it is";
+            let path = self.arguments.path.display();
+            let message = format!("{path}: no permission to set the queue: {NOT_ROOT}");
+            let hint = "leave out --apply to measure the load with the present settings";
             return Err(Failure::of(message, Some(hint)));
         }
         if tried.is_empty() && !left_out.is_empty() && !is_for_root {
             let one = |one: &LeftOut| format!("{}: {}", one.kind.name(), one.words());
             let told: Vec<String> = left_out.iter().map(one).collect();
             let message = format!("{}: {}", self.arguments.path.display(), told.join("; "));
-            return Err(Failure::of(message, Some("takeup probe shows what there is to set")));
+            return Err(Failure::of(message, Some("run `takeup probe` to see the settings")));
         }
         Ok(Chosen { tried, left_out })
     }
@@ -270,7 +271,7 @@ impl Tuning<'_> {
             let stop = Stop {
                 repeats_min: repeats,
                 repeats_max: repeats,
-                // What one leaves is there for those behind it.
+                // Later settings get the time that this one leaves.
                 budget_seconds: (left * share).max(run_seconds),
                 difference_percent: Some(self.arguments.measure.worth() * 100.0),
                 ..Stop::default()
@@ -280,8 +281,8 @@ impl Tuning<'_> {
             let (judgement, options) = judged(&experiment)?;
             let advice = advice(&judgement, &one.factor, &experiment.runs, &options);
             let advice = advice.ok_or_else(|| {
-                let hint = "--budget gives more time";
-                let message = format!("no run of the {} in force has ended", one.kind.name());
+                let hint = "increase --budget";
+                let message = format!("no run with the present {} has finished", one.kind.name());
                 Failure::of(message, Some(hint))
             })?;
             let is_present =
@@ -292,7 +293,7 @@ impl Tuning<'_> {
         Ok(queue)
     }
 
-    /// A few runs of two values, or of what is in force where nothing may be set.
+    /// A few runs of two values, or of the present ones if nothing may be set.
     fn look(&self, tried: &[Tried]) -> Result<Experiment, Failure> {
         let stop = Stop {
             repeats_min: LOOKS,
@@ -308,7 +309,7 @@ impl Tuning<'_> {
             Factor { levels, ..one.factor.clone() }
         });
         let nothing = Factor::new("jobs", vec![Level::Number(1)]);
-        // A look is kept where nothing comes behind it.
+        // The first look is kept if no other runs follow.
         let kept = if two.is_none() { self.kept.file(AS_IT_IS) } else { None };
         let experiment = self.experiment(&two.unwrap_or(nothing), stop, kept.as_deref())?;
         if experiment.runs.iter().all(|run| run.speed().is_none()) {

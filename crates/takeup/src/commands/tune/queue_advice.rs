@@ -1,4 +1,4 @@
-//! What measurements of queues come to, as text and as a document.
+//! The result of measuring queue settings, as text and as a document.
 
 use std::path::PathBuf;
 
@@ -18,10 +18,10 @@ use super::levels::LeftOut;
 use super::measuring::Recommended;
 use crate::terminal::colour;
 
-/// What was done.
+/// The measured load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// As fio has it.
+    /// Its name in fio.
     pub name: &'static str,
     /// Bytes of a request.
     pub block_bytes: u64,
@@ -30,13 +30,13 @@ pub struct Load {
 }
 
 impl Load {
-    /// Requests that the mean rate of a cell is; the mean of what each run counted is another mean,
-    /// and would disagree with the rate beside it.
+    /// The mean rate of a cell in requests per second. A mean of the counts of the runs would be
+    /// another mean, and would disagree with the rate beside it.
     fn requests_per_second(&self, cell: &CellSummary) -> f64 {
         cell.bytes_per_second / self.block_bytes as f64
     }
 
-    /// With the digits of the rate, three at most.
+    /// The requests per second with the digits of the rate, three at most.
     fn requests_words(&self, cell: &CellSummary) -> String {
         let requests = self.requests_per_second(cell);
         let bytes = self.block_bytes as f64;
@@ -52,54 +52,53 @@ impl Load {
 /// A setting that was tried.
 #[derive(Debug)]
 pub struct Tuned {
-    /// Which.
+    /// Which setting.
     pub kind: SettingKind,
-    /// Its levels.
+    /// The judgement of its levels.
     pub judgement: Judgement,
-    /// What follows.
+    /// The advice from it.
     pub advice: Advice,
-    /// What was in flight with the value in force.
+    /// Requests in flight with the present value.
     pub little: Option<Little>,
 }
 
-/// What was measured of a queue.
+/// The result for a queue.
 #[derive(Debug)]
 pub struct Queue {
-    /// As typed.
+    /// The path, as typed.
     pub path: PathBuf,
-    /// What was read.
+    /// The file that was read.
     pub file: PathBuf,
-    /// The devices whose queues act.
+    /// The devices whose queues have an effect.
     pub device: String,
-    /// With what.
+    /// The load.
     pub load: Load,
-    /// The gain that is worth having, as a share.
+    /// The smallest gain that is worth a change, as a share.
     pub worth: f64,
-    /// Why nothing keeps these settings over a restart here, where that is so.
+    /// Why nothing keeps these settings over a restart, if nothing does.
     pub not_kept: Option<String>,
     /// Settings that were tried.
     pub tuned: Vec<Tuned>,
-    /// Without the right to set anything: the load as it runs.
+    /// Without permission to set anything: the load with the present settings.
     pub as_it_is: Option<(Judgement, Option<Little>)>,
-    /// Settings, and values of them, that were not, and why.
+    /// Settings and values that were not tried, and why.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Little's law (1961): requests in a second times the time of one are those in flight.
+/// Little's law (1961): requests per second times the latency are the requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Little {
-    /// Requests that were answered in a second.
+    /// Requests answered per second.
     pub requests_per_second: f64,
-    /// Mean time of one, from the moment at which it was handed in.
+    /// Mean latency of a request, from its submission.
     pub answer_seconds: f64,
 }
 
-/// What the two ways of counting may differ by: the time in which a request is handed in is not
-/// part of the time until it is answered.
+/// Tolerance between the two counts: the latency does not include the time of the submission.
 const LITTLE_WITHIN: f64 = 0.15;
 
 impl Little {
-    /// Of the run in the middle of these: means over runs that scatter are of no run.
+    /// From the median run: means over scattering runs would fit no run.
     pub fn of<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Option<Little> {
         let one = |run: &RunRecord| {
             Some(Little {
@@ -116,7 +115,7 @@ impl Little {
         self.requests_per_second * self.answer_seconds
     }
 
-    /// Whether both numbers are of one queue with so many requests.
+    /// Whether both numbers fit a queue with this many requests.
     fn holds(&self, asked: u64) -> bool {
         (self.in_flight() / asked as f64 - 1.0).abs() <= LITTLE_WITHIN
     }
@@ -124,20 +123,20 @@ impl Little {
     fn words(&self, asked: u64) -> String {
         let digits = Rounding::digits(3);
         let said = format!(
-            "Little's law: {} requests/s that are answered after {} are {} in flight",
+            "Little's law: {} requests/s with a latency of {} are {} in flight",
             Unit::of("fio_iops").shown(self.requests_per_second),
             digits.seconds(self.answer_seconds),
             digits.number(self.in_flight())
         );
         if self.holds(asked) {
-            return format!("{said}, and {asked} were asked for");
+            return format!("{said}; {asked} were requested");
         }
         if self.in_flight() > asked as f64 {
-            return format!("{said}, more than the {asked} that were asked for: not of one queue");
+            return format!("{said}, more than the {asked} requested: the numbers do not match");
         }
         format!(
-            "{said}, but {asked} were asked for: the others wait to be handed in, as with a queue \
-             that is too short for them, or the program does not keep up"
+            "{said}, but {asked} were requested: the others wait before submission, because the \
+             queue is too short, or the program does not keep up"
         )
     }
 }
@@ -150,7 +149,7 @@ fn shown(kind: SettingKind, level: &Level) -> String {
     }
 }
 
-/// As the kernel wants it.
+/// A level in the form that the kernel accepts.
 fn value(kind: SettingKind, level: &Level) -> String {
     match (kind, level) {
         (SettingKind::MaxSectors, Level::Number(bytes)) => (bytes / 1024).to_string(),
@@ -174,7 +173,7 @@ impl Tuned {
         }
     }
 
-    /// The costs that are settled.
+    /// The settled costs.
     fn costs(&self) -> Vec<&Paid> {
         self.advice.costs.iter().filter(|paid| paid.is_settled).collect()
     }
@@ -211,7 +210,7 @@ impl Queue {
         }
     }
 
-    /// What is typed to set it.
+    /// The command that applies the recommendation.
     fn command(&self) -> Option<String> {
         let settings = self.to_apply();
         let typed: Vec<(&str, &str)> =
@@ -326,7 +325,7 @@ impl Recommended for Queue {
         told.push((
             "load",
             vec![format!(
-                "{load} of {}, {} at once, past the page cache, on {}",
+                "{load} of {}, {} in flight, direct I/O, on {}",
                 binary_size(self.load.block_bytes),
                 self.load.depth,
                 self.device
@@ -337,13 +336,13 @@ impl Recommended for Queue {
             let gain = tuned.gain(self.worth);
             let set = match gain.recommended() {
                 Some(level) if *level == tuned.advice.present => {
-                    format!("what is in force, {}", shown(tuned.kind, level))
+                    format!("keep {}", shown(tuned.kind, level))
                 }
                 Some(level) => {
                     let present = shown(tuned.kind, &tuned.advice.present);
                     format!("{} instead of {present}", shown(tuned.kind, level))
                 }
-                None => "nothing".to_owned(),
+                None => "no recommendation".to_owned(),
             };
             told.push((name, vec![format!("{set}; {}", gain.words())]));
             let costs = tuned.costs().into_iter();
@@ -355,7 +354,7 @@ impl Recommended for Queue {
             return text + &lines_under_heads(&told) + &applied.text();
         }
         if self.to_apply().len() > 1 {
-            let apart = "each by itself; what they bring together was not measured";
+            let apart = "each setting alone; their combined effect was not measured";
             told.push(("measured", vec![apart.to_owned()]));
         }
         if let Some(command) = self.command() {
@@ -379,15 +378,15 @@ mod tests {
     use super::*;
     use crate::commands::tune::levels::ValueLeftOut;
 
-    /// Eight runs of each level at these rates, and the time of 99 % of the reads; the first level
-    /// is in force.
+    /// Eight runs of each level at these rates, and the 99th percentile of the latency; the first
+    /// level is the present one.
     fn tuned(kind: SettingKind, name: &str, levels: &[(Level, f64, f64)]) -> Tuned {
         let mut runs = Vec::new();
         for repeat in 1..=8 {
             for (place, (level, rate, answer_ns)) in levels.iter().enumerate() {
                 let scatter = 0.002 * ((repeat * 5 + place as u64 * 3) % 7) as f64;
                 let measures = [
-                    // Its own mean, which is another one.
+                    // The mean of fio, which differs.
                     ("fio_iops", rate / 4096.0 * (1.0 + scatter)),
                     ("fio_clat_mean_ns", 32e9 / (rate / 4096.0 * (1.0 + scatter))),
                     ("fio_clat_p99_ns", *answer_ns),
@@ -424,11 +423,14 @@ mod tests {
             tuned,
             as_it_is: None,
             left_out: vec![
-                LeftOut::whole(SettingKind::MaxSectors, "none cuts requests of 4 KiB".to_owned()),
+                LeftOut::whole(
+                    SettingKind::MaxSectors,
+                    "no value splits requests of 4 KiB".to_owned(),
+                ),
                 LeftOut {
                     kind: SettingKind::Requests,
                     value: Some(ValueLeftOut { value: "512".into(), becomes: Some("256".into()) }),
-                    why: "that is what the kernel made of it".to_owned(),
+                    why: "the kernel set that instead".to_owned(),
                 },
             ],
         }
@@ -442,7 +444,7 @@ mod tests {
     fn what_helps_is_set_and_what_does_not_is_left() {
         let schedulers =
             [(word("none"), 1e8, 1e6), (word("mq-deadline"), 2e8, 1e6), (word("bfq"), 5e7, 1e6)];
-        // As fast, and half as long under way: less costs others less.
+        // As fast, with a shorter queue: it costs other programs less.
         let lengths = [(Level::Number(256), 1e8, 8e6), (Level::Number(32), 1e8, 1e6)];
         let merging = [(Level::Number(0), 1e8, 1e6), (Level::Number(2), 1.02e8, 1e6)];
         let queue = queue(vec![
@@ -466,7 +468,7 @@ mod tests {
             (&json!("256"), &json!("32"))
         );
         assert_eq!(settings[2]["recommended"], "0");
-        // The rate and the requests of a row are one number, whatever fio counted in its runs.
+        // The rate and the requests of a row agree, whatever fio counted in its runs.
         let level = &settings[0]["levels"][1];
         let rate = level["bytes_per_second"].as_f64().unwrap();
         assert_eq!(level["requests_per_second"].as_f64(), Some(rate / 4096.0));
@@ -477,13 +479,13 @@ mod tests {
         let text = queue.text(None);
         for part in [
             "scheduler       mq-deadline instead of none; 2.0",
-            "nr_requests     32 instead of 256; none in rate: ",
-            "it costs others less",
-            "nomerges        what is in force, 0; little to gain: 2 gives 1.02",
-            "max_sectors_kb  none cuts requests of 4 KiB",
-            "nr_requests     512 is not tried: it would become 256: that is what the kernel made",
-            "are 32.0 in flight, and 32 were asked for",
-            "measured        each by itself; what they bring together was not measured",
+            "nr_requests     32 instead of 256; no gain in rate: ",
+            "it costs other programs less",
+            "nomerges        keep 0; little to gain: 2 gives 1.02",
+            "max_sectors_kb  no value splits requests of 4 KiB",
+            "nr_requests     512 is not tried: it would become 256: the kernel set that instead",
+            "are 32.0 in flight; 32 were requested",
+            "measured        each setting alone; their combined effect was not measured",
             "undo            takeup tune revert",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
@@ -496,11 +498,11 @@ mod tests {
             |requests_per_second, answer_seconds| Little { requests_per_second, answer_seconds };
         let short = of(727.0, 5.5e-3);
         assert!(!short.holds(32));
-        assert!(short.words(32).contains("are 4.00 in flight, but 32 were asked for: the others"));
+        assert!(short.words(32).contains("are 4.00 in flight, but 32 were requested: the others"));
         let held = of(5818.0, 5.5e-3);
-        assert!(held.holds(32) && held.words(32).ends_with("and 32 were asked for"));
-        assert!(of(9000.0, 5.5e-3).words(32).ends_with("asked for: not of one queue"));
-        // Rates and times that scatter against each other: each run holds, their means do not.
+        assert!(held.holds(32) && held.words(32).ends_with("; 32 were requested"));
+        assert!(of(9000.0, 5.5e-3).words(32).ends_with("requested: the numbers do not match"));
+        // Rates and latencies scatter: the law holds for each run, but not for their means.
         let run = |iops: f64| RunRecord {
             measures: [("fio_iops", iops), ("fio_clat_mean_ns", 32e9 / iops)]
                 .map(|(name, value)| (name.to_owned(), value))

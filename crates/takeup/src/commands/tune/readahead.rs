@@ -1,9 +1,9 @@
-//! `takeup tune readahead`: which read-ahead a path needs, measured on it.
+//! `takeup tune readahead`: measures which read-ahead is best for a path.
 //!
-//! It is an experiment of `bench read` with one factor. A first look at two settings tells how much
-//! runs scatter, and from that how many repeats a difference worth having takes, before the
-//! experiment begins. Who may not set read-ahead still learns what the model makes of the rates and
-//! the latency that there are.
+//! It is an experiment of `bench read` with one factor. A first look at two settings shows how much
+//! runs scatter, and so how many repeats are needed to show a difference, before the experiment
+//! begins. Without permission to set read-ahead, the model still computes the read-ahead that the
+//! measured rate and latency need.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,12 +29,12 @@ use arguments::quantity::Size;
 use service::failure::Failure;
 use service::outcome::Outcome;
 
-/// Find the read-ahead that a path needs, by measuring on it
+/// Measure which read-ahead is best for a path
 ///
-/// One stream is read through the page cache with each setting in turn, as often as it takes to see
-/// the --difference; how long that will be is said before it begins. Nothing is written to PATH,
-/// and the setting is put back behind the runs, also after a crash. The smallest setting that is as
-/// good as the best is recommended, and nothing that is not settled; --apply sets it.
+/// Takeup reads one stream through the page cache with each value in turn, until the runs can show
+/// the --difference. It says first how long that takes. It writes nothing to PATH, and restores the
+/// setting afterwards, even after a crash. It recommends the smallest value that is as good as the
+/// best, and only if the result is settled. --apply sets it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -42,13 +42,13 @@ Examples:
   sudo takeup tune readahead /srv/images/big.img --apply
   takeup tune revert
 
-Without the right to set read-ahead the rate and the latency are measured as they are, and the model
-says what they would need.")]
+Without root, only the rate and the latency with the present read-ahead are measured, and the model
+computes the read-ahead that they need.")]
 pub struct ReadaheadArgs {
-    /// File or block device to read; of a folder the largest file below it
+    /// File or block device to read; for a folder, the largest file in it
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Read-ahead to try besides the one in force
+    /// Read-ahead values to try besides the present one
     #[arg(
         long,
         value_delimiter = ',',
@@ -56,10 +56,10 @@ pub struct ReadaheadArgs {
         default_value = "64k,128k,256k,512k,1M,2M,4M,8M,16M"
     )]
     levels: Vec<Size>,
-    /// Bytes that the program asks for at once
+    /// Read size of the program
     #[arg(short, long, value_name = "SIZE", default_value = "128k")]
     block_size: Size,
-    /// Bytes of one run; by default what takes about a second
+    /// Bytes of one run [default: what takes about a second]
     #[arg(long, value_name = "SIZE")]
     length: Option<Size>,
     /// Keep the runs in this file, for `takeup report`
@@ -71,7 +71,7 @@ pub struct ReadaheadArgs {
 
 /// Bytes of a run of the first look.
 const LOOK_BYTES: u64 = 32 << 20;
-/// A run reads so many windows at least.
+/// Minimum number of windows that a run reads.
 const WINDOWS_MIN: u64 = 4;
 const PAGE_BYTES: u64 = 4096;
 const RANDOM_READS: u64 = 32;
@@ -90,7 +90,7 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
     }
     if let Some(hint) = own_reader(&file_system(&subject.file)) {
         let path = arguments.path.display();
-        let message = format!("{path}: no read-ahead of the kernel's acts there");
+        let message = format!("{path}: the kernel's read-ahead has no effect there");
         return Err(Failure::of(message, Some(hint)));
     }
     let present = subject.storage.read_ahead_bytes().map_err(|it| Failure::new(&it, None))?;
@@ -113,22 +113,22 @@ fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
     arguments.measure.end(&recommendation, &tuning.subject.storage, &arguments.path)
 }
 
-/// What reads ahead in the place of the kernel, on file systems that do it themselves.
+/// A hint for file systems that do their own read-ahead.
 fn own_reader(file_system: &str) -> Option<&'static str> {
     (file_system == "zfs").then_some(
-        "ZFS reads ahead by itself: zfs_prefetch_disable and zfetch_max_distance below \
-         /sys/module/zfs/parameters act; `takeup bench read FILE` before and behind a change tells",
+        "set ZFS's own read-ahead: zfs_prefetch_disable and zfetch_max_distance in \
+         /sys/module/zfs/parameters; compare with `takeup bench read FILE` before and after",
     )
 }
 
-/// SettingKind of the file system that a path without links lies on.
+/// Type of the file system below a path without links.
 fn file_system(path: &Path) -> String {
     let mounts = machine::mounts::now().unwrap_or_default();
     machine::mounts::above(&mounts, path).map_or(String::new(), |mount| mount.kind.clone())
 }
 
-/// On VxFS, which reads ahead by itself: what is in force is measured, and the model says what it
-/// would need. Takeup sets nothing of it.
+/// On VxFS, which does its own read-ahead: measures the present one, and the model computes what is
+/// needed. Takeup sets nothing there.
 fn tune_vxfs(
     arguments: &ReadaheadArgs,
     subject: Subject,
@@ -137,19 +137,17 @@ fn tune_vxfs(
 ) -> Result<Outcome, Failure> {
     let place = mount_point.display();
     let Some(own) = own else {
-        let message = format!(
-            "{place} is a VxFS, which reads ahead by itself, and vxtunefs tells \
-                               nothing of it"
-        );
-        return Err(Failure::of(
-            message,
-            Some("read_pref_io and read_nstream are set by vxtunefs"),
-        ));
+        let message =
+            format!("{place}: VxFS does its own read-ahead, and vxtunefs does not answer");
+        return Err(Failure::of(message, Some("set read_pref_io and read_nstream with vxtunefs")));
     };
     if arguments.measure.apply {
-        let message = format!("{place} is a VxFS: its read-ahead is not set by takeup");
+        let message = format!("{place}: takeup does not set the read-ahead of VxFS");
         let hint = own.command(own.window_bytes(), &mount_point.to_string_lossy());
-        return Err(Failure::of(message, Some(&format!("`{hint}` sets what is in force"))));
+        return Err(Failure::of(
+            message,
+            Some(&format!("use vxtunefs; the present value: `{hint}`")),
+        ));
     }
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
@@ -164,24 +162,24 @@ fn tune_vxfs(
 struct Tuning<'a> {
     arguments: &'a ReadaheadArgs,
     subject: Subject,
-    /// The VxFS that it lies on, and how that reads ahead.
+    /// The VxFS of the file, and its read-ahead.
     vxfs: Option<(PathBuf, VxfsReadAhead)>,
-    /// Read-ahead in force, in bytes.
+    /// The present read-ahead, in bytes.
     present: u64,
     measuring: Measuring<'a>,
 }
 
-/// What a first look has told.
+/// The result of the first look.
 struct Look {
     /// Bytes of a run that takes about a second.
     length_bytes: u64,
-    /// How long a run takes on average.
+    /// Mean time of a run.
     run_seconds: f64,
     noise: Option<Noise>,
 }
 
 impl Tuning<'_> {
-    /// With every setting in turn.
+    /// Measures every value in turn.
     fn measured(&self) -> Result<Recommendation, Failure> {
         let look = self.look()?;
         let windows = self.windows(look.length_bytes);
@@ -194,7 +192,7 @@ impl Tuning<'_> {
         let stop = Stop {
             repeats_min: repeats,
             repeats_max: repeats,
-            // The first look was part of it.
+            // The first look has used a part of the budget.
             budget_seconds: self.measuring.left_seconds().max(look.run_seconds),
             difference_percent: Some(self.arguments.measure.worth() * 100.0),
             ..Stop::default()
@@ -206,8 +204,8 @@ impl Tuning<'_> {
         let swept = factors.iter().find(|factor| factor.name == "read_ahead_bytes");
         let advice = swept.and_then(|swept| advice(&judgement, swept, &experiment.runs, &options));
         let advice = advice.ok_or_else(|| {
-            let hint = "--budget gives more time";
-            Failure::of("no run of the setting in force has ended", Some(hint))
+            let hint = "increase --budget";
+            Failure::of("no run with the present read-ahead has finished", Some(hint))
         })?;
         let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
         let explained = known.map(|known| known.explain(&windows, measured_knee(&judgement)));
@@ -216,7 +214,7 @@ impl Tuning<'_> {
         Ok(Recommendation::new(of, judgement, Some(advice), explained))
     }
 
-    /// Without the right to set anything: what there is, and what the model makes of it.
+    /// Without permission to set anything: measures the present state, and applies the model.
     fn as_it_is(&self) -> Result<Recommendation, Failure> {
         let words = |words: &[&str]| -> Vec<Level> {
             words.iter().map(|word| Level::Text((*word).to_owned())).collect()
@@ -254,17 +252,18 @@ impl Tuning<'_> {
         }
     }
 
-    /// Levels that are not tried as they were asked for, and why.
+    /// Levels that are not tried as requested, and why.
     fn left_out(&self, length_bytes: u64) -> Vec<(u64, String)> {
         let tried = self.windows(length_bytes);
         let why = |bytes: u64| {
             let rounded = whole_pages(bytes);
             if bytes != rounded && tried.contains(&rounded) {
-                return Some(format!("the kernel takes whole pages: {} is", binary_size(rounded)));
+                let tried = binary_size(rounded);
+                return Some(format!("not a multiple of the page size: {tried} was tried"));
             }
             let length = binary_size(length_bytes);
             (!tried.contains(&rounded))
-                .then(|| format!("a run of {length} holds fewer than {WINDOWS_MIN} of it"))
+                .then(|| format!("a run of {length} holds fewer than {WINDOWS_MIN} windows"))
         };
         let asked = self.arguments.levels.iter().map(|level| level.0);
         asked.filter_map(|bytes| Some((bytes, why(bytes)?))).collect()
@@ -301,14 +300,14 @@ impl Tuning<'_> {
         let wanted = self.arguments.length.map_or(in_a_second, |length| length.0);
         let length_bytes = wanted.min(self.subject.length_bytes);
         let measured: f64 = experiment.runs.iter().map(|run| run.seconds).sum();
-        // What belongs to a run and is not timed in it: dropping pages, reads at random places.
+        // Untimed parts of a run: dropping pages, reads at random places.
         let besides = (passed - measured).max(0.0);
         let reading: f64 = rates.iter().map(|rate| length_bytes as f64 / rate).sum();
         let run_seconds = (reading + besides) / count;
         Ok(Look { length_bytes, run_seconds, noise: Noise::of(&experiment.runs) })
     }
 
-    /// The windows to try: what is in force, and those of which a run holds several.
+    /// The windows to try: the present one, and those of which a run holds several.
     fn windows(&self, length_bytes: u64) -> Vec<u64> {
         let is_held = |bytes: &u64| bytes.saturating_mul(WINDOWS_MIN) <= length_bytes;
         let levels = self.arguments.levels.iter().map(|size| whole_pages(size.0));
@@ -349,12 +348,12 @@ impl Tuning<'_> {
     }
 }
 
-/// Read-ahead as the kernel takes it.
+/// Read-ahead rounded to whole pages, as the kernel does.
 fn whole_pages(bytes: u64) -> u64 {
     bytes / PAGE_BYTES * PAGE_BYTES
 }
 
-/// Windows of which no run gave a number, with the lowest rate that one is known to be below.
+/// Windows without a result, each with the upper bound on its rate.
 fn cut(windows: &[u64], judgement: &Judgement, experiment: &Experiment) -> Vec<(u64, Option<f64>)> {
     let level = |bytes: u64| Some(Level::Number(bytes));
     let has_rate = |bytes: u64| {

@@ -1,4 +1,4 @@
-//! What a measurement comes to, as text and as a document.
+//! The result of measuring read-ahead, as text and as a document.
 
 use std::path::PathBuf;
 
@@ -21,42 +21,42 @@ use crate::terminal::colour;
 /// What was measured.
 #[derive(Clone, Debug)]
 pub struct Of {
-    /// As typed.
+    /// The path, as typed.
     pub path: PathBuf,
-    /// What was read.
+    /// The file that was read.
     pub file: PathBuf,
     /// The device or file system that has the read-ahead.
     pub device: String,
-    /// Read-ahead in force, in bytes.
+    /// The present read-ahead, in bytes.
     pub present: u64,
-    /// The gain that is worth having, as a share.
+    /// The smallest gain that is worth a change, as a share.
     pub worth: f64,
-    /// Why nothing keeps read-ahead over a restart here, where that is so.
+    /// Why nothing keeps read-ahead over a restart, if nothing does.
     pub not_kept: Option<String>,
-    /// Windows of which no run has ended, each with the rate that it is known to be below.
+    /// Windows of which no run has finished, each with an upper bound on its rate.
     pub cut: Vec<(u64, Option<f64>)>,
-    /// Levels that were not tried as they were asked for, and why.
+    /// Levels that were not tried as requested, and why.
     pub left_out: Vec<(u64, String)>,
-    /// The VxFS that it lies on, which is not set by takeup, and how that reads ahead.
+    /// The VxFS of the file, which Takeup does not set, and its read-ahead.
     pub vxfs: Option<(PathBuf, VxfsReadAhead)>,
 }
 
-/// What to set, or why nothing.
+/// The recommended read-ahead, or why there is none.
 #[derive(Debug)]
 pub struct Recommendation {
     of: Of,
     judgement: Judgement,
-    /// None where nothing could be varied.
+    /// `None` if nothing could be varied.
     advice: Option<Advice>,
     explanation: Option<Explanation>,
 }
 
-/// Costs that read-ahead can have; the others are told where they are settled.
+/// Costs that read-ahead can have, always shown; other costs only if they are settled.
 const OF_WINDOWS: [&str; 3] =
     ["random_read_p50_ns", "random_read_device_bytes", "device_bytes_per_byte"];
 
 impl Recommendation {
-    /// Puts it together.
+    /// Combines the parts.
     pub fn new(
         of: Of,
         judgement: Judgement,
@@ -66,7 +66,7 @@ impl Recommendation {
         Recommendation { of, judgement, advice, explanation }
     }
 
-    /// Bytes to set, where that is other than what is in force.
+    /// Bytes to set, if they differ from the present value.
     fn other_bytes(&self) -> Option<u64> {
         self.recommended().filter(|&bytes| bytes != self.of.present)
     }
@@ -87,7 +87,7 @@ impl Recommendation {
         Some(Gain { judgement: &self.judgement, advice, worth: self.of.worth, shown })
     }
 
-    /// What is typed: to set it, to keep it over a restart, and to take it back.
+    /// The commands that set it, keep it over a restart, and undo it.
     fn commands(&self) -> Option<[(&'static str, String); 3]> {
         let bytes = self.other_bytes()?;
         let kib = storage::settings::read_ahead_value(bytes);
@@ -104,7 +104,7 @@ impl Recommendation {
         self.judgement.cells.iter().find(|cell| cell.cell.get("read_ahead_bytes") == level)
     }
 
-    /// The costs that are worth a line.
+    /// The costs to show.
     fn costs(&self) -> Vec<&Paid> {
         let costs = self.advice.iter().flat_map(|advice| &advice.costs);
         let is_some = |paid: &&Paid| paid.present > 0.0 || paid.recommended > 0.0;
@@ -156,7 +156,7 @@ impl Recommendation {
         table.render(colour(&std::io::stdout()))
     }
 
-    /// `: 43.1 MB/s`, where it was measured.
+    /// `: 43.1 MB/s`, if it was measured.
     fn rate_of(&self, bytes: u64) -> String {
         match self.cell(bytes) {
             Some(cell) => format!(": {}", cell.told(Compared::Rate)),
@@ -169,15 +169,15 @@ impl Recommendation {
         }
     }
 
-    /// Why nothing is recommended where nothing was varied.
+    /// Why there is no recommendation if nothing was varied.
     fn nothing(&self) -> &'static str {
         match self.of.vxfs {
-            Some(_) => "nothing: what VxFS reads ahead is not varied by takeup",
-            None => "nothing: other settings can be measured by root only",
+            Some(_) => "nothing: takeup does not vary the read-ahead of VxFS",
+            None => "nothing: run as root to measure other values",
         }
     }
 
-    /// What is typed on a VxFS: what the model needs, the comparison, and what is in force.
+    /// The commands for a VxFS: the value of the model, the comparison, and the present value.
     fn vxfs_commands(&self) -> impl Iterator<Item = (&'static str, String)> {
         let commands = self.of.vxfs.as_ref().map(|(place, own)| {
             let place = place.to_string_lossy();
@@ -187,7 +187,7 @@ impl Recommendation {
             let mut lines = Vec::new();
             if wanted > own.window_bytes() {
                 lines.push(("try", own.command(wanted, &place)));
-                lines.push(("measure", format!("takeup bench read {file}, before and behind it")));
+                lines.push(("measure", format!("takeup bench read {file}, before and after")));
                 lines.push(("keep", "a line in /etc/vx/tunefstab".to_owned()));
                 lines.push(("undo", own.command(own.window_bytes(), &place)));
             }
@@ -198,9 +198,9 @@ impl Recommendation {
 
     fn recommended_words(&self) -> String {
         match self.recommended() {
-            Some(bytes) if bytes == self.of.present => "what is in force".to_owned(),
+            Some(bytes) if bytes == self.of.present => "keep the present value".to_owned(),
             Some(bytes) => format!("{}{}", binary_size(bytes), self.rate_of(bytes)),
-            None => "nothing: no setting is shown to be better than what is in force".to_owned(),
+            None => "nothing: no value is shown to be better than the present one".to_owned(),
         }
     }
 }
@@ -327,7 +327,7 @@ mod tests {
 
     const WINDOWS: [u64; 3] = [128 << 10, 1 << 20, 8 << 20];
 
-    /// Eight runs of each window at these rates; the first is in force.
+    /// Eight runs of each window at these rates; the first is the present one.
     fn recommendation(rates: [f64; 3]) -> Recommendation {
         let mut runs = Vec::new();
         for repeat in 1..=8 {
@@ -362,7 +362,7 @@ mod tests {
         Recommendation::new(of, judgement, advice, None)
     }
 
-    /// What nothing keeps over a restart is not said to be kept.
+    /// If nothing keeps a setting over a restart, the text must say so.
     #[test]
     fn a_loop_device_is_said_not_to_be_kept() {
         let mut advised = recommendation([1e9, 2e9, 2e9]);
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(advised.document(None)["commands"]["keep"], Value::Null);
     }
 
-    /// Nothing is varied on a VxFS; what the model needs is there to be typed.
+    /// On a VxFS nothing is varied; the text has the commands for the value of the model.
     #[test]
     fn a_vxfs_is_advised_in_its_own_words() {
         let mut advised = recommendation([2e9, 2e9, 2e9]);
@@ -395,7 +395,7 @@ mod tests {
         let text = advised.text(None);
         for line in [
             "present      64 KiB on /vx: read_nstream 1 of read_pref_io 64 KiB",
-            "recommended  nothing: what VxFS reads ahead is not varied by takeup",
+            "recommended  nothing: takeup does not vary the read-ahead of VxFS",
             "try          vxtunefs -o read_nstream=32 '/vx'",
             "undo         vxtunefs -o read_nstream=1 '/vx'",
         ] {
@@ -405,12 +405,12 @@ mod tests {
         let document = advised.document(None);
         assert_eq!(document["vxfs"]["read_pref_io"], 65536);
         assert_eq!(document["vxfs"]["commands"]["try"], "vxtunefs -o read_nstream=32 '/vx'");
-        // Where it has enough there is nothing to try.
+        // With enough read-ahead there is nothing to try.
         advised.of.vxfs = Some(("/vx".into(), VxfsReadAhead { read_nstream: 32, ..own }));
         assert!(!advised.text(None).contains("vxtunefs"), "{}", advised.text(None));
     }
 
-    /// A fast disk: three percent are there, and are not worth having.
+    /// A fast disk: a gain of three percent exists, but is not worth a change.
     #[test]
     fn little_to_gain_is_told_with_its_interval() {
         let little = recommendation([2e9, 2.06e9, 2.06e9]);
@@ -422,7 +422,7 @@ mod tests {
         let gain = &document["gain"];
         assert!(gain["low"].as_f64() > Some(1.0) && gain["high"].as_f64() < Some(1.05), "{gain}");
         let text = little.text(None);
-        assert!(text.contains("recommended  what is in force\n"), "{text}");
+        assert!(text.contains("recommended  keep the present value\n"), "{text}");
         assert!(text.contains("gain         little to gain: 1 MiB gives 1.03"), "{text}");
         assert!(text.contains("95 % interval 1.0"), "{text}");
     }
@@ -453,6 +453,6 @@ mod tests {
         let gain = &slower.document(None)["gain"];
         assert_eq!((slower.other_bytes(), &gain["high"]), (None, &json!(1.0)), "{gain}");
         let text = gain["text"].as_str().unwrap();
-        assert_eq!(text, "none: what is in force ran fastest, and all others are slower");
+        assert_eq!(text, "none: the present value is the fastest, and all others are slower");
     }
 }

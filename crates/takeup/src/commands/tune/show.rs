@@ -1,4 +1,4 @@
-//! `takeup tune show` and `takeup tune revert`: what was changed, and all of it back.
+//! `takeup tune show` and `takeup tune revert`: show and revert changed settings.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::outcome::{Form, end};
 use service::failure::Failure;
 use service::outcome::Outcome;
 
-/// Show what was changed, and whether it still holds
+/// Show changed settings, and whether they still hold
 #[derive(Args, Debug)]
 pub struct ShowArgs {
     /// Print a JSON document
@@ -27,14 +27,14 @@ pub struct ShowArgs {
     json: bool,
 }
 
-/// Put back all that was changed
+/// Restore all changed settings
 ///
-/// Also after a crash, and under another name of the device. After a restart the kernel has its own
-/// values: then only what still is as it was set, since something else keeps it so, is put back. A
-/// device that is gone is named, and its turn comes when it is back.
+/// This works after a crash, and if a device has another name now. After a restart the kernel has
+/// its own values: then only settings that still hold the changed value are restored. Takeup names
+/// a device that is gone; run the command again when it is back.
 #[derive(Args, Debug)]
 pub struct RevertArgs {
-    /// Forget what was changed of devices that are gone
+    /// Remove devices that are gone from the list of changes
     #[arg(long)]
     forget: bool,
     /// Print a JSON document
@@ -82,15 +82,13 @@ fn show(arguments: &ShowArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// What an experiment has changed meanwhile.
+/// Settings that an experiment has changed at the moment.
 fn pending_words(pending: &Pending) -> String {
     let Pending { pid, runs, what } = pending;
     if *runs {
-        format!("process {pid}, an experiment, has {what} changed until it ends\n")
+        format!("process {pid}, an experiment: has changed {what} until it ends\n")
     } else {
-        format!(
-            "{what}: left by process {pid}, an experiment that was killed; `{UNDO}` puts it back\n"
-        )
+        format!("{what}: left changed by a killed experiment (process {pid}); to restore: {UNDO}\n")
     }
 }
 
@@ -121,7 +119,7 @@ fn document((change, now): &(SettingsChange, Vec<Now>)) -> Value {
     })
 }
 
-/// A change with what is in force now, before those that were made behind it.
+/// A change with the present values; `later` are the changes after it.
 fn words(
     (change, now): &(SettingsChange, Vec<Now>),
     later: &[(SettingsChange, Vec<Now>)],
@@ -144,28 +142,28 @@ fn words(
         let state = match (&one.name, one.holds()) {
             (None, _) => "the device is gone".to_owned(),
             (_, true) => "holds".to_owned(),
-            (_, false) if is_anew(one) => format!("is {} now: set anew below", held(one)),
-            (_, false) => format!("is {} now: the kernel or somebody else has set it", held(one)),
+            (_, false) if is_anew(one) => format!("is {} now: changed again below", held(one)),
+            (_, false) => format!("is {} now: set by the kernel or another program", held(one)),
         };
         text.push_str(&format!("  {}: {}, {state}\n", setting_name(one), step(one, set)));
     }
     text
 }
 
-/// When a change on trial goes back, and who sees to it.
+/// When a change on trial is restored, and by which process.
 fn trial_words(left: Duration, trial: &Trial) -> String {
     let time = duration(left.as_secs_f64());
     let pid = trial.guard.pid;
     match (left.is_zero(), trial.guard.runs()) {
-        (false, true) => format!("on trial: goes back in {time} unless `{CONFIRM}`"),
+        (false, true) => format!("on trial: restored in {time} unless `{CONFIRM}`"),
         (false, false) => format!(
-            "on trial for {time}: process {pid}, which was to put it back, is gone; `{UNDO}` does, \
-             or the next that tunes after that time, unless `{CONFIRM}`"
+            "on trial for {time}: the guard (process {pid}) has died; the next `takeup tune` after \
+             that time restores it, unless `{CONFIRM}`; at once: {UNDO}"
         ),
-        (true, true) => format!("on trial, and overdue: process {pid} is about to put it back"),
+        (true, true) => format!("on trial, and overdue: process {pid} is about to restore it"),
         (true, false) => format!(
-            "on trial, and overdue: process {pid}, which was to put it back, is gone; `{UNDO}` \
-             does, or the next that tunes"
+            "on trial, and overdue: the guard (process {pid}) has died; the next `takeup tune` \
+             restores it; at once: {UNDO}"
         ),
     }
 }
@@ -173,7 +171,7 @@ fn trial_words(left: Duration, trial: &Trial) -> String {
 fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
     let recovered = super::recovered()?;
     let mut changes = super::changes(&ThisMachine)?;
-    // First what would set it again when a device appears.
+    // First remove the rules, which would set the values again when a device appears.
     let file = changes.persisted().map(|path| path.display().to_string());
     let unpersisted = changes.unpersist();
     let reverted = changes.revert().map_err(|error| super::failure(&error))?;
@@ -200,7 +198,7 @@ fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
             _ => String::new(),
         };
         match reverted_words(&reverted, forgotten) {
-            // That of the experiment is told already.
+            // The restore after the experiment is reported already.
             text if text.starts_with(NOTHING) && recovered > 0 => removed,
             text => removed + &text,
         }
@@ -211,7 +209,7 @@ fn revert(arguments: &RevertArgs) -> Result<Outcome, Failure> {
     Ok(if is_whole { Outcome::Done } else { Outcome::Warned })
 }
 
-/// Settings that were put back, or left, for documents.
+/// Settings that were restored or left, for documents.
 pub fn lefts(lefts: &[Left]) -> Vec<Value> {
     let one = |left: &Left| {
         json!({
@@ -224,9 +222,9 @@ pub fn lefts(lefts: &[Left]) -> Vec<Value> {
     lefts.iter().map(one).collect()
 }
 
-const NOTHING: &str = "nothing to put back";
+const NOTHING: &str = "nothing to revert";
 
-/// What was taken back, in lines.
+/// The result of a revert, in lines.
 pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
     let name = |left: &Left| {
         let device = escape(left.changed.device.name.as_bytes());
@@ -237,7 +235,7 @@ pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
         None => "unknown".to_owned(),
     };
     let mut text = String::new();
-    // What only the kernel might have set anew, and has not, is nobody's business.
+    // Settings that the kernel could have reset, but did not, are not shown.
     let mut told = 0;
     for left in &reverted.put_back {
         told += u64::from(
@@ -249,29 +247,29 @@ pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
             text.push_str(&format!("{}: {from} -> {to}\n", name(left)));
         } else if left.changed.set.is_some() {
             let value = shown(left, &before);
-            text.push_str(&format!("{}: {value}, as it was already\n", name(left)));
+            text.push_str(&format!("{}: already {value}\n", name(left)));
         }
     }
     for left in &reverted.forgotten {
         let found = shown(left, &left.found);
         text.push_str(&format!(
-            "{}: {found} since the device or the machine started anew, left alone\n",
+            "{}: {found} since the device or the machine restarted, not changed\n",
             name(left)
         ));
     }
     for left in &reverted.theirs {
         let found = shown(left, &left.found);
         text.push_str(&format!(
-            "{}: {found}, set by somebody else during the trial, left alone\n",
+            "{}: {found}, set by another program during the trial, not changed\n",
             name(left)
         ));
     }
     for left in reverted.gone.iter().filter(|left| left.changed.set.is_some()) {
         let before = shown(left, &Some(left.changed.before.clone()));
         let rest = if forgotten > 0 {
-            "given up".to_owned()
+            "removed from the list".to_owned()
         } else {
-            format!("{before} when it is back; --forget gives it up")
+            format!("restore {before} when it is back, or use --forget")
         };
         text.push_str(&format!("{}: the device is gone; {rest}\n", name(left)));
     }
@@ -281,5 +279,5 @@ pub fn reverted_words(reverted: &Reverted, forgotten: usize) -> String {
     if told == 0 {
         return text;
     }
-    text + &format!("{} as before\n", counted(told, "setting", "settings"))
+    text + &format!("{} restored\n", counted(told, "setting", "settings"))
 }

@@ -1,4 +1,4 @@
-//! What is read to measure a path: a file or device itself, or the largest file below a folder.
+//! The file to read for a measurement: the file or device itself, or the largest file in a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ use storage::layers::Storage;
 use super::apply::storage;
 use service::failure::Failure;
 
-/// Entries of folders that are looked at for a large file.
+/// Maximum number of folder entries to check for a large file.
 const ENTRIES_MAX: usize = 100_000;
-/// Folders that wait to be looked at, each with an open descriptor.
+/// Maximum number of folders in the queue, each with an open descriptor.
 const FOLDERS_MAX: usize = 200;
-/// Less tells nothing of a window.
+/// A smaller file cannot distinguish windows.
 const BYTES_MIN: u64 = 4 << 20;
 
-/// What is read.
+/// The file to read.
 pub struct Subject {
     /// The file or device.
     pub file: PathBuf,
@@ -27,10 +27,10 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// What stands for a path.
+    /// The file to read for a path.
     ///
     /// # Errors
-    /// When there is nothing large enough, or it cannot be looked at.
+    /// When there is no file that is large enough, or it cannot be opened.
     pub fn find(path: &Path) -> Result<Subject, Failure> {
         let failed = |error: rustix::io::Errno| {
             let error = std::io::Error::from(error);
@@ -42,8 +42,8 @@ impl Subject {
         let status = rustix::fs::stat(path).map_err(failed)?;
         let too_small = || {
             Failure::of(
-                format!("{}: no file or device of 4 MiB and more to be read", path.display()),
-                Some("name a large file on the same file system: all of them have one read-ahead"),
+                format!("{}: no file or device of at least 4 MiB to read", path.display()),
+                Some("name a large file on the same file system: the read-ahead is the same"),
             )
         };
         let file = if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
@@ -52,7 +52,7 @@ impl Subject {
             path.to_owned()
         };
         let file = std::path::absolute(&file).unwrap_or(file);
-        // Who may not read it is to hear that, and not that it is too small.
+        // Report a missing permission first, not a file that is too small.
         let source = device::source::Source::open(file.as_os_str())
             .map_err(|error| Failure::new(&error, None))?;
         let length_bytes = source.length_bytes.unwrap_or(0);
@@ -63,8 +63,8 @@ impl Subject {
     }
 }
 
-/// The file with the most bytes on the disk, on the file system of the folder, as far as it was
-/// looked for.
+/// The file with the most bytes on the disk, on the file system of the folder, within the limits of
+/// the search.
 fn largest_below(folder: &Path) -> Result<Option<PathBuf>, rustix::io::Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let top = base::interruptible::open(folder, flags, Mode::empty())?;
@@ -73,7 +73,7 @@ fn largest_below(folder: &Path) -> Result<Option<PathBuf>, rustix::io::Errno> {
     let mut largest: Option<(u64, PathBuf)> = None;
     let mut seen = 0;
     while let Some((folder, path)) = waiting.pop() {
-        // One that cannot be listed holds nothing that can be read.
+        // Skip folders that cannot be listed.
         let Ok(entries) = Dir::read_from(&folder) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
@@ -129,7 +129,7 @@ mod tests {
         assert!(Subject::find(&folder.path().join("small")).is_err());
     }
 
-    /// What cannot be opened is not told to be too small.
+    /// For a file that cannot be opened, the error must not be that it is too small.
     #[test]
     fn what_cannot_be_opened_is_told_as_that() {
         let folder = tempfile::tempdir().unwrap();
@@ -138,6 +138,6 @@ mod tests {
         let told = Subject::find(&path).err().unwrap().to_text();
         assert!(told.contains("socket") && !told.contains("4 MiB"), "{told}");
         let told = Subject::find(folder.path()).err().unwrap().to_text();
-        assert!(told.contains("no file or device of 4 MiB"), "{told}");
+        assert!(told.contains("no file or device of at least 4 MiB"), "{told}");
     }
 }

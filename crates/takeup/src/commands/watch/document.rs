@@ -43,7 +43,7 @@ pub fn line(interval: &Interval) -> String {
         tapes: &interval.tapes,
         vanished: &interval.vanished,
     };
-    // Nothing in it is a map with other keys than texts, or a number that JSON has not.
+    // It has only string keys, and no number that JSON cannot represent.
     let line = serde_json::to_string(&document).expect("plain numbers and texts");
     line + "\n"
 }

@@ -1,5 +1,5 @@
-//! The watch on a whole terminal: who looks at this machine is a thread of its own, so that a
-//! terminal that takes its time holds no reading up, and none that is to be kept.
+//! The watch on the whole terminal. A separate thread takes the readings, so that a slow terminal
+//! delays neither readings nor the record.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -18,16 +18,16 @@ use super::{
 };
 use service::failure::{Failure, with_causes};
 
-/// What there is without one.
-const OTHER_FORMS: &str = "--plain prints lines, and --json objects; neither needs a terminal";
+/// The hint if there is no terminal.
+const OTHER_FORMS: &str = "use --plain or --json, which need no terminal";
 
-/// Intervals that a terminal may be behind; those that come then are not on the screen.
+/// Intervals that the terminal may be behind; further ones are not shown.
 const BEHIND_MAX: usize = 64;
 
-/// Shows it until somebody has seen enough.
+/// Shows the watch until the user ends it.
 pub fn show(arguments: &WatchArgs) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
-        return Err(Failure::of("standard output is no terminal", Some(OTHER_FORMS)));
+        return Err(Failure::of("standard output is not a terminal", Some(OTHER_FORMS)));
     }
     match &arguments.from {
         Some(path) => play(arguments, path),
@@ -55,7 +55,7 @@ fn play(arguments: &WatchArgs, path: &Path) -> Result<(), Failure> {
 }
 
 fn look(arguments: &WatchArgs) -> Result<(), Failure> {
-    // What is wrong with the arguments is told before the terminal is taken.
+    // Report errors in the arguments before the terminal is taken.
     let readings = Readings::begin(arguments)?;
     let (sender, receiver) = sync_channel(BEHIND_MAX);
     let count = arguments.count;
@@ -64,7 +64,7 @@ fn look(arguments: &WatchArgs) -> Result<(), Failure> {
         .spawn(move || send(readings, count, &sender))
         .map_err(|error| Failure::of(format!("start a thread: {}", with_causes(&error)), None))?;
     let shown = on_screen(&mut Live(receiver), arguments, "takeup watch", |failure| failure);
-    // One that is looking ends with the program; one that has panicked said so itself.
+    // A thread that still runs ends with the program; pass on the panic of one that has ended.
     if looking.is_finished()
         && let Err(panic) = looking.join()
     {
@@ -73,7 +73,7 @@ fn look(arguments: &WatchArgs) -> Result<(), Failure> {
     shown
 }
 
-/// Looks, until there are as many intervals as were asked for or nobody wants more.
+/// Sends intervals, up to the requested number or until the receiver is gone.
 fn send(
     mut readings: Readings,
     count: Option<u64>,
@@ -88,7 +88,7 @@ fn send(
         let has_failed = interval.is_err();
         match sender.try_send(interval) {
             Ok(()) if has_failed => return,
-            // The terminal takes nothing: what is to be kept is kept all the same.
+            // The terminal is too slow; the record continues.
             Ok(()) | Err(TrySendError::Full(_)) => {}
             Err(TrySendError::Disconnected(_)) => return,
         }
@@ -105,7 +105,7 @@ fn on_screen<S: ScreenSource>(
     match run(source, &look) {
         Ok(ScreenEnd::Quit | ScreenEnd::Over) => Ok(()),
         Ok(ScreenEnd::Signal(signal)) => {
-            // As it would have ended had nobody caught it.
+            // End as if the signal had not been caught.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
             Ok(())
         }

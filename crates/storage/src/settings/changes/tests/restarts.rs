@@ -1,9 +1,9 @@
-//! What of a change is left behind a restart, and what is done with the rest.
+//! What remains of a change after a restart, and what Takeup does with the rest.
 
 use super::*;
 
 impl Scene {
-    /// A restart with a disk that has these values behind it.
+    /// A restart, after which the disk has these values.
     fn restart(&self, disk: &str, values: &[(SettingKind, &str)]) {
         self.kernel.unplug(disk);
         self.kernel.boot.borrow_mut().push_str(" and another");
@@ -14,8 +14,8 @@ impl Scene {
     }
 }
 
-/// The limit that was set is made to stay, and is put back; the read-ahead that a kernel sets anew
-/// with it was never set, and stays what it is since the restart.
+/// The limit survived the restart, and is restored. The read-ahead that the kernel resets with it
+/// was never set by Takeup, and keeps its value from after the restart.
 #[test]
 fn what_was_never_set_stays_as_it_is_after_a_restart() {
     let scene = Scene::new(&["sda"]);
@@ -27,7 +27,7 @@ fn what_was_never_set_stays_as_it_is_after_a_restart() {
     assert_eq!((limit, scene.read_ahead("sda")), ("1280".to_owned(), "256".to_owned()));
 }
 
-/// What was there before a restart is of no use to a change behind it.
+/// A value from before the restart is not used for a change after it.
 #[test]
 fn a_change_after_a_restart_goes_back_to_what_was_before_it() {
     let scene = Scene::new(&["sda"]);
@@ -38,8 +38,8 @@ fn a_change_after_a_restart_goes_back_to_what_was_before_it() {
     assert_eq!(scene.read_ahead("sda"), "128");
 }
 
-/// After a restart the kernel has its own values: they are left alone, but for what was made to
-/// stay by others, which is still as it was set.
+/// After a restart the kernel has its own values, which stay; only values that another program kept
+/// are restored.
 #[test]
 fn after_a_restart_only_what_is_still_set_is_put_back() {
     let scene = Scene::new(&[]);
@@ -67,7 +67,7 @@ fn after_a_restart_only_what_is_still_set_is_put_back() {
     assert_eq!(names(&reverted.gone), ["sdc"]);
     let read_ahead = |name| scene.kernel.value(&scene.kernel.setting(name, SettingKind::ReadAhead));
     assert_eq!((&read_ahead("sdb").unwrap()[..], &read_ahead("sda").unwrap()[..]), ("64", other));
-    // What is gone is not lost, and comes to its turn when it is back, or is given up.
+    // A device that is gone stays in the list until it is back or given up.
     assert_eq!(names(&scene.open().revert().unwrap().gone), ["sdc"]);
     scene.kernel.plug("sdz", "naa.3", "9");
     scene.kernel.put(&scene.kernel.setting("sdz", SettingKind::ReadAhead), "1024");
@@ -76,7 +76,7 @@ fn after_a_restart_only_what_is_still_set_is_put_back() {
     assert!(!scene.path().exists());
 }
 
-/// The kernel has forgotten it, or a rule has set it again: that one is put back.
+/// The kernel has forgotten one; a rule has set the other again, and that one is restored.
 #[test]
 fn a_restart_ends_every_trial() {
     let scene = Scene::new(&["sda", "sdb"]);

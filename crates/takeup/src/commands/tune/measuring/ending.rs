@@ -1,5 +1,5 @@
-//! What all commands that measure have in common: their options, what is looked after before they
-//! begin, and how they end: what is recommended is set where that is asked for, and all is told.
+//! Common parts of all commands that measure: their options, the checks before they begin, and the
+//! end: apply the recommendation if requested, and print the result.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ use service::outcome::Outcome;
 /// Options of every command that measures.
 #[derive(Args, Debug)]
 pub struct MeasureArgs {
-    /// The difference that is worth having, in percent
+    /// Smallest gain that is worth a change, in percent
     #[arg(short, long, default_value_t = 5.0, value_name = "PERCENT")]
     pub difference: f64,
-    /// Begin no run that would not end within this time
+    /// Time limit: start no run that would exceed it
     #[arg(long, default_value = "10m", value_name = "TIME")]
     pub budget: Span,
-    /// Set what is recommended
+    /// Set the recommended values
     #[arg(long)]
     pub apply: bool,
     #[command(flatten)]
@@ -36,11 +36,11 @@ pub struct MeasureArgs {
     pub quiet: bool,
 }
 
-/// What measurements came to.
+/// The result of a measurement.
 pub trait Recommended {
-    /// What to set, in the kernel's words: what is other than in force.
+    /// Values to set, in the kernel's words, where they differ from the present ones.
     fn to_apply(&self) -> Vec<(SettingKind, String)>;
-    /// Whether it is known what to set, which may be what is in force.
+    /// Whether there is a recommendation, possibly the present values.
     fn is_settled(&self) -> bool;
     /// For documents.
     fn document(&self, applied: Option<&Applied>) -> Value;
@@ -49,16 +49,16 @@ pub trait Recommended {
 }
 
 impl MeasureArgs {
-    /// The difference that is worth having, as a share.
+    /// The smallest gain that is worth a change, as a share.
     pub fn worth(&self) -> f64 {
         self.difference / 100.0
     }
 
-    /// Before anything is measured: what cannot be meant is refused, and what others have left is
-    /// put back.
+    /// Before the measurement: checks the options, and restores settings that a killed process left
+    /// changed.
     ///
     /// # Errors
-    /// When it is refused, or cannot be put back.
+    /// When an option is invalid, or a setting cannot be restored.
     pub fn begin(&self) -> Result<(), Failure> {
         check_difference(self.difference)?;
         if self.apply { self.how.check() } else { self.how.check_unused() }?;
@@ -67,10 +67,10 @@ impl MeasureArgs {
         Ok(())
     }
 
-    /// Sets what is recommended, where that is asked for, and tells all of it.
+    /// Applies the recommendation if requested, and prints the result.
     ///
     /// # Errors
-    /// When it cannot be set or told.
+    /// When a value cannot be set, or the result cannot be printed.
     pub fn end(
         &self,
         recommended: &impl Recommended,
@@ -90,7 +90,7 @@ impl MeasureArgs {
         };
         let is_unsettled = self.apply && applied.is_none() && !recommended.is_settled();
         if is_unsettled && !self.json {
-            text.push_str("nothing was applied: more --budget settles more\n");
+            text.push_str("nothing was applied: increase --budget to settle more\n");
         }
         to_standard_output(text.as_bytes())?;
         if is_unsettled {
@@ -100,10 +100,10 @@ impl MeasureArgs {
     }
 }
 
-/// A difference that can be meant.
+/// Checks the range of `--difference`.
 fn check_difference(percent: f64) -> Result<(), Failure> {
     if percent > 0.0 && percent <= 1000.0 {
         return Ok(());
     }
-    Err(Failure::of("--difference is a percentage above 0, up to 1000", None))
+    Err(Failure::of("--difference: use a percentage above 0, up to 1000", None))
 }
