@@ -62,30 +62,29 @@ fn sentence(
             Value::Rate => "rate",
             Value::Time => "time",
         };
-        return doubt(format!("{name}: stopped after {took}, and nothing is known of its {what}"));
+        return doubt(format!("{name}: stopped after {took}; its {what} is unknown"));
     };
     let slower = match value {
         Value::Rate => format!("{name}: slower than {}, stopped after {took}", rate(below)),
         Value::Time => format!("{name}: longer than {took}, when it was stopped"),
     };
     let Some(recommended) = of_load(cell, judgement) else {
-        return doubt(format!("{slower}; no run of its load ended that it could be held against"));
+        return doubt(format!("{slower}; no run with the same load completed to compare it with"));
     };
     let best = &judgement.cells[recommended.cell];
     let least = best.interval.map_or(best.bytes_per_second, |interval| interval.low);
     let against = format!("{} ({})", shown_cell(&best.cell, factors), best.told(value));
     if below >= least {
         return doubt(format!(
-            "{slower}, which does not say whether it is slower than {against}: --run-limit gives \
-             it longer"
+            "{slower}, too early to compare it with {against}: raise --run-limit"
         ));
     }
     let times = least / below;
     // One that alone has a number is told by nobody else.
     let (subject, text) = if recommended.compared == 1 {
-        (Subject::Set, format!("{against}, by {times:.1} times at least: {slower}"))
+        (Subject::Set, format!("{against}, at least {times:.1} times as fast: {slower}"))
     } else {
-        let text = format!("{slower}: it loses against {against}, by {times:.1} times at least");
+        let text = format!("{slower}: {against} is at least {times:.1} times as fast");
         (Subject::Finding, text)
     };
     let bound = match value {
@@ -167,14 +166,20 @@ mod tests {
         let (differs, open) = (RateVerdict::Differs, RateVerdict::NotSettled);
         let lost = judged(&BLOCKS, Some(2e6));
         check(&lost, Subject::Finding, differs, "block size 512 B: slower than 2.00 MB/s");
-        check(&lost, Subject::Finding, differs, "it loses against block size 1 MiB (");
+        check(&lost, Subject::Finding, differs, ": block size 1 MiB (");
         let near = judged(&BLOCKS, Some(300e6));
-        check(&near, Subject::Doubt, open, "does not say whether it is slower than block size 1");
-        check(&judged(&BLOCKS, None), Subject::Doubt, open, "nothing is known of its rate");
+        check(&near, Subject::Doubt, open, "too early to compare it with block size 1");
+        check(&judged(&BLOCKS, None), Subject::Doubt, open, "its rate is unknown");
         // Of one that alone has a number nobody else says that it is the one to set.
         let alone = judged(&BLOCKS[..2], Some(2e6));
         check(&alone, Subject::Set, differs, "block size 64 KiB (");
-        check(&judged(&BLOCKS[..1], Some(2e6)), Subject::Doubt, open, "no run of its load ended");
+        check(
+            &judged(&BLOCKS[..1], Some(2e6)),
+            Subject::Doubt,
+            open,
+            "no run with the same load \
+                                                                       completed",
+        );
     }
 
     /// Where nobody knows how many bytes a run moves the bound is a time.
@@ -207,7 +212,7 @@ mod tests {
         );
         let own = |one: &&Sentence| one.finding.rule.id == rules::BOUND.id;
         let told = judgement.sentences.iter().find(own).expect("the bound is told");
-        let text = "times at least: command endless: longer than 30.0 s, when it was stopped";
+        let text = "times as fast: command endless: longer than 30.0 s, when it was stopped";
         assert!(told.text.contains(text), "{}", told.text);
         assert_eq!(told.verdict, Some(RateVerdict::Differs));
         let bound = told.finding.numbers.iter().find(|number| number.name == "longer_than");

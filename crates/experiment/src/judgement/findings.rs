@@ -116,7 +116,7 @@ impl Seen {
                 let (asked, split) = (asked as u64, split as u64);
                 let asked = crate::record::binary_size(asked);
                 let text = format!(
-                    "the kernel cuts requests of {asked} (max_sectors_kb is {}): the device gets \
+                    "the kernel splits requests of {asked} (max_sectors_kb is {}): the device gets \
                      {size} each time",
                     split / 1024
                 );
@@ -124,14 +124,14 @@ impl Seen {
             }
             _ if merged >= 20.0 => {
                 let text = format!(
-                    "the kernel joins requests, {merged:.0} % of them to another one: the device \
-                     gets {size} each time"
+                    "the kernel merges requests, {merged:.0} % of them into another one: the \
+                     device gets {size} each time"
                 );
                 say(&rules::MERGED, text);
             }
             (Some(asked), _) if merged < 2.0 && (request / asked - 1.0).abs() < 0.03 => {
                 let text = format!(
-                    "the kernel neither joins nor cuts requests: the device gets {size} each \
+                    "the kernel neither merges nor splits requests: the device gets {size} each \
                      time, as the program asked"
                 );
                 say(&rules::UNCHANGED, text);
@@ -142,7 +142,7 @@ impl Seen {
             && program > 2.0 * device
         {
             let text = format!(
-                "requests wait in this host: one takes {}, of which it is at the device for {}",
+                "requests wait in the host: each takes {}, of which {} at the device",
                 quantities::Unit::Nanoseconds.shown(program),
                 quantities::Unit::Nanoseconds.shown(device)
             );
@@ -162,8 +162,8 @@ fn submission(measures: &BTreeMap<String, f64>) -> Option<Finding> {
     }
     let shown = |ns: f64| quantities::Unit::Nanoseconds.shown(ns);
     let text = format!(
-        "the program waits where it hands requests in: {} for each, and {} more for the answer; \
-         so many at once as it asks for there are not",
+        "the program waits while it submits requests: {} for each, and {} more for the answer; \
+         fewer are in flight than it asks for",
         shown(submitted),
         shown(answered)
     );
@@ -194,7 +194,7 @@ fn failures(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     let first = failed.first()?;
     let why = first.error.as_deref().unwrap_or_default();
     let place = shown_cell(&first.cell, factors);
-    Some(format!("{} of {} runs gave no number, first {place}: {why}", failed.len(), runs.len()))
+    Some(format!("{} of {} runs failed, first {place}: {why}", failed.len(), runs.len()))
 }
 
 /// What other programs did to the runs, and what was done about it.
@@ -205,7 +205,10 @@ fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     let Some(first) = hit.first() else {
         let counted = base::format::counted(again, "run", "runs");
         return (again > 0).then(|| {
-            format!("other programs disturbed {counted} of {all}: run again, and undisturbed then")
+            format!(
+                "other programs disturbed {counted} of {all}; Takeup repeated them, \
+                     undisturbed"
+            )
         });
     };
     let most =
@@ -278,12 +281,11 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
     }
     let told = |list: &[String], what: &str| named(list).map(|named| format!("{what}: {named}"));
     [
-        told(&changing, "the rate changes within the run and stays so to its end"),
-        told(&dipping, "the rate is another one for a while within the run, and then as before"),
+        told(&changing, "the rate changes during the run and does not return"),
+        told(&dipping, "the rate changes for a while during the run, then returns"),
         told(
             &warming,
-            "until the rate has settled a fifth of the run or more passes, less in longer ones \
-             (--length)",
+            "warm-up takes a fifth of the run or more; longer runs (--length) reduce that share",
         ),
     ]
 }
@@ -307,11 +309,14 @@ fn short_runs(runs: &[RunRecord]) -> Option<String> {
     let lengths: Vec<f64> = timed.map(|run| run.seconds).collect();
     let typical = median(&lengths).filter(|&typical| typical < SHORT_RUN_SECONDS)?;
     let longer = if runs.iter().any(|run| has_series(&run)) {
-        "longer ones (--length) scatter less and show whether the rate lasts"
+        "longer runs (--length) scatter less and show whether the rate lasts"
     } else {
-        "longer ones scatter less, and what a start takes is less of them"
+        "longer runs scatter less, and starting up is a smaller part of them"
     };
-    Some(format!("a typical run took {} only: {longer}", base::format::duration(typical)))
+    Some(format!(
+        "the runs are short: a typical one took {}; {longer}",
+        base::format::duration(typical)
+    ))
 }
 
 /// Whether the system as a whole became faster or slower: a line through the runs in their order,
@@ -337,8 +342,8 @@ fn drift(runs: &[RunRecord]) -> Option<String> {
     (is_settled && change.abs() > 0.03).then(|| {
         let way = if change < 0.0 { "slower" } else { "faster" };
         format!(
-            "everything became {:.0} % {way} while the experiment ran; repeats keep comparisons \
-             fair, the rates themselves depend on when they were measured",
+            "drift: all rates became {:.0} % {way} during the experiment; comparisons stay fair, \
+             but each rate depends on when it was measured",
             change.abs() * 100.0
         )
     })

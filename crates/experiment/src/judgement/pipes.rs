@@ -133,7 +133,7 @@ impl Slow {
                 format!("the pipe behind it is {}", behind.unwrap_or_default()),
             ),
         };
-        let text = format!("{place}what the other programs wait for is {who}: {why}");
+        let text = format!("{place}the other programs wait for {who}: {why}");
         let mut finding = Finding::new(&rules::SLOW_PROGRAM, Certainty::Inferred, text);
         let full = self.into.as_ref().map(|pipe| ("full", pipe.full));
         let empty = self.behind.as_ref().map(|pipe| ("empty", pipe.empty));
@@ -215,7 +215,7 @@ mod tests {
             slow_program(&runs).map(|slow| slow.sentence("").text.clone())
         };
         let text = told(&runs).unwrap();
-        assert!(text.starts_with("what the other programs wait for is dd, or"), "{text}");
+        assert!(text.starts_with("the other programs wait for dd, or"), "{text}");
         assert!(text.ends_with("77 % full on average, full in 49 % of all looks and empty in 9 %"));
         assert_eq!(told(&runs[..2]), None, "16 looks tell nothing");
         let both = [dd(60.0, 45.0, 25.0), dd(62.0, 48.0, 30.0), dd(58.0, 44.0, 28.0)];

@@ -86,7 +86,7 @@ impl Pool {
             let lacking: Vec<String> =
                 lacking.take(2).map(|(cell, _)| shown_cell(cell, &self.factors)).collect();
             let condition = shown_cell(condition, &self.over);
-            let text = format!("{condition}, of which {} has no number", lacking.join(" and "));
+            let text = format!("{condition}, where {} has no result", lacking.join(" and "));
             self.left_out.push(text);
         }
         for (cell, repeats) in cells {
@@ -105,7 +105,7 @@ impl Pool {
                     self.runs.push(together(cell.clone(), repeat, &runs));
                 }
                 Some(missing) => self.left_out.push(format!(
-                    "repeat {repeat} of {}, of which {} has no number",
+                    "repeat {repeat} of {}, where {} has no result",
                     shown_cell(cell, &self.factors),
                     shown_cell(missing, &self.over)
                 )),

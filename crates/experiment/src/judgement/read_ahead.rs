@@ -102,9 +102,9 @@ impl<'a> Windows<'a> {
         let (window, with_small) = *small.find(is_slower)?;
         let shown = binary_size(asked);
         let why = if window == 0 {
-            "each is waited for with nothing under way behind it".to_owned()
+            "the program waits for each, and nothing is read ahead".to_owned()
         } else {
-            format!("each comes in {} pieces that are waited for in turn", asked.div_ceil(window))
+            format!("each takes {} reads, one after the other", asked.div_ceil(window))
         };
         let text = format!(
             "a read-ahead of {} is too small for requests of {shown}: {why}; {} with it, {} with \
@@ -137,8 +137,8 @@ impl<'a> Windows<'a> {
             return None;
         }
         let text = format!(
-            "a read-ahead of {} is more than the stream needs: {} is not slower ({} against {}), \
-             and others pay: {}",
+            "a read-ahead of {} is more than the stream needs: {} is not slower ({} against {}); \
+             the cost: {}",
             binary_size(window),
             binary_size(enough),
             self.rate(with_enough),
@@ -155,14 +155,13 @@ impl<'a> Windows<'a> {
         let by_speed = |a: &&(u64, usize), b: &&(u64, usize)| speed(a.1).total_cmp(&speed(b.1));
         let (best_window, best) = *self.levels.iter().max_by(by_speed)?;
         let falls = best != largest && self.verdict(best, largest) == RateVerdict::Differs;
-        let looks = "a conflict between the read-ahead of an array and that of the host would look \
-                     like this: the rate falls as the window grows, while the device moves no more \
-                     bytes than were asked for";
+        let looks = "if the read-ahead of an array conflicts with the host's, the rate falls as \
+                     the window grows, while the device moves no extra bytes";
         let seen = if falls {
             let extra = self.cell(largest).measures.get("device_bytes_per_byte");
             let vain = match extra {
                 Some(extra) if *extra > 1.05 => {
-                    format!(", but the device moves {extra:.2} bytes for each that was asked for")
+                    format!(", but the device moves {extra:.2} bytes for each requested byte")
                 }
                 _ => String::new(),
             };
@@ -181,8 +180,8 @@ impl<'a> Windows<'a> {
         let mut found = self.finding(&rules::READ_AHEAD_CONFLICT, certainty, text, window);
         if falls {
             found.action = Some(
-                "try one path, or one reader, and the window of the best rate, before the array's \
-                 own read-ahead is switched off"
+                "try one path, or one reader, and the window of the best rate, before you switch \
+                 off the array's own read-ahead"
                     .to_owned(),
             );
         }
@@ -243,7 +242,7 @@ mod tests {
         let judgement = judged([50e6, 160e6, 220e6, 220e6], [5e6; 4]);
         let text = told(&judgement, &rules::READ_AHEAD_TOO_SMALL).unwrap();
         assert!(text.contains("128 KiB is too small for requests of 1 MiB"), "{text}");
-        assert!(text.contains("in 8 pieces"), "{text}");
+        assert!(text.contains("each takes 8 reads"), "{text}");
         let flat = judged([220e6; 4], [5e6; 4]);
         assert_eq!(told(&flat, &rules::READ_AHEAD_TOO_SMALL), None);
     }

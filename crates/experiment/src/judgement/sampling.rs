@@ -82,9 +82,9 @@ pub fn sampling(
     }
     if let Some(Dependence { by_chance, widened }) = judgement.dependence {
         let text = format!(
-            "a run looks like the one before it in the same combination, so that repeats know less \
-             than their number: intervals are made {widened:.1} times as wide for it; longer \
-             pauses between repeats, or more of them over a longer time, would tell more"
+            "repeats are not independent: a run resembles the one before it, so intervals are made \
+             {widened:.1} times as wide; pause longer between repeats, or spread more of them over \
+             a longer time"
         );
         let numbers = [("by_chance", by_chance, Unit::Share), ("widened", widened, Unit::Ratio)];
         say(&rules::DEPENDENT_REPEATS, text, &numbers);
@@ -97,8 +97,8 @@ pub fn sampling(
         .collect();
     if let Some(places) = named(&places) {
         let text = format!(
-            "two speeds rather than one: {places}; a mean and its interval describe neither, and \
-             what makes a run fast or slow is not known"
+            "two speeds rather than one: {places}; the mean and its interval describe neither, and \
+             the cause is unknown"
         );
         say(&rules::TWO_KINDS, text, &[]);
     }
@@ -107,12 +107,11 @@ pub fn sampling(
         unknown.push("whether a run depends on the one before it");
     }
     if repeats < KINDS_MIN {
-        unknown.push("whether there are two speeds rather than one");
+        unknown.push("whether there are two speeds");
     }
     if !unknown.is_empty() {
         let text = format!(
-            "{}: {repeats} repeats cannot tell, and every interval takes it that there is nothing \
-             of the kind; where there is, it is too narrow",
+            "{repeats} repeats cannot show {}; if so, the intervals are too narrow",
             unknown.join(", or ")
         );
         say(&rules::NOT_TESTABLE, text, &[("repeats", repeats as f64, Unit::Count)]);

@@ -192,9 +192,8 @@ pub fn all_in_buffer(runs: &[RunRecord]) -> Option<u64> {
 fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
     let buffer = all_in_buffer(runs)?;
     let text = format!(
-        "what to set: every run fits into the drive's buffer ({}), so that rates are those of the \
-         way to the drive and of a filemark, not of the tape: not settled; runs of {} and more \
-         (--length) would tell",
+        "no setting is recommended: every run fits into the drive's buffer ({}), so the rates show \
+         the connection and a filemark, not the tape; use runs of {} or more (--length)",
         base::format::size(buffer),
         base::format::size(BUFFERS * buffer),
     );
@@ -244,9 +243,9 @@ fn filling(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec
         let level = |cell: &&CellSummary| Some(cell.cell.get(&sweep.factor)?.shown(&sweep.factor));
         let names = may_be.iter().filter_map(level).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "{load}block size: {names} may be as fast in a long backup: the drive's buffer ({}) is \
-             filled before its tape moves, which takes up to {:.0} % of runs of {}; runs of {} and \
-             more (--length) would tell",
+            "{load}block size: {names} may be as fast in a long backup: filling the drive's buffer \
+             ({}) before the tape moves takes up to {:.0} % of runs of {}; use runs of {} or more \
+             (--length)",
             base::format::size(held_bytes.round() as u64),
             100.0 * share,
             base::format::size(run_bytes.round() as u64),
@@ -272,20 +271,19 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
     let (ratio, seconds) = (mean(&ratios)?, mean(&seconds)?);
     let text = if ratio - 1.0 < 0.005 {
         format!(
-            "the synchronising filemark behind each file costs less than half a per cent ({} \
-             on average)",
+            "the synchronising filemark after each file costs less than 0.5 % ({} on average)",
             base::format::duration(seconds.max(0.0))
         )
     } else {
         let higher = match ratio {
             times if times >= 2.0 => {
-                format!("be told as {} times what they are", Rounding::digits(2).number(times))
+                format!("be {} times as high", Rounding::digits(2).number(times))
             }
-            more => format!("read {:.1} % higher", 100.0 * (more - 1.0)),
+            more => format!("be {:.1} % higher", 100.0 * (more - 1.0)),
         };
         format!(
-            "the synchronising filemark behind each file takes {} on average: without it the \
-             rates would {higher}, with data still in the drive's buffer",
+            "the synchronising filemark after each file takes {} on average: without it the rates \
+             would {higher}, with data still in the drive's buffer",
             base::format::duration(seconds),
         )
     };
@@ -313,7 +311,7 @@ fn stops(drive: &Drive, cell: &CellSummary) -> Option<String> {
             None => String::new(),
         };
         format!(
-            "{} is below what the lowest speed of {name} asks for ({}): it stops, goes back and \
+            "{} is below what the lowest speed of {name} needs ({}): it stops, winds back and \
              starts again{counted}",
             cell.told(Value::Rate),
             rate(lowest)
@@ -332,8 +330,8 @@ fn zeros(cell: &CellSummary, drive: Option<&Drive>, options: &JudgementOptions) 
         .any(|limit| (cell.bytes_per_second / limit.bytes_per_second).ln().abs() < 0.06);
     (level(cell, "data") == Some("zeros") && compresses && is_above && !is_matched).then(|| {
         format!(
-            "{} is what the host, its interface and the drive's commands give: zeros take next to \
-             no tape",
+            "{} shows the host, its interface and the drive's commands, not the tape: zeros \
+             compress to almost nothing",
             cell.told(Value::Rate)
         )
     })
@@ -415,7 +413,7 @@ mod tests {
         // A twentieth of each run, and 4 % slower.
         let text = told(86.5e6, 2_000_000_000).unwrap();
         assert!(text.starts_with("block size: 64 KiB may be as fast"), "{text}");
-        assert!(text.contains("up to 5 % of runs of 2.00 GB; runs of 4.9"), "{text}");
+        assert!(text.contains("up to 5 % of runs of 2.00 GB; use runs of 4.9"), "{text}");
         // In runs that are long enough, and where the difference is larger than that.
         assert_eq!(told(86.5e6, 20_000_000_000), None);
         assert_eq!(told(80e6, 2_000_000_000), None);
@@ -428,14 +426,19 @@ mod tests {
         let is_set = |one: &Sentence| matches!(one.subject, Subject::Set | Subject::Gain);
         assert!(long.iter().any(is_set) && !short.iter().any(is_set), "{short:#?}");
         let why = |all: &[Sentence]| {
-            let own = |one: &&Sentence| one.text.starts_with("what to set: every run fits into");
+            let own = |one: &&Sentence| {
+                one.text.starts_with(
+                    "no setting is recommended: every run \
+                                                              fits into",
+                )
+            };
             all.iter().find(own).map(|one| (one.subject, one.verdict, one.text.clone()))
         };
         let (subject, verdict, text) = why(&short).unwrap();
         assert_eq!((subject, verdict), (Subject::Doubt, Some(RateVerdict::NotSettled)));
-        assert!(text.contains("runs of 300 MB and more (--length)"), "{text}");
+        assert!(text.contains("runs of 300 MB or more (--length)"), "{text}");
         assert_eq!(why(&long), None);
         let told = |all: &[Sentence], what: &str| all.iter().any(|one| one.text.contains(what));
-        assert!(told(&short, "would be told as 51 times what they are"), "{short:#?}");
+        assert!(told(&short, "would be 51 times as high"), "{short:#?}");
     }
 }

@@ -130,11 +130,14 @@ fn the_whole_design_comes_to_few_sentences() {
     check(Subject::Finding, &["is the native rate of an LTO-4 drive (120 MB/s)"]);
     check(
         Subject::Finding,
-        &["drive compression on brings instead of off depends", "the same within 2 % with random"],
+        &[
+            "the effect of drive compression on instead of off depends",
+            "the same within 2 % with random",
+        ],
     );
     check(Subject::Finding, &["framing bacula instead of raw is the same within 2 %"]);
     check(Subject::Finding, &["takes 400 ms on average", "% higher"]);
-    check(Subject::Finding, &["data zeros", "zeros take next to no tape"]);
+    check(Subject::Finding, &["data zeros", "zeros compress to almost nothing"]);
     check(
         Subject::Finding,
         &[
@@ -178,10 +181,10 @@ fn what_is_said_of_several_loads_is_said_once() {
             }
         }
         let judgement = judge(&factors, &runs, &JudgementOptions::default());
-        let edge = judgement.sentences.iter().filter(|one| one.text.contains("was not tested"));
+        let edge = judgement.sentences.iter().filter(|one| one.text.contains("was tested"));
         edge.map(|one| one.text.clone()).collect::<Vec<_>>()
     };
-    let edge = "whether a depth above 16 is faster still was not tested";
+    let edge = "no depth above 16 was tested; a larger one may be faster";
     assert_eq!(judged(&["read", "write"]), [format!("every load: {edge}")]);
     assert_eq!(judged(&["read", "write", "flat"]), [format!("load read; load write: {edge}")]);
     assert_eq!(judged(&["read", "flat"]), [format!("load read: {edge}")]);
@@ -227,11 +230,11 @@ fn a_setting_that_costs_a_load_most_of_its_rate_serves_no_load() {
     };
     let (subject, text) = judged(0.3);
     assert_eq!(subject, Subject::Finding, "{text}");
-    assert!(text.starts_with("no setting serves every load: "), "{text}");
+    assert!(text.starts_with("no setting suits every load: "), "{text}");
     assert!(text.contains(" 30 % of its rate with depth "), "{text}");
     let (subject, text) = judged(0.9);
     assert_eq!(subject, Subject::Set, "{text}");
-    assert!(text.starts_with("where one setting has to serve every load: "), "{text}");
+    assert!(text.starts_with("one setting for every load: "), "{text}");
 }
 
 /// What is faster for one load and slower for another has no average that says anything.

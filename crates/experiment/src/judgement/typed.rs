@@ -263,7 +263,7 @@ pub fn attach(sentences: &mut [Sentence], runs: &[RunRecord]) {
             None if !settings().any(|name| name == change.factor) => {}
             None => {
                 sentence.subject = Subject::Finding;
-                let caveat = "takeup, tar, dd and Bacula do not let one choose it";
+                let caveat = "takeup, tar, dd and Bacula have no option for it";
                 sentence.finding.caveat = Some(caveat.to_owned());
             }
         }

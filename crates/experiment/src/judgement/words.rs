@@ -44,8 +44,8 @@ pub fn conclusions(
     let somebodys: Vec<&Recommendation> =
         judgement.recommended.iter().filter(|found| !is_nobodys(&found.load)).collect();
     if somebodys.is_empty() && !judgement.recommended.is_empty() {
-        let text = "what to set: zeros are data that nobody has, and no reason for a setting; \
-                    other --data would tell"
+        let text = "no setting is recommended: all data were zeros, which no backup has; measure \
+                    with other --data"
             .to_owned();
         let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
         all.push(Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled));
@@ -108,10 +108,8 @@ pub fn about_runs(
 
 /// What does not count where conclusions are drawn over conditions.
 pub fn left_out(places: &[String]) -> Option<Sentence> {
-    let text = format!(
-        "left out, so that all settings are compared over the same conditions: {}",
-        named(places)?
-    );
+    let text =
+        format!("left out, to compare all settings under the same conditions: {}", named(places)?);
     Some(Sentence::new(Subject::Doubt, Finding::new(&rules::LEFT_OUT, Certainty::Measured, text)))
 }
 
@@ -204,20 +202,19 @@ fn one_for_all(common: &Common, factors: &[Factor], judgement: &Judgement) -> Op
     let text = if !serves {
         let mean = base::format::percent(common.mean_share);
         format!(
-            "no setting serves every load: the one with which the worst load loses least, \
-             {settings}, gives {worst} {mean} of its rate with {own_shown}"
+            "no setting suits every load: the best compromise, {settings}, gives {worst} {mean} of \
+             its rate with {own_shown}"
         )
     } else {
         let keep = if common.is_present { "keep " } else { "" };
         let loses = if own == common.settings {
-            "with it every load is at its best".to_owned()
+            "every load is at its best with it".to_owned()
         } else {
             format!(
-                "{worst} loses most by it and keeps {share:.0} % or more of its rate with \
-                 {own_shown}"
+                "{worst} loses most and keeps at least {share:.0} % of its rate with {own_shown}"
             )
         };
-        format!("where one setting has to serve every load: {keep}{settings}; {loses}")
+        format!("one setting for every load: {keep}{settings}; {loses}")
     };
     let finding = Finding::new(&rules::ONE_FOR_ALL, Certainty::Inferred, text);
     Some(Sentence::new(
@@ -294,8 +291,8 @@ impl Words<'_> {
             !has(RateVerdict::Differs) || self.recommendation.verdict == RateVerdict::NotSettled;
         if is_open && has(RateVerdict::NotSettled) {
             let text = format!(
-                "{name}: not settled, {stay}: another level may still be {} faster, more repeats \
-                 would tell",
+                "{name}: not settled, {stay}: another level may still be {} faster; add repeats to \
+                 settle it",
                 up_to(sweep.hidden)
             );
             let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
@@ -332,7 +329,7 @@ impl Words<'_> {
             )
         };
         let text = format!(
-            "{name}: {best} was the fastest ({}){near}; of levels that ran once",
+            "{name}: {best} was the fastest ({}){near}; from single runs",
             self.options.value.shown(speed(sweep.best))
         );
         let finding = Finding::new(&rules::SEEN_ONCE, Certainty::Measured, text);
@@ -446,7 +443,7 @@ impl Words<'_> {
         let name = title(&sweep.factor);
         let edge = self.level(sweep, sweep.cells.len() - 1);
         (numeric && chosen + 1 == sweep.cells.len())
-            .then(|| format!("whether a {name} above {edge} is faster still was not tested"))
+            .then(|| format!("no {name} above {edge} was tested; a larger one may be faster"))
     }
 
     fn level(&self, sweep: &Sweep, place: usize) -> String {
@@ -506,8 +503,8 @@ impl Words<'_> {
         let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));
         let scatter = self.judgement.comparer.explaining_scatter(found.gain.ln());
         let text = format!(
-            "{}about {} times {} {}, in one run each: {} against {}; if a run differs from \
-             the next by {} or more, that explains it",
+            "{}about {} times {} {}, in one run each: {} against {}; if runs differ by {} or more, \
+             chance alone explains it",
             self.load(),
             Rounding::of(None).number(found.gain),
             self.times_what(),
@@ -544,8 +541,8 @@ impl Words<'_> {
         // Of one setting its own sentence says it.
         (sweeps > 1 && found.basis == Basis::Repeats).then(|| {
             let text = format!(
-                "{load}whether anything is faster than what is in force ({speed}): another \
-                 combination may still be {} faster",
+                "{load}what is in force ({speed}) may not be the fastest: another combination may \
+                 still be {} faster",
                 up_to(found.hidden)
             );
             let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);

@@ -58,15 +58,15 @@ pub(super) fn instead(
         }
         let better = shown(advice.recommended.as_ref().unwrap_or(&advice.fastest));
         let text = format!(
-            "{name}: keep {}: {better} has {gain} times its rate{between}, which is less than the \
-             {:.0} % that are worth a change",
+            "{name}: keep {}: {better} has {gain} times its rate{between}, less than the {:.0} % \
+             that is worth a change",
             shown(to),
             worth * 100.0
         );
         (text, RateVerdict::Same)
     } else if advice.gain.verdict == RateVerdict::Same {
         let text = format!(
-            "{name}: {} has the rate of {}, which is in force, and costs others less: {gain} \
+            "{name}: {} is as fast as {}, which is in force, and costs others less: {gain} \
              times{between}",
             shown(to),
             shown(&advice.present)
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn a_lower_level_that_is_as_good() {
         let (_, _, told) = judged([1e9, 1e9, 1e9], Some(0.05), [true; 3]);
-        let text = "read-ahead: 64 KiB has the rate of 128 KiB, which is in force, and costs \
-                    others less: 1.000 times (0.99";
+        let text = "read-ahead: 64 KiB is as fast as 128 KiB, which is in force, and costs others \
+                    less: 1.000 times (0.99";
         assert!(told[0].starts_with(text), "{told:?}");
         // Without a difference that was asked for, what is in force is kept as before.
         let (_, _, told) = judged([1e9, 1e9, 1e9], None, [true; 3]);

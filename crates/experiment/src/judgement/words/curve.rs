@@ -175,7 +175,7 @@ impl Curve<'_> {
             numbers.push(("plateau_high", plateau.high, Unit::BytesPerSecond));
         }
         let typical = Rounding::digits(2).percent(model.typical_residual());
-        text.push_str(&format!("; that explains a typical level to {typical}"));
+        text.push_str(&format!("; a typical level is within {typical} of this"));
         Told { text, numbers }
     }
 
@@ -229,8 +229,7 @@ impl Curve<'_> {
                 None => String::new(),
             };
             format!(
-                "{} {}{} is out of line: {}, {:.0} % {} than the other levels let one \
-                 expect{others}",
+                "{} {}{} is out of line: {}, {:.0} % {} than the other levels predict{others}",
                 title(&self.sweep.factor),
                 self.level(place),
                 in_brackets(&self.sweep.others, self.factors),
@@ -245,8 +244,8 @@ impl Curve<'_> {
     fn no_curve(&self, model: &Model) -> String {
         let far: Vec<String> = model.strays().map(|place| self.level(place)).collect();
         format!(
-            "{}: a fixed time and a rate do not explain these levels, so neither is told: {} of {} \
-             ({}) lie more than {:.0} % off the curve that fits best",
+            "{}: a fixed time and a rate do not explain these levels: {} of {} ({}) lie more than \
+             {:.0} % off the best fit",
             self.named(),
             far.len(),
             self.sweep.cells.len(),
@@ -340,7 +339,7 @@ mod tests {
     #[test]
     fn levels_that_follow_no_curve_are_told_no_numbers_of_one() {
         let text = told([72.8e6, 143e6, 200e6, 210e6, 250e6, 525e6, 394e6, 484e6]);
-        assert!(text.contains("do not explain these levels, so neither is told: 3 of 8"), "{text}");
+        assert!(text.contains("do not explain these levels: 3 of 8"), "{text}");
         for wrong in ["the device answers after", "to bridge", "out of line", "never faster than"] {
             assert!(!text.contains(wrong), "{wrong}: {text}");
         }

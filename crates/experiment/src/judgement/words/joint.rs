@@ -62,7 +62,7 @@ impl Joint<'_> {
         let told: Vec<String> =
             effects.iter().take(LOAD_LEVELS_MAX).map(|effect| self.told(effect)).collect();
         let text = format!(
-            "what {} {} brings instead of {} depends on the {}: {}",
+            "the effect of {} {} instead of {} depends on the {}: {}",
             self.setting.title(),
             last.shown(&self.setting.name),
             first.shown(&self.setting.name),

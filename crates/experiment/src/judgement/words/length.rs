@@ -73,13 +73,12 @@ pub fn over_lengths(
     let filemark = filemark_seconds(judgement);
     let of_it = filemark.map_or(String::new(), |filemark| {
         format!(
-            "; the filemark behind it takes {}, in which the drive writes what its buffer holds",
+            "; the filemark after it takes {}, while the drive writes out its buffer",
             duration(filemark)
         )
     });
     let text = format!(
-        "a file takes {}{} however long it is, then its bytes run at {}: from {} lengths{over}\
-         {of_it}",
+        "each file takes a fixed {}{}, then its bytes run at {}: from {} lengths{over}{of_it}",
         seconds(found.overhead_ns),
         between(fixed, seconds),
         rate_within(found.bytes_per_second, behind),

@@ -38,8 +38,8 @@ pub(super) fn repeats(factors: &[Factor], judgement: &Judgement) -> Option<Sente
         some => some.join("; "),
     };
     let text = format!(
-        "{ran_once}: nobody knows what a second run would give, and nothing is recommended from \
-         it; repeat at least {which} (--repeats 5)",
+        "{ran_once}: the scatter of single runs is unknown, so nothing is recommended from them; \
+         repeat at least {which} (--repeats 5)",
     );
     let finding = Finding::new(&rules::ONE_RUN_EACH, Certainty::Measured, text);
     Some(Sentence::new(Subject::Doubt, finding))
