@@ -309,8 +309,8 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
     texts.push(if comparison.in_turns {
         "A and B took turns: each repeat of B is compared with the same repeat of A".to_owned()
     } else {
-        "A and B were measured at different times, or nothing says otherwise: whatever changed in \
-         between is part of every difference; runs that take turns would tell"
+        "A and B did not take turns: whatever changed between them is part of every difference; \
+         alternate the runs of A and B"
             .to_owned()
     });
     texts.extend(shifted(comparison));
@@ -322,7 +322,10 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         texts.push(format!("compared across {}", across.join(", ")));
     }
     if !comparison.passed_over.is_empty() {
-        texts.push(format!("passed over: {}", comparison.passed_over.join(", ")));
+        texts.push(format!(
+            "ignored, as only one of A and B has them: {}",
+            comparison.passed_over.join(", ")
+        ));
     }
     if comparison.only_in_a + comparison.only_in_b > 0 {
         texts.push(format!(
@@ -382,8 +385,8 @@ fn not_settled(comparison: &Comparison) -> Option<String> {
     let seen: Vec<f64> = open.filter_map(|pair| would_be_seen(pair, all)).collect();
     (count > 0).then(|| {
         format!(
-            "{count} of {} not settled: with as many runs a difference of {} % is found in four of \
-             five comparisons, a smaller one takes more repeats",
+            "{count} of {} not settled: this many runs find a difference of {} % in four of five \
+             comparisons; a smaller one needs more repeats",
             counted(all as u64, "combination is", "combinations are"),
             percent_at_least(median(&seen).unwrap_or(0.0)),
         )
@@ -403,8 +406,8 @@ fn shifted(comparison: &Comparison) -> Option<String> {
     (!all.contains(1.0)).then(|| {
         let digits = Rounding::within(all.low, all.high);
         format!(
-            "all combinations differ by about as much as each other ({} to {} times): a machine \
-             that is faster or slower on another day looks like that, too",
+            "all combinations differ by about the same factor ({} to {} times): a machine that is \
+             faster or slower on another day looks the same",
             digits.number(all.low),
             digits.number(all.high)
         )

@@ -121,7 +121,8 @@ pub fn import<E: std::fmt::Display>(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let separator = separator(text);
     let mut rows = rows(text, separator)?.into_iter();
-    let empty = || ImportError::Table("the table is empty: its first line names columns".into());
+    let empty =
+        || ImportError::Table("the table is empty: its first line must name the columns".into());
     let (head_line, head) = rows.next().ok_or_else(empty)?;
     let table = Table::new(head_line, &head, separator, options)?;
     let mut runs: Vec<RunRecord> = Vec::new();
@@ -133,7 +134,7 @@ pub fn import<E: std::fmt::Display>(
         *counted = if run.repeat > 0 { run.repeat } else { *counted + 1 };
         run.repeat = *counted;
         if !seen.insert((run.cell.clone(), run.repeat)) {
-            let why = format!("repeat {} of this combination stands above already", run.repeat);
+            let why = format!("repeat {} of this combination is already in the table", run.repeat);
             return Err(ImportError::Line { line, why });
         }
         run.order = runs.len() as u64 + 1;
@@ -257,7 +258,7 @@ impl<'a> Table<'a> {
                 return Err(wrong(column, "the name of a column is letters, digits and _"));
             }
             if names[..column].contains(name) {
-                return Err(wrong(column, "this column is there twice"));
+                return Err(wrong(column, "this column is given twice"));
             }
         }
         let columns: Vec<Column> = names
@@ -299,7 +300,7 @@ impl<'a> Table<'a> {
             let unknown = asked.find(|name| !factors.contains(&name.as_str()));
             return unknown.map_or(Ok(()), |name| {
                 let there_are = there_are(name, &factors);
-                let why = format!("no column {name} that was varied: {there_are}");
+                let why = format!("no varied column {name}: {there_are}");
                 Err(ImportError::Table(why))
             });
         };
@@ -320,7 +321,7 @@ impl<'a> Table<'a> {
     fn taken_for(&self) -> String {
         let known =
             || KNOWN_COLUMNS.split(", ").filter(|name| !self.names.iter().any(|own| own == name));
-        let meant = |name: &&str| Some(format!("{} by {name}", meant(name, known())?));
+        let meant = |name: &&str| Some(format!("{} instead of {name}", meant(name, known())?));
         let meant: Vec<String> = self.varied().iter().filter_map(meant).collect();
         let columns = format!("the columns are {}", self.names.join(", "));
         match &meant[..] {
@@ -339,7 +340,7 @@ impl<'a> Table<'a> {
         if fields.len() != self.columns.len() {
             let (found, wanted) = (fields.len(), self.columns.len());
             let names = self.names.join(", ");
-            let why = format!("{found} fields, and the first line names {wanted} columns: {names}");
+            let why = format!("{found} fields, but the first line names {wanted} columns: {names}");
             return Err(ImportError::Line { line, why });
         }
         let mut run = RunRecord::default();
@@ -364,7 +365,7 @@ impl<'a> Table<'a> {
                 }
                 Column::Known(Known::Repeat) => {
                     let whole = field.parse().ok().filter(|repeat| *repeat > 0);
-                    let why = || wrong(format!("{field:?} is no number of a repeat, from 1"));
+                    let why = || wrong(format!("{field:?} is not a repeat number (1 or more)"));
                     run.repeat = whole.ok_or_else(why)?;
                 }
                 Column::Known(Known::Note) => run.notes.push(field.clone()),
@@ -400,7 +401,7 @@ impl<'a> Table<'a> {
             }
         };
         if bytes == 0 && run.error.is_none() {
-            let why = "a run of no bytes; the column error says why there is no number".to_owned();
+            let why = "a run of 0 bytes; put the reason into the column error".to_owned();
             return Err(ImportError::Line { line, why });
         }
         Ok(RunRecord { bytes, seconds, printed_bytes_per_second, ..run })
@@ -424,7 +425,7 @@ impl<'a> Table<'a> {
         let is_decimal_comma = self.separator != ',' && field.matches(',').count() == 1;
         let plain = if is_decimal_comma { field.replace(',', ".") } else { field.to_owned() };
         let number = plain.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| wrong(format!("{field:?} is no number")))
+        number.ok_or_else(|| wrong(format!("{field:?} is not a number")))
     }
 
     /// The factors with their levels: numbers from the smallest, words as they came.

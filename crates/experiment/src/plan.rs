@@ -104,7 +104,7 @@ pub enum PlanError {
     #[error("not a plan")]
     Syntax(#[from] toml::de::Error),
     /// A level cannot be understood.
-    #[error("level {level:?} of {factor}")]
+    #[error("cannot use level {level:?} of {factor}")]
     Level {
         /// The factor.
         factor: String,
@@ -114,10 +114,10 @@ pub enum PlanError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// There is nothing to work on.
-    #[error("a plan needs a path")]
+    #[error("the plan has no path")]
     NoPath,
     /// Nothing would be moved.
-    #[error("a run of no bytes")]
+    #[error("the length of a run is 0 bytes")]
     NoBytes,
     /// TOML's integers have 63 bits.
     #[error("{number} is more than {}", i64::MAX)]
@@ -126,7 +126,7 @@ pub enum PlanError {
         number: u64,
     },
     /// There is no such number of repeats.
-    #[error("{least} repeats at least and {most} at most")]
+    #[error("impossible repeats: at least {least}, at most {most}")]
     Repeats {
         /// What every cell gets.
         least: u64,
@@ -134,7 +134,7 @@ pub enum PlanError {
         most: u64,
     },
     /// It would never end, or not begin.
-    #[error("the interval and the budget have to be above zero")]
+    #[error("the interval and the budget must be above zero")]
     NoEnd,
     /// A factor that has none.
     #[error("{factor} has no levels")]
@@ -143,7 +143,7 @@ pub enum PlanError {
         factor: String,
     },
     /// A factor that is named twice.
-    #[error("{factor} is there twice")]
+    #[error("{factor} is given twice")]
     Twice {
         /// The factor.
         factor: String,
@@ -298,8 +298,8 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         };
         check("64k", "64q", "level \"64q\" of block_bytes: invalid digit");
-        check("[\"/dev/sdx\"]", "[]", "a plan needs a path");
-        check("1000000", "0", "a run of no bytes");
+        check("[\"/dev/sdx\"]", "[]", "the plan has no path");
+        check("1000000", "0", "the length of a run is 0 bytes");
         check("\"engine\"", "\"block_bytes\"", "sync");
         check("[\"sync\", \"io_uring\"]", "[]", "engine has no levels");
         check("seed = 3", "sede = 3", "unknown field");

@@ -268,8 +268,8 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     sections.push(PageSection {
         title: "Numbers".to_owned(),
         text: "Scatter is the standard deviation of the runs of a combination. The interval is of \
-               their geometric mean. Unlike are runs that do not look like the others; none was \
-               left out."
+               their geometric mean. Unlike counts the runs that differ from the others; no run \
+               was left out."
             .to_owned(),
         tables: [operations::table(experiment, judgement), programs::table(experiment, judgement)]
             .into_iter()

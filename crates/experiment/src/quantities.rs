@@ -92,7 +92,7 @@ const FACTORS: &[KnownFactor] = &[
         curve: CurveWords {
             time: "a request is answered after",
             besides: "",
-            rate: "with enough of them at once the rate comes to",
+            rate: "with enough requests in flight the rate reaches",
         },
         counts_requests: true,
         ..setting("depth")
@@ -102,7 +102,7 @@ const FACTORS: &[KnownFactor] = &[
         curve: CurveWords {
             time: "the read-ahead has to bridge",
             besides: "",
-            rate: "a large one comes to",
+            rate: "a large one reaches",
         },
         reads_next_window: true,
         ..setting("read_ahead_bytes")
@@ -238,7 +238,7 @@ impl Measure {
 /// In the order of their columns.
 const MEASURES: &[Measure] = &[
     column("device_bytes_per_byte", "moved per byte")
-        .costs_above_one(1.05, "bytes that the device moves for each byte asked for")
+        .costs_above_one(1.05, "bytes that the device moves for each requested byte")
         .of_the_host(None),
     column("files_per_second", "files/s"),
     column("fio_iops", "requests/s"),
@@ -263,7 +263,7 @@ const MEASURES: &[Measure] = &[
     column("drive_back_hitches", "drive stops")
         .costs(1.0, "stops of the drive in a run, on average"),
     column("random_read_p50_ns", "random read")
-        .costs(1.15, "median latency of a random read meanwhile set like this")
+        .costs(1.15, "median latency of a random read with this setting")
         .of_the_host(None),
     hidden("random_read_device_bytes")
         .costs(1.15, "bytes read from the device for a random read")

@@ -285,7 +285,7 @@ pub enum CellError {
         number: u64,
     },
     /// A number outside of what is possible, or none.
-    #[error("{name} {level}: {least} to {most} is possible")]
+    #[error("{name} {level}: must be {least} to {most}")]
     OutOfRange {
         /// The factor.
         name: String,
@@ -390,7 +390,7 @@ pub enum RecordError {
         why: String,
     },
     /// Judging it would take more time and memory than a command should.
-    #[error("{}: {what}: this is too large to judge", path.display())]
+    #[error("{}: too large to judge: {what}", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -406,7 +406,7 @@ pub enum RecordError {
         format: u32,
     },
     /// A file to go on with that another user may have made.
-    #[error("{} is not gone on with: {why}", path.display())]
+    #[error("cannot continue {}: {why}", path.display())]
     Untrusted {
         /// The file.
         path: PathBuf,
@@ -477,7 +477,7 @@ pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordE
     if sides.0.min(sides.1) > SIDE_MAX {
         let (cells, repeats) = sides;
         return Err(large(format!(
-            "{cells} combinations and {repeats} repeats, of which one may be more than {SIDE_MAX}"
+            "{cells} combinations and {repeats} repeats; only one of the two may exceed {SIDE_MAX}"
         )));
     }
     Ok(Experiment { header, runs, torn_bytes })
@@ -524,7 +524,7 @@ fn read_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut limited = io::Read::take(reader, LINE_BYTES_MAX);
     limited.read_until(b'\n', &mut bytes)?;
     if bytes.len() as u64 == LINE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without end"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
     }
     Ok(bytes)
 }

@@ -132,8 +132,8 @@ impl ExperimentEnd {
             ExperimentEnd::Narrow => "all intervals are as narrow as asked",
             ExperimentEnd::Repeats => "every combination has its repeats",
             ExperimentEnd::Budget => "the time budget is used up",
-            ExperimentEnd::Cut => "every run took longer than it may, and was stopped",
-            ExperimentEnd::Cancelled => "stopped; the same command goes on",
+            ExperimentEnd::Cut => "every run exceeded its time limit and was stopped",
+            ExperimentEnd::Cancelled => "stopped; run the same command to continue",
             ExperimentEnd::Failed => "no combination could be run",
         }
     }
@@ -330,13 +330,15 @@ impl<E: Executor> Course<'_, E> {
         }
         let fits = (stop.budget_seconds / round).floor();
         let enough = if fits < stop.repeats_min as f64 {
-            format!("; the budget of {} is over before (--budget)", duration(stop.budget_seconds))
+            format!(
+                "; the budget of {} is too small: raise --budget",
+                duration(stop.budget_seconds)
+            )
         } else {
             String::new()
         };
         self.parts.observer.foretold(&format!(
-            "the first {} took {} each with all that belongs to them: {} of {} take about \
-             {}{enough}",
+            "the first {} took {} each, preparation included: {} of {} take about {}{enough}",
             counted(counted_runs, "run", "runs"),
             duration(mean),
             counted(stop.repeats_min, "repeat", "repeats"),
@@ -355,8 +357,8 @@ impl<E: Executor> Course<'_, E> {
         let (took, budget) = (duration(took), duration(stop.budget_seconds));
         let (repeats, wanted) = (counted(repeats as u64, "repeat", "repeats"), stop.repeats_min);
         self.parts.observer.foretold(&format!(
-            "a round took {took}: the budget of {budget} gives {repeats}, and {wanted} were asked \
-             for; --budget gives more"
+            "a round took {took}: the budget of {budget} allows {repeats}, not {wanted}; raise \
+             --budget"
         ));
     }
 
@@ -445,7 +447,7 @@ impl<E: Executor> Course<'_, E> {
             }
         };
         if run.error.is_none() && run.speed().is_none() {
-            run.error = Some("nothing was moved".to_owned());
+            run.error = Some("no bytes were moved".to_owned());
         }
         run.cell = cell.clone();
         run.started_unix_seconds = started_unix_seconds;
@@ -500,7 +502,7 @@ fn cut_run(seconds: f64, unfinished: Option<Unfinished>, value: Value) -> RunRec
         (None, Some(longer)) => {
             format!("longer than {}: stopped after {took}", duration(longer))
         }
-        (None, None) => format!("stopped after {took}, which is longer than a run may take"),
+        (None, None) => format!("stopped after {took}, longer than a run may take"),
     };
     RunRecord {
         error: Some(error),
@@ -517,8 +519,8 @@ fn cut_run(seconds: f64, unfinished: Option<Unfinished>, value: Value) -> RunRec
 fn late_run(seconds: f64, measured_seconds: f64, value: Value) -> RunRecord {
     let (took, measured) = (duration(seconds), duration(measured_seconds));
     let error = format!(
-        "stopped after {took}, of which it was measured for {measured}: what comes before a run \
-         took the rest, --run-limit gives more time"
+        "stopped after {took}, of which {measured} were measured: preparing the run took the rest; \
+         raise --run-limit"
     );
     RunRecord { error: Some(error), value, ..RunRecord::default() }
 }

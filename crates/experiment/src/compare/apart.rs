@@ -35,7 +35,7 @@ fn is_apart(one: &Factor, other: &Factor) -> bool {
 }
 
 fn alone(factor: &Factor, name: &str) -> String {
-    format!("{} is varied in {name} alone ({})", factor.title(), levels(factor))
+    format!("{} varies only in {name} ({})", factor.title(), levels(factor))
 }
 
 fn levels(factor: &Factor) -> String {
@@ -79,7 +79,7 @@ mod tests {
             apart(&a, &b),
             [
                 "block size is 64 KiB, 128 KiB in A and 1 MiB in B",
-                "readers is varied in B alone (1, 2)"
+                "readers varies only in B (1, 2)"
             ]
         );
         // What is held at one level in each is passed over.

@@ -63,13 +63,13 @@ pub enum CommandError {
     #[error("no command to run")]
     None,
     /// A name that is no word.
-    #[error("{name:?} is no name for a command: letters, digits and any of _ . + - are")]
+    #[error("command name {name:?}: use only letters, digits and _ . + -")]
     Name {
         /// As typed.
         name: String,
     },
     /// A name that is there twice.
-    #[error("command {name} is there twice")]
+    #[error("command {name} is given twice")]
     Twice {
         /// The name.
         name: String,
@@ -81,7 +81,7 @@ pub enum CommandError {
         what: String,
     },
     /// A placeholder that no factor fills.
-    #[error("{what}: {{{name}}} is not known")]
+    #[error("{what}: unknown placeholder {{{name}}}")]
     Unknown {
         /// Which line.
         what: String,
@@ -89,7 +89,7 @@ pub enum CommandError {
         name: String,
     },
     /// A part of a level that is no whole number.
-    #[error("{what}: {level} is no number that {divisor} divides")]
+    #[error("{what}: {level} is not a multiple of {divisor}")]
     NotDivided {
         /// Which line.
         what: String,
@@ -100,7 +100,7 @@ pub enum CommandError {
     },
     /// A factor on which neither a command nor what comes before it depends: its runs would be the
     /// same ones, told as different.
-    #[error("command {command} has no {{{factor}}}, nor has what comes before it")]
+    #[error("command {command}: neither it nor the lines before it use {{{factor}}}")]
     NotVaried {
         /// The command.
         command: String,
@@ -178,9 +178,9 @@ impl Commands {
 }
 
 /// Whose line one is, in messages.
-const BEFORE: &str = "what comes before";
-const BEFORE_ALL: &str = "what comes before a run";
-const BEHIND: &str = "what comes behind a run";
+const BEFORE: &str = "the line before";
+const BEFORE_ALL: &str = "the line before a run";
+const BEHIND: &str = "the line after a run";
 
 /// What the shell gets for one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -351,11 +351,11 @@ mod tests {
             let error = commands(lines).check(&factors, &cells).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check(&[("a", " \t")], "command a has no {block}, nor has what comes before it");
-        check(&[("a", "dd bs={block} of={off}")], "command a: {off} is not known");
-        check(&[("a", "tar -b {block/512}")], "command a: 700 is no number that 512 divides");
-        check(&[("a b", "dd bs={block}")], "\"a b\" is no name");
-        check(&[("a", "{block}"), ("a", "{block}")], "command a is there twice");
+        check(&[("a", " \t")], "command a: neither it nor the lines before it use {block}");
+        check(&[("a", "dd bs={block} of={off}")], "command a: unknown placeholder {off}");
+        check(&[("a", "tar -b {block/512}")], "command a: 700 is not a multiple of 512");
+        check(&[("a b", "dd bs={block}")], "command name \"a b\":");
+        check(&[("a", "{block}"), ("a", "{block}")], "command a is given twice");
         let empty = commands(&[("a", "")]);
         let error = empty.check(&[], &[cell(&[("command", "a")])]).unwrap_err();
         assert_eq!(error.to_string(), "command a is empty");
@@ -374,7 +374,7 @@ mod tests {
         };
         check(|all| all.before = vec!["make {size}".into()], Ok(()));
         check(|all| all.commands[0].before = vec!["make {size}".into()], Ok(()));
-        let refused = Err("command a has no {size}, nor has what comes before it");
+        let refused = Err("command a: neither it nor the lines before it use {size}");
         check(|all| all.after = vec!["check {size}".into()], refused);
         check(|_| {}, refused);
     }
@@ -390,8 +390,8 @@ mod tests {
         assert_eq!((lines.line.as_str(), &lines.after[..]), ("y", &["check".to_owned()][..]));
         assert_eq!(all.lines(&cell(&[("command", "a")])).unwrap().before, ["first a"]);
         let named: Vec<String> = lines.named().into_iter().map(|(what, _)| what).collect();
-        let own = ["what comes before a run", "what comes before b", "command b"];
+        let own = ["the line before a run", "the line before b", "command b"];
         assert_eq!(named[..3], own);
-        assert_eq!(named[3..], ["what comes behind a run"]);
+        assert_eq!(named[3..], ["the line after a run"]);
     }
 }

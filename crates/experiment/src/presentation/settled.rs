@@ -81,9 +81,9 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
     (!is_empty).then(|| PageSection {
         title: "What is settled".to_owned(),
         text:
-            "Bars are 95 % intervals. One that leaves out 1 is a difference (square); one that is \
-               all in the grey band shows that there is none to notice (dot); all others settle \
-               nothing (ring), and more repeats would."
+            "Bars are 95 % intervals. Square: the interval excludes 1, so there is a difference. \
+             Dot: the whole interval is in the grey band, so no difference is noticeable. Ring: \
+             not settled; add repeats."
                 .to_owned(),
         forests,
         ..PageSection::default()

@@ -90,13 +90,13 @@ fn untrusted(path: &Path, why: String) -> RecordError {
 /// What another user could have done to an open file.
 fn distrust(status: &rustix::fs::Stat) -> Option<String> {
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        Some("it is no regular file".to_owned())
+        Some("it is not a regular file".to_owned())
     } else if status.st_uid != rustix::process::geteuid().as_raw() {
         Some(format!("it belongs to user {}", status.st_uid))
     } else if status.st_mode & 0o022 != 0 {
-        Some("others may write to it (`chmod go-w`)".to_owned())
+        Some("other users can write to it: run `chmod go-w`".to_owned())
     } else if status.st_nlink != 1 {
-        Some("it has another name".to_owned())
+        Some("it has a second hard link".to_owned())
     } else {
         None
     }
@@ -125,7 +125,7 @@ mod tests {
         assert!(RunFile::begun(&path).unwrap().is_some());
         for open in [0o666, 0o622, 0o664, 0o602] {
             mode(open);
-            check(&path, "others may write to it");
+            check(&path, "other users can write to it");
         }
         mode(0o644);
         let link = directory.path().join("link");
@@ -133,7 +133,7 @@ mod tests {
         check(&link, "it is a symbolic link");
         std::fs::remove_file(&link).unwrap();
         std::fs::hard_link(&path, &link).unwrap();
-        check(&path, "it has another name");
+        check(&path, "it has a second hard link");
         std::fs::remove_file(&link).unwrap();
         check(directory.path(), "append to");
         testkit::require!(Root);

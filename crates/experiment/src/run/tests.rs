@@ -169,10 +169,10 @@ fn the_first_runs_say_how_long_all_take() {
     };
     assert_eq!(
         heard(12, 600.0),
-        "the first 3 runs took 1.00 s each with all that belongs to them: 12 repeats of 3 \
-         combinations take about 36.0 s"
+        "the first 3 runs took 1.00 s each, preparation included: 12 repeats of 3 combinations \
+         take about 36.0 s"
     );
-    assert!(heard(20, 40.0).ends_with("; the budget of 40.0 s is over before (--budget)"));
+    assert!(heard(20, 40.0).ends_with("; the budget of 40.0 s is too small: raise --budget"));
     assert_eq!(heard(5, 600.0), "", "over in half a minute");
 }
 
@@ -426,10 +426,7 @@ fn a_run_whose_time_went_before_it_was_measured_tells_nothing_and_is_tried_again
     assert_eq!((ended, executed), (ExperimentEnd::Failed, vec![4, 4]));
     for run in &runs {
         assert_eq!((run.cut_after_seconds, run.slower_than_bytes_per_second), (None, None));
-        assert!(
-            run.error.as_ref().unwrap().contains("of which it was measured for 1 ms"),
-            "{run:?}"
-        );
+        assert!(run.error.as_ref().unwrap().contains("of which 1 ms were measured"), "{run:?}");
     }
 }
 

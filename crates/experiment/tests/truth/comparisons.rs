@@ -52,9 +52,9 @@ fn a_session_that_is_faster_is_told_to_be_one() {
         |one: &Comparison| one.pairs.iter().any(|pair| pair.verdict == RateVerdict::Differs);
     let row = |counts: &dyn Fn(&Comparison) -> bool| REPEATS.map(|repeats| both(repeats, counts));
     table.row("a cell is told to differ", &row(&differs), 0.0..=100.0);
-    let silent = |one: &Comparison| !says(one, "measured at different times");
+    let silent = |one: &Comparison| !says(one, "A and B did not take turns");
     table.row("and not when it was measured", &row(&silent), 0.0..=0.0);
-    let unsaid = |one: &Comparison| !says(one, "by about as much as each other");
+    let unsaid = |one: &Comparison| !says(one, "by about the same factor");
     table.row("nor that all cells differ alike", &row(&unsaid), 0.0..=5.0 + chance(5.0, count));
     table.check();
 }

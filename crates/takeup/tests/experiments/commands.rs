@@ -174,8 +174,8 @@ fn typing_errors_are_found_before_anything_runs() {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{arguments:?}");
     };
     check(&["--command", "b= "], "command b is empty");
-    check(&["--command", "b=dd bs={block}"], "{block} is not known");
-    check(&["--vary", "block=1,2"], "command a has no {block}");
+    check(&["--command", "b=dd bs={block}"], "unknown placeholder {block}");
+    check(&["--vary", "block=1,2"], "neither it nor the lines before it use {block}");
     check(&["--command", "b=tarr -cf x"], "no program tarr");
     check(&["--each-before", "b=true"], "there is no such command");
     check(&["--bytes-of", "nothing"], "--bytes-of nothing: No such file");

@@ -137,7 +137,7 @@ fn what_cannot_be_measured_is_said_and_leaves_nothing() {
     };
     check(&["bench", "read", "empty"], "empty is empty");
     check(&["bench", "read", "missing"], "missing");
-    check(&["bench", "read", "full", "--depth", "0"], "depth 0: 1 to 1024 is possible");
+    check(&["bench", "read", "full", "--depth", "0"], "depth 0: must be 1 to 1024");
     check(&["bench", "read", "full", "--budget", "soon"], "a time is a number");
     check(&["report", "full"], "line 1: not a line of an experiment");
     check(&["bench", "disk", "full", "--load", "randwrite"], "--destructive");
