@@ -190,8 +190,7 @@ fn compression_costs_nothing_on_random_data() {
     check(
         &judgement,
         Subject::Finding,
-        "the effect of drive compression on instead of off \
-                                         depends",
+        "the effect of drive compression on instead of off depends",
     );
     check(&judgement, Subject::Finding, " and 5.");
     // With a scatter of 1.5 % three repeats cannot say "nothing", and say how little it is.

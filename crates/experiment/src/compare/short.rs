@@ -37,11 +37,7 @@ mod tests {
         assert_eq!(runs([("A", &long), ("B", &long)]), Vec::<String>::new());
         let told = runs([("A", &long), ("B", &short)]);
         assert!(
-            told.len() == 1
-                && told[0].starts_with(
-                    "in B the runs are short: a typical one \
-                                                        took 1"
-                ),
+            told.len() == 1 && told[0].starts_with("in B the runs are short: a typical one took 1"),
             "{told:?}"
         );
     }

@@ -177,8 +177,7 @@ mod tests {
             &judged(&BLOCKS[..1], Some(2e6)),
             Subject::Doubt,
             open,
-            "no run with the same load \
-                                                                       completed",
+            "no run with the same load completed",
         );
     }
 

@@ -206,8 +206,7 @@ fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
         let counted = base::format::counted(again, "run", "runs");
         return (again > 0).then(|| {
             format!(
-                "other programs disturbed {counted} of {all}; Takeup repeated them, \
-                     undisturbed"
+                "other programs disturbed {counted} of {all}; Takeup repeated them, undisturbed"
             )
         });
     };

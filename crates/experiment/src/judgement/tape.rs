@@ -427,10 +427,7 @@ mod tests {
         assert!(long.iter().any(is_set) && !short.iter().any(is_set), "{short:#?}");
         let why = |all: &[Sentence]| {
             let own = |one: &&Sentence| {
-                one.text.starts_with(
-                    "no setting is recommended: every run \
-                                                              fits into",
-                )
+                one.text.starts_with("no setting is recommended: every run fits into")
             };
             all.iter().find(own).map(|one| (one.subject, one.verdict, one.text.clone()))
         };

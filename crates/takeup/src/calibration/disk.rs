@@ -34,7 +34,7 @@ impl DiskFromRuns {
         let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
         let calibration = calibrate(&experiment).map_err(|error| {
             let message =
-                format!("cannot take a disk from {}: {}", path.display(), with_causes(&error));
+                format!("cannot model the disk from {}: {}", path.display(), with_causes(&error));
             Failure::of(message, hint(&error))
         })?;
         let preset = named.unwrap_or(calibration.nearest_preset).to_owned();
@@ -47,17 +47,19 @@ impl DiskFromRuns {
     pub fn text(&self, colour: Colour) -> String {
         let found = &self.calibration;
         let runs = counted(found.runs as u64, "run", "runs");
-        let mut text =
-            format!("the disk is that of {}: {runs} on {}\n", self.path.display(), found.disk);
+        let mut text = format!("disk from {}: {runs} on {}\n", self.path.display(), found.disk);
         text.push_str(&table(&found.told).render(colour));
         if !found.bounds.is_empty() {
-            text.push_str(&format!("at least this, or as {} has it:\n", self.preset));
+            text.push_str(&format!(
+                "at least this, or the value of {} if that is higher:\n",
+                self.preset
+            ));
         }
         for bound in &found.bounds {
             let (name, least) = (bound.parameter, shown_bound(bound));
             text.push_str(&format!("  {name}: {least}; {}\n", bound.why));
         }
-        text.push_str(&format!("not told by these runs, so as {} has it:\n", self.preset));
+        text.push_str(&format!("not measured by these runs, so taken from {}:\n", self.preset));
         text.push_str(&reasons(&found.not_told));
         text
     }
@@ -90,10 +92,10 @@ impl DiskFromRuns {
 fn hint(error: &DiskCalibrationError) -> Option<&'static str> {
     match error {
         DiskCalibrationError::NoNumber { .. } => None,
-        DiskCalibrationError::SeveralDisks { .. } => Some("an experiment for each of them"),
+        DiskCalibrationError::SeveralDisks { .. } => Some("run one experiment for each of them"),
         _ => Some(
-            "takeup bench disk PATH --load read,randread --block-size 4k,64k,1M --depth 1,4,16,64 \
-             --repeats 3 -o RUNS tells most",
+            "measure more: takeup bench disk PATH --load read,randread --block-size 4k,64k,1M \
+             --depth 1,4,16,64 --repeats 3 -o RUNS",
         ),
     }
 }

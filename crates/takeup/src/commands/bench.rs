@@ -33,12 +33,12 @@ use options::ExperimentArgs;
 pub use options::{Form, NamedRate, finish};
 use progress::Progress;
 
-/// Run an experiment and say what to set
+/// Run an experiment and report what to set
 ///
-/// Every combination is run several times, in an order that is random within each round, until the
-/// intervals are as narrow as asked or the time is used up. Every run is appended to a file the
-/// moment it ends; the same command goes on where it was stopped. `takeup report` draws the file,
-/// `takeup compare` sets two of them side by side.
+/// Takeup runs every combination several times, in random order within each round, until the
+/// intervals are as narrow as requested or the time is used up. It appends every run to a file as
+/// soon as the run ends; run the same command again to continue a stopped experiment. `takeup
+/// report` draws the file, `takeup compare` compares two of them.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -56,9 +56,9 @@ enum BenchCommand {
     PutBack(PutBackArgs),
 }
 
-/// Put back the settings of the kernel that a killed experiment has left changed
+/// Restore kernel settings that a killed experiment left changed
 ///
-/// Every experiment does this when it begins, so that this is needed only where none follows.
+/// Every experiment does this when it begins; use this command if you run no further experiment.
 #[derive(Args, Debug)]
 pub struct PutBackArgs {}
 
@@ -123,15 +123,15 @@ pub fn users_folder() -> Option<PathBuf> {
 pub fn guard_hint(error: &GuardError) -> Option<String> {
     let hint = match error {
         GuardError::Untrusted { .. } => {
-            "look at it; remove it if it is none of yours: nothing of it was done"
+            "look at the file and delete it if you did not make it: Takeup did nothing that it says"
         }
         GuardError::NotUnderstood { .. } => {
-            "it may name settings that were not put back: look at it, set them as they were, and \
-             remove it"
+            "look at the file: it may name settings that were not put back; restore them, then \
+             delete it"
         }
-        GuardError::NoPlace { .. } => "XDG_STATE_HOME or HOME says where your programs keep such",
+        GuardError::NoPlace { .. } => "set XDG_STATE_HOME or HOME to a folder of yours",
         GuardError::Journal { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            "it is not for you to use: are HOME and XDG_STATE_HOME another user's, as behind su?"
+            "check HOME and XDG_STATE_HOME: they may be another user's, as after su"
         }
         _ => return None,
     };
@@ -193,13 +193,13 @@ pub fn experiment<E: Executor>(
 }
 
 /// What there is to do when settings could not be put back.
-pub const PUT_BACK: &str = "`takeup bench put-back` tries again";
+pub const PUT_BACK: &str = "try again with `takeup bench put-back`";
 
 /// What an earlier run of the same command has left. A file with another experiment is left alone.
 fn begun(plan: &mut Plan, path: &Path) -> Result<Option<(RunFile, Experiment)>, Failure> {
     let found = RunFile::begun(path).map_err(|error| {
         let hint = matches!(error, RecordError::Untrusted { .. });
-        Failure::new(&error, hint.then(|| "--output NAME begins a new file".to_owned()))
+        Failure::new(&error, hint.then(|| "use --output NAME for a new file".to_owned()))
     })?;
     let Some((file, experiment)) = found else { return Ok(None) };
     // Whoever does not care for the seed goes on with the one there is.
@@ -213,11 +213,11 @@ fn begun(plan: &mut Plan, path: &Path) -> Result<Option<(RunFile, Experiment)>, 
         }
         return Err(Failure::of(
             format!("{} holds another experiment", path.display()),
-            Some("--output NAME begins a new one beside it"),
+            Some("use --output NAME for a new file"),
         ));
     }
     let runs = experiment.runs.len();
-    to_standard_error(&format!("takeup: {} holds {runs} runs: going on\n", escape_path(path)));
+    to_standard_error(&format!("takeup: {} holds {runs} runs: continuing\n", escape_path(path)));
     Ok(Some((file, experiment)))
 }
 
@@ -273,7 +273,7 @@ fn conclude(
     let factors = &experiment.header.factors;
     if judgement.cells.is_empty() {
         let why = failed.unwrap_or_else(|| ended.words().to_owned());
-        return Err(Failure::of(format!("no run gave a number: {why}"), None));
+        return Err(Failure::of(format!("no run succeeded: {why}"), None));
     }
     let text = match (arguments.json, arguments.quiet) {
         (true, _) => document(experiment, &judgement, &end, path),

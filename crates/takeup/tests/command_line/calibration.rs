@@ -43,7 +43,7 @@ fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
     let most = most.split(':').next().unwrap();
     assert!(text.contains(&format!("a buffer is assumed to hold {most}")), "{text}");
     let taken =
-        format!("buffer_bytes is not 102 MB, as LTO-4 by IBM has it, and taken to be {most}");
+        format!("buffer_bytes is not 102 MB, the value of LTO-4 by IBM; the model uses {most}");
     assert!(text.contains(&taken), "{text}");
     let found = document(directory.path(), &[&plan[..], &["--json"]].concat());
     let not_told = found["from"]["not_told"].as_array().unwrap();
@@ -140,9 +140,9 @@ fn a_record_that_tells_nothing_ends_before_anything_is_done() {
                 }
             },
             &[],
-            "the generation of ACME tape, in runs.ndjson, is not known",
+            "unknown generation of ACME tape, in runs.ndjson",
         ),
-        (|_| {}, &["--drive", "lto8"], "made on a drive with LTO-4 media, and --drive says LTO-8"),
+        (|_| {}, &["--drive", "lto8"], "made on a drive with LTO-4 media, but --drive says LTO-8"),
     ];
     for (change, options, expected) in cases {
         let mut lines = made(3);

@@ -116,11 +116,11 @@ fn a_table_that_cannot_be_read_leaves_no_file_and_says_where() {
     fs::write(&table, "depth,bytes,seconds\n1,1000,0.5\n2,1000,half\n").unwrap();
     let text = refused(&["t.csv"]);
     assert!(text.contains("t.csv: line 3, column 3 (seconds): \"half\" is not a number"), "{text}");
-    assert!(text.contains("hint: columns that are numbers of a run"), "{text}");
+    assert!(text.contains("hint: use these columns for the numbers of a run"), "{text}");
     assert!(!directory.path().join("takeup-bench-import.ndjson").exists());
     assert!(refused(&["no.csv"]).contains("read no.csv"));
     fs::write(&table, "depth,bytes,seconds\n1,1000,0.5\n").unwrap();
     assert!(run(directory.path(), &["bench", "import", "t.csv"]).status.success());
     // Nothing is written over.
-    assert!(refused(&["t.csv"]).contains("--output names another file"));
+    assert!(refused(&["t.csv"]).contains("name another file with --output"));
 }

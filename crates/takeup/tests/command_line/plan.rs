@@ -133,7 +133,7 @@ fn no_source_is_faster_than_the_cores_that_hash_it() {
     assert_eq!(seconds(&two["plan"]), seconds(&document["plan"]), "the cores are the same");
     let output = run(directory.path(), &one_core);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("/s, which is what 1 core can read and hash (--cores), to "), "{text}");
+    assert!(text.contains("/s, limited to what 1 core can read and hash (--cores), to "), "{text}");
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn how_the_disk_is_read_is_said_and_chosen() {
         let text = shown(&output, path);
         assert!(output.status.code() == Some(1) && text.contains(part), "{text}");
     };
-    check(&["--source-rate", "60MB", "--read-ahead", "1M"], "a disk, and none is named");
-    check(&["--source-disk", "nvme", "--read-block-size", "1T"], "are at most 67.1 MB");
+    check(&["--source-rate", "60MB", "--read-ahead", "1M"], "need a source disk");
+    check(&["--source-disk", "nvme", "--read-block-size", "1T"], "must be at most 67.1 MB");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn an_experiment_leaves_every_run_and_says_what_to_set() {
     }
     // The same command has nothing left to do, and judges what there is.
     let again = run(directory.path(), &arguments);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("holds 12 runs: going on"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("holds 12 runs: continuing"));
     assert_eq!(again.stdout, text.as_bytes());
     // Another experiment does not mix with it.
     let mut other = arguments.clone();
@@ -39,7 +39,7 @@ fn an_experiment_leaves_every_run_and_says_what_to_set() {
     let refused = run(directory.path(), &other);
     assert_eq!(refused.status.code(), Some(1));
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(error.contains("holds another experiment\nhint: --output NAME"), "{error}");
+    assert!(error.contains("holds another experiment\nhint: use --output NAME"), "{error}");
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn a_report_replaces_nothing_that_it_reads_and_nothing_in_part() {
         assert_eq!(fs::read(directory.path().join("page")).unwrap(), b"precious", "{options:?}");
     };
     for option in ["--html", "--csv", "--ndjson"] {
-        check(&[option, FILE], "holds the runs");
-        check(&[option, "link"], "holds the runs");
+        check(&[option, FILE], "it holds the runs");
+        check(&[option, "link"], "it holds the runs");
     }
     check(&["--html", "page", "--csv", "nowhere/runs.csv"], "nowhere/runs.csv");
     check(&["--html", "page", "--svg", "page/figures"], "page/figures");
@@ -176,7 +176,7 @@ fn an_experiment_without_a_number_stands_in_nobodys_way() {
     let failed = run(directory.path(), &["bench", "tape", "/dev/full", "--length", "1M"]);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     let error = String::from_utf8_lossy(&failed.stderr).into_owned();
-    assert!(error.contains("no run gave a number"), "{error}");
+    assert!(error.contains("no run succeeded"), "{error}");
     assert!(!directory.path().join("takeup-bench-tape.ndjson").exists(), "{error}");
     // What a kill before the first run leaves holds nothing either.
     succeeds(directory.path(), &arguments);

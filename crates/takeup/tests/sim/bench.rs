@@ -250,7 +250,7 @@ fn a_run_that_is_cut_leaves_a_bound() {
     let output = bench(&drive, &[&options[..], &["--repeats", "2", "--no-progress"]].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(errors.contains("no run gave a number: slower than "), "{errors}");
+    assert!(errors.contains("no run succeeded: slower than "), "{errors}");
     // What can be known is said before the first run.
     let told = ["a round of 1 run takes ", ", 3.00 s of it for 1 filemark (as the virtual drive"];
     assert!(told.iter().all(|words| errors.contains(words)), "{errors}");

@@ -18,20 +18,20 @@ use crate::quantity::{Rate, Size, Span};
 /// How often, how long, where to, and how much is told.
 #[derive(Args, Clone, Debug)]
 pub struct ExperimentArgs {
-    /// File of the runs; one that holds the same experiment goes on [default:
+    /// File for the runs; if it holds the same experiment, Takeup continues that [default:
     /// takeup-bench-KIND.ndjson]
     #[arg(short, long, value_name = "FILE", help_heading = "Experiment")]
     pub output: Option<PathBuf>,
     /// Take the plan from a file, as --print-plan writes it; other options of the plan are ignored
     #[arg(long, value_name = "FILE", help_heading = "Experiment")]
     pub plan: Option<PathBuf>,
-    /// Print the plan and run nothing; what it works on is not looked at
+    /// Print the plan and run nothing; Takeup does not look at what the plan works on
     #[arg(long, help_heading = "Experiment")]
     pub print_plan: bool,
-    /// Repeats of every combination at least [default: 5]
+    /// Minimum number of repeats of every combination [default: 5]
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub repeats: Option<u64>,
-    /// Repeats of every combination at most [default: 20]
+    /// Maximum number of repeats of every combination [default: 20]
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub repeats_max: Option<u64>,
     /// End when half of the width of every 95 % interval is below this share of the rate
@@ -40,11 +40,11 @@ pub struct ExperimentArgs {
     /// Begin no run that would not end within this time [default: 10m]
     #[arg(long, value_name = "TIME", help_heading = "Experiment")]
     pub budget: Option<Span>,
-    /// Stop a run after this time and keep what it was slower than; by default after its share of
-    /// the budget, or three times what others took
+    /// Stop a run after this time and keep an upper bound on its rate; by default after its share
+    /// of the budget, or three times as long as other runs
     #[arg(long, value_name = "TIME", help_heading = "Experiment")]
     pub run_limit: Option<Span>,
-    /// Seed of the order of the runs; by default one of its own for each experiment
+    /// Seed of the order of the runs; by default a new one for each experiment
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub seed: Option<u64>,
     /// Title of the experiment
@@ -56,7 +56,7 @@ pub struct ExperimentArgs {
         help_heading = "Experiment"
     )]
     pub title: String,
-    /// Something that cannot be exceeded, for example 'host interface=1200MB'; may be given again
+    /// A known limit of the hardware, for example 'host interface=1200MB'; may be given again
     #[arg(long = "limit", value_name = "NAME=RATE", help_heading = "Experiment")]
     pub limits: Vec<NamedRate>,
     /// Print one JSON document at the end instead of text
@@ -65,10 +65,10 @@ pub struct ExperimentArgs {
     /// Print nothing but warnings and errors
     #[arg(short, long, help_heading = "Output", conflicts_with = "verbose")]
     pub quiet: bool,
-    /// A line for every run
+    /// Print a line for every run
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
-    /// No live line, also on a terminal
+    /// Print no live line, even on a terminal
     #[arg(long, help_heading = "Output")]
     pub no_progress: bool,
 }
@@ -137,7 +137,7 @@ impl ExperimentArgs {
     }
 }
 
-const SHOW_PLAN: &str = "--print-plan shows how a plan is written";
+const SHOW_PLAN: &str = "use --print-plan to see how a plan is written";
 
 /// A size; 0 is one too.
 pub fn bytes_or_zero(text: &str) -> Result<u64, crate::quantity::QuantityError> {
@@ -171,7 +171,7 @@ impl FromStr for NamedRate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<NamedRate, String> {
-        let (name, rate) = text.split_once('=').ok_or("a limit is NAME=RATE")?;
+        let (name, rate) = text.split_once('=').ok_or("expected NAME=RATE")?;
         let rate: Rate = rate.parse().map_err(|error| format!("{error}"))?;
         let name = name.to_owned();
         Ok(NamedRate(PhysicalLimit { name, bytes_per_second: rate.0 as f64 }))

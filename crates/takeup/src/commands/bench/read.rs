@@ -16,10 +16,10 @@ use crate::quantity::Size;
 
 /// Measure what a backup's single stream gets from files or block devices
 ///
-/// Nothing is written to PATH. Its pages are dropped from the page cache before every run. With
-/// --read-ahead the setting of the device behind PATH is changed for the runs and put back at the
-/// end, also after a crash (`takeup bench put-back`). Lists are separated by commas; every
-/// combination that means something is run.
+/// Takeup writes nothing to PATH. It drops the pages of PATH from the page cache before every run.
+/// With --read-ahead it changes the setting of the device behind PATH for the runs and restores it
+/// at the end, also after a crash (`takeup bench put-back`). Separate the items of a list by
+/// commas; Takeup runs every combination that makes sense.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -29,12 +29,12 @@ Examples:
   takeup bench read big.img --read-ahead 128k,4M --print-plan >plan.toml
   takeup report takeup-bench-read.ndjson --html report.html
 
-A path should be larger than the --length of a run, and that so long that a run takes a second.")]
+PATH should be larger than --length, and --length so large that a run takes a second.")]
 pub struct ReadArgs {
     /// Files or block devices
     #[arg(value_name = "PATH", required_unless_present = "plan")]
     paths: Vec<PathBuf>,
-    /// Which calls read
+    /// Calls to read with
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "psync")]
     engines: Vec<ReadEngine>,
     /// Through the page cache, or past it
@@ -64,7 +64,8 @@ pub struct ReadArgs {
     /// Bytes of one run, from the start of PATH
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     length: Size,
-    /// Reads at random places after each buffered run, to tell what the read-ahead costs others
+    /// Reads at random places after each buffered run, to measure what the read-ahead costs other
+    /// reads
     #[arg(long, value_name = "N", default_value_t = 32)]
     random_reads: u64,
     #[command(flatten)]
@@ -121,7 +122,7 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
 fn failure(error: ReadError) -> Failure {
     let hint = match &error {
         ReadError::Settings(error) => super::guard_hint(error).or_else(|| {
-            Some("read-ahead is set by root; without --read-ahead nothing is changed".to_owned())
+            Some("run it as root to set the read-ahead, or leave --read-ahead out".to_owned())
         }),
         _ => None,
     };
@@ -171,7 +172,7 @@ fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
     let one = |text: &String| match (text.as_str(), current) {
         ("current", Some(bytes)) => Ok(bytes),
         ("current", None) => Err(Failure::of(
-            format!("{}: no read-ahead is known for its device", first.display()),
+            format!("{}: the read-ahead of its device is unknown", first.display()),
             None,
         )),
         (text, _) => bytes_or_zero(text)

@@ -244,11 +244,11 @@ impl Presentation<'_> {
         let mut from = rate(setup.source.bytes_per_second as f64);
         if let Some(cores) = self.bounded_by_cores {
             let cores = counted(cores as u64, "core can read", "cores can read");
-            from.push_str(&format!(", which is what {cores} and hash (--cores),"));
+            from.push_str(&format!(", limited to what {cores} and hash (--cores),"));
         }
         let bytes = size(setup.source.size_bytes);
         let ring = size(setup.ring_bytes);
-        format!("{bytes}{files} at {from} {drives}, {compression}, {ring} of memory between")
+        format!("{bytes}{files} at {from} {drives}, {compression}, {ring} of ring memory")
     }
 
     fn result(&self) -> String {
@@ -269,15 +269,17 @@ impl Presentation<'_> {
             Limit::Source if self.setup.source.files == 0 => {
                 format!("the source is the limit, at {at}")
             }
-            Limit::Source => format!("the source is the limit, with its files it gives {at}"),
+            Limit::Source => format!("the source is the limit: with its files it gives {at}"),
             Limit::StagingDisk => format!("the staging disk is the limit, at {at}"),
             Limit::SoftwareCompression => format!("compression in software is the limit, at {at}"),
             Limit::Commands => format!(
-                "commands are the limit: blocks of {} come at {at} at most",
+                "commands are the limit: blocks of {} reach {at} at most",
                 size(self.setup.block_bytes)
             ),
-            Limit::Interface => format!("what the drive takes from the host is the limit, {at}"),
-            Limit::Medium => format!("the tape is the limit, {at} of content at its highest speed"),
+            Limit::Interface => format!("the drive's interface is the limit, at {at}"),
+            Limit::Medium => {
+                format!("the tape is the limit, at {at} of content at its highest speed")
+            }
         }
     }
 
@@ -285,7 +287,7 @@ impl Presentation<'_> {
         let plan = self.asked();
         let streaming = percent(plan.streaming_share);
         format!(
-            "the drive stops below {} of content; tape passes the head for {streaming} of the time",
+            "the drive stops below {} of content; it writes for {streaming} of the time",
             rate(plan.lowest_bytes_per_second)
         )
     }
@@ -436,7 +438,7 @@ impl Presentation<'_> {
         let lines: Vec<String> = makers.iter().map(told).collect();
         let typed = |row: &Generation| row.name.to_ascii_lowercase().replace('-', "");
         format!(
-            "whose drive it is was not said, and above the speeds are those of IBM: --drive \
+            "the maker of the drive is not given, so the speeds above are those of IBM: --drive \
              ibm-{}, --drive hp-{}\n  {}\n",
             typed(first),
             typed(last),
@@ -513,7 +515,7 @@ fn shown(row: &ParameterRow) -> String {
 
 fn found(measured: &Measured) -> String {
     let ratio = match measured.drive_ratio {
-        Some(ratio) => format!(", a drive would make {ratio:.2}:1 of them"),
+        Some(ratio) => format!(", a drive would compress them {ratio:.2}:1"),
         None => String::new(),
     };
     let software = match measured.software {

@@ -46,8 +46,8 @@ impl Setting {
         let rows = drive.rows();
         let known: Vec<&str> = rows.iter().map(|row| row.name).collect();
         let there_are = there_are(&self.name, &known);
-        let what = format!("no parameter of a drive: {}: {there_are}", self.name);
-        Err(Failure::of(what, Some("takeup plan --parameters shows their names")))
+        let what = format!("unknown drive parameter: {}: {there_are}", self.name);
+        Err(Failure::of(what, Some("see their names with takeup plan --parameters")))
     }
 }
 
@@ -55,7 +55,7 @@ impl FromStr for Setting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Setting, String> {
-        let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
+        let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
         let values = if name == SPEEDS {
             value.split(',').map(|speed| one(name, speed)).collect::<Result<_, _>>()?
         } else {
@@ -77,14 +77,14 @@ fn one(name: &str, text: &str) -> Result<u64, String> {
         Unit::BytesPerSecond => text.parse::<Rate>().map(|rate| rate.0).map_err(told),
         Unit::Bytes => text.parse::<Size>().map(|size| size.0).map_err(told),
         Unit::Nanoseconds => time_ns(text),
-        _ => Err("the value is a whole number".to_owned()),
+        _ => Err("the value must be a whole number".to_owned()),
     }
 }
 
 fn time_ns(text: &str) -> Result<u64, String> {
     let ns = seconds(text)? * 1e9;
     // The model limits what is too long for any motion; this keeps it countable.
-    if ns <= 1e18 { Ok(ns.round() as u64) } else { Err("longer than can be counted".to_owned()) }
+    if ns <= 1e18 { Ok(ns.round() as u64) } else { Err("the time is too long".to_owned()) }
 }
 
 #[cfg(test)]

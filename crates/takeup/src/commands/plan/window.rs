@@ -40,11 +40,11 @@ impl Window {
         let needed = rate(setup.source.size_bytes as f64 / self.seconds);
         let bytes = size(setup.source.size_bytes);
         let told = if self.fits(asked) {
-            format!("it fits into {time}, with {by} left")
+            format!("the plan fits into {time}, with {by} left")
         } else {
-            format!("it does not fit into {time}: {by} too long")
+            format!("the plan does not fit into {time}: {by} too long")
         };
-        let mut lines = vec![format!("{told}; {bytes} within that time are {needed}")];
+        let mut lines = vec![format!("{told}; {bytes} in that time need {needed}")];
         if !self.fits(asked) {
             lines.push(self.ways(list));
         }
@@ -70,7 +70,7 @@ impl Window {
             .map(|(names, words)| format!("{words}: {names}"))
             .collect();
         match &told[..] {
-            [] => "none of the ways below fits into it".to_owned(),
+            [] => "none of the ways below fits".to_owned(),
             some => format!("it fits {}", some.join("; ")),
         }
     }
@@ -89,7 +89,7 @@ impl Window {
             None => Some("no number of such drives is enough".to_owned()),
         };
         let drives = drives.map_or(String::new(), |drives| format!("; {drives}"));
-        format!("all else as asked: {source}{drives}")
+        format!("with all else as given: {source}{drives}")
     }
 
     /// For documents.
