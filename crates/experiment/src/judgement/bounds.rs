@@ -1,8 +1,8 @@
-//! Levels that are known by a bound alone: their runs were stopped since they took too long.
+//! Combinations known only by a bound, because their runs took too long and were stopped.
 //!
-//! Such a run is a censored observation: its rate is below what it would have had if it had ended
-//! just then. Against a level that is faster than that it has lost, whatever its rate is; of any
-//! other nothing is settled. It is recommended in no case, and named in each.
+//! Such a run is a censored observation: its rate is below that of a run that ends at that moment.
+//! Against a combination faster than that bound it has lost, whatever its rate is; against any
+//! other nothing is settled. It is never recommended, and always named.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use base::format::{duration, rate};
 use super::{Judgement, RateVerdict, Recommendation, Sentence, Subject, rules};
 use crate::record::{Cell, Factor, RunRecord, Value, shown_cell};
 
-/// A combination of which a run was stopped.
+/// A combination with a stopped run.
 struct Stopped {
-    /// The lowest rate that it is known to be below.
+    /// The lowest upper bound on its rate.
     below: Option<f64>,
-    /// Of the run that says so.
+    /// Seconds after which that run was stopped.
     seconds: f64,
 }
 
-/// A sentence for each combination of which a run was stopped.
+/// A sentence for each combination with a stopped run.
 pub fn bounds(
     factors: &[Factor],
     runs: &[RunRecord],
@@ -80,7 +80,7 @@ fn sentence(
         ));
     }
     let times = least / below;
-    // One that alone has a number is told by nobody else.
+    // No other sentence names the only combination with a result.
     let (subject, text) = if recommended.compared == 1 {
         (Subject::Set, format!("{against}, at least {times:.1} times as fast: {slower}"))
     } else {
@@ -98,7 +98,7 @@ fn sentence(
     Sentence::new(subject, finding).settled(RateVerdict::Differs)
 }
 
-/// What is recommended for the load of a combination.
+/// The recommendation for the load of a combination.
 fn of_load<'a>(cell: &Cell, judgement: &'a Judgement) -> Option<&'a Recommendation> {
     let is_of_load = |found: &&Recommendation| {
         found.load.iter().all(|(name, level)| cell.get(name) == Some(level))
@@ -170,7 +170,7 @@ mod tests {
         let near = judged(&BLOCKS, Some(300e6));
         check(&near, Subject::Doubt, open, "too early to compare it with block size 1");
         check(&judged(&BLOCKS, None), Subject::Doubt, open, "its rate is unknown");
-        // Of one that alone has a number nobody else says that it is the one to set.
+        // No other sentence recommends the only combination with a result.
         let alone = judged(&BLOCKS[..2], Some(2e6));
         check(&alone, Subject::Set, differs, "block size 64 KiB (");
         check(
@@ -181,7 +181,7 @@ mod tests {
         );
     }
 
-    /// Where nobody knows how many bytes a run moves the bound is a time.
+    /// If the bytes of a run are unknown, the bound is a time.
     #[test]
     fn a_run_that_took_too_long_loses_against_one_that_ended() {
         let level = |name: &str| Level::Text(name.to_owned());

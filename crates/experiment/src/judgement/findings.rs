@@ -1,4 +1,4 @@
-//! What the runs themselves show: rates that do not add up, outliers, changes in mid-run, drift.
+//! Findings on the runs themselves: inconsistent rates, outliers, changes within a run, drift.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use statistics::drift::{Moment, trend};
 use statistics::median;
 use statistics::series::{Course, course};
 
-/// A printed rate further than this from bytes by seconds is not explained by rounding, nor by
-/// units of 1000 where 1024 was meant for the sizes of files (2.4 %).
+/// A printed rate further than this from bytes divided by seconds is not explained by rounding, nor
+/// by units of 1000 instead of 1024 for file sizes (2.4 %).
 const PRINTED_TOLERANCE: f64 = 0.05;
 
-/// Runs below this are told to be short; what happens within them is not looked at.
+/// Runs shorter than this are reported as short, and their course is not analysed.
 const SHORT_RUN_SECONDS: f64 = 1.0;
 
-/// How many objects a sentence names before it counts the rest.
+/// Number of places that a sentence names before it counts the rest.
 const NAMED_MAX: usize = 3;
 
 /// Everything that is odd about the runs.
@@ -52,13 +52,13 @@ fn machine_of(drift: Option<&str>) -> MachineOverTime {
     if drift.is_some() { MachineOverTime::Drifts } else { MachineOverTime::Stays }
 }
 
-/// Whether the machine drifted over the experiment.
+/// Whether the rates drifted over the experiment.
 pub fn machine(runs: &[RunRecord]) -> MachineOverTime {
     machine_of(drift(runs).as_deref())
 }
 
-/// What the device's counters say about the cells that are recommended: what the kernel made of
-/// the requests, and where they waited.
+/// Findings from the device's counters on the recommended cells: how the kernel changed the
+/// requests, and where they waited.
 pub fn requests(judgement: &Judgement, factors: &[Factor], runs: &[RunRecord]) -> Vec<Sentence> {
     let mut found = Vec::new();
     for recommendation in &judgement.recommended {
@@ -85,16 +85,16 @@ pub fn requests(judgement: &Judgement, factors: &[Factor], runs: &[RunRecord]) -
     found
 }
 
-/// What is known of the requests of a run besides the counters.
+/// Facts on the requests of a run besides the counters.
 pub struct Seen {
     /// Bytes of a request of the program.
     pub asked_bytes: Option<f64>,
-    /// Where the kernel cuts.
+    /// Size at which the kernel splits requests.
     pub split_bytes: Option<f64>,
 }
 
 impl Seen {
-    /// In words, from measures named as [`crate::observed`] names them.
+    /// Findings from measures that are named as in [`crate::observed`].
     pub fn meaning(&self, measures: &BTreeMap<String, f64>) -> Vec<Finding> {
         let get = |name: &str| measures.get(name).copied();
         let mut found = Vec::from_iter(submission(measures));
@@ -152,8 +152,8 @@ impl Seen {
     }
 }
 
-/// Calls that are to return at once and do not: buffered I/O of libaio is done within the call
-/// (io_submit(2)), and a queue that is full makes the program wait for a place in it.
+/// Asynchronous calls that block: libaio does buffered I/O within the call (io_submit(2)), and a
+/// full queue makes the program wait for a place.
 fn submission(measures: &BTreeMap<String, f64>) -> Option<Finding> {
     let (submitted, answered) =
         (*measures.get("fio_slat_mean_ns")?, *measures.get("fio_clat_mean_ns")?);
@@ -188,7 +188,7 @@ fn printed_rates(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
 }
 
 fn failures(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
-    // One that was stopped has a bound, and a sentence of its own.
+    // A stopped run has a bound, and a sentence of its own.
     let is_failure = |run: &&RunRecord| run.error.is_some() && run.cut_after_seconds.is_none();
     let failed: Vec<&RunRecord> = runs.iter().filter(is_failure).collect();
     let first = failed.first()?;
@@ -197,7 +197,7 @@ fn failures(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     Some(format!("{} of {} runs failed, first {place}: {why}", failed.len(), runs.len()))
 }
 
-/// What other programs did to the runs, and what was done about it.
+/// Runs that other programs disturbed, and how many were repeated.
 fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     let hit: Vec<&RunRecord> = runs.iter().filter(|run| was_hit(run)).collect();
     let again = runs.iter().filter(|run| run.measures.contains_key(AGAIN)).count() as u64;
@@ -256,14 +256,14 @@ fn outliers(factors: &[Factor], cells: &[CellSummary]) -> Option<String> {
     Some(format!("{named} {verb} not look like the other repeats; no run was left out"))
 }
 
-/// Runs whose rate changes for good, whose rate is another one for a while, and runs of which much
-/// is warm-up.
+/// Runs whose rate changes permanently, runs whose rate changes for a while, and runs with much
+/// warm-up.
 fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
     let [mut changing, mut dipping, mut warming] = [const { Vec::new() }; 3];
     for run in runs {
         let Some(series) = &run.series else { continue };
         if run.measures.get("filemarks").is_some_and(|&filemarks| filemarks > 1.0) {
-            // No data pass at a filemark, and that is told as what it is.
+            // No data pass at a filemark; filemarks have a finding of their own.
             continue;
         }
         let rates = before_filemark(run, series);
@@ -289,8 +289,8 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
     ]
 }
 
-/// The rates of a series up to the filemark that ends a run on tape: no data pass in that time, and
-/// it is told as what it is.
+/// The rates of a series up to the filemark that ends a run on tape: no data pass during the
+/// filemark, which has a finding of its own.
 fn before_filemark(run: &RunRecord, series: &statistics::bytes_over_time::Series) -> Vec<f64> {
     let mut rates = series.rates();
     if let Some(filemark) = run.measures.get("filemark_seconds") {
@@ -300,7 +300,7 @@ fn before_filemark(run: &RunRecord, series: &statistics::bytes_over_time::Series
     rates
 }
 
-/// Of runs that were timed: those of a table that was typed in may have no time of their own.
+/// Only for timed runs: runs of an imported table may have no time of their own.
 fn short_runs(runs: &[RunRecord]) -> Option<String> {
     let has_series = |run: &&RunRecord| run.series.is_some();
     let is_timed = |run: &&RunRecord| has_series(run) || run.started_unix_seconds > 0;
@@ -319,7 +319,7 @@ fn short_runs(runs: &[RunRecord]) -> Option<String> {
 }
 
 /// Whether the system as a whole became faster or slower: a line through the runs in their order,
-/// once what the cells do is taken out.
+/// without the effects of the cells.
 fn drift(runs: &[RunRecord]) -> Option<String> {
     let has_order = runs.iter().all(|run| run.order > 0);
     let last = runs.iter().map(|run| if has_order { run.order } else { run.repeat }).max()? as f64;
@@ -348,7 +348,7 @@ fn drift(runs: &[RunRecord]) -> Option<String> {
     })
 }
 
-/// Notes of the runs, each once, with how many runs have it.
+/// Notes of the runs, each once, with the number of runs that have it.
 fn notes(runs: &[RunRecord]) -> Vec<String> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -362,7 +362,7 @@ fn notes(runs: &[RunRecord]) -> Vec<String> {
     counts.iter().map(|(note, count)| format!("{note} ({count} of {} runs)", runs.len())).collect()
 }
 
-/// The first few of several places, and how many more there are; `None` of none.
+/// The first few of several places, and how many more there are; `None` for an empty list.
 pub fn named(places: &[String]) -> Option<String> {
     let shown = places.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ");
     match places.len() {

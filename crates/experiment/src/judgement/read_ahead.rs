@@ -1,12 +1,12 @@
-//! What runs over several read-aheads say of the window itself: too small for what the program
-//! asks at once, larger than its stream needs, or in the way of another read-ahead below.
+//! Findings on the read-ahead window: too small for the requests of the program, larger than its
+//! stream needs, or in conflict with another read-ahead below.
 //!
-//! A read that is larger than the window is served window by window, each of which is waited for
+//! The kernel serves a read that is larger than the window window by window, and waits for each
 //! (`mm/readahead.c`, `page_cache_sync_ra`; the published account of `read_pref_io` says the same).
-//! A window that is larger than needed brings the stream nothing, and others pay: a random read
-//! drags in pages that nobody asked for, and useful ones are pushed out. An array that reads ahead
-//! by itself recognises a sequence by its requests coming in order; several at once, on several
-//! paths, hide it. Nobody sees that from the host but by a rate that falls.
+//! A window that is larger than needed brings the stream nothing and costs others: a random read
+//! fetches pages that no program requested, and useful pages are evicted. An array that reads ahead
+//! by itself recognises a sequence by the order of its requests; several requests at once, on
+//! several paths, hide it. The host sees that only as a falling rate.
 
 use base::finding::{Certainty, Finding, Rule, Unit};
 
@@ -17,16 +17,17 @@ use super::{
 use crate::quantities;
 use crate::record::{Level, Value, binary_size};
 
-/// The factor that is looked at.
+/// The factor of this module.
 pub const READ_AHEAD: &str = "read_ahead_bytes";
-/// What a program asks for at once, where a run does not say it: see `loads::read`.
+/// The factor with the size of the program's requests; see `loads::read`.
 const REQUEST: &str = "block_bytes";
-/// What others pay for a window, by how many times it has to grow to be told.
+/// Measures of what a window costs other programs.
 const PAID: [(&str, &str); 3] = [
     ("random_read_p50_ns", "a random read takes"),
     ("random_read_device_bytes", "a random read makes the device read"),
     ("reclaimed_bytes_per_byte", "bytes pushed out of the page cache for each byte read:"),
 ];
+/// A cost is reported if it grows by at least this factor.
 const WORTH_TELLING: f64 = 1.15;
 
 /// One sweep over read-aheads, the levels from the smallest.
@@ -38,7 +39,7 @@ struct Windows<'a> {
     levels: Vec<(u64, usize)>,
 }
 
-/// All that the sweeps over read-ahead say of it.
+/// All findings from sweeps over read-ahead.
 pub fn read_ahead(judgement: &Judgement, options: &JudgementOptions) -> Vec<Sentence> {
     let is_one = |sweep: &&Sweep| sweep.is_told && sweep.factor == READ_AHEAD;
     let windows = |sweep| Windows::new(judgement, options, sweep);
@@ -74,7 +75,7 @@ impl<'a> Windows<'a> {
         self.cell(index).told(Value::Rate)
     }
 
-    /// Whether `faster` is shown to be faster than `slower`.
+    /// `Differs` only if `faster` is shown to be faster than `slower`.
     fn verdict(&self, faster: usize, slower: usize) -> RateVerdict {
         let against = self.judgement.comparer.against(slower, &[faster]);
         let settled = against.iter().find(|one| one.basis == Basis::Repeats);
@@ -87,7 +88,7 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// Of a window below what the program asks for at once, against the first that holds it.
+    /// A window below the request size of the program, against the first that holds a request.
     fn too_small(&self) -> Option<Finding> {
         let request = |cell: usize| match self.cell(cell).cell.get(REQUEST)? {
             Level::Number(bytes) => Some(*bytes),
@@ -117,7 +118,7 @@ impl<'a> Windows<'a> {
         Some(self.finding(&rules::READ_AHEAD_TOO_SMALL, Certainty::Inferred, text, window))
     }
 
-    /// Of the largest window, where a smaller one is as fast, and others pay for the difference.
+    /// The largest window, if a smaller one is as fast and the difference costs other programs.
     fn too_large(&self) -> Option<Finding> {
         let (window, largest) = *self.levels.last()?;
         let chosen = self.sweep.cells[self.sweep.knee];
@@ -148,7 +149,7 @@ impl<'a> Windows<'a> {
         Some(self.finding(&rules::READ_AHEAD_TOO_LARGE, Certainty::Inferred, text, window))
     }
 
-    /// Whether rates fall as the window grows, and what that, or its absence, means.
+    /// Whether rates fall as the window grows, and what that means.
     fn conflict(&self) -> Option<Finding> {
         let (window, largest) = *self.levels.last().filter(|_| self.levels.len() > 2)?;
         let speed = |cell: usize| self.cell(cell).bytes_per_second;

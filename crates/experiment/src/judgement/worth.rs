@@ -1,5 +1,5 @@
-//! What runs that were made to tune one setting come to: the words by which a report says what
-//! [`advice`] says, for the difference that whoever asked takes to be worth having.
+//! Sentences on runs that tune one setting: a report says the same as [`advice`], for the smallest
+//! difference that the user considers worth a change.
 
 use super::advice::{Advice, advice};
 use super::told::told_ratio;
@@ -11,8 +11,8 @@ use crate::record::{Factor, Level, RunRecord};
 use base::finding::{Certainty, Finding, Unit};
 
 impl Advice {
-    /// What to set, which may be what is in force; none where that is not settled. What is in
-    /// force, too, where something else is shown to be better by no more than `worth`, a share.
+    /// The level to set, which may be the one in force; `None` if that is not settled. It is the
+    /// level in force if another one is shown to be better by at most `worth`, a share.
     pub fn worth_setting(&self, worth: f64) -> Option<&Level> {
         if self.gain.verdict == RateVerdict::Differs && self.gain_most() <= worth {
             return Some(&self.present);
@@ -20,16 +20,16 @@ impl Advice {
         self.recommended.as_ref()
     }
 
-    /// The largest gain that is not ruled out, as a share.
+    /// Upper bound on the gain, as a share.
     pub fn gain_most(&self) -> f64 {
         self.gain.interval.map_or(f64::INFINITY, |interval| interval.high - 1.0)
     }
 }
 
-/// What to set, where the one factor that was varied has a level in force and a difference was
-/// asked for, and where that is another answer than which level is fastest: nothing, since no run
-/// of the level in force has ended; a lower level that is as fast; what is in force, since the rest
-/// is not worth it.
+/// What to set, if the one varied factor has a level in force, the user gave a smallest difference,
+/// and the answer is not simply the fastest level. The answer may be nothing, since no run of the
+/// level in force completed; a lower level that is as fast; or the level in force, since other
+/// levels are not worth the change.
 pub(super) fn instead(
     factors: &[Factor],
     runs: &[RunRecord],

@@ -7,7 +7,7 @@ use base::finding::{Certainty, Finding};
 use super::super::{Basis, CellSummary, Judgement, Sentence, Subject, rules};
 use crate::record::{Factor, shown_cell};
 
-/// Combinations to repeat that a sentence has room for.
+/// Largest number of combinations to repeat that the sentence names.
 const REPEATED_MAX: usize = 4;
 
 /// Which combinations ran once, and which of them to repeat.
