@@ -1,4 +1,4 @@
-//! Runs so short that their rate means next to nothing, on either side.
+//! Warnings on runs so short that their rate means almost nothing.
 
 use crate::judgement::Judgement;
 use crate::judgement::rules::SHORT_RUNS;

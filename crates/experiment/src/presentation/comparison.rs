@@ -50,7 +50,7 @@ pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
     let environment = comparison.environment.iter();
     let differs = environment.map(|(name, a, b)| format!("differs  {name}: {a} in A, {b} in B"));
     for line in comparison.sentences.iter().cloned().chain(differs) {
-        // What a record has of line ends makes no line of its own.
+        // Line ends in a record must not start a new line.
         text.push_str(&format!("{}\n", escape_controls(&line)));
     }
     text
@@ -122,5 +122,5 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
     }
 }
 
-/// Rows that can be taken in at a look.
+/// Largest number of rows in the figure.
 const ROWS_MAX: usize = 40;

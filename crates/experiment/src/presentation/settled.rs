@@ -1,5 +1,5 @@
-//! What is settled and what is not, as intervals against the band, and the head of a page: what was
-//! measured where and when, and what was asked for.
+//! What is settled and what is not, as intervals against the band; and the head of a page: device,
+//! host, time and plan.
 
 use crate::judgement::{Effect, Judgement, JudgementOptions, RateVerdict, Recommendation};
 use crate::quantities::title;
@@ -11,7 +11,7 @@ use statistics::interval::Interval;
 
 use super::shown_change;
 
-/// Rows of one figure.
+/// Largest number of rows in a figure.
 const ROWS_MAX: usize = 16;
 
 /// A verdict in words.
@@ -43,7 +43,8 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
         Some(pooled) => (&pooled.judgement, &pooled.factors),
         None => (judgement, &experiment.header.factors),
     };
-    // What ran once has no interval to draw, and data that nobody has are no reason for a setting.
+    // A single run has no interval to draw, and artificial data (zeros) are no reason for a
+    // setting.
     let is_gain = |found: &&Recommendation| {
         found.cell != found.baseline && found.is(found.cell) && !found.is_nobodys()
     };
@@ -90,7 +91,7 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
     })
 }
 
-/// Device, host, kernel and date of an experiment, and what was asked for.
+/// Device, host, kernel, date and plan of an experiment.
 pub(super) fn facts(experiment: &Experiment) -> Vec<(String, String)> {
     let header = &experiment.header;
     let get =
@@ -100,7 +101,7 @@ pub(super) fn facts(experiment: &Experiment) -> Vec<(String, String)> {
         (!known.is_empty()).then(|| known.join(" "))
     };
     let drive = join(&["drive", "drive firmware"]);
-    // Virtual disks have a number for a vendor.
+    // Virtual disks have a number in the place of the vendor's name.
     let vendor = get("device vendor").filter(|vendor| !vendor.starts_with("0x"));
     let disk = get("device").into_iter().chain(vendor);
     let disk: Vec<String> = disk.chain(join(&["device model", "device rev"])).collect();
