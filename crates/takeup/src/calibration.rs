@@ -1,5 +1,5 @@
-//! `--from RUNS`: a drive as an experiment on it has found it, in words and as a document; and
-//! `disk`, the same of a disk.
+//! `--from RUNS`: the model of a drive from an experiment on it, in words and as a document; `disk`
+//! has the same for a disk.
 
 pub mod disk;
 
@@ -19,25 +19,24 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, with_causes};
 
-/// A record and what it tells.
+/// A record and the parameters that it shows.
 #[derive(Clone, Debug)]
 pub struct FromRuns {
     path: PathBuf,
-    /// What it tells.
+    /// The parameters that it shows.
     pub calibration: Calibration,
-    /// The generation whose numbers stand where it tells nothing.
+    /// The generation that the other parameters come from.
     pub generation: &'static Generation,
 }
 
-/// A highest speed that is further from that of the generation is worth a word.
+/// Distance of the highest speed from that of the generation, as a share, that gets a warning.
 const EXPECTED: f64 = 0.1;
 
 impl FromRuns {
-    /// Reads a record. `named` is what the user says the drive is; without it, it is what the drive
-    /// said.
+    /// Reads a record. `named` is the generation that the user gave; without it, the generation is
+    /// what the drive reported.
     ///
-    /// # Errors
-    /// When it is no record of one drive that tells anything, or one of another drive than `named`.
+    /// # Errors If it is not a record of one drive with results, or if the drive is not `named`.
     pub fn load(path: &Path, named: Option<&'static Generation>) -> Result<FromRuns, Failure> {
         let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
         let calibration = calibrate(&experiment).map_err(|error| {
@@ -69,7 +68,7 @@ impl FromRuns {
         Ok(FromRuns { path: path.to_owned(), calibration, generation })
     }
 
-    /// For people: what was told, and what was not.
+    /// For people: the parameters that the runs show, and the others.
     pub fn text(&self, colour: Colour) -> String {
         let found = &self.calibration;
         let runs = counted(found.runs as u64, "run", "runs");
@@ -83,10 +82,10 @@ impl FromRuns {
         text
     }
 
-    /// What of its generation the runs leave no room for.
+    /// Values of the generation that the runs rule out.
     fn out_of_reach(&self) -> Vec<String> {
         let mut drive = TapeParameters::of(self.generation);
-        // What was told is in reach.
+        // Fitted values are in reach.
         self.calibration.told.iter().for_each(|told| {
             drive.fit(told.parameter, told.value as u64);
         });
@@ -99,7 +98,7 @@ impl FromRuns {
         self.calibration.out_of_reach(&drive).into_iter().map(line).collect()
     }
 
-    /// What else is worth knowing.
+    /// Other facts that the runs show.
     fn beside(&self) -> Vec<String> {
         let found = &self.calibration;
         let mut lines = Vec::new();
@@ -154,7 +153,7 @@ impl FromRuns {
     }
 }
 
-/// What was told, for people.
+/// The fitted parameters, for people.
 fn table(told: &[Told]) -> Table {
     let right = |name| (name, Align::Right);
     let mut table = Table::new(&[
@@ -181,7 +180,7 @@ fn table(told: &[Told]) -> Table {
     table
 }
 
-/// What was not, a line for each reason.
+/// The other parameters, a line for each reason.
 fn reasons(not_told: &[NotTold]) -> String {
     let line = |one: &NotTold| format!("  {}: {}\n", one.parameters.join(", "), one.why);
     not_told.iter().map(line).collect()
@@ -218,7 +217,7 @@ fn not_told_document(not_told: &[NotTold]) -> Vec<Value> {
     not_told.iter().map(one).collect()
 }
 
-/// A parameter that is assumed.
+/// An assumed parameter with its unit.
 fn quantity(parameter: &str, value: u64) -> String {
     match Unit::of(parameter) {
         Unit::Nanoseconds => Rounding::digits(3).seconds(value as f64 / 1e9),

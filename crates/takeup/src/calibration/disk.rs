@@ -1,4 +1,4 @@
-//! A disk as an experiment on it has found it.
+//! The model of a disk from an experiment on it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,24 +12,23 @@ use serde_json::{Value, json};
 use super::{not_told_document, reasons, table, told_document};
 use crate::failure::{Failure, with_causes};
 
-/// A record and what it tells.
+/// A record and the parameters that it shows.
 #[derive(Clone, Debug)]
 pub struct DiskFromRuns {
     path: PathBuf,
-    /// What it tells.
+    /// The parameters that it shows.
     calibration: DiskCalibration,
-    /// The preset whose numbers stand where it tells nothing.
+    /// The preset that the other parameters come from.
     pub preset: String,
-    /// What both come to.
+    /// The resulting parameters.
     pub parameters: DiskParameters,
 }
 
 impl DiskFromRuns {
-    /// Reads a record. `named` is the preset that the user takes it for; without it, it is the one
-    /// that is nearest by what the kernel said of the disk.
+    /// Reads a record. `named` is the preset that the user gave; without it, it is the most similar
+    /// one by what the kernel reported of the disk.
     ///
-    /// # Errors
-    /// When it is no record of one disk that tells anything.
+    /// # Errors If it is not a record of one disk with results.
     pub fn load(path: &Path, named: Option<&str>) -> Result<DiskFromRuns, Failure> {
         let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
         let calibration = calibrate(&experiment).map_err(|error| {
@@ -43,7 +42,7 @@ impl DiskFromRuns {
         Ok(DiskFromRuns { path: path.to_owned(), calibration, preset, parameters })
     }
 
-    /// For people: what was told, what is known at least, and what was not told.
+    /// For people: the fitted parameters, the lower bounds, and the other parameters.
     pub fn text(&self, colour: Colour) -> String {
         let found = &self.calibration;
         let runs = counted(found.runs as u64, "run", "runs");

@@ -1,4 +1,5 @@
-//! `takeup bench`: experiments. One file for each kind; what they share is here and in `options`.
+//! `takeup bench`: experiments. Each kind has its own file; the common parts are here and in
+//! `options`.
 
 pub mod disk;
 mod import;
@@ -88,14 +89,14 @@ fn put_back() -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Puts back what a killed experiment left; how many settings that were.
+/// Restores what a killed experiment left changed, and returns the number of settings.
 pub fn recovered() -> Result<usize, GuardError> {
     journal().map_or(Ok(0), |journal| storage::settings::recover(&journal))
 }
 
-/// Where changed settings are remembered: a place where others cannot write, and that a restart of
-/// the machine empties, since the kernel forgets the settings then, too. Without a login session
-/// an ordinary user has no such place but the home directory.
+/// The journal of changed settings: in a folder where others cannot write, and that a restart of
+/// the machine empties, since the kernel forgets the settings then, too. Without a login session an
+/// ordinary user has only the home directory.
 pub fn journal() -> Option<PathBuf> {
     let directory = if rustix::process::geteuid().is_root() {
         named_folder("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup")))
@@ -107,19 +108,19 @@ pub fn journal() -> Option<PathBuf> {
     directory.map(|directory| directory.join("settings.json"))
 }
 
-/// The folder that a variable of the environment names.
+/// The folder that an environment variable names.
 pub fn named_folder(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Where an ordinary user's programs keep what they have to remember.
+/// The folder for the state of an ordinary user's programs.
 pub fn users_folder() -> Option<PathBuf> {
     named_folder("XDG_STATE_HOME")
         .map(|path| path.join("takeup"))
         .or_else(|| named_folder("HOME").map(|path| path.join(".local/state/takeup")))
 }
 
-/// What there is to do about settings that cannot be kept safe.
+/// The hint for an error of the guard of settings.
 pub fn guard_hint(error: &GuardError) -> Option<String> {
     let hint = match error {
         GuardError::Untrusted { .. } => {
@@ -138,7 +139,7 @@ pub fn guard_hint(error: &GuardError) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// Runs a plan to its end and prints what it came to.
+/// Runs a plan to its end and prints the results.
 pub fn experiment<E: Executor>(
     mut plan: Plan,
     arguments: &ExperimentArgs,
@@ -152,15 +153,15 @@ pub fn experiment<E: Executor>(
     let path = arguments.output_path(&plan.kind);
     let begun = begun(&mut plan, &path)?;
     let cancel = Cancel::new();
-    // A place that takes no file is found out before the executor writes anywhere.
+    // Create the file before the executor writes anywhere: it may fail.
     let is_new = begun.is_none();
     let (mut experiment, mut file) = open(&plan, &path, begun)?;
-    // Before anything is changed that has to be put back.
+    // Before anything is changed that has to be restored.
     crate::interrupt::watch(&cancel);
     let mut executor = match make(&plan, &cancel) {
         Ok(executor) => executor,
         Err(failure) => {
-            // An experiment that cannot begin leaves no file.
+            // An experiment that cannot begin must leave no file.
             if is_new {
                 file.remove().map_err(|error| Failure::new(&error, None))?;
             }
@@ -185,24 +186,24 @@ pub fn experiment<E: Executor>(
     executor.finish().map_err(|error| Failure::new(&error, hint))?;
     let ended = ended.map_err(|error| Failure::new(&error, None))?;
     if is_new && !experiment.tells_something() {
-        // What went wrong is said now; a file of it would only refuse the next experiment.
+        // The error is reported now; a file without results would only block the next experiment.
         file.remove().map_err(|error| Failure::new(&error, None))?;
     }
     let not_run = not_run(&plan, &executor, &experiment.runs);
     conclude(&experiment, End { ended, not_run }, arguments, &path)
 }
 
-/// What there is to do when settings could not be put back.
+/// The hint when settings could not be restored.
 pub const PUT_BACK: &str = "try again with `takeup bench put-back`";
 
-/// What an earlier run of the same command has left. A file with another experiment is left alone.
+/// What an earlier run of the same command left. A file with another experiment is not touched.
 fn begun(plan: &mut Plan, path: &Path) -> Result<Option<(RunFile, Experiment)>, Failure> {
     let found = RunFile::begun(path).map_err(|error| {
         let hint = matches!(error, RecordError::Untrusted { .. });
         Failure::new(&error, hint.then(|| "use --output NAME for a new file".to_owned()))
     })?;
     let Some((file, experiment)) = found else { return Ok(None) };
-    // Whoever does not care for the seed goes on with the one there is.
+    // Continue with the seed of the file: the plan's may come from the clock.
     let seed = plan.seed;
     plan.seed = experiment.header.seed;
     if !is_same(plan, &experiment.header) {
@@ -243,7 +244,7 @@ fn open(
 /// How an experiment ended.
 struct End {
     ended: ExperimentEnd,
-    /// What was asked for and never came to its turn.
+    /// Combinations that did not run.
     not_run: Vec<Cell>,
 }
 

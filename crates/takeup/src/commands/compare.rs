@@ -127,8 +127,8 @@ fn show_records(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// One is a record of a watch and the other one is not; what is wrong with the other one goes
-/// before.
+/// One file is a record of a watch and the other is not. An error in the other file is reported
+/// first.
 fn of_two_kinds(arguments: &CompareArgs, a_is_record: bool) -> Failure {
     let (record, other) =
         if a_is_record { (&arguments.a, &arguments.b) } else { (&arguments.b, &arguments.a) };

@@ -1,4 +1,4 @@
-//! `takeup plan`: how long, how many tapes, how many stops, before anything is written.
+//! `takeup plan`: time, tapes and stops of a backup, before anything is written.
 
 mod measure;
 mod presentation;
@@ -119,7 +119,7 @@ pub struct PlanArgs {
     common: CommonArgs,
 }
 
-/// What comes, and how fast.
+/// The source and its rate.
 #[derive(Args, Debug)]
 struct SourceArgs {
     /// Rate at which the source can be read
@@ -160,7 +160,7 @@ struct SourceArgs {
     staging_rate: Rate,
 }
 
-/// What the data are like.
+/// Compression of the data.
 #[derive(Args, Debug)]
 struct DataArgs {
     /// Compression ratio of the drive, 2 for half the bytes; by default sampled from PATH, or 2
@@ -251,7 +251,7 @@ impl FromStr for DiskName {
     }
 }
 
-/// Larger ratios are typing errors: SLDC itself ends at 94.
+/// Larger ratios are typing errors: SLDC itself reaches at most 94.
 const RATIO_MAX: f64 = 100.0;
 
 fn ratio(text: &str) -> Result<f64, String> {
@@ -261,15 +261,15 @@ fn ratio(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Where nothing is measured and nothing given.
+/// Defaults if nothing is measured or given.
 const RATIO_ASSUMED: f64 = 2.0;
 const PER_FILE_US: u32 = 50;
 /// Linux' default of `read_ahead_kb`.
 const READ_AHEAD: Size = Size(128 << 10);
 const READ_BLOCK: Size = Size(1 << 20);
-/// What the model of read-ahead still goes through in no time.
+/// Largest read-ahead and read size: the model is still fast with it.
 const READ_BYTES_MAX: u64 = 64 << 20;
-/// Files that a backup has under way at once on a disk.
+/// Files that a backup reads at once from a disk.
 const FILES_AT_ONCE: u64 = 8;
 
 /// Runs the command.
@@ -281,7 +281,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     let named = arguments.drives.first().map(|drive| drive.0);
     let load = |path: &Path| FromRuns::load(path, named);
     let from = arguments.from.as_deref().map(load).transpose()?;
-    // One of the two is there.
+    // clap requires one of the two.
     let drive = from.as_ref().map(|from| from.generation).or(named);
     let first =
         drive.ok_or_else(|| Failure::of("no drive is named", Some("add --drive or --from")))?;
@@ -340,7 +340,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     Ok(if fits { Outcome::Done } else { Outcome::Warned })
 }
 
-/// What it takes to end in time.
+/// The requirements for ending in time.
 fn window(arguments: &PlanArgs, setup: &Setup) -> Result<Option<Window>, Failure> {
     let Some(Span(seconds)) = arguments.window else { return Ok(None) };
     let most = processor_bound(&arguments.source, setup.source.size_bytes, None);
@@ -354,7 +354,7 @@ impl From<PlanError> for Failure {
     }
 }
 
-/// What there is besides the arguments.
+/// Sources besides the arguments.
 struct Known<'a> {
     /// The first drive.
     drive: &'static Generation,
@@ -362,7 +362,7 @@ struct Known<'a> {
     from: Option<&'a FromRuns>,
     /// An experiment on the disk of the source.
     source_from: Option<&'a DiskFromRuns>,
-    /// What PATH gave.
+    /// The measurement of PATH.
     measured: Option<&'a Measured>,
 }
 
@@ -408,7 +408,7 @@ fn setup(arguments: &PlanArgs, known: &Known<'_>) -> Result<Setup, Failure> {
     })
 }
 
-/// The disk of the source, where there is an experiment on it.
+/// The disk of the source, if there is an experiment on it.
 fn source_from(given: &SourceArgs) -> Result<Option<DiskFromRuns>, Failure> {
     let typed = [given.read_block_size, given.read_ahead];
     if DiskReads::of_disk(given).is_none() && typed.iter().any(Option::is_some) {
@@ -440,10 +440,10 @@ fn writable(
     }
 }
 
-/// A source that is slower lacks its unit.
+/// A smaller rate probably lacks its unit.
 const SLOWEST_BYTES_PER_SECOND: u64 = 1000;
 
-/// What is given goes before what is measured.
+/// Given values go before measured ones.
 fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<PlanSource, Failure> {
     let (given, measured) = (&arguments.source, known.measured);
     let missing = |what: &str, hint| Failure::of(format!("{what} is not known"), Some(hint));
@@ -465,7 +465,7 @@ fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<PlanSource, Failure
         (None, Some(disk), _) => {
             (DiskReads::of(given).bytes_per_second(disk), Some(disk_file_ns(disk)))
         }
-        // What was measured has the times for files in it.
+        // The measured rate includes the times of files.
         (None, None, Some(measured)) => (measured.bytes_per_second, Some(0)),
         (None, None, None) => {
             let hint = "add --source-rate, --source-disk, --source-from, or a PATH to measure";
@@ -479,8 +479,8 @@ fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<PlanSource, Failure
     Ok(PlanSource { size_bytes, files, bytes_per_second, file_ns })
 }
 
-/// What the cores of the host make of the fastest source, in bytes a second; nothing where the
-/// source was measured through them. Compression in software has a rate of its own.
+/// The highest rate that the cores of the host can process, in bytes a second; `None` if the source
+/// was measured on this host. Compression in software has a rate of its own.
 fn processor_bound(
     given: &SourceArgs,
     size_bytes: u64,
@@ -496,14 +496,14 @@ fn processor_bound(
     (!is_measured && size_bytes > 0).then_some(bound)
 }
 
-/// Says so where the host is what bounds the source.
+/// The number of cores, if the host limits the source.
 fn bounded_by_host(arguments: &PlanArgs, setup: &Setup) -> Option<usize> {
     let bound = processor_bound(&arguments.source, setup.source.size_bytes, None)?;
     let is_bounded = setup.source.bytes_per_second == bound;
     is_bounded.then(|| arguments.source.cores.map_or_else(flow::crew::cores, NonZero::get))
 }
 
-/// How a disk is taken to be read: one stream through the page cache.
+/// How the plan assumes a disk to be read: one stream through the page cache.
 #[derive(Clone, Copy, Debug)]
 struct DiskReads {
     read_bytes: u64,
@@ -511,7 +511,7 @@ struct DiskReads {
 }
 
 impl DiskReads {
-    /// Where the rate of the source is that of a disk.
+    /// `None` unless the rate of the source comes from a disk.
     fn of_disk(given: &SourceArgs) -> Option<DiskReads> {
         let has_disk = given.source_disk.is_some() || given.source_from.is_some();
         has_disk.then(|| DiskReads::of(given))
@@ -540,7 +540,8 @@ fn drive_ratio(arguments: &PlanArgs, known: &Known<'_>) -> Ratio {
     Ratio::of(known_ratio(arguments, known).unwrap_or(RATIO_ASSUMED))
 }
 
-/// What is given goes before what PATH is like, and that before what was written to the drive.
+/// A given ratio goes before the sample of PATH, and that before the data of the experiment on the
+/// drive.
 fn known_ratio(arguments: &PlanArgs, known: &Known<'_>) -> Option<f64> {
     let sampled = known.measured.and_then(|measured| measured.drive_ratio);
     let written = known.from.and_then(|from| from.calibration.own_ratio());
@@ -563,7 +564,7 @@ fn compared(arguments: &PlanArgs, first: &Generation) -> Vec<&'static Generation
     Generation::all().iter().filter(near).collect()
 }
 
-/// Media of a format between two generations are nobody's next drive.
+/// Media of a format between two generations, such as Type M, have no drive of their own.
 fn is_plain(generation: &Generation) -> bool {
     !generation.name.contains("Type")
 }

@@ -164,7 +164,7 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The record of a run of our own.
+/// The record of a run of Takeup.
 fn show_run(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     check_options(arguments, "a run", "print all of it with `takeup report FILE --json`")?;
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
@@ -192,7 +192,7 @@ fn read_run(path: &Path) -> Result<RunRecord, Failure> {
     })
 }
 
-/// Runs stand beside a capture, and beside nothing else.
+/// The error for a run beside anything but a capture.
 fn not_beside(runs: &Path, beside: &Path) -> Failure {
     let (runs, beside) = (runs.display(), beside.display());
     let message =
@@ -202,8 +202,7 @@ fn not_beside(runs: &Path, beside: &Path) -> Failure {
     Failure::of(message, Some(hint))
 }
 
-/// That a run and a capture have some time in common: what stands below another on a page happened
-/// at the same time.
+/// Checks that a run and a capture overlap in time: the page shows them on one time axis.
 fn check_time(
     captured: &Captured,
     run: &RunRecord,
@@ -227,7 +226,7 @@ fn check_time(
     Err(Failure::of(message, Some("show the run alone with `takeup report RUN`")))
 }
 
-/// That nothing is asked for that only experiments have.
+/// Refuses options that are for experiments only.
 fn check_options(arguments: &ReportArgs, made_by: &str, hint: &str) -> Result<(), Failure> {
     let options = [
         ("--csv", arguments.csv.is_some()),
@@ -240,7 +239,7 @@ fn check_options(arguments: &ReportArgs, made_by: &str, hint: &str) -> Result<()
     Err(Failure::of(message, Some(hint)))
 }
 
-/// The page of a record, and what is drawn on it, where they are asked for.
+/// Writes the page of a record and its drawings, if requested.
 fn write_page(
     arguments: &ReportArgs,
     file: Option<OutputFile>,
@@ -260,7 +259,7 @@ fn write_page(
     Ok(())
 }
 
-/// That no file is asked for twice, and none in the place of the runs.
+/// Checks that no output file is named twice, and that none is an input file.
 fn check_outputs(arguments: &ReportArgs) -> Result<(), Failure> {
     let to_print = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_output(path));
     let claims = [to_print(&arguments.csv), to_print(&arguments.ndjson), arguments.json];
@@ -286,7 +285,7 @@ fn check_outputs(arguments: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns what is to go to standard output in the place of the text.
+/// Writes the files, and returns what goes to standard output instead of the text.
 fn write_files(
     arguments: &ReportArgs,
     experiment: &Experiment,
@@ -312,14 +311,14 @@ fn write_files(
     Ok(printed)
 }
 
-/// Everything that is drawn on a page, each as a file in a directory, which is made.
+/// All drawings of a page, as files in a directory, which is created.
 fn drawings(directory: &Path, page: &Page) -> Result<Vec<(PathBuf, String)>, Failure> {
     std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
     let drawn = (1..).zip(page.sections.iter().flat_map(PageSection::files));
     Ok(drawn.map(|(number, text)| (directory.join(format!("{number:02}.svg")), text)).collect())
 }
 
-/// No file gets its name before all are written.
+/// Writes all files before any of them gets its name.
 fn write_texts(texts: Vec<(PathBuf, String)>) -> Result<(), Failure> {
     let mut files = Vec::new();
     for (path, text) in texts {

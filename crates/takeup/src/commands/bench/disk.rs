@@ -113,18 +113,18 @@ pub struct DiskArgs {
     experiment: ExperimentArgs,
 }
 
-/// Of one run, unless another length is asked for.
+/// Default length of one run, in bytes.
 const LENGTH_BYTES: u64 = 1 << 30;
 
 impl DiskArgs {
-    /// What takes the place of options of the job.
+    /// Options that replace those of the job.
     fn sets(&self) -> Vec<String> {
         let length = self.length.filter(|_| self.job.is_some());
         let length = length.map(|length| format!("size={}", length.0));
         self.job_set.iter().cloned().chain(length).collect()
     }
 
-    /// Whether a load of many files is asked for.
+    /// Whether there is a load of many files.
     fn has_files(&self) -> bool {
         self.load.iter().any(|load| load.is_of_files())
     }
@@ -157,7 +157,7 @@ struct QueueArgs {
 }
 
 impl QueueArgs {
-    /// What is to be set, in the order of the columns.
+    /// The settings as typed, in the order of the columns.
     fn typed(&self) -> [(SettingKind, &[String]); 6] {
         [
             (SettingKind::WriteCache, &self.write_cache),
@@ -277,7 +277,7 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
     })
 }
 
-/// Says what of a job is run in another way than the file has it.
+/// Reports the differences between the job file and what is run.
 fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
     let shown = |path: &Path| escape_path(path);
     let say = |text: String| {
@@ -299,7 +299,7 @@ fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
     }
 }
 
-/// A job with lines that are refused: each of them, with what to do.
+/// The error for a job with refused lines: each of them, with what to do.
 fn refused(path: &Path, lines: &[RefusedLine]) -> Failure {
     let one = |line: &RefusedLine| match line.number {
         Some(number) => format!("line {number}: {line}"),
@@ -310,7 +310,7 @@ fn refused(path: &Path, lines: &[RefusedLine]) -> Failure {
     Failure::of(message, None).with_details(lines.iter().map(one).collect())
 }
 
-/// What went wrong, with what there is to do.
+/// The error with its hint.
 pub fn failure(error: DiskError) -> Failure {
     if let DiskError::Job { path, source: JobError::Lines { lines } } = &error {
         return refused(path, lines);
@@ -398,7 +398,7 @@ fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
     let path = std::path::absolute(&path).unwrap_or(path);
     let mut paths = job.map_or_else(|| vec![path], UserJob::paths);
     if paths.is_empty() {
-        // Of a job whose engines open no file.
+        // For a job whose engines open no file.
         paths.push(PathBuf::from("no file"));
     }
     let names_files = !arguments.files.is_empty() || !arguments.file_size.is_empty();
@@ -408,7 +408,7 @@ fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
             Some("add --load readfiles,writefiles"),
         ));
     }
-    // What a killed experiment left is not what is in force.
+    // Restore first: settings that a killed experiment left are not the ones in force.
     super::recovered().map_err(|error| failure(QueueError::from(error).into()))?;
     let mut factors: Vec<Factor> = match job {
         Some(_) => Vec::new(),
@@ -439,12 +439,12 @@ fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
     })
 }
 
-/// Of loads of many files, unless others are asked for.
+/// Defaults for loads of many files.
 const FILES: u64 = 1000;
 const FILE_BYTES: u64 = 16 << 10;
 
 fn factors(arguments: &DiskArgs) -> Vec<Factor> {
-    // Who asks the disk chooses its blocks; here the disk is what is asked about.
+    // The applications choose the block size, so here it is a load and not a setting.
     let blocks =
         factor("block_bytes", numbers(arguments.block_size.iter().map(|size| size.0)), None);
     let of_files = |name, given: Vec<u64>, usual| {

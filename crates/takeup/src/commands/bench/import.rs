@@ -1,4 +1,4 @@
-//! `takeup bench import`: a table of somebody's own measurements as a file of runs.
+//! `takeup bench import`: a table of other measurements as a file of runs.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ fn imported(arguments: &ImportArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// A table has no title of its own but its name.
+/// The title of a table is its file name, unless one is given.
 fn title(arguments: &ImportArgs) -> String {
     if !arguments.title.is_empty() {
         return arguments.title.clone();
@@ -114,11 +114,11 @@ fn read(path: &Path) -> std::io::Result<String> {
     if bytes.len() as u64 > TABLE_BYTES_MAX {
         return Err(std::io::Error::other("the table is larger than 64 MiB"));
     }
-    // Spreadsheets of old write Latin-1; what is no UTF-8 in a word stays recognisable.
+    // Old spreadsheets write Latin-1; a word with invalid UTF-8 stays recognisable.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// All of it or no file.
+/// Writes all runs, or leaves no file.
 fn write(path: &Path, experiment: &Experiment) -> Result<(), Failure> {
     let failed = |error: experiment::record::RecordError| {
         let exists = path.exists();

@@ -1,4 +1,4 @@
-//! JudgementOptions that all experiments share.
+//! Options that all experiments share.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::options::{CommonArgs, EngineName};
 use crate::outcome::{Outcome, SummaryPlace};
 use crate::quantity::{Rate, Size, Span};
 
-/// How often, how long, where to, and how much is told.
+/// Options for repeats, time limits, files and output.
 #[derive(Args, Clone, Debug)]
 pub struct ExperimentArgs {
     /// File for the runs; if it holds the same experiment, Takeup continues that [default:
@@ -74,25 +74,25 @@ pub struct ExperimentArgs {
 }
 
 impl ExperimentArgs {
-    /// What goes to standard output.
+    /// The form of standard output.
     pub fn form(&self) -> Form {
         if self.json { Form::Json } else { Form::Text }
     }
 
-    /// Where the runs go.
+    /// The file for the runs.
     pub fn output_path(&self, kind: &str) -> PathBuf {
         let usual = || PathBuf::from(format!("takeup-bench-{kind}.ndjson"));
         self.output.clone().unwrap_or_else(usual)
     }
 
-    /// When it ends.
+    /// When the experiment ends.
     pub fn stop(&self) -> Stop {
         self.stop_or(Stop::default())
     }
 
-    /// When it ends, for a design with habits of its own.
+    /// When the experiment ends, for a design with its own defaults.
     pub fn stop_or(&self, usual: Stop) -> Stop {
-        // One of the two that was not typed gives way; two that exclude each other are refused.
+        // A default gives way to the other option; two options that exclude each other are refused.
         let most = self.repeats_max.unwrap_or(u64::MAX);
         let repeats_min = self.repeats.unwrap_or(usual.repeats_min.min(most));
         Stop {
@@ -107,17 +107,17 @@ impl ExperimentArgs {
 
     /// The seed, or one from the clock.
     pub fn seed(&self) -> u64 {
-        // The sum of a TOML integer's range and this program's is 63 bits.
+        // A TOML integer has 63 bits, and seconds of Unix time fit.
         self.seed.unwrap_or_else(experiment::run::unix_seconds)
     }
 
-    /// What the judgement rests on.
+    /// The options of the judgement.
     pub fn judging(&self) -> JudgementOptions {
         let limits = self.limits.iter().map(|limit| limit.0.clone()).collect();
         JudgementOptions { limits, ..JudgementOptions::default() }
     }
 
-    /// The plan of a file, if there is one.
+    /// The plan from --plan, if given.
     pub fn plan_from_file(&self, kind: &str) -> Result<Option<Plan>, Failure> {
         let Some(path) = &self.plan else { return Ok(None) };
         let name = path.display();
@@ -139,12 +139,12 @@ impl ExperimentArgs {
 
 const SHOW_PLAN: &str = "use --print-plan to see how a plan is written";
 
-/// A size; 0 is one too.
+/// A size, or 0.
 pub fn bytes_or_zero(text: &str) -> Result<u64, crate::quantity::QuantityError> {
     if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0) }
 }
 
-/// A factor that is a setting, unless there is nothing to set.
+/// A factor with its distinct levels; `None` without levels.
 pub fn factor(name: &str, levels: Vec<Level>, present: Option<Level>) -> Option<Factor> {
     let mut distinct: Vec<Level> = Vec::new();
     for level in levels {
@@ -178,7 +178,7 @@ impl FromStr for NamedRate {
     }
 }
 
-/// What goes to standard output.
+/// The form of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Text for people.
@@ -187,7 +187,7 @@ pub enum Form {
     Json,
 }
 
-/// Prints a failure, as a document where one is wanted, and gives the exit code.
+/// Prints a failure, as a document if requested, and returns the exit code.
 pub fn finish(result: Result<Outcome, Failure>, name: &str, form: Form) -> ExitCode {
     let common = CommonArgs {
         json: form == Form::Json,

@@ -1,4 +1,4 @@
-//! `takeup bench power`: what an experiment will be able to see, before it runs.
+//! `takeup bench power`: the differences that an experiment will be able to find, before it runs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -88,11 +88,11 @@ fn plan(path: &Path) -> Result<Plan, Failure> {
     })
 }
 
-/// What earlier records say.
+/// The scatter in earlier records.
 struct Known {
     noise: Noise,
     files: Vec<PathBuf>,
-    /// Combinations of the first one.
+    /// Number of combinations of the first record.
     combinations: usize,
 }
 
@@ -120,7 +120,7 @@ fn known(named: &[PathBuf]) -> Result<Known, Failure> {
     Ok(Known { noise, files: used, combinations })
 }
 
-/// The records of this folder that have the usual names.
+/// The records of this folder with the default names.
 fn found() -> Vec<PathBuf> {
     let is_record = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -140,10 +140,10 @@ struct Answer<'a> {
     combinations: usize,
 }
 
-/// The share within which two rates are called the same.
+/// Two rates within this share count as the same.
 const BAND: f64 = 0.02;
 
-/// Repeats of which it is told what they show.
+/// Numbers of repeats in the answer.
 const TOLD: [u64; 4] = [3, 5, 10, 20];
 
 impl Answer<'_> {
@@ -163,7 +163,7 @@ impl Answer<'_> {
         seen_with(self.known.noise.scatter, self.combinations, repeats)
     }
 
-    /// Repeats that a plan comes to in its time.
+    /// Repeats for which a plan has time.
     fn planned(&self) -> Option<u64> {
         let stop = self.plan.as_ref()?.stop;
         let in_budget = (stop.budget_seconds / self.seconds(1)).floor() as u64;
@@ -176,7 +176,7 @@ impl Answer<'_> {
         let names: Vec<String> =
             self.known.files.iter().map(|file| file.display().to_string()).collect();
         let digits = Rounding::digits(2);
-        // A variance from so few degrees of freedom is known to this: of 8 to a quarter.
+        // The relative error of a scatter with few degrees of freedom: a quarter with 8 of them.
         let known = Rounding::digits(1).percent((1.0 / (2.0 * degrees.max(0.5))).sqrt());
         let mut text = format!(
             "from {}: runs of one combination scatter by {} within a repeat (known to about \

@@ -1,4 +1,4 @@
-//! `takeup bench read`: what a single stream gets.
+//! `takeup bench read`: the rate of a single stream.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -163,7 +163,7 @@ fn plan(arguments: &ReadArgs) -> Result<Plan, Failure> {
     })
 }
 
-/// `current` becomes the number that is in force on the first path.
+/// Replaces `current` by the number in force on the first path.
 fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
     let Some(first) = arguments.paths.first().filter(|_| !arguments.read_ahead.is_empty()) else {
         return Ok(None);
@@ -183,7 +183,7 @@ fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
 }
 
 fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
-    // What a killed experiment left is not what is in force.
+    // Restore first: settings that a killed experiment left are not the ones in force.
     super::recovered().map_err(|error| failure(ReadError::Settings(error)))?;
     let storage = Storage::of(path).map_err(|error| failure(ReadError::Storage(error)))?;
     storage.read_ahead_bytes().map_err(|error| failure(ReadError::Settings(error.into())))

@@ -82,7 +82,7 @@ pub struct RunArgs {
     experiment: ExperimentArgs,
 }
 
-/// Something with a name in front of it.
+/// `NAME=TEXT` as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
     name: String,
@@ -188,7 +188,7 @@ fn commands(arguments: &RunArgs) -> Result<Commands, Failure> {
     })
 }
 
-/// Plain numbers are numbers, sizes are bytes, and anything else is words.
+/// The levels are numbers if all are plain numbers, bytes if all are sizes, and otherwise words.
 fn varied(vary: &Named) -> Result<Factor, Failure> {
     let name = vary.name.clone();
     let wrong = |why: &str| Err(Failure::of(format!("--vary {name}: {why}"), None));

@@ -1,4 +1,4 @@
-//! `takeup bench tape`: what a drive takes.
+//! `takeup bench tape`: the rates of a tape drive.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -145,7 +145,7 @@ impl std::str::FromStr for Share {
     }
 }
 
-/// Length of a file: longer than three times the buffer of any drive.
+/// Default length of a file in bytes: more than three times the buffer of any drive.
 const USUAL_LENGTH_BYTES: u64 = 4 << 30;
 
 /// Runs the command.
@@ -186,7 +186,7 @@ fn plan(arguments: &TapeArgs) -> Result<Plan, Failure> {
     })
 }
 
-/// What a run writes at most, of what is varied.
+/// The largest number of bytes of a run.
 fn longest(factors: &[Factor]) -> u64 {
     let lengths = factors.iter().filter(|factor| factor.name == "file_bytes");
     let bytes = lengths.flat_map(|factor| &factor.levels).filter_map(|level| match level {
@@ -200,8 +200,8 @@ fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// What is varied, and when that is enough. Loads come first, the block size last: it is what
-/// curves are drawn over.
+/// The factors, and when the experiment ends. Loads come first, the block size last, because curves
+/// are drawn over it.
 fn factors(arguments: &TapeArgs) -> Result<(Vec<Factor>, Stop), Failure> {
     let blocks = numbers(arguments.block_size.iter().map(|size| size.0));
     let read_blocks = numbers(arguments.read_block_size.iter().map(|size| size.0));
@@ -249,7 +249,8 @@ fn ring(arguments: &TapeArgs) -> Result<Option<Factor>, Failure> {
     Ok(factor("ring_bytes", numbers(sizes?), None))
 }
 
-/// A file or folder is known by its whole path, so that the experiment can go on from elsewhere.
+/// A file or folder is recorded by its absolute path, so that the experiment can continue from
+/// another folder.
 fn data_level(data: &Data) -> Level {
     match data {
         Data::Path(path) => Level::Text(absolute(path)),

@@ -1,7 +1,7 @@
 //! `--set NAME=VALUE`: a parameter of a drive as typed.
 //!
 //! A plain number is in the unit that the name ends with; sizes, rates and times may have a suffix.
-//! Which names there are is the drive's business, and found out when the setting is applied.
+//! The drive knows the valid names, so the name is checked when the setting is applied.
 
 use std::str::FromStr;
 
@@ -17,20 +17,19 @@ use crate::quantity::{QuantityError, Rate, Size, seconds};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     name: String,
-    /// One, but for the speeds.
+    /// One value; several for the speeds.
     values: Vec<u64>,
 }
 
 /// The parameter that is a list.
 const SPEEDS: &str = "speeds_bytes_per_second";
-/// Drives have a dozen or two.
+/// Largest number of speeds; drives have a dozen or two.
 const SPEEDS_MAX: usize = 100;
 
 impl Setting {
-    /// Changes that parameter of `drive`.
+    /// Changes the parameter of `drive`.
     ///
-    /// # Errors
-    /// When a drive has none of that name.
+    /// # Errors If the drive has no parameter of that name.
     pub fn apply(&self, drive: &mut TapeParameters) -> Result<(), Failure> {
         let is_known = match (&self.values[..], self.name == SPEEDS) {
             (speeds, true) => {
@@ -83,7 +82,7 @@ fn one(name: &str, text: &str) -> Result<u64, String> {
 
 fn time_ns(text: &str) -> Result<u64, String> {
     let ns = seconds(text)? * 1e9;
-    // The model limits what is too long for any motion; this keeps it countable.
+    // The model limits times that are too long for any motion; this check avoids an overflow.
     if ns <= 1e18 { Ok(ns.round() as u64) } else { Err("the time is too long".to_owned()) }
 }
 
