@@ -486,7 +486,7 @@ mod tests {
     /// Runs of A and B in turns, on a machine that becomes slower by a tenth with every repeat.
     fn in_turns(experiment: &mut Experiment, begins: u64) {
         for run in &mut experiment.runs {
-            // Every second time the other one is first.
+            // The order alternates.
             let swapped = if run.repeat % 2 == 0 { 2040 - begins } else { begins };
             run.started_unix_seconds = swapped + 100 * run.repeat;
             run.seconds *= 1.1f64.powi(run.repeat as i32);
@@ -558,7 +558,7 @@ mod tests {
         let comparison = compare(&a, &b, &JudgementOptions::default());
         assert!(comparison.pairs.iter().all(|pair| pair.verdict == RateVerdict::NotSettled));
         assert!(comparison.sentences[0].starts_with("6 combinations ran fewer than twice"));
-        // Quiet runs of one system settle that it is the same.
+        // Quiet runs of one system show that it is the same.
         let quiet = |seed| {
             let mut one = experiment(seed, 1.0);
             one.runs.iter_mut().for_each(|run| run.seconds = 10.0 + 0.01 * (run.seconds - 10.0));

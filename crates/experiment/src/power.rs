@@ -171,7 +171,7 @@ mod tests {
         assert!((Noise::of_several(&several).unwrap().scatter - 0.04).abs() < 1e-9);
     }
 
-    /// What is planned is what is then found, by the judgement itself.
+    /// The judgement finds the difference as often as planned.
     #[test]
     fn a_difference_is_found_as_often_as_planned() {
         use crate::judgement::{JudgementOptions, judge};

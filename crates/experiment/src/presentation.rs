@@ -359,8 +359,8 @@ mod tests {
     use crate::judgement::tests::{PLAIN, factors, runs};
     use crate::record::RunRecord;
 
-    /// Repeats differ by far more than what is in one of them: the gain is known well, and each
-    /// rate by itself hardly.
+    /// Repeats differ by far more than runs within one: the gain is known well, but each rate
+    /// badly.
     #[test]
     fn a_rate_is_the_same_in_the_table_and_in_the_sentence_of_the_gain() {
         let factors = vec![Factor::new(
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!(group.values.len(), 2500_usize.div_ceil(3));
     }
 
-    /// 144 combinations: an overview, eight panels on one scale, and tables with all the rest.
+    /// 144 combinations: an overview, eight panels on one scale, and tables with the rest.
     #[test]
     fn a_design_with_many_factors_is_drawn_so_that_it_can_be_read() {
         let header = Header {
@@ -489,7 +489,7 @@ mod tests {
             "The first 2 of 432 runs; takeup report RUNS --csv FILE writes all"
         );
         assert_eq!((few.rows.len(), all.lines().count()), (2, 433));
-        // Five factors, and what depends on what: data, compression and block size.
+        // Five factors, and the interactions of data, compression and block size.
         assert!((7..=9).contains(&rows("Effects")), "{}", rows("Effects"));
     }
 }

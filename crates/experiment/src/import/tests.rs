@@ -1,4 +1,4 @@
-//! Tables that are taken, and what is said of those that are not.
+//! Tables that can be imported, and the errors for the others.
 
 use super::*;
 use crate::judgement::{JudgementOptions as Judging, judge};
@@ -41,7 +41,7 @@ fn rows_become_runs_and_columns_factors() {
     assert_eq!(first.bytes_per_second(), Some(1e8));
     assert_eq!(first.notes, ["warm"]);
     assert_eq!(second.cell["tool"], Level::Text("dd, twice".into()));
-    // All three are there: what was printed can be held against the others.
+    // All three are given, so the printed rate can be checked against the other two.
     assert_eq!(second.printed_bytes_per_second, Some(150e6));
     assert_eq!((third.repeat, third.order, third.measures["back_hitches"]), (2, 3, 3.0));
     let judgement = judge(&experiment.header.factors, &experiment.runs, &Judging::default());
@@ -57,7 +57,7 @@ fn two_of_three_are_enough_and_repeats_are_counted() {
     let options = ImportOptions { bytes: Some(1 << 20), ..ImportOptions::default() };
     let runs = import("depth,seconds\n1,2\n", &options, size).unwrap().runs;
     assert_eq!((runs[0].bytes, runs[0].seconds), (1 << 20, 2.0));
-    // As a spreadsheet writes it where fractions have commas.
+    // As a spreadsheet writes it with decimal commas.
     let runs = imported("\u{feff}depth;seconds;mib_s\r\n4;2,5;10\r\n").runs;
     assert_eq!((runs[0].bytes, runs[0].seconds), (25 << 20, 2.5));
     let failed = imported("depth,bytes,seconds,error\n1,100,1,\n2,,,no medium\n").runs;
@@ -86,7 +86,8 @@ fn loads_and_what_is_in_force_are_told_apart() {
     assert_eq!(error, "no row has block_bytes 128k: there are 10 KiB and 64 KiB");
 }
 
-/// However far apart they stand; and a quote that nobody closes costs one look at each line.
+/// Repeated rows are found however far apart they are; and an unclosed quote costs only one pass
+/// over the lines.
 #[test]
 fn long_tables_are_read_once() {
     let rows = |repeats: std::ops::Range<u64>| {
@@ -135,7 +136,7 @@ fn what_cannot_be_understood_is_said_with_its_place() {
 }
 
 proptest::proptest! {
-    /// Whatever is typed, there is an answer.
+    /// Any text gives a result or an error, never a panic.
     #[test]
     fn any_text_is_taken_or_refused(
         text in "(depth|mb_s|bytes|seconds|[0-9]{1,3}|[,;\t\"#\r\n]|é| ){0,60}"

@@ -180,13 +180,13 @@ mod tests {
 
     const WINDOWS: [u64; 4] = [64 << 10, 128 << 10, 1 << 20, 8 << 20];
 
-    /// Eight runs of each window at these rates, which scatter by so much, and the bytes that the
-    /// device reads for a random read; the third window is in force.
+    /// Eight runs of each window at these rates, with this scatter, and the bytes that the device
+    /// reads for a random read; the third window is in force.
     fn advised(rates: [f64; 4], scatter: f64, random_read_bytes: [f64; 4]) -> Advice {
         advised_against(WINDOWS[2], rates, [scatter; 4], random_read_bytes)
     }
 
-    /// The same where another window is in force, and each scatters by as much as it does.
+    /// The same with another window in force, and a scatter for each window.
     fn advised_against(
         present: u64,
         rates: [f64; 4],
@@ -196,7 +196,7 @@ mod tests {
         judged_against(present, rates, scatter, random_read_bytes).1
     }
 
-    /// What `report` says of them, and what `tune` does.
+    /// The judgement of `report`, and the advice of `tune`.
     fn judged_against(
         present: u64,
         rates: [f64; 4],
@@ -254,13 +254,14 @@ mod tests {
         assert_eq!(advice.recommended, Some(Level::Number(128 << 10)));
         assert_eq!(advice.gain.verdict, RateVerdict::Same);
         assert!(advice.costs[0].is_settled && advice.costs[0].recommended < 1e4, "{advice:?}");
-        // What costs nobody anything is left as it is.
+        // A level without extra costs stays as it is.
         let advice = advised([1e8, 2e8, 2e8, 2e8], 0.005, FREE);
         assert_eq!(advice.recommended, Some(Level::Number(1 << 20)));
         assert!(advice.typed.is_empty() && advice.gain.verdict == RateVerdict::Same, "{advice:?}");
     }
 
-    /// A level that scatters is no better than a lower one that is shown to be as fast as the best.
+    /// A level that scatters much is no better than a lower one that is shown to be as fast as the
+    /// best.
     #[test]
     fn what_is_known_badly_is_not_advised_in_the_place_of_what_is_known_well() {
         let scatter = [0.002, 0.002, 0.2, 0.002];
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(advice.gain.verdict, RateVerdict::Differs);
     }
 
-    /// Another level, of which there are runs, is not taken for it.
+    /// Another level with runs does not replace it.
     #[test]
     fn nothing_is_advised_where_what_is_in_force_was_not_run() {
         let mut runs = Vec::new();
@@ -306,8 +307,8 @@ mod tests {
         assert!(advice.gain.interval.is_some() && advice.typed.is_empty(), "{advice:?}");
     }
 
-    /// One judgement: a report of the same runs recommends nothing where nothing is advised, also
-    /// where other levels are shown to be slower.
+    /// A report of the same runs recommends nothing if the advice is empty, also if other levels
+    /// are shown to be slower.
     #[test]
     fn a_report_recommends_nothing_that_is_not_advised() {
         let mut open = 0;

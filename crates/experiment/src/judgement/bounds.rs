@@ -152,7 +152,7 @@ mod tests {
         let [told] = told[..] else { panic!("{:#?}", judgement.sentences) };
         assert!(told.text.contains(expected), "{}", told.text);
         assert_eq!((told.subject, told.verdict), (subject, Some(verdict)));
-        // It is told once, and recommended by nobody.
+        // It has one sentence, and is never recommended.
         let is_failure = |one: &Sentence| one.finding.rule.id == rules::FAILED_RUNS.id;
         assert!(!judgement.sentences.iter().any(is_failure), "{:#?}", judgement.sentences);
         let least = Level::Number(512);

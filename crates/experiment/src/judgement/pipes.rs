@@ -193,15 +193,15 @@ mod tests {
         check(&[("tar", "gzip", 95.0, 1.0), ("gzip", "dd", 0.0, 99.0)], Some("gzip"));
         check(&[("tar", "gzip", 95.0, 1.0), ("gzip", "dd", 97.0, 2.0)], Some("dd"));
         check(&[("tar", "gzip", 2.0, 95.0), ("gzip", "dd", 0.0, 99.0)], Some("tar"));
-        // Sometimes this one, sometimes that one.
+        // The slow program changes.
         check(&[("tar", "gzip", 50.0, 40.0)], None);
-        // One that empties a pipe that the next one never fills: two that do not know each other.
+        // Two programs fit: one empties a pipe, and the next never fills its own.
         check(&[("a", "b", 99.0, 0.0), ("c", "d", 99.0, 0.0)], None);
         check(&[], None);
     }
 
-    /// `dd | dd` in runs of a tenth of a second: a few looks in each, and what the reader takes at
-    /// once leaves the pipe three quarters full.
+    /// `dd | dd` in runs of a tenth of a second: a few looks in each, and one read leaves the pipe
+    /// three quarters full.
     #[test]
     fn short_runs_are_looked_at_together_and_what_is_fairly_full_is_full() {
         let dd = |fill: f64, full: f64, empty: f64| {

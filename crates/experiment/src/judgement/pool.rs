@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(pool.over, factors[1..]);
         let found: Vec<_> =
             pool.runs.iter().map(|run| (run.bytes, run.seconds, run.measures["x"])).collect();
-        // The second repeat of "a" has one framing only; "b" never had another.
+        // The second repeat of "a" has only one framing; "b" never has another.
         assert_eq!(found, [(200, 4.0, 2.0), (100, 5.0, 5.0)]);
         assert_eq!(pool.left_out, ["repeat 2 of data a, of which framing tar has no number"]);
         assert!(super::pool(&factors[1..], &runs).is_none());
@@ -179,7 +179,7 @@ mod tests {
         let seconds: Vec<f64> = found.runs.iter().map(|run| run.seconds).collect();
         assert_eq!(seconds, [1.0, 1.2]);
         assert_eq!(found.left_out, ["framing tar, of which data b has no number"]);
-        // Nothing in common: the one that completed less is no setting to compare.
+        // Nothing in common: the setting that completed less cannot be compared.
         let runs = [run("a", "raw", 1, 1.0), run("a", "raw", 2, 1.0), run("b", "tar", 1, 1.2)];
         let found = pool(&factors, &runs).unwrap();
         assert_eq!(found.left_out.len(), 1);

@@ -208,8 +208,8 @@ mod tests {
 
     const WINDOWS: [u64; 4] = [0, 128 << 10, 1 << 20, 8 << 20];
 
-    /// Five runs of each window at these rates, with requests of 1 MiB, and what a random read
-    /// costs.
+    /// Five runs of each window at these rates, with requests of 1 MiB, and the time of a random
+    /// read.
     fn judged(rates: [f64; 4], random_read_ns: [f64; 4]) -> Judgement {
         let mut runs = Vec::new();
         for repeat in 1..=5 {

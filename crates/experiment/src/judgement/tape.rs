@@ -413,7 +413,7 @@ mod tests {
         let text = told(86.5e6, 2_000_000_000).unwrap();
         assert!(text.starts_with("block size: 64 KiB may be as fast"), "{text}");
         assert!(text.contains("up to 5 % of runs of 2.00 GB; use runs of 4.9"), "{text}");
-        // In runs that are long enough, and where the difference is larger than that.
+        // In runs that are long enough, and if the difference is larger than that.
         assert_eq!(told(86.5e6, 20_000_000_000), None);
         assert_eq!(told(80e6, 2_000_000_000), None);
         assert_eq!(told(40e6, 40_000_000), None);

@@ -134,8 +134,8 @@ mod tests {
     use crate::judgement::JudgementOptions;
     use crate::record::Level;
 
-    /// Everything that is typed, in the order in which it is said, of runs with these rates of
-    /// buffered and direct reads with two block sizes.
+    /// All commands, in the order of the sentences, for runs with these rates of buffered and
+    /// direct reads with two block sizes.
     fn typed_lines(rates: [[f64; 2]; 2]) -> Vec<String> {
         let mut runs = Vec::new();
         for repeat in 1..=5 {

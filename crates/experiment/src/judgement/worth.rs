@@ -92,8 +92,8 @@ mod tests {
 
     const KIB: [u64; 3] = [64 << 10, 128 << 10, 1 << 20];
 
-    /// Twelve runs of each window at these rates, and how many of a random read's bytes each
-    /// fetches; the second is in force.
+    /// Twelve runs of each window at these rates, and the bytes that each fetches for a random
+    /// read; the second window is in force.
     fn judged(
         rates: [f64; 3],
         worth: Option<f64>,
@@ -131,7 +131,7 @@ mod tests {
         (judgement, advice, told)
     }
 
-    /// What a report says to set is what `tune` would set, for each kind of answer.
+    /// A report recommends what `tune` would set, for each kind of answer.
     #[test]
     fn a_report_says_what_tune_does() {
         for rates in [
@@ -159,7 +159,7 @@ mod tests {
         let text = "read-ahead: 64 KiB is as fast as 128 KiB, which is in force, and costs others \
                     less: 1.000 times (0.99";
         assert!(told[0].starts_with(text), "{told:?}");
-        // Without a difference that was asked for, what is in force is kept as before.
+        // Without a smallest difference, the level in force is kept as before.
         let (_, _, told) = judged([1e9, 1e9, 1e9], None, [true; 3]);
         assert!(told[0].contains("keep 128 KiB"), "{told:?}");
     }

@@ -1,4 +1,4 @@
-//! `takeup plan --from RUNS`: a plan for the drive that an experiment has found.
+//! `takeup plan --from RUNS`: a plan for a drive that is modelled from an experiment.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn folder_with(lines: &[Value]) -> tempfile::TempDir {
     directory
 }
 
-/// Nothing in it depends on the machine.
+/// The output does not depend on the machine.
 #[test]
 fn a_plan_for_the_drive_of_an_experiment() {
     let directory = folder_with(&made(3));
@@ -25,7 +25,7 @@ fn a_plan_for_the_drive_of_an_experiment() {
     insta::assert_snapshot!("plan_from", shown(&output, directory.path()));
 }
 
-/// A record that leaves no room for the buffer of the generation: assumed is what it leaves.
+/// A record that rules out the buffer of the generation: the nearest possible value is assumed.
 #[test]
 fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
     let mut lines = made(3);
@@ -85,7 +85,7 @@ fn what_was_put_in_comes_out_and_the_rest_is_that_of_the_generation() {
         assert_eq!(value(&from, name), value(&table, name), "{name}");
     }
     assert_eq!(from["drive"], "LTO-4");
-    // What is set goes before what was found.
+    // A value of --set goes before a fitted one.
     let set = plan(&["--from", "runs.ndjson", "--set", "synchronise_ns=7"]);
     assert_eq!(value(&set, "synchronise_ns"), (json!(7), "given".to_owned()));
 }

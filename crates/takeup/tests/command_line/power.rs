@@ -1,4 +1,5 @@
-//! `takeup bench power`: what an experiment will see, from records that are shipped.
+//! `takeup bench power`: the differences that an experiment will find, from records in this
+//! repository.
 
 use std::path::Path;
 
