@@ -112,7 +112,7 @@ fn cell_table(experiment: &Experiment, judgement: &Judgement, rows_max: usize) -
             (factor.title(), cells)
         })
         .collect();
-    let numbers = ["runs", "mean", "scatter", "95 % interval", "unlike"];
+    let numbers = ["runs", "mean", "scatter", "95 % interval", "outliers"];
     columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
     columns.extend(measured.iter().map(|(_, head)| ((*head).to_owned(), Cells::Numbers)));
     let row = |cell: &CellSummary| {
@@ -268,7 +268,7 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     sections.push(PageSection {
         title: "Numbers".to_owned(),
         text: "Scatter is the standard deviation of the runs of a combination. The interval is of \
-               their geometric mean. Unlike counts the runs that differ from the others; no run \
+               their geometric mean. Outliers are runs that differ from the others; no run \
                was left out."
             .to_owned(),
         tables: [operations::table(experiment, judgement), programs::table(experiment, judgement)]

@@ -256,7 +256,7 @@ const MEASURES: &[Measure] = &[
         .by(QUEUE_SETTINGS),
     column("device_await_ns", "at the device"),
     column("device_request_bytes", "device request"),
-    column("device_merged_percent", "joined"),
+    column("device_merged_percent", "merged"),
     column("device_depth", "at once"),
     column("without_filemark_bytes_per_second", "without filemark"),
     column("filemark_seconds", "filemark"),

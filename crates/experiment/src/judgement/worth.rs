@@ -27,7 +27,7 @@ impl Advice {
 }
 
 /// What to set, if the one varied factor has a level in force, the user gave a smallest difference,
-/// and the answer is not simply the fastest level. The answer may be nothing, since no run of the
+/// and the answer is not just the fastest level. The answer may be nothing, since no run of the
 /// level in force completed; a lower level that is as fast; or the level in force, since other
 /// levels are not worth the change.
 pub(super) fn instead(

@@ -31,7 +31,7 @@ pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<Pa
         "submitted in",
         "at the device",
         "device request",
-        "joined",
+        "merged",
     ];
     columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
     let mut rows = Vec::new();
