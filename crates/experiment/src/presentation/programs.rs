@@ -56,7 +56,7 @@ fn rest(shown: &str, runs: &[&RunRecord]) -> Option<Vec<String>> {
         return None;
     }
     let bytes = |value: Option<f64>| value.map_or("-".to_owned(), |it| size(it as u64));
-    let mut cells = vec![shown.to_owned(), "behind the last look".to_owned(), "-".to_owned()];
+    let mut cells = vec![shown.to_owned(), "after the last look".to_owned(), "-".to_owned()];
     cells.extend([bytes(read), bytes(written)]);
     cells.extend(["-", "-", "-"].map(str::to_owned));
     Some(cells)
@@ -113,7 +113,7 @@ mod tests {
             }
         };
         let row = rest("command a", &[&run(250_000_000), &run(270_000_000)]).unwrap();
-        assert_eq!(row[1..5], ["behind the last look", "-", "40.0 MB", "40.0 MB"]);
+        assert_eq!(row[1..5], ["after the last look", "-", "40.0 MB", "40.0 MB"]);
         assert_eq!(rest("command a", &[&run(299_000_000)]), None);
         let mut unknown = run(0);
         unknown.programs[0].read_bytes = None;

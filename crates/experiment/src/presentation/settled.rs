@@ -133,7 +133,7 @@ pub(super) fn facts(experiment: &Experiment) -> Vec<(String, String)> {
         ("host", (!host.is_empty()).then(|| host.join(", "))),
         ("kernel", get("kernel")),
         ("date", date),
-        ("asked for", Some(asked)),
+        ("plan", Some(asked)),
     ];
     let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     known.collect()

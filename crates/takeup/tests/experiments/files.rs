@@ -92,8 +92,8 @@ fn reports_and_comparisons_come_from_the_files() {
     assert!(
         page.matches("<svg").count() >= 3 && !page.contains("http:") && !page.contains("https:")
     );
-    // Where and when it was measured, and what was asked for, stand at its head.
-    for fact in ["device", "host", "kernel", "date", "asked for"] {
+    // Where and when it was measured, and its plan, are at its head.
+    for fact in ["device", "host", "kernel", "date", "plan"] {
         assert!(page.contains(&format!("<dt>{fact}</dt>")), "{fact} in {page}");
     }
     let table = fs::read_to_string(directory.path().join("a.csv")).unwrap();
