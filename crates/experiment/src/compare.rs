@@ -1,15 +1,15 @@
-//! Two experiments side by side: which cells differ, by how much, and which differences are noise.
+//! Compares two experiments: which cells differ, by how much, and which differences are noise.
 //!
-//! Experiments that ran one after the other are independent samples; a drift between the two is
-//! part of the difference and cannot be told from it. Where they took turns, repeat by repeat and
-//! now one first and now the other, as `scripts/fio-agreement` makes them do, each repeat of one is
-//! set against the same repeat of the other, and a drift falls out. Many cells are many chances of
-//! a false alarm: Holm's correction keeps the chance of any among all at one in twenty.
+//! Experiments that ran one after the other are independent samples; a drift between the two is an
+//! inseparable part of the difference. If they took turns, repeat by repeat with changing order, as
+//! `scripts/fio-agreement` runs them, each repeat of one is compared with the same repeat of the
+//! other, which removes a drift. Many cells are many chances of a false alarm: Holm's correction
+//! keeps the chance of any at one in twenty.
 //!
-//! Experiments of different kinds have different factors. One that only one of them has, and with
-//! one level only, says how its cells were run and does not keep them apart. Nor does one that was
-//! held at one level in A and at another one in B, which is named: to compare across it may be what
-//! is wanted.
+//! Experiments of different kinds have different factors. A factor that only one of them has, with
+//! a single level, does not keep their cells apart; it only says how they were run. Neither does a
+//! factor with one level in A and another one in B, because the user may want to compare across it;
+//! a sentence names it.
 
 mod apart;
 mod short;
@@ -45,7 +45,7 @@ pub enum HigherRate {
 }
 
 impl HigherRate {
-    /// In a word.
+    /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             HigherRate::Faster => "faster",
@@ -59,22 +59,22 @@ impl HigherRate {
 pub struct Pair {
     /// The cell.
     pub cell: Cell,
-    /// Runs in A and in B.
+    /// Number of runs in A and in B.
     pub runs: (usize, usize),
     /// Geometric means of A and of B.
     pub bytes_per_second: (f64, f64),
-    /// B by A.
+    /// B divided by A.
     pub ratio: f64,
-    /// Its interval, each for itself.
+    /// Its interval, not simultaneous.
     pub interval: Option<Interval>,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of the interval.
     #[serde(skip)]
     pub degrees: Option<f64>,
     /// Probability of a ratio this far from 1 without a difference, corrected for all cells.
     pub p_value: Option<f64>,
-    /// What that settles.
+    /// The verdict.
     pub verdict: RateVerdict,
-    /// Of two that differ, which way.
+    /// The direction, if they differ.
     pub direction: Option<HigherRate>,
 }
 
@@ -87,24 +87,24 @@ impl Pair {
 /// Two experiments side by side.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What is varied, in the first one.
+    /// The factors of the first experiment.
     pub factors: Vec<Factor>,
     /// Cells that both have.
     pub pairs: Vec<Pair>,
-    /// Cells that only one has.
+    /// Number of cells that only A has.
     pub only_in_a: usize,
-    /// The same of B.
+    /// Number of cells that only B has.
     pub only_in_b: usize,
-    /// Whether they took turns, so that each repeat of B was compared with the same of A.
+    /// Whether they took turns, so that each repeat of B was compared with the same repeat of A.
     pub in_turns: bool,
-    /// Factors with one level that only one of them has, with that level: what was passed over to
+    /// Factors with a single level that only one of them has, with that level. They were ignored to
     /// find combinations in common.
     pub passed_over: Vec<String>,
     /// Factors that were held at one level in A and at another in B: name, in A, in B.
     pub across: Vec<(String, String, String)>,
     /// Settings and versions that differ, unless both varied them: name, in A, in B.
     pub environment: Vec<(String, String, String)>,
-    /// What was compared.
+    /// Whether rates or times were compared.
     #[serde(skip_serializing_if = "Value::is_rate")]
     pub value: Value,
     /// In words.
@@ -151,7 +151,7 @@ fn by_cell(judgement: &Judgement) -> BTreeMap<&Cell, &CellSummary> {
     judgement.cells.iter().map(|summary| (&summary.cell, summary)).collect()
 }
 
-/// Factors of one level in both, and not the same one.
+/// Factors with a single level in both, but not the same level.
 fn held_apart(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> {
     let one = |factor: &Factor| match &factor.levels[..] {
         [level] => Some(level.shown(&factor.name)),
@@ -165,7 +165,7 @@ fn held_apart(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> {
     a.header.factors.iter().filter_map(in_both).collect()
 }
 
-/// Copied only where something is left out: experiments may have 100,000 runs.
+/// Removes these factors. Copies only if there are any: experiments may have 100,000 runs.
 fn without<'e>(
     experiment: &'e Experiment,
     held: &[(String, String, String)],
@@ -180,7 +180,7 @@ fn without<'e>(
     Cow::Owned(kept)
 }
 
-/// An experiment without the factors of one level that the other one does not have.
+/// An experiment without the single-level factors that the other one does not have.
 fn without_lonely<'e>(
     experiment: &'e Experiment,
     other: &Experiment,
@@ -220,14 +220,14 @@ fn pair(a: &CellSummary, b: &CellSummary, in_turns: bool, options: &JudgementOpt
     }
 }
 
-/// Rates of B and of A in the repeats that both have.
+/// Rates of B and of A in their common repeats.
 fn same_repeats(a: &CellSummary, b: &CellSummary) -> Vec<(f64, f64)> {
-    // Of two runs of one repeat the first one.
+    // Of two runs of one repeat, use the first.
     let in_a: BTreeMap<u64, f64> = a.rates.iter().rev().copied().collect();
     b.rates.iter().filter_map(|(repeat, b)| Some((*b, *in_a.get(repeat)?))).collect()
 }
 
-/// Corrects the p-values for their number, and names what is left.
+/// Corrects the p-values for their number, and sets the verdicts.
 fn decide(pairs: &mut [Pair], options: &JudgementOptions) {
     let ratios: Vec<_> = pairs.iter().map(|pair| (pair.p_value, pair.interval)).collect();
     for (pair, settled) in pairs.iter_mut().zip(settle(&ratios, options)) {
@@ -238,7 +238,7 @@ fn decide(pairs: &mut [Pair], options: &JudgementOptions) {
     }
 }
 
-/// What differs, each with all its values. What both varied is what they looked at.
+/// Settings that differ, each with all its values, except those that both experiments varied.
 fn environment(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> {
     let values = |experiment: &Experiment| {
         let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -268,9 +268,9 @@ fn environment(a: &Experiment, b: &Experiment) -> Vec<(String, String, String)> 
     names.iter().filter_map(differs).collect()
 }
 
-/// The difference, as a share, that is found in four of five comparisons as one of `cells`: after
-/// Holm's correction the first to be found has to pass Bonferroni's limit. From the half width of
-/// the interval of the pair by itself, made up for what few runs make of it.
+/// The difference, as a share, that four of five comparisons find among `cells`: with Holm's
+/// correction the first difference has to pass Bonferroni's limit. Computed from the half width of
+/// the pair's own interval, with a correction for few runs.
 fn would_be_seen(pair: &Pair, cells: usize) -> Option<f64> {
     let (interval, degrees) = (pair.interval?, pair.degrees?);
     let half = (interval.high / interval.low).ln() / 2.0;
@@ -294,7 +294,7 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
             counted(few, "combination", "combinations")
         ));
     }
-    // Single runs say nothing together that each of them does not say alone.
+    // Single runs together show no more than each of them alone.
     let repeated = comparison.pairs.iter().filter(|pair| !pair.ran_once());
     let ratios: Vec<f64> = repeated.map(|pair| pair.ratio).collect();
     if let Some(all) = geometric_mean(&ratios).filter(|_| ratios.len() > 1) {
@@ -309,8 +309,8 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
     texts.push(if comparison.in_turns {
         "A and B took turns: each repeat of B is compared with the same repeat of A".to_owned()
     } else {
-        "A and B were measured at different times, or nothing says otherwise: whatever changed in \
-         between is part of every difference; runs that take turns would tell"
+        "A and B did not take turns: whatever changed between them is part of every difference; \
+         alternate the runs of A and B"
             .to_owned()
     });
     texts.extend(shifted(comparison));
@@ -322,7 +322,10 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         texts.push(format!("compared across {}", across.join(", ")));
     }
     if !comparison.passed_over.is_empty() {
-        texts.push(format!("passed over: {}", comparison.passed_over.join(", ")));
+        texts.push(format!(
+            "ignored, as only one of A and B has them: {}",
+            comparison.passed_over.join(", ")
+        ));
     }
     if comparison.only_in_a + comparison.only_in_b > 0 {
         texts.push(format!(
@@ -334,7 +337,7 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
     texts
 }
 
-/// What follows so many times.
+/// The words after the number of times.
 fn times_what(value: Value) -> &'static str {
     match value {
         Value::Rate => "the rate of",
@@ -363,7 +366,7 @@ fn differing(pair: &Pair, direction: HigherRate, comparison: &Comparison) -> Str
     )
 }
 
-/// How many are shown to be the same.
+/// The number of combinations that are shown to be the same.
 fn same(comparison: &Comparison) -> Option<String> {
     let count = comparison.pairs.iter().filter(|pair| pair.verdict == RateVerdict::Same).count();
     (count > 0).then(|| {
@@ -373,7 +376,7 @@ fn same(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// How many are not settled, and what would have been found.
+/// The number of combinations that are not settled, and the difference that would have been found.
 fn not_settled(comparison: &Comparison) -> Option<String> {
     let all = comparison.pairs.len();
     let open = comparison.pairs.iter();
@@ -382,15 +385,15 @@ fn not_settled(comparison: &Comparison) -> Option<String> {
     let seen: Vec<f64> = open.filter_map(|pair| would_be_seen(pair, all)).collect();
     (count > 0).then(|| {
         format!(
-            "{count} of {} not settled: with as many runs a difference of {} % is found in four of \
-             five comparisons, a smaller one takes more repeats",
+            "{count} of {} not settled: this many runs find a difference of {} % in four of five \
+             comparisons; a smaller one needs more repeats",
             counted(all as u64, "combination is", "combinations are"),
             percent_at_least(median(&seen).unwrap_or(0.0)),
         )
     })
 }
 
-/// All cells differ by as much as each other: what a change does, and what another day does.
+/// All cells differ by the same factor, as after a change, but also as on another day.
 fn shifted(comparison: &Comparison) -> Option<String> {
     let logs: Vec<f64> = comparison.pairs.iter().map(|pair| pair.ratio.ln()).collect();
     let half = |pair: &Pair| Some((pair.interval?.high / pair.interval?.low).ln() / 2.0);
@@ -403,8 +406,8 @@ fn shifted(comparison: &Comparison) -> Option<String> {
     (!all.contains(1.0)).then(|| {
         let digits = Rounding::within(all.low, all.high);
         format!(
-            "all combinations differ by about as much as each other ({} to {} times): a machine \
-             that is faster or slower on another day looks like that, too",
+            "all combinations differ by about the same factor ({} to {} times): a machine that is \
+             faster or slower on another day looks the same",
             digits.number(all.low),
             digits.number(all.high)
         )
@@ -483,7 +486,7 @@ mod tests {
     /// Runs of A and B in turns, on a machine that becomes slower by a tenth with every repeat.
     fn in_turns(experiment: &mut Experiment, begins: u64) {
         for run in &mut experiment.runs {
-            // Every second time the other one is first.
+            // The order alternates.
             let swapped = if run.repeat % 2 == 0 { 2040 - begins } else { begins };
             run.started_unix_seconds = swapped + 100 * run.repeat;
             run.seconds *= 1.1f64.powi(run.repeat as i32);
@@ -555,7 +558,7 @@ mod tests {
         let comparison = compare(&a, &b, &JudgementOptions::default());
         assert!(comparison.pairs.iter().all(|pair| pair.verdict == RateVerdict::NotSettled));
         assert!(comparison.sentences[0].starts_with("6 combinations ran fewer than twice"));
-        // Quiet runs of one system settle that it is the same.
+        // Quiet runs of one system show that it is the same.
         let quiet = |seed| {
             let mut one = experiment(seed, 1.0);
             one.runs.iter_mut().for_each(|run| run.seconds = 10.0 + 0.01 * (run.seconds - 10.0));

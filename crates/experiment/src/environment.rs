@@ -1,4 +1,4 @@
-//! What a run depends on besides its cell: kernel, device, settings, versions.
+//! Conditions of a run besides its cell: kernel, device, settings, versions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,10 +20,10 @@ const QUEUE_SETTINGS: &[&str] = &[
     "write_cache",
 ];
 
-/// When the kernel gives huge pages.
+/// The kernel's setting of when to give huge pages.
 pub const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Devices that drive the balloon, which is also what reports free pages.
+/// Devices of the balloon driver, which also reports free pages to the host.
 const BALLOONS: &str = "/sys/bus/virtio/drivers/virtio_balloon";
 
 /// `VIRTIO_BALLOON_F_REPORTING`: features are shown as digits, the lowest bit first.
@@ -88,12 +88,12 @@ pub fn is_memory_given_back() -> bool {
     features.any(|features| features.get(REPORTING_BIT) == Some(&b'1'))
 }
 
-/// The path of a device by a name that stays when names change, where it has one.
+/// The name under which the persistent path of a device is recorded.
 pub const LASTING_PATH: &str = "path by id";
 
-/// What would keep settings of these kinds over a restart, each by the name of what is kept; of
-/// several disks the first that nothing keeps, or that another program than udev does. It takes
-/// milliseconds, and is looked at once for all runs.
+/// What keeps a setting of this kind over a restart, with the name under which it is recorded. Of
+/// several disks it is the one that nothing keeps, or that another program than udev keeps. The
+/// look-up takes milliseconds and is done once for all runs.
 pub fn of_restart(kind: SettingKind, settings: &[Setting]) -> Option<(String, String)> {
     let machine = Machine::this();
     let words = settings.iter().map(|setting| keeper(&machine, setting).words());
@@ -105,7 +105,7 @@ pub fn of_restart(kind: SettingKind, settings: &[Setting]) -> Option<(String, St
     Some((kept_by(kind.file_name()), found))
 }
 
-/// The name of what keeps a setting over a restart.
+/// The name under which the keeper of a setting is recorded.
 pub fn kept_by(setting: &str) -> String {
     format!("restart {setting}")
 }

@@ -1,14 +1,14 @@
-//! A table of somebody's own measurements as an experiment: rows become runs, columns factors.
+//! Imports a table of other measurements as an experiment: rows become runs, columns factors.
 //!
 //! The table is CSV as spreadsheets write it: a first line with the names of the columns, one row
 //! for each run after it; commas, semicolons or tabs between fields, quotes where a field needs
-//! them. Lines that begin with `#` are comments. What a column is, its name says: a few are the
-//! numbers of a run ([`Known`]), those that begin with `measure.` are further numbers, and all
-//! others are what was varied.
+//! them. Lines that begin with `#` are comments. The name of a column sets its meaning: a few are
+//! the numbers of a run ([`Known`]), those that begin with `measure.` are other measures, and all
+//! others are factors.
 //!
-//! Nothing is made up. A row needs two of bytes, seconds and rate, and one of them alone only where
-//! the caller says what every run moved; a row that has all three keeps the rate as one that was
-//! printed, so that the judgement can hold it against the other two.
+//! The import makes nothing up. A row needs two of bytes, seconds and rate, or one of them if the
+//! caller gives the bytes of every run. If a row has all three, the rate is kept as a printed one,
+//! so that the judgement can check it against the other two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,32 +19,32 @@ use crate::record::{Cell, Experiment, FORMAT, Factor, Header, Level, Role, RunRe
 
 /// Longest table that is read.
 pub const TABLE_BYTES_MAX: u64 = 64 << 20;
-/// Most columns and rows.
+/// Largest number of columns and rows.
 const COLUMNS_MAX: usize = 1000;
 const ROWS_MAX: usize = 1_000_000;
-/// Columns that are further numbers begin with this.
+/// Prefix of columns that are other measures.
 const MEASURE: &str = "measure.";
 
-/// What is asked of a table besides its rows.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// In words.
+    /// Title of the experiment.
     pub title: String,
-    /// Bytes of each run, where the table does not say.
+    /// Bytes of each run, if the table does not have them.
     pub bytes: Option<u64>,
-    /// Columns that nobody chooses: the work that was given.
+    /// Columns that are loads: the given work.
     pub loads: Vec<String>,
-    /// Column and level in force, against which gains are told.
+    /// Column and level in force, which gains are relative to.
     pub present: Vec<(String, String)>,
 }
 
-/// Why a table is no experiment.
+/// Why a table cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// A field cannot be understood.
+    /// A field cannot be parsed.
     #[error("line {line}, column {column} ({name}): {why}")]
     Field {
-        /// From 1, comments and the head counted.
+        /// Counted from 1, with comments and the head.
         line: usize,
         /// From 1.
         column: usize,
@@ -53,7 +53,7 @@ pub enum ImportError {
         /// What is wrong.
         why: String,
     },
-    /// A whole line cannot be.
+    /// A line cannot be parsed.
     #[error("line {line}: {why}")]
     Line {
         /// From 1.
@@ -61,24 +61,24 @@ pub enum ImportError {
         /// What is wrong.
         why: String,
     },
-    /// The table as a whole cannot be.
+    /// The table as a whole is wrong.
     #[error("{0}")]
     Table(String),
 }
 
-/// A column that is no factor.
+/// A column with a fixed meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Bytes,
     Seconds,
-    /// A rate, by this many bytes per second.
+    /// A rate, in units of this many bytes per second.
     Rate(u64),
     Repeat,
     Note,
     Error,
 }
 
-/// The columns that are known by name, in the words of the help.
+/// The columns with a fixed meaning, for messages and the help.
 pub const KNOWN_COLUMNS: &str = "bytes, seconds, bytes_per_second, kb_s, mb_s, gb_s, kib_s, mib_s, \
                                  gib_s, repeat, note, error";
 
@@ -109,10 +109,9 @@ enum Column {
     Factor(String),
 }
 
-/// Reads a table. `size` understands sizes with a suffix, as levels of factors in bytes have.
+/// Reads a table. `size` parses sizes with a suffix, as levels of factors in bytes may have.
 ///
-/// # Errors
-/// With the line and the column of what cannot be understood.
+/// # Errors With the line and the column that cannot be parsed.
 pub fn import<E: std::fmt::Display>(
     text: &str,
     options: &ImportOptions,
@@ -121,7 +120,8 @@ pub fn import<E: std::fmt::Display>(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let separator = separator(text);
     let mut rows = rows(text, separator)?.into_iter();
-    let empty = || ImportError::Table("the table is empty: its first line names columns".into());
+    let empty =
+        || ImportError::Table("the table is empty: its first line must name the columns".into());
     let (head_line, head) = rows.next().ok_or_else(empty)?;
     let table = Table::new(head_line, &head, separator, options)?;
     let mut runs: Vec<RunRecord> = Vec::new();
@@ -133,7 +133,7 @@ pub fn import<E: std::fmt::Display>(
         *counted = if run.repeat > 0 { run.repeat } else { *counted + 1 };
         run.repeat = *counted;
         if !seen.insert((run.cell.clone(), run.repeat)) {
-            let why = format!("repeat {} of this combination stands above already", run.repeat);
+            let why = format!("repeat {} of this combination is already in the table", run.repeat);
             return Err(ImportError::Line { line, why });
         }
         run.order = runs.len() as u64 + 1;
@@ -158,11 +158,11 @@ pub fn import<E: std::fmt::Display>(
 /// A row with the number of its line.
 type Row = (usize, Vec<String>);
 
-/// What stands between fields: what the first line that is no comment has most of.
+/// The separator of fields: the one that is most frequent in the first line that is not a comment.
 fn separator(text: &str) -> char {
     let head = text.lines().find(|line| !is_comment(line)).unwrap_or_default();
     let count = |separator: char| head.matches(separator).count();
-    // Of equals the last one of these.
+    // In a tie the comma wins.
     [',', ';', '\t'].into_iter().rev().max_by_key(|one| count(*one)).unwrap_or(',')
 }
 
@@ -179,7 +179,7 @@ fn rows(text: &str, separator: char) -> Result<Vec<Row>, ImportError> {
             continue;
         }
         let mut whole = line.to_owned();
-        // A field in quotes may hold the end of a line.
+        // A quoted field may contain the end of a line.
         let quotes = |line: &str| line.matches('"').count();
         let mut opened = quotes(line);
         while !opened.is_multiple_of(2) {
@@ -223,7 +223,7 @@ fn fields(line: &str, separator: char) -> Vec<String> {
     fields.iter().map(|field| field.trim().to_owned()).collect()
 }
 
-/// The head of a table, understood.
+/// The parsed head of a table.
 struct Table<'a> {
     names: Vec<String>,
     columns: Vec<Column>,
@@ -257,7 +257,7 @@ impl<'a> Table<'a> {
                 return Err(wrong(column, "the name of a column is letters, digits and _"));
             }
             if names[..column].contains(name) {
-                return Err(wrong(column, "this column is there twice"));
+                return Err(wrong(column, "this column is given twice"));
             }
         }
         let columns: Vec<Column> = names
@@ -277,7 +277,7 @@ impl<'a> Table<'a> {
         self.columns.iter().any(|column| matches!(column, Column::Known(known) if wanted(known)))
     }
 
-    /// Whether the columns can come to a rate, and what was asked for is there.
+    /// Checks that the columns give a rate, and that the columns of the options exist.
     fn check(&self, line: usize) -> Result<(), ImportError> {
         let [bytes, seconds, rate] = [
             self.has(|known| *known == Known::Bytes) || self.options.bytes.is_some(),
@@ -299,14 +299,14 @@ impl<'a> Table<'a> {
             let unknown = asked.find(|name| !factors.contains(&name.as_str()));
             return unknown.map_or(Ok(()), |name| {
                 let there_are = there_are(name, &factors);
-                let why = format!("no column {name} that was varied: {there_are}");
+                let why = format!("no varied column {name}: {there_are}");
                 Err(ImportError::Table(why))
             });
         };
         Err(ImportError::Line { line, why })
     }
 
-    /// The columns that say what was varied.
+    /// The columns that are factors.
     fn varied(&self) -> Vec<&str> {
         let columns = self.columns.iter();
         let factors = columns.filter_map(|column| match column {
@@ -316,11 +316,11 @@ impl<'a> Table<'a> {
         factors.collect()
     }
 
-    /// The columns, and which of those that are taken for factors may be numbers of a run.
+    /// The columns, and which of the factors may be misspelt numbers of a run.
     fn taken_for(&self) -> String {
         let known =
             || KNOWN_COLUMNS.split(", ").filter(|name| !self.names.iter().any(|own| own == name));
-        let meant = |name: &&str| Some(format!("{} by {name}", meant(name, known())?));
+        let meant = |name: &&str| Some(format!("{} instead of {name}", meant(name, known())?));
         let meant: Vec<String> = self.varied().iter().filter_map(meant).collect();
         let columns = format!("the columns are {}", self.names.join(", "));
         match &meant[..] {
@@ -339,7 +339,7 @@ impl<'a> Table<'a> {
         if fields.len() != self.columns.len() {
             let (found, wanted) = (fields.len(), self.columns.len());
             let names = self.names.join(", ");
-            let why = format!("{found} fields, and the first line names {wanted} columns: {names}");
+            let why = format!("{found} fields, but the first line names {wanted} columns: {names}");
             return Err(ImportError::Line { line, why });
         }
         let mut run = RunRecord::default();
@@ -364,7 +364,7 @@ impl<'a> Table<'a> {
                 }
                 Column::Known(Known::Repeat) => {
                     let whole = field.parse().ok().filter(|repeat| *repeat > 0);
-                    let why = || wrong(format!("{field:?} is no number of a repeat, from 1"));
+                    let why = || wrong(format!("{field:?} is not a repeat number (1 or more)"));
                     run.repeat = whole.ok_or_else(why)?;
                 }
                 Column::Known(Known::Note) => run.notes.push(field.clone()),
@@ -381,7 +381,7 @@ impl<'a> Table<'a> {
         self.measured(line, run, (bytes.or(self.options.bytes), seconds, rate))
     }
 
-    /// The third of bytes, seconds and rate out of two.
+    /// Computes the third of bytes, seconds and rate from the other two.
     fn measured(
         &self,
         line: usize,
@@ -400,7 +400,7 @@ impl<'a> Table<'a> {
             }
         };
         if bytes == 0 && run.error.is_none() {
-            let why = "a run of no bytes; the column error says why there is no number".to_owned();
+            let why = "a run of 0 bytes; put the reason into the column error".to_owned();
             return Err(ImportError::Line { line, why });
         }
         Ok(RunRecord { bytes, seconds, printed_bytes_per_second, ..run })
@@ -415,7 +415,7 @@ impl<'a> Table<'a> {
         if number > 0.0 { Ok(number) } else { Err(wrong(format!("{field:?} is not above 0"))) }
     }
 
-    /// A number; where no comma separates fields, one may be that of a decimal fraction.
+    /// A number; if commas do not separate fields, one may be a decimal comma.
     fn number(
         &self,
         field: &str,
@@ -424,10 +424,10 @@ impl<'a> Table<'a> {
         let is_decimal_comma = self.separator != ',' && field.matches(',').count() == 1;
         let plain = if is_decimal_comma { field.replace(',', ".") } else { field.to_owned() };
         let number = plain.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| wrong(format!("{field:?} is no number")))
+        number.ok_or_else(|| wrong(format!("{field:?} is not a number")))
     }
 
-    /// The factors with their levels: numbers from the smallest, words as they came.
+    /// The factors with their levels: numbers from the smallest, words in the order of the table.
     fn factors<E: std::fmt::Display>(
         &self,
         runs: &[RunRecord],
@@ -470,7 +470,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The level of a factor: a number, of bytes with a suffix if need be, or a word.
+/// The level of a factor: a number, in bytes possibly with a suffix, or a word.
 fn level<E: std::fmt::Display>(
     name: &str,
     field: &str,

@@ -1,9 +1,9 @@
 //! From runs to sentences: what to set, what it brings, what it costs, and what is not known.
 //!
-//! Nothing here runs or draws anything: it takes factors and runs, from a file or from a published
-//! table, and returns the numbers together with the words for them, so that the terminal, the page
-//! and the JSON document say the same. The methods are those of [`statistics`]; which is
-//! used for what is told in `docs/design/statistics.md`.
+//! This module runs and draws nothing. It takes factors and runs, from a file or a published table,
+//! and returns the numbers together with the words for them, so that the terminal, the page and the
+//! JSON document say the same. The methods are those of [`statistics`]; `docs/design/statistics.md`
+//! says which method is used for what.
 
 mod advice;
 mod bounds;
@@ -49,20 +49,20 @@ use statistics::curve::PhysicalLimit;
 use statistics::interval::Interval;
 use statistics::stopping::Stopping;
 
-/// What a judgement rests on besides the runs.
+/// Inputs of a judgement besides the runs.
 #[derive(Clone, Debug)]
 pub struct JudgementOptions {
-    /// Share of experiments whose intervals hold the truth.
+    /// Share of experiments whose intervals contain the true value.
     pub confidence: f64,
-    /// Who ended the repeats: nobody, or a look at the intervals.
+    /// The rule that ended the repeats by looking at the intervals, if there was one.
     pub stopping: Option<Stopping>,
     /// Two rates whose whole interval lies within this share of each other are the same.
     pub band: f64,
-    /// What cannot be exceeded: rates that a plateau may come from.
+    /// Known upper limits of the rate, which may explain a plateau.
     pub limits: Vec<PhysicalLimit>,
-    /// What is compared: told as rates, or as times.
+    /// Whether rates or times are compared.
     pub value: Value,
-    /// The gain that is worth a change, as a share, where whoever ran it said so.
+    /// The smallest gain that is worth a change, as a share, if the user gave one.
     pub worth: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ impl Default for JudgementOptions {
 }
 
 impl JudgementOptions {
-    /// For an experiment with that first line: its plan says by which rule repeats ended.
+    /// Completes the options from the header of an experiment, whose plan has the stopping rule.
     pub fn of(self, header: &Header) -> JudgementOptions {
         let plan: Option<Plan> = serde_json::from_value(header.plan.clone()).ok();
         let stop = plan.map(|plan| plan.stop);
@@ -94,40 +94,40 @@ impl JudgementOptions {
     }
 }
 
-/// All that was concluded.
+/// All conclusions of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judgement {
-    /// Each combination with its runs in numbers.
+    /// The statistics of each combination.
     pub cells: Vec<CellSummary>,
     /// Each factor over its levels, everything else fixed.
     pub sweeps: Vec<Sweep>,
     /// For each load, the index of the cell to use.
     pub recommended: Vec<Recommendation>,
-    /// What each factor does on average, and which two work together.
+    /// The average effect of each factor, and the interactions of two factors.
     pub effects: Vec<Effect>,
-    /// The same over conditions that nobody chooses, from which the words come where there are
-    /// such.
+    /// The judgement over conditions that you do not choose. If there are any, the sentences come
+    /// from it.
     pub pooled: Option<Box<Pooled>>,
-    /// Repeats that are like the one before, for which the intervals here are wider.
+    /// Dependence between successive repeats, for which the intervals are widened.
     pub dependence: Option<Dependence>,
-    /// The words.
+    /// The conclusions in words.
     pub sentences: Vec<Sentence>,
     /// The cells, ready to be compared.
     #[serde(skip)]
     comparer: Comparer,
 }
 
-/// An experiment with tape without framing, size of the file and medium: all bytes of a repeat by
-/// all their time.
+/// An experiment with tape, averaged over framing, file size and medium: all bytes of a repeat
+/// divided by all of its time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pooled {
     /// Names of the factors that were pooled.
     pub over: Vec<String>,
-    /// Those that remain.
+    /// The factors that remain.
     pub factors: Vec<Factor>,
     /// What was left out, so that all settings are compared over the same conditions.
     pub left_out: Vec<String>,
-    /// What they come to; without words of its own.
+    /// The judgement of the remaining factors, without sentences.
     pub judgement: Judgement,
 }
 
@@ -136,53 +136,53 @@ pub struct Pooled {
 pub struct CellSummary {
     /// The combination.
     pub cell: Cell,
-    /// Rates of its runs, with the number of the repeat; runs by seconds where times are
-    /// compared, here and in all that follows.
+    /// Rates of its runs, with the number of the repeat. Where times are compared, this and all
+    /// fields below hold runs per second.
     pub rates: Vec<(u64, f64)>,
-    /// Runs that gave no number.
+    /// Runs that failed.
     pub failed: usize,
     /// Arithmetic mean of the rates.
     pub mean_bytes_per_second: f64,
     /// Their standard deviation, from two runs on.
     pub standard_deviation: Option<f64>,
-    /// All bytes by all the time.
+    /// All bytes divided by all the time.
     pub harmonic_mean_bytes_per_second: f64,
-    /// Geometric mean: what the interval is of.
+    /// Geometric mean, to which the interval belongs.
     pub bytes_per_second: f64,
     /// Its interval, from two runs on.
     pub interval: Option<Interval>,
-    /// What its rate is told with the digits of: its interval, or that which a gain over it or of
-    /// it leaves, where that is narrower; the same in tables, sentences and figures.
+    /// The interval that sets the number of digits of the rate, in tables, sentences and figures:
+    /// its own, or the one that follows from a gain, if that is narrower.
     #[serde(skip)]
     pub told_within: Option<Interval>,
     /// Interval of the median, from six runs on.
     pub median_interval: Option<Interval>,
     /// Repeats that do not look like the others.
     pub outliers: Vec<u64>,
-    /// Means of the further numbers of its runs.
+    /// Means of the other measures of its runs.
     pub measures: BTreeMap<String, f64>,
-    /// The same by the number of the repeat.
+    /// The other measures by the number of the repeat.
     #[serde(skip)]
     pub measured: BTreeMap<String, BTreeMap<u64, f64>>,
 }
 
 impl CellSummary {
-    /// The digits that its rate is known to.
+    /// The rounding that its interval supports.
     pub fn digits(&self) -> Rounding {
         Rounding::of(self.told_within.map(|interval| (interval.low, interval.high)))
     }
 
-    /// Its rate or time as it is told: of one run as it was measured.
+    /// Its rate or time in words; of a single run, as measured.
     pub fn told(&self, value: Value) -> String {
         self.told_as(self.bytes_per_second, value)
     }
 
-    /// A speed that says the same of it, with its digits.
+    /// Another speed of this cell, with the same digits.
     pub fn told_as(&self, speed: f64, value: Value) -> String {
         value.told(speed, self.told_within.map(|interval| (interval.low, interval.high)))
     }
 
-    /// Its rate is known at least as well as that.
+    /// Narrows the interval that sets the digits.
     fn tell_within(&mut self, other: Interval) {
         let width = |interval: &Interval| interval.high - interval.low;
         let is_wider = |own: &Interval| width(own) > width(&other);
@@ -203,18 +203,19 @@ pub struct Sweep {
     pub cells: Vec<usize>,
     /// Place in `cells` of the highest mean.
     pub best: usize,
-    /// Place in `cells` of the simplest level that is as good.
+    /// Place in `cells` of the simplest level that is as good as the best.
     pub knee: usize,
     /// The curve through it, for numbers from three levels on.
     #[serde(skip)]
     pub model: Option<statistics::curve::Model>,
-    /// Whether it passes through a recommended cell, so that it is told in words.
+    /// Whether it passes through a recommended cell, so that there are sentences about it.
     pub is_told: bool,
-    /// Each level against the recommended one, or the knee; that one against itself is the same.
+    /// Each level against the recommended one, or against the knee. The level itself counts as the
+    /// same.
     pub verdicts: Vec<RateVerdict>,
-    /// Whether all of these rest on repeats.
+    /// Whether all verdicts rest on repeats.
     pub basis: Basis,
-    /// How many times as fast as that one another may be; without a limit where one ran once.
+    /// Upper bound on how many times as fast another level may be; infinite if a level ran once.
     pub hidden: f64,
 }
 
@@ -227,30 +228,30 @@ pub struct Recommendation {
     pub cell: usize,
     /// The cell with the highest mean.
     pub best: usize,
-    /// The cell of the first levels, against which a gain is told.
+    /// The cell in force, or of the first levels, that the gain is relative to.
     pub baseline: usize,
-    /// Cells that were compared.
+    /// Number of cells compared.
     pub compared: usize,
     /// Gain over the baseline; 1 where nothing is shown to be faster.
     pub gain: f64,
-    /// Interval of the gain as one of so many, where there are repeats.
+    /// Interval of the gain, corrected for the number of comparisons, if there are repeats.
     pub gain_interval: Option<Interval>,
-    /// The largest gain over the baseline that any cell leaves room for; without a limit where one
-    /// ran once.
+    /// Upper bound on the gain of any cell over the baseline; infinite if a cell ran once.
     pub hidden: f64,
-    /// Whether the gain rests on repeats; what single runs showed is to be repeated and not set.
+    /// Whether the gain rests on repeats. A gain of single runs has to be repeated before it is
+    /// set.
     pub basis: Basis,
-    /// Whether the gain is there; where the baseline is kept, whether anything may be faster.
+    /// Whether the gain is settled; if the baseline is kept, whether anything may be faster.
     pub verdict: RateVerdict,
 }
 
 impl Recommendation {
-    /// Whether a cell is the one to use; what was seen in single runs is none.
+    /// Whether a cell is the one to use. Single runs recommend nothing.
     pub fn is(&self, cell: usize) -> bool {
         self.cell == cell && self.basis == Basis::Repeats
     }
 
-    /// Whether it is for data that nobody has, which only measure the hardware.
+    /// Whether its data are artificial (zeros), which only measure the hardware.
     pub fn is_nobodys(&self) -> bool {
         words::is_nobodys(&self.load)
     }
@@ -268,14 +269,14 @@ pub enum Subject {
     Cost,
     /// What the numbers say about the hardware.
     Finding,
-    /// What single runs showed: no finding, however large.
+    /// What single runs showed. It is never a finding, however large.
     Seen,
-    /// What is not known, or not right.
+    /// What is unknown, or wrong with the runs.
     Doubt,
 }
 
 impl Subject {
-    /// The word in front of its sentences.
+    /// The heading of its sentences.
     pub fn name(self) -> &'static str {
         match self {
             Subject::Set => "set",
@@ -293,18 +294,18 @@ impl Subject {
 pub struct Sentence {
     /// What it is about.
     pub subject: Subject,
-    /// The words.
+    /// The text of the sentence.
     pub text: String,
-    /// What the interval behind it settles, where there is one.
+    /// The verdict of its interval, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RateVerdict>,
-    /// What is typed to set it, by program.
+    /// Commands that set it, by program.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub typed: Vec<Typed>,
-    /// What it says to change.
+    /// The change that it recommends.
     #[serde(skip)]
     change: Option<typed::SettingToType>,
-    /// What was found, of which these are the words.
+    /// The finding behind the words.
     #[serde(flatten)]
     pub finding: Finding,
 }
@@ -357,7 +358,8 @@ pub fn judge(factors: &[Factor], runs: &[RunRecord], options: &JudgementOptions)
     judgement
 }
 
-/// One run is never a finding: where every combination ran once, whatever is said was seen once.
+/// A single run is never a finding: if every combination ran once, all sentences become "seen
+/// once".
 fn never_a_finding(judgement: &mut Judgement) {
     if judgement.cells.iter().any(|cell| cell.rates.len() > 1) {
         return;
@@ -371,7 +373,7 @@ fn never_a_finding(judgement: &mut Judgement) {
     }
 }
 
-/// Everything but the words.
+/// The judgement without its sentences.
 fn numbers(factors: &[Factor], runs: &[RunRecord], options: &JudgementOptions) -> Judgement {
     let mut cells = cells::summarise(factors, runs, options);
     let mut comparer = Comparer::new(factors, &cells, options);

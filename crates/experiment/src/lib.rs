@@ -1,15 +1,15 @@
 //! Experiments: plan, run, judge.
 //!
-//! [`plan`] says what is varied; [`run`] executes its cells in randomised blocks through an
-//! [`run::Executor`] and appends each run to a file of [`record`]s the moment it ends. What the
-//! numbers mean is found later and from the file alone: `statistics` holds the methods and the
-//! curves that are fitted, [`judgement`] turns both into sentences, and [`compare`] sets two
-//! experiments side by side; [`power`] says how many repeats a difference needs. Factors and
-//! measures are known by name in [`quantities`], [`environment`] and [`observed`] hold what was
-//! seen beside the run, [`import`] reads what others measured.
+//! [`plan`] defines what is varied; [`run`] executes its cells in randomised blocks through an
+//! [`run::Executor`] and appends each run to a file of [`record`]s as soon as it ends. The analysis
+//! comes later and from the file alone: `statistics` has the methods and the fitted curves,
+//! [`judgement`] turns the results into sentences, and [`compare`] compares two experiments;
+//! [`power`] computes how many repeats a difference needs. [`quantities`] has the properties of
+//! factors and measures by name, [`environment`] and [`observed`] record the conditions of a run,
+//! [`import`] reads tables of other measurements.
 //!
-//! Not here: what a run does, which is an executor of `loads`; drawing, which is `report`'s; and
-//! arguments, which are the binary's.
+//! Not here: what a run does (executors in `loads`), drawing (`report`), and command-line arguments
+//! (the binary).
 //!
 //! # Map
 //!
@@ -17,12 +17,13 @@
 //! - [`run`]: the cells of a plan in randomised blocks, through an executor.
 //! - [`record`]: the file of runs.
 //! - [`environment`]: the kernel, the device and their settings.
-//! - [`observed`]: what was seen from outside during a run.
+//! - [`observed`]: counters of the device and the machine during a run.
 //! - [`quantities`]: factors and measures by their names.
 //! - [`judgement`]: from runs to sentences.
 //! - [`compare`]: two experiments side by side.
 //! - [`power`]: how many repeats a difference needs.
-//! - [`import`]: tables of others as an experiment.
+//! - [`import`]: tables of other measurements as an experiment.
+//! - [`presentation`]: text, page, figures and lines of JSON.
 
 pub mod compare;
 pub mod environment;

@@ -1,8 +1,8 @@
-//! What was seen from outside while something ran: the device's counters, pages pushed out of the
-//! cache, processor time.
+//! Observations from outside during a run: the device's counters, pages evicted from the cache,
+//! processor time.
 //!
-//! Counters of a device count what everybody does with it; on a machine that does other things
-//! meanwhile they say more than the run did.
+//! Counters of a device count all programs; on a machine that does other things meanwhile they
+//! exceed what the run did.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub struct Before {
     start: Instant,
 }
 
-/// Which direction a run is about.
+/// The direction of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// Reads.
@@ -35,12 +35,12 @@ pub enum About {
 }
 
 impl Before {
-    /// Looks.
+    /// Reads the counters before a run.
     pub fn look(device: &Storage) -> Before {
         Before { counters: device.counters(), ..Before::look_at_this_machine() }
     }
 
-    /// Looks at what has no device of its own behind it.
+    /// Reads the counters before a run without a device of its own.
     pub fn look_at_this_machine() -> Before {
         Before {
             counters: None,
@@ -50,7 +50,7 @@ impl Before {
         }
     }
 
-    /// Whether the device has served a request since.
+    /// Whether the device has served a request since then.
     pub fn is_busy_since(&self, device: &Storage) -> bool {
         let requests = |counters: DiskCounters| {
             let [read, write, discard] = [counters.read, counters.write, counters.discard];
@@ -62,13 +62,14 @@ impl Before {
         }
     }
 
-    /// Bytes that the device has moved since, in all directions.
+    /// Bytes that the device has moved since then, in all directions.
     pub fn device_bytes(&self, device: &Storage) -> Option<u64> {
         let counted = device.counters()?.since(self.counters?);
         Some(counted.read.plus(counted.write).plus(counted.discard).bytes())
     }
 
-    /// Looks again and gives the differences of this machine, for a run that moved `bytes`.
+    /// Reads the counters again and returns the differences of this machine, for a run that moved
+    /// `bytes`.
     pub fn measures_of_this_machine(&self, bytes: u64) -> Measures {
         let bytes = bytes.max(1) as f64;
         let mut measures = Measures::new();
@@ -82,7 +83,7 @@ impl Before {
         measures
     }
 
-    /// Looks again and gives the differences, for a run that moved `bytes`.
+    /// Reads the counters again and returns the differences, for a run that moved `bytes`.
     pub fn measures(&self, device: &Storage, about: About, bytes: u64) -> Measures {
         let seconds = self.start.elapsed().as_secs_f64();
         let mut measures = self.measures_of_this_machine(bytes);
@@ -111,8 +112,8 @@ impl Before {
 /// Numbers by name, the unit as the last word of each.
 pub type Measures = BTreeMap<String, f64>;
 
-/// Each direction by itself, whatever the run is about: a file system writes while one reads. Of
-/// flushes, which have no size, how many and how long each took.
+/// Adds each direction by itself, whatever the direction of the run: a file system may write while
+/// the run reads. Flushes have no size, so only their rate and their mean time are added.
 fn put_directions(measures: &mut Measures, counted: DiskCounters, seconds: f64) {
     put_direction(measures, "device_read_", counted.read);
     put_direction(measures, "device_write_", counted.write);
@@ -125,7 +126,7 @@ fn put_directions(measures: &mut Measures, counted: DiskCounters, seconds: f64) 
     }
 }
 
-/// Size of a request, share of merges and mean time of one direction, where there were any, as
+/// Adds size of a request, share of merges and mean time of one direction, if it had requests, as
 /// `iostat -x` computes them.
 pub fn put_direction(measures: &mut Measures, prefix: &str, counted: Direction) {
     if counted.requests == 0 {
@@ -134,7 +135,7 @@ pub fn put_direction(measures: &mut Measures, prefix: &str, counted: Direction) 
     let requests = counted.requests as f64;
     let mut put = |name: &str, value: f64| measures.insert(format!("{prefix}{name}"), value);
     put("request_bytes", counted.bytes() as f64 / requests);
-    // The quotient first: it is never more than 1, whatever is rounded.
+    // Divide first: the quotient never exceeds 1, whatever the rounding.
     let merged = counted.merges as f64 / (counted.merges as f64 + requests) * 100.0;
     put("merged_percent", merged);
     put("await_ns", f64::from(counted.time_ms) * 1e6 / requests);

@@ -1,8 +1,8 @@
-//! What is to be measured: factors and their levels, how often, how long.
+//! The plan of an experiment: factors and their levels, how often, how long.
 //!
-//! A plan is a small TOML file, or comes from the flags of a command, which is the same thing:
-//! `--print-plan` writes it. It is kept in the first line of the file of runs, so that an
-//! interrupted experiment goes on with it.
+//! A plan is a small TOML file, or comes from the options of a command; `--print-plan` writes it as
+//! a file. The first line of the file of runs has it, so that an interrupted experiment can
+//! continue.
 
 pub mod commands;
 
@@ -16,7 +16,7 @@ use commands::Commands;
 use statistics::random::Random;
 use statistics::stopping::Stopping;
 
-/// More combinations than this are a mistake.
+/// Largest number of combinations; more are a mistake.
 const CELLS_MAX: usize = 10_000;
 
 /// An experiment before it is run.
@@ -28,22 +28,23 @@ pub struct Plan {
     /// In words.
     #[serde(default)]
     pub title: String,
-    /// What it works on; of commands, the devices that are watched.
+    /// Paths to measure; for commands, the devices to watch.
     pub paths: Vec<String>,
-    /// Most bytes of one run; 0 where nobody knows what a command moves.
+    /// Largest number of bytes of one run; 0 if it is unknown what a command moves.
     pub length_bytes: u64,
     /// Seed of the order of the runs.
     pub seed: u64,
-    /// When it is enough.
+    /// When the experiment ends.
     #[serde(default)]
     pub stop: Stop,
-    /// Reads at random places after each run, which tell what the setting costs others; 0 for none.
+    /// Reads at random places after each run, to measure what the setting costs other reads; 0 for
+    /// none.
     #[serde(default)]
     pub random_reads: u64,
-    /// Length of one run where it is a time and not a number of bytes.
+    /// Length of one run in seconds, if it is not a number of bytes.
     #[serde(default)]
     pub run_seconds: f64,
-    /// What is run, where that is given as commands.
+    /// The commands to run, if the experiment runs commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Commands>,
     /// What is varied, the slowest changing first.
@@ -51,7 +52,7 @@ pub struct Plan {
     pub factors: Vec<Factor>,
 }
 
-/// When an experiment has run for long enough.
+/// When an experiment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Stop {
@@ -59,16 +60,16 @@ pub struct Stop {
     pub repeats_min: u64,
     /// Repeats that no cell exceeds.
     pub repeats_max: u64,
-    /// Half the width of the 95 % interval, as a share of the rate, that is narrow enough.
+    /// Half the width of a 95 % interval, in percent of the rate, that is narrow enough.
     pub interval_percent: f64,
-    /// Time after which no run is begun.
+    /// Time after which no run begins.
     pub budget_seconds: f64,
-    /// Time after which a run is stopped; without one, its share of the budget, or three times what
-    /// others took.
+    /// Time after which a run is stopped; by default its share of the budget, or three times as
+    /// long as others took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_seconds_max: Option<f64>,
-    /// The gain that is worth a change of what is in force, where one is asked for: by it a report
-    /// says what to set as who ran it did.
+    /// The smallest gain that is worth a change, in percent, if the user gave one. The record keeps
+    /// it so that a report recommends the same as the experiment did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference_percent: Option<f64>,
 }
@@ -87,7 +88,7 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// The rule by which repeats end.
+    /// The rule that ends the repeats.
     pub fn rule(&self) -> Stopping {
         Stopping {
             repeats_min: self.repeats_min,
@@ -100,11 +101,11 @@ impl Stop {
 /// Why a plan cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// It is no TOML, or not one of ours.
+    /// It is not TOML, or not a plan.
     #[error("not a plan")]
     Syntax(#[from] toml::de::Error),
-    /// A level cannot be understood.
-    #[error("level {level:?} of {factor}")]
+    /// A level cannot be parsed.
+    #[error("cannot use level {level:?} of {factor}")]
     Level {
         /// The factor.
         factor: String,
@@ -113,49 +114,49 @@ pub enum PlanError {
         /// Why.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// There is nothing to work on.
-    #[error("a plan needs a path")]
+    /// There is no path.
+    #[error("the plan has no path")]
     NoPath,
-    /// Nothing would be moved.
-    #[error("a run of no bytes")]
+    /// A run would move no bytes.
+    #[error("the length of a run is 0 bytes")]
     NoBytes,
     /// TOML's integers have 63 bits.
     #[error("{number} is more than {}", i64::MAX)]
     TooLarge {
-        /// What does not fit.
+        /// The number that is too large.
         number: u64,
     },
-    /// There is no such number of repeats.
-    #[error("{least} repeats at least and {most} at most")]
+    /// The minimum is 0, or larger than the maximum.
+    #[error("impossible repeats: at least {least}, at most {most}")]
     Repeats {
-        /// What every cell gets.
+        /// The minimum.
         least: u64,
-        /// What no cell exceeds.
+        /// The maximum.
         most: u64,
     },
-    /// It would never end, or not begin.
-    #[error("the interval and the budget have to be above zero")]
+    /// The experiment would never end, or not begin.
+    #[error("the interval and the budget must be above zero")]
     NoEnd,
-    /// A factor that has none.
+    /// A factor without levels.
     #[error("{factor} has no levels")]
     NoLevels {
         /// The factor.
         factor: String,
     },
     /// A factor that is named twice.
-    #[error("{factor} is there twice")]
+    #[error("{factor} is given twice")]
     Twice {
         /// The factor.
         factor: String,
     },
-    /// It would take for ever.
+    /// There are too many combinations.
     #[error("more than {CELLS_MAX} combinations")]
     TooMany,
 }
 
 impl Plan {
-    /// Reads a plan. Levels of factors that end in `_bytes` may be written with a suffix, which
-    /// `size` understands.
+    /// Reads a plan. Levels of factors that end in `_bytes` may have a suffix that `size` can
+    /// parse.
     pub fn from_toml<E: Error + Send + Sync + 'static>(
         text: &str,
         size: impl Fn(&str) -> Result<u64, E>,
@@ -227,7 +228,7 @@ impl Plan {
         }
     }
 
-    /// What its runs are compared by.
+    /// Whether its runs are compared by rate or by time.
     pub fn value(&self) -> Value {
         if self.length_bytes == 0 { Value::Time } else { Value::Rate }
     }
@@ -249,7 +250,7 @@ impl Plan {
         cells
     }
 
-    /// The order of the cells in a block, from 1: random, and the same whenever it is asked for.
+    /// The order of the cells in a block, counted from 1: random, but the same at every call.
     pub fn order(&self, cells: usize, block: u64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..cells).collect();
         let seed = self.seed.wrapping_add(block.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -298,8 +299,8 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         };
         check("64k", "64q", "level \"64q\" of block_bytes: invalid digit");
-        check("[\"/dev/sdx\"]", "[]", "a plan needs a path");
-        check("1000000", "0", "a run of no bytes");
+        check("[\"/dev/sdx\"]", "[]", "the plan has no path");
+        check("1000000", "0", "the length of a run is 0 bytes");
         check("\"engine\"", "\"block_bytes\"", "sync");
         check("[\"sync\", \"io_uring\"]", "[]", "engine has no levels");
         check("seed = 3", "sede = 3", "unknown field");

@@ -1,10 +1,9 @@
-//! Before an experiment: how many repeats a difference of so much takes, and how small a difference
-//! the repeats of a plan show.
+//! Power analysis before an experiment: how many repeats a given difference needs, and how small a
+//! difference the repeats of a plan can show.
 //!
-//! What a machine scatters by is known from what it has run before. The scatter is the one that
-//! comparisons within blocks see: what is left of each run once its cell and its repeat are taken
-//! out. Scatter differs from day to day, so that with several records it is taken from each, and
-//! the one that is above the typical is used for planning.
+//! The scatter of a machine comes from its earlier runs. It is the scatter that comparisons within
+//! blocks see: the residual of each run once its cell and its repeat are taken out. Scatter differs
+//! from day to day, so with several records the plan uses the third quartile.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +16,25 @@ use statistics::noncentral::found;
 use statistics::quantile;
 use statistics::simultaneous::dunnett_factor;
 
-/// Share of experiments in which the difference is to be seen.
+/// Share of experiments that must find the difference.
 pub const POWER: f64 = 0.8;
 
-/// More repeats than this are not planned.
+/// Largest number of repeats that is planned.
 pub const REPEATS_MAX: u64 = 1000;
 
-/// What a record says of the machine that made it.
+/// The scatter in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Noise {
     /// Scatter of a run once cell and repeat are taken out, as a share.
     pub scatter: f64,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of the scatter.
     pub degrees: f64,
-    /// Seconds that a run took with all that belongs to it, on average.
+    /// Mean seconds of a run, preparation included.
     pub run_seconds: f64,
 }
 
 impl Noise {
-    /// From the runs of an experiment. `None` where nothing was repeated.
+    /// From the runs of an experiment. `None` without repeats.
     pub fn of(runs: &[RunRecord]) -> Option<Noise> {
         let mut cells: BTreeMap<&Cell, usize> = BTreeMap::new();
         let mut blocks: BTreeMap<u64, usize> = BTreeMap::new();
@@ -52,7 +51,7 @@ impl Noise {
         Some(Noise { scatter, degrees, run_seconds: run_seconds(runs)? })
     }
 
-    /// Of several records: the third quartile of what scatters, and the mean length of a run.
+    /// Of several records: the third quartile of the scatter, and the mean length of a run.
     pub fn of_several(records: &[Noise]) -> Option<Noise> {
         let of = |number: fn(&Noise) -> f64| records.iter().map(number).collect::<Vec<f64>>();
         Some(Noise {
@@ -63,8 +62,8 @@ impl Noise {
     }
 }
 
-/// From one beginning to the next, where that is known: a run takes longer than what is measured
-/// of it. A pause of a day between two runs is none of theirs.
+/// Typical time from one start to the next, if known: a run takes longer than its measured part.
+/// The median ignores a pause of a day between two runs.
 fn run_seconds(runs: &[RunRecord]) -> Option<f64> {
     let mut begun: Vec<u64> =
         runs.iter().map(|run| run.started_unix_seconds).filter(|&at| at > 0).collect();
@@ -75,8 +74,8 @@ fn run_seconds(runs: &[RunRecord]) -> Option<f64> {
     Some(typical.max(statistics::mean(&measured)?))
 }
 
-/// Probability that a difference is found: one cell against what is in force, as one of so many
-/// cells that are compared, by blocks with this scatter.
+/// Probability of finding a difference between one cell and the one in force, as one of `cells`
+/// compared cells, in blocks with this scatter.
 pub fn power(difference: f64, scatter: f64, cells: usize, repeats: u64) -> Option<f64> {
     if repeats < 2 || cells < 2 || difference <= -1.0 {
         return None;
@@ -88,12 +87,12 @@ pub fn power(difference: f64, scatter: f64, cells: usize, repeats: u64) -> Optio
     found(limit, away, degrees)
 }
 
-/// Repeats that show a difference in four of five experiments. `None` of more than there can be.
+/// Repeats that show a difference in four of five experiments. `None` if more than [`REPEATS_MAX`].
 pub fn repeats_for(difference: f64, scatter: f64, cells: usize) -> Option<u64> {
     first(|repeats| power(difference, scatter, cells, repeats) >= Some(POWER))
 }
 
-/// The smallest difference, as a share, that so many repeats show in four of five experiments.
+/// The smallest difference, as a share, that this many repeats show in four of five experiments.
 pub fn seen_with(scatter: f64, cells: usize, repeats: u64) -> Option<f64> {
     power(0.0, scatter, cells, repeats)?;
     let (mut low, mut high) = (0.0f64, 100.0f64);
@@ -104,8 +103,8 @@ pub fn seen_with(scatter: f64, cells: usize, repeats: u64) -> Option<f64> {
     Some(high)
 }
 
-/// Repeats after which two rates that are the same are told to be, in four of five experiments:
-/// the whole interval within the band.
+/// Repeats after which four of five experiments show that two equal rates are the same, with the
+/// whole interval within the band.
 pub fn repeats_for_the_same(band: f64, scatter: f64, cells: usize) -> Option<u64> {
     let is_enough = |repeats: u64| {
         let degrees = (cells as f64 - 1.0) * (repeats as f64 - 1.0);
@@ -117,7 +116,7 @@ pub fn repeats_for_the_same(band: f64, scatter: f64, cells: usize) -> Option<u64
     if cells < 2 { None } else { first(is_enough) }
 }
 
-/// The first number of repeats that is enough, where more never are too few.
+/// The smallest number of repeats that is enough. `is_enough` must be monotonic.
 fn first(is_enough: impl Fn(u64) -> bool) -> Option<u64> {
     let mut high = 2;
     while !is_enough(high) {
@@ -172,7 +171,7 @@ mod tests {
         assert!((Noise::of_several(&several).unwrap().scatter - 0.04).abs() < 1e-9);
     }
 
-    /// What is planned is what is then found, by the judgement itself.
+    /// The judgement finds the difference as often as planned.
     #[test]
     fn a_difference_is_found_as_often_as_planned() {
         use crate::judgement::{JudgementOptions, judge};

@@ -1,42 +1,43 @@
-//! What is known of factors and measures, by their names: one table of each.
+//! Properties of factors and measures, by their names: one table of each.
 //!
-//! Plans and records name them freely, with the unit as the last word. What is in no table is a
-//! setting like any other, or a number that is kept and drawn on request.
+//! Plans and records may use any names, with the unit as the last word. A factor that is in no
+//! table is an ordinary setting; a measure that is in no table is only recorded.
 
 use base::format::{duration, rate, size};
 use base::rounding::Rounding;
 
 use crate::record::{Cell, Level, Role};
 
-/// What a factor is, whatever its levels.
+/// Properties of a factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownFactor {
     /// As in a record.
     pub name: &'static str,
-    /// In words, where its name without the unit does not say it.
+    /// Title in words, if the name without its unit is not clear.
     title: Option<&'static str>,
-    /// Who chooses its level, unless an experiment says otherwise.
+    /// Whether the user chooses its level, unless an experiment says otherwise.
     pub role: Role,
-    /// Whether one answer is wanted over its levels, which nobody chooses by their rate.
+    /// Whether the judgement averages over its levels, which you do not choose by their rate.
     pub is_condition: bool,
-    /// Whether it takes a person or an arm to change, so that it is changed as seldom as can be.
+    /// Whether a person or a robot has to change it, so that it is changed as rarely as possible.
     pub is_hard_to_change: bool,
-    /// The words around what a curve through its levels comes to.
+    /// The words around the results of a curve through its levels.
     pub curve: CurveWords,
-    /// Whether, while one window of it is read, the kernel has the next one under way.
+    /// Whether the kernel reads the next window while the current one is read.
     pub reads_next_window: bool,
-    /// Whether its levels are numbers of requests, and what is under way are the bytes of these.
+    /// Whether its levels are numbers of requests, so that the bytes in flight are those of the
+    /// requests.
     pub counts_requests: bool,
 }
 
-/// The words around a fixed time and the rate that there would be without it.
+/// The words around a fixed time and the rate without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurveWords {
-    /// In front of the time.
+    /// Before the time.
     pub time: &'static str,
-    /// Behind it.
+    /// After the time.
     pub besides: &'static str,
-    /// In front of the rate.
+    /// Before the rate.
     pub rate: &'static str,
 }
 
@@ -82,8 +83,8 @@ const FACTORS: &[KnownFactor] = &[
     setting("jobs"),
     setting("readers"),
     setting("scheduler"),
-    // Without flushes a loss of power may take data along that were said to be safe: no rate is a
-    // reason to set that.
+    // Without flushes a power loss may destroy data that were reported as safe: no rate is a reason
+    // to set that.
     load("write_cache"),
     KnownFactor { title: Some("max_sectors"), ..setting("max_sectors_bytes") },
     setting("nomerges"),
@@ -92,7 +93,7 @@ const FACTORS: &[KnownFactor] = &[
         curve: CurveWords {
             time: "a request is answered after",
             besides: "",
-            rate: "with enough of them at once the rate comes to",
+            rate: "with enough requests in flight the rate reaches",
         },
         counts_requests: true,
         ..setting("depth")
@@ -102,7 +103,7 @@ const FACTORS: &[KnownFactor] = &[
         curve: CurveWords {
             time: "the read-ahead has to bridge",
             besides: "",
-            rate: "a large one comes to",
+            rate: "a large one reaches",
         },
         reads_next_window: true,
         ..setting("read_ahead_bytes")
@@ -111,12 +112,12 @@ const FACTORS: &[KnownFactor] = &[
     KnownFactor { title: Some("block size"), ..setting("block_bytes") },
 ];
 
-/// What is known of a factor.
+/// The properties of a factor.
 pub fn factor(name: &str) -> KnownFactor {
     FACTORS.iter().copied().find(|known| known.name == name).unwrap_or(setting(""))
 }
 
-/// Bytes that one more of a level of a factor puts under way at once.
+/// Bytes in flight per unit of a factor's level.
 pub fn bytes_of_one(name: &str, cell: &Cell) -> f64 {
     let number = |name: &str| match cell.get(name) {
         Some(Level::Number(number)) => *number as f64,
@@ -125,7 +126,7 @@ pub fn bytes_of_one(name: &str, cell: &Cell) -> f64 {
     if factor(name).counts_requests { number("block_bytes") * number("jobs") } else { 1.0 }
 }
 
-/// Bytes that a level above zero puts under way at once: where it is on a curve.
+/// Bytes in flight at a level above zero: its place on a curve.
 pub fn bytes_at_once(name: &str, cell: &Cell) -> Option<f64> {
     match cell.get(name)? {
         Level::Number(number) if *number > 0 => Some(*number as f64 * bytes_of_one(name, cell)),
@@ -133,12 +134,12 @@ pub fn bytes_at_once(name: &str, cell: &Cell) -> Option<f64> {
     }
 }
 
-/// The factors that are changed as seldom as can be.
+/// The factors that are changed as rarely as possible.
 pub fn hard_to_change() -> impl Iterator<Item = &'static str> {
     FACTORS.iter().filter(|known| known.is_hard_to_change).map(|known| known.name)
 }
 
-/// The factors that may be recommended: those that a user chooses.
+/// The factors that may be recommended, because the user chooses them.
 pub fn settings() -> impl Iterator<Item = &'static str> {
     let chosen = |known: &&KnownFactor| known.role == Role::Setting && !known.is_condition;
     FACTORS.iter().filter(chosen).map(|known| known.name)
@@ -150,46 +151,46 @@ pub fn title(name: &str) -> String {
     factor(name).title.map_or_else(plain, str::to_owned)
 }
 
-/// A measure that is shown or told.
+/// A measure that is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     /// As in a record.
     pub name: &'static str,
     /// Head of its column in the table of cells, if it has one.
     pub head: Option<&'static str>,
-    /// What a setting costs in it: less of it is better.
+    /// Its properties as a cost, if less of it is better.
     pub cost: Option<Cost>,
 }
 
-/// When and how a measure is told as a cost.
+/// When and how a measure is reported as a cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// What it is.
+    /// Description in words.
     pub what: &'static str,
-    /// By how much it has to grow to be worth a sentence.
+    /// Factor of growth from which on there is a sentence.
     pub growth: f64,
-    /// Whether one is what was asked for, so that more than that is told by itself.
+    /// Whether 1 is the ideal value, so that a larger value is reported without a comparison.
     pub is_of_one: bool,
-    /// Whether it counts what the whole host does with its disks and caches.
+    /// Whether it counts the disks and caches of the whole host.
     pub is_of_the_host: bool,
-    /// Whether it is set and not measured, so that one run knows it.
+    /// Whether it is set and not measured, so that one run is enough.
     pub is_exact: bool,
-    /// The factors that can act on it, where those are known.
+    /// The factors that can affect it, if they are known.
     only: Option<&'static [&'static str]>,
 }
 
 impl Cost {
-    /// Whether a factor can act on it at all.
+    /// Whether a factor can affect it at all.
     pub fn acts(&self, factor: &str) -> bool {
         self.only.is_none_or(|only| only.contains(&factor))
     }
 }
 
-/// What decides whether data are kept in the page cache, and how much is read in vain.
+/// Factors that affect what the page cache keeps, and how much is read in vain.
 const CACHE_SETTINGS: &[&str] =
     &["engine", "cache", "pages", "jobs", "readers", "read_ahead_bytes"];
 
-/// Settings of a block device's queue, which bring some requests forward and let others wait.
+/// Settings of a block device's queue, which favour some requests over others.
 pub const QUEUE_SETTINGS: &[&str] =
     &["scheduler", "write_cache", "max_sectors_bytes", "nomerges", "nr_requests"];
 
@@ -238,7 +239,7 @@ impl Measure {
 /// In the order of their columns.
 const MEASURES: &[Measure] = &[
     column("device_bytes_per_byte", "moved per byte")
-        .costs_above_one(1.05, "bytes that the device moves for each byte asked for")
+        .costs_above_one(1.05, "bytes that the device moves for each requested byte")
         .of_the_host(None),
     column("files_per_second", "files/s"),
     column("fio_iops", "requests/s"),
@@ -255,7 +256,7 @@ const MEASURES: &[Measure] = &[
         .by(QUEUE_SETTINGS),
     column("device_await_ns", "at the device"),
     column("device_request_bytes", "device request"),
-    column("device_merged_percent", "joined"),
+    column("device_merged_percent", "merged"),
     column("device_depth", "at once"),
     column("without_filemark_bytes_per_second", "without filemark"),
     column("filemark_seconds", "filemark"),
@@ -263,7 +264,7 @@ const MEASURES: &[Measure] = &[
     column("drive_back_hitches", "drive stops")
         .costs(1.0, "stops of the drive in a run, on average"),
     column("random_read_p50_ns", "random read")
-        .costs(1.15, "median latency of a random read meanwhile set like this")
+        .costs(1.15, "median latency of a random read with this setting")
         .of_the_host(None),
     hidden("random_read_device_bytes")
         .costs(1.15, "bytes read from the device for a random read")
@@ -312,7 +313,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// By the last words of a name.
+    /// From the last words of a name.
     pub fn of(name: &str) -> Unit {
         const SUFFIXES: &[(&str, Unit)] = &[
             ("_ns_per_byte", Unit::NanosecondsPerByte),
@@ -337,7 +338,7 @@ impl Unit {
             Unit::Nanoseconds => duration(value / 1e9),
             Unit::NanosecondsPerByte => format!("{value:.3} ns"),
             Unit::Percent => format!("{value:.0} %"),
-            // Three digits, as everywhere: 29130.80 requests a second were never counted so finely.
+            // Three digits, as everywhere: requests a second are not known to 29130.80.
             Unit::PerByte | Unit::Number if value >= 1000.0 => {
                 base::format::count(Rounding::digits(3).number(value).parse().unwrap_or(0))
             }

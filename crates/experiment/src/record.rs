@@ -1,9 +1,9 @@
-//! What is kept of an experiment: one line of JSON for its plan and one for each run, written when
-//! the run ends and never changed.
+//! The file of an experiment: one line of JSON for its plan and one for each run, written when the
+//! run ends and never changed.
 //!
-//! A file that ends in the middle of a line is what a crash leaves: the part of a line is cut off
-//! by whoever goes on writing, and said. Everything that is concluded from a file can be concluded
-//! again from it, later, by other methods.
+//! After a crash the file may end in the middle of a line. A program that continues the file cuts
+//! that part off and reports it. All conclusions come from the file alone, so other methods can be
+//! applied to it later.
 
 mod operations;
 mod programs;
@@ -26,10 +26,10 @@ pub use operations::{OperationKind, Operations};
 pub use programs::{PipeUse, ProgramUse};
 pub use run_file::RunFile;
 
-/// Version of the lines. Fields are added without a new one.
+/// Version of the lines. New fields do not need a new version.
 pub const FORMAT: u32 = 1;
 
-/// Longest line that is read: a run with a series and a histogram takes some 40 kB.
+/// Longest line that is read, in bytes: a run with a series and a histogram takes some 40 kB.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// One level of a factor.
@@ -67,7 +67,7 @@ pub fn binary_size(bytes: u64) -> String {
 /// One combination of levels: factor to level.
 pub type Cell = BTreeMap<String, Level>;
 
-/// A cell of these levels, which are numbers where they can be.
+/// A cell of these levels. A level that parses as a number is one.
 pub fn cell(levels: &[(&str, &str)]) -> Cell {
     let level =
         |text: &str| text.parse().map_or_else(|_| Level::Text(text.to_owned()), Level::Number);
@@ -95,13 +95,13 @@ pub struct Factor {
     /// What kind of factor.
     #[serde(default)]
     pub role: Role,
-    /// The level that is in force today, against which a gain is told; else the first one.
+    /// The level in force today, which gains are relative to; without it, the first level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub present: Option<Level>,
 }
 
 impl Factor {
-    /// With the role that it has as a rule; against nothing that is in force today.
+    /// With its usual role, and no level in force.
     pub fn new(name: &str, levels: Vec<Level>) -> Factor {
         let role = quantities::factor(name).role;
         Factor { name: name.to_owned(), levels, role, present: None }
@@ -118,14 +118,14 @@ impl Factor {
     }
 }
 
-/// Who chooses the level of a factor.
+/// Whether the user chooses the level of a factor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The user, for better or worse: something to recommend.
+    /// The user chooses it, so it can be recommended.
     #[default]
     Setting,
-    /// The work that is given: the data, the size of files.
+    /// The given work: the data, the size of files.
     Load,
 }
 
@@ -138,32 +138,32 @@ pub struct Header {
     pub kind: String,
     /// In words.
     pub title: String,
-    /// What is compared.
+    /// Whether rates or times are compared.
     #[serde(default, skip_serializing_if = "Value::is_rate")]
     pub value: Value,
     /// What is varied.
     pub factors: Vec<Factor>,
-    /// The plan as it was typed, for the record and for going on.
+    /// The plan, for the record and for continuing the experiment.
     pub plan: serde_json::Value,
-    /// Of the order of the runs.
+    /// Seed of the order of the runs.
     pub seed: u64,
     /// When the experiment began, seconds of Unix time.
     pub started_unix_seconds: u64,
 }
 
-/// What is compared of runs.
+/// The value of runs that is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// Bytes by seconds.
+    /// Bytes divided by seconds.
     #[default]
     Rate,
-    /// The time of a run, where nobody knows how many bytes it moves.
+    /// The time of a run, if its number of bytes is unknown.
     Time,
 }
 
 impl Value {
-    /// Whether it is the usual one, which is not written down.
+    /// Whether it is the default, which is not written to the file.
     pub fn is_rate(&self) -> bool {
         *self == Value::Rate
     }
@@ -176,12 +176,12 @@ impl Value {
         }
     }
 
-    /// The same with the digits that an interval of the speed supports.
+    /// As [`Value::shown`], with the digits that an interval of the speed supports.
     pub fn told(self, speed: f64, interval: Option<(f64, f64)>) -> String {
         match (self, interval) {
             (_, None) => self.shown(speed),
             (Value::Rate, Some((low, high))) => Rounding::within(low, high).rate(speed),
-            // The longest time is that of the lowest speed.
+            // The longest time belongs to the lowest speed.
             (Value::Time, Some((low, high))) => {
                 Rounding::within(1.0 / high, 1.0 / low).seconds(1.0 / speed)
             }
@@ -193,9 +193,9 @@ impl Value {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunRecord {
-    /// What was set.
+    /// The combination that was set.
     pub cell: Cell,
-    /// Number of the block in which it ran, from 1: its repeat.
+    /// Number of the block in which it ran, from 1; this is its repeat.
     pub repeat: u64,
     /// Place in the order of all runs, from 1.
     pub order: u64,
@@ -205,10 +205,10 @@ pub struct RunRecord {
     pub bytes: u64,
     /// Time that it took.
     pub seconds: f64,
-    /// What is compared with that of other runs.
+    /// Whether its rate or its time is compared.
     #[serde(skip_serializing_if = "Value::is_rate")]
     pub value: Value,
-    /// A rate that somebody else printed for it, where there is one.
+    /// A rate that another program printed for it, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub printed_bytes_per_second: Option<f64>,
     /// Bytes over time.
@@ -217,10 +217,10 @@ pub struct RunRecord {
     /// Latencies of its requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Histogram>,
-    /// What fio did, by kind and section.
+    /// The operations of fio, by kind and section.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operations>,
-    /// Further numbers, the unit as the last word of each name.
+    /// Other measures; the last word of each name is the unit.
     pub measures: BTreeMap<String, f64>,
     /// The stages, as in the document of a backup.
     pub stages: Vec<StageReport>,
@@ -232,31 +232,31 @@ pub struct RunRecord {
     pub pipes: Vec<PipeUse>,
     /// Kernel, device, firmware, settings, versions.
     pub environment: BTreeMap<String, String>,
-    /// What should be known when it is judged.
+    /// Notes for the judgement.
     pub notes: Vec<String>,
-    /// Why it gave no number.
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Seconds after which it was stopped, of a run that took longer than it may.
+    /// Seconds after which it was stopped because it took too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_after_seconds: Option<f64>,
-    /// What its rate is below, as far as that is known of such a run.
+    /// Upper bound on the rate of a stopped run, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slower_than_bytes_per_second: Option<f64>,
-    /// What its time is above, where its bytes are not known.
+    /// Lower bound on the time of a stopped run, if its bytes are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longer_than_seconds: Option<f64>,
 }
 
 impl RunRecord {
-    /// Bytes by seconds; `None` of a run that failed.
+    /// Bytes divided by seconds; `None` for a failed run.
     pub fn bytes_per_second(&self) -> Option<f64> {
         let good = self.error.is_none() && self.seconds > 0.0 && self.bytes > 0;
         good.then(|| self.bytes as f64 / self.seconds)
     }
 
-    /// What is compared, more of it being better: bytes by seconds, or runs by seconds where times
-    /// are compared; `None` of a run that failed.
+    /// The compared value, where more is better: bytes per second, or runs per second if times are
+    /// compared; `None` for a failed run.
     pub fn speed(&self) -> Option<f64> {
         match self.value {
             Value::Rate => self.bytes_per_second(),
@@ -265,7 +265,7 @@ impl RunRecord {
     }
 }
 
-/// Why a run cannot be as its cell says.
+/// Why a cell cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CellError {
     /// A word where a number belongs.
@@ -284,8 +284,8 @@ pub enum CellError {
         /// Its level.
         number: u64,
     },
-    /// A number outside of what is possible, or none.
-    #[error("{name} {level}: {least} to {most} is possible")]
+    /// A number outside of the possible range.
+    #[error("{name} {level}: must be {least} to {most}")]
     OutOfRange {
         /// The factor.
         name: String,
@@ -296,7 +296,7 @@ pub enum CellError {
         /// The highest.
         most: u64,
     },
-    /// A word that is none of those that are known.
+    /// An unknown word.
     #[error("{what}; known are {known}")]
     Unknown {
         /// The factor and its level.
@@ -304,15 +304,14 @@ pub enum CellError {
         /// The words.
         known: &'static str,
     },
-    /// It would not work, whatever the level by itself.
+    /// A combination that cannot work, although each level is valid.
     #[error("{0}")]
     Impossible(String),
 }
 
-/// The number that a cell gives to a factor; `usual` where it has none.
+/// The number that a cell gives to a factor; `usual` if it has none.
 ///
-/// # Errors
-/// When it is a word.
+/// # Errors If the level is a word.
 pub fn number_in(cell: &Cell, name: &str, usual: u64) -> Result<u64, CellError> {
     match cell.get(name) {
         Some(Level::Number(number)) => Ok(*number),
@@ -325,8 +324,7 @@ pub fn number_in(cell: &Cell, name: &str, usual: u64) -> Result<u64, CellError> 
 
 /// The word that a cell gives to a factor, if it has one.
 ///
-/// # Errors
-/// When it is a number.
+/// # Errors If the level is a number.
 pub fn word_in<'a>(cell: &'a Cell, name: &str) -> Result<Option<&'a str>, CellError> {
     match cell.get(name) {
         Some(Level::Text(text)) => Ok(Some(text)),
@@ -351,12 +349,12 @@ pub struct Experiment {
     pub header: Header,
     /// Its runs, in the order in which they ended.
     pub runs: Vec<RunRecord>,
-    /// Bytes at the end that are no whole line: what a crash left.
+    /// Bytes of an incomplete line at the end, left by a crash.
     pub torn_bytes: u64,
 }
 
 impl Experiment {
-    /// Whether any of its runs tells something: a number, or a bound.
+    /// Whether any of its runs has a result: a number, or a bound.
     pub fn tells_something(&self) -> bool {
         let tells = |run: &RunRecord| {
             let bounds = [run.slower_than_bytes_per_second, run.longer_than_seconds];
@@ -372,29 +370,29 @@ pub enum RecordError {
     /// Reading or writing it failed.
     #[error("{what} {}", path.display())]
     File {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-    /// A line is not one of ours.
+    /// A line is not part of an experiment.
     #[error("{}, line {line}: not a line of an experiment: {why}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// Counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         why: String,
     },
-    /// Judging it would take more time and memory than a command should.
-    #[error("{}: {what}: this is too large to judge", path.display())]
+    /// Judging it would take too much time and memory.
+    #[error("{}: too large to judge: {what}", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// What there is too much of, and how much is allowed.
+        /// What is too large, and the limit.
         what: String,
     },
     /// Another version wrote it.
@@ -405,8 +403,8 @@ pub enum RecordError {
         /// Its format.
         format: u32,
     },
-    /// A file to go on with that another user may have made.
-    #[error("{} is not gone on with: {why}", path.display())]
+    /// A file to continue that another user may have made.
+    #[error("cannot continue {}: {why}", path.display())]
     Untrusted {
         /// The file.
         path: PathBuf,
@@ -415,15 +413,15 @@ pub enum RecordError {
     },
 }
 
-/// More runs than this are not judged: an experiment of a year, one run each two minutes.
+/// Largest number of runs that is judged: a year with one run every two minutes.
 pub const RUNS_MAX: usize = 250_000;
 
-/// Combinations and repeats may not both be more than this. A hundred thousand runs are 316 repeats
-/// of 316 combinations, 2 of 50,000 or 50,000 of 2; where both are more, hardly any combination has
-/// a repeat in common with another one.
+/// Only one of the numbers of combinations and of repeats may exceed this. A hundred thousand runs
+/// are 316 repeats of 316 combinations, 2 of 50,000 or 50,000 of 2; if both are larger, hardly any
+/// two combinations have a repeat in common.
 pub const SIDE_MAX: usize = 1_000;
 
-/// A longer file is not read: its runs with all their series are held in memory.
+/// Largest file that is read, in bytes: its runs with all their series are kept in memory.
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// Reads an experiment.
@@ -477,13 +475,13 @@ pub fn read(mut reader: impl BufRead, path: &Path) -> Result<Experiment, RecordE
     if sides.0.min(sides.1) > SIDE_MAX {
         let (cells, repeats) = sides;
         return Err(large(format!(
-            "{cells} combinations and {repeats} repeats, of which one may be more than {SIDE_MAX}"
+            "{cells} combinations and {repeats} repeats; only one of the two may exceed {SIDE_MAX}"
         )));
     }
     Ok(Experiment { header, runs, torn_bytes })
 }
 
-/// How many combinations ran, and in how many blocks: what takes a person to change makes a block
+/// The number of combinations and of blocks. Each level that a person has to change makes a block
 /// of its own in each repeat.
 fn sides(runs: &[RunRecord]) -> (usize, usize) {
     let cells: BTreeSet<&Cell> = runs.iter().map(|run| &run.cell).collect();
@@ -497,7 +495,7 @@ fn sides(runs: &[RunRecord]) -> (usize, usize) {
     (cells.len(), blocks.len())
 }
 
-/// What the parser says, to which every line is the first one.
+/// The parser's message. It parses each line alone, so its line number is always 1.
 fn in_column(error: &serde_json::Error) -> String {
     error.to_string().replace(" at line 1 column ", " in column ")
 }
@@ -518,13 +516,13 @@ fn bytes_of(line: &Line) -> Vec<u8> {
     bytes
 }
 
-/// A line with its end; shorter than a line at the end of the file.
+/// A line with its end; the last line of the file may lack it.
 fn read_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut limited = io::Read::take(reader, LINE_BYTES_MAX);
     limited.read_until(b'\n', &mut bytes)?;
     if bytes.len() as u64 == LINE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without end"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
     }
     Ok(bytes)
 }

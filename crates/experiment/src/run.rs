@@ -1,11 +1,12 @@
-//! Runs an experiment: all cells once in a random order, then again, until it is enough.
+//! Runs an experiment: all cells once in a random order, then again, until the stopping rule ends
+//! it.
 //!
 //! A block is every cell once, in an order of its own; a drift of the system is then the same for
 //! all cells, and comparisons within blocks do not see it. After each run its record is appended to
-//! the file and on the disk. An experiment that was interrupted goes on in the middle of its block,
-//! in the order that it would have had.
+//! the file and flushed to the disk. An interrupted experiment continues in the middle of its
+//! block, in the order that it would have had.
 //!
-//! What a run is, is the [`Executor`]'s; the tests have one that only computes.
+//! The [`Executor`] does the runs; the tests have one that only computes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -25,67 +26,66 @@ use crate::record::{
 use limit::{Estimates, Room, WatchedRun, watch};
 use neighbours::{Foreign, Neighbours, Unwatched};
 
-/// Failures in a row after which a cell is not tried again.
+/// Consecutive failures after which a cell is not tried again.
 const FAILURES_MAX: u32 = 2;
 
 /// Does the runs.
 pub trait Executor {
-    /// Why a run gave no number, or something was not put back.
+    /// Why a run failed, or a setting was not restored.
     type Error: Error + 'static;
 
-    /// Whether a combination means anything: `false` for direct I/O with four read-aheads.
+    /// Whether a combination makes sense: `false` for direct I/O with four read-aheads.
     fn applies(&self, cell: &Cell) -> bool;
 
-    /// Brings everything into the state in which a run begins, runs, and says what happened.
+    /// Prepares a run, does it, and returns its record.
     ///
-    /// # Errors
-    /// Where the run gave no number. The record keeps it in words, and the experiment goes on with
+    /// # Errors If the run failed. The record keeps the message, and the experiment continues with
     /// the next cell.
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, Self::Error>;
 
-    /// How far the last run was in its measured part when it was stopped, if it had come to that.
+    /// The progress of the measured part of the last run when it was stopped, if that part had
+    /// begun.
     fn unfinished(&self) -> Option<Unfinished> {
         None
     }
 
-    /// Begins to watch what others do to the next run.
+    /// Begins to watch the activity of other programs during the next run.
     fn neighbours(&self) -> Box<dyn Neighbours> {
         Box::new(Unwatched)
     }
 
-    /// What can be said of runs of these cells before the first one; `stop` is when it is enough.
+    /// Forecasts for runs of these cells, before the first one; `stop` is the stopping rule.
     fn foretell(&mut self, _cells: &[Cell], _stop: &Stop) -> Vec<String> {
         Vec::new()
     }
 
-    /// Puts back what was changed for the runs.
+    /// Restores what was changed for the runs.
     ///
-    /// # Errors
-    /// Where something could not be put back.
+    /// # Errors If something could not be restored.
     fn finish(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
 }
 
-/// The measured part of a run that did not end.
+/// The measured part of a stopped run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unfinished {
-    /// Bytes that it was to move; 0 where nobody knows.
+    /// Bytes that it should have moved; 0 if unknown.
     pub bytes: u64,
-    /// For how long it had been at it.
+    /// Seconds for which it was measured.
     pub seconds: f64,
 }
 
 impl Unfinished {
-    /// What its rate is below: more would have let it end.
+    /// Upper bound on its rate: at a higher rate it would have ended.
     pub fn bound_bytes_per_second(&self) -> Option<f64> {
         (self.seconds > 0.0 && self.bytes > 0).then(|| self.bytes as f64 / self.seconds)
     }
 }
 
-/// Hears how the experiment goes on.
+/// Receives the progress of an experiment.
 pub trait Observer {
-    /// Something is known before it happens.
+    /// There is a forecast.
     fn foretold(&self, _what: &str) {}
     /// A run begins.
     fn begins(&self, progress: &Progress<'_>);
@@ -93,31 +93,31 @@ pub trait Observer {
     fn ended(&self, progress: &Progress<'_>, run: &RunRecord);
 }
 
-/// Where an experiment is.
+/// The progress of an experiment.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
     /// The cell of the run.
     pub cell: &'a Cell,
     /// Number of the block, from 1.
     pub block: u64,
-    /// Runs that have ended, and runs of all cells up to the end of this block.
+    /// Runs that have ended, and runs of all cells to the end of the blocks that are certain.
     pub runs: (u64, u64),
-    /// Seconds to the end of the blocks that will be run at least, or of the budget.
+    /// Seconds to the end of the blocks that are certain, or of the budget.
     pub seconds_left: Option<f64>,
-    /// The widest interval of all cells, half of it as a share, from two repeats on.
+    /// Half the width of the widest interval of all cells, as a share, from two repeats on.
     pub widest_interval: Option<f64>,
 }
 
 /// Why an experiment ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExperimentEnd {
-    /// All intervals are as narrow as asked.
+    /// All intervals are as narrow as requested.
     Narrow,
     /// Every cell has as many repeats as allowed.
     Repeats,
     /// No time is left.
     Budget,
-    /// Every cell that did not fail has taken longer than it may.
+    /// Every cell that did not fail took too long.
     Cut,
     /// The user stopped it.
     Cancelled,
@@ -132,8 +132,8 @@ impl ExperimentEnd {
             ExperimentEnd::Narrow => "all intervals are as narrow as asked",
             ExperimentEnd::Repeats => "every combination has its repeats",
             ExperimentEnd::Budget => "the time budget is used up",
-            ExperimentEnd::Cut => "every run took longer than it may, and was stopped",
-            ExperimentEnd::Cancelled => "stopped; the same command goes on",
+            ExperimentEnd::Cut => "every run exceeded its time limit and was stopped",
+            ExperimentEnd::Cancelled => "stopped; run the same command to continue",
             ExperimentEnd::Failed => "no combination could be run",
         }
     }
@@ -158,14 +158,14 @@ pub fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Whether an interrupted experiment is the one that this plan means: all but the budget and the
-/// repeats, which may be changed to go on for longer, has to be the same.
+/// Whether an interrupted experiment has this plan. Everything must be the same but the budget and
+/// the repeats, which may be changed to continue for longer.
 pub fn is_same(plan: &Plan, header: &Header) -> bool {
     let known: Result<Plan, _> = serde_json::from_value(header.plan.clone());
     known.is_ok_and(|known| Plan { stop: plan.stop, ..known } == *plan)
 }
 
-/// The cells of a plan that mean something and of which there is no run at all.
+/// The cells of a plan that make sense but have no run at all.
 pub fn not_run(plan: &Plan, executor: &impl Executor, runs: &[RunRecord]) -> Vec<Cell> {
     let has_run = |cell: &Cell| runs.iter().any(|run| run.cell == *cell);
     let missing = |cell: &Cell| executor.applies(cell) && !has_run(cell);
@@ -176,17 +176,17 @@ pub fn not_run(plan: &Plan, executor: &impl Executor, runs: &[RunRecord]) -> Vec
 pub struct Parts<'a, E> {
     /// Does the runs.
     pub executor: &'a mut E,
-    /// Takes the records.
+    /// The file for the records.
     pub file: &'a mut RunFile,
-    /// Hears of it.
+    /// Receives the progress.
     pub observer: &'a dyn Observer,
     /// Seconds since any fixed moment.
     pub clock: &'a dyn Fn() -> f64,
-    /// Stops it between two runs, and a run that looks at it.
+    /// Stops the experiment between two runs, and a run that checks it.
     pub cancel: &'a Cancel,
 }
 
-/// Runs a plan, behind what `experiment` holds already, and leaves all runs there.
+/// Runs a plan, after the runs that `experiment` holds already, and adds all runs to it.
 pub fn run<'a, E: Executor>(
     plan: &'a Plan,
     experiment: &mut Experiment,
@@ -219,10 +219,10 @@ pub fn run<'a, E: Executor>(
     Ok(ExperimentEnd::Repeats)
 }
 
-/// What takes a person or an arm to change is changed as seldom as can be: within a block the cells
-/// of one such level come one after the other, the levels in the order in which the first cell of
-/// each would have come (a split-plot design; comparisons between those levels have fewer degrees
-/// of freedom than their runs suggest).
+/// Changes as rarely as possible what a person or a robot has to change: within a block the cells
+/// of one such level are consecutive, and the levels are in the order of their first cells (a
+/// split-plot design; comparisons between those levels have fewer degrees of freedom than their
+/// runs suggest).
 fn keep_together(order: &mut [usize], cells: &[Cell]) {
     let hard: Vec<&str> = hard_to_change().collect();
     let part = |index: usize| -> Vec<Option<&Level>> {
@@ -248,25 +248,25 @@ struct Course<'a, E> {
     start: f64,
     estimates: Estimates,
     failures: BTreeMap<Cell, u32>,
-    /// Cells of which a run was stopped. Another one would cost as much and tell nothing new.
+    /// Cells with a stopped run. Another run would take as long and show nothing new.
     cut: BTreeSet<Cell>,
-    /// Runs that were repeated since others had hit them.
+    /// Number of runs that were repeated because other programs disturbed them.
     run_again: u64,
     early: Early,
 }
 
-/// Whether the first runs have said how long all of them take.
+/// Whether the forecast from the first runs was made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Early {
     Waiting,
     Told,
 }
 
-/// Runs after which it is known what a run takes with all that belongs to it.
+/// Runs after which the time of a run, with its preparation, is known.
 const EARLY_RUNS: u64 = 3;
-/// An experiment that is over before that is not forecast.
+/// Shorter experiments get no forecast.
 const FORECAST_WORTH_SECONDS: f64 = 30.0;
-/// Share of the runs that are asked for that may be run again.
+/// Largest share of the planned runs that may be repeated.
 const AGAIN_SHARE: f64 = 0.25;
 
 impl<E: Executor> Course<'_, E> {
@@ -306,14 +306,14 @@ impl<E: Executor> Course<'_, E> {
         Ok(enough.then_some(ExperimentEnd::Narrow))
     }
 
-    /// Whether a cell is not run any more.
+    /// Whether a cell is no longer run.
     fn is_given_up(&self, cell: &Cell) -> bool {
         let failures = self.failures.get(cell).copied().unwrap_or(0);
         failures >= FAILURES_MAX || self.cut.contains(cell)
     }
 
-    /// What the first runs took says how long all of them take: more than the bytes by a rate,
-    /// since a run begins, finds its place and waits for what it wrote.
+    /// Forecasts the time of all runs from the first ones. It is more than bytes divided by a rate,
+    /// since a run also starts, positions and waits for what it wrote.
     fn tell_early(&mut self, block: u64) {
         let counted_runs = self.estimates.count();
         let is_due = block == 1 && counted_runs >= EARLY_RUNS.min(self.cells.len() as u64);
@@ -330,13 +330,15 @@ impl<E: Executor> Course<'_, E> {
         }
         let fits = (stop.budget_seconds / round).floor();
         let enough = if fits < stop.repeats_min as f64 {
-            format!("; the budget of {} is over before (--budget)", duration(stop.budget_seconds))
+            format!(
+                "; the budget of {} is too small: raise --budget",
+                duration(stop.budget_seconds)
+            )
         } else {
             String::new()
         };
         self.parts.observer.foretold(&format!(
-            "the first {} took {} each with all that belongs to them: {} of {} take about \
-             {}{enough}",
+            "the first {} took {} each, preparation included: {} of {} take about {}{enough}",
             counted(counted_runs, "run", "runs"),
             duration(mean),
             counted(stop.repeats_min, "repeat", "repeats"),
@@ -345,7 +347,7 @@ impl<E: Executor> Course<'_, E> {
         ));
     }
 
-    /// After the first block it is known how many there will be; said where these are too few.
+    /// After the first block the number of blocks is known; warns if there will be too few.
     fn tell_repeats(&self, block: u64) {
         let (took, stop) = (self.seconds(), self.plan.stop);
         let repeats = (stop.budget_seconds / took.max(1e-9)).floor();
@@ -355,12 +357,12 @@ impl<E: Executor> Course<'_, E> {
         let (took, budget) = (duration(took), duration(stop.budget_seconds));
         let (repeats, wanted) = (counted(repeats as u64, "repeat", "repeats"), stop.repeats_min);
         self.parts.observer.foretold(&format!(
-            "a round took {took}: the budget of {budget} gives {repeats}, and {wanted} were asked \
-             for; --budget gives more"
+            "a round took {took}: the budget of {budget} allows {repeats}, not {wanted}; raise \
+             --budget"
         ));
     }
 
-    /// Runs one cell; how it ended when the user stopped it in its middle, which leaves no record.
+    /// Runs one cell. Returns an end if the user stopped the run, which leaves no record.
     fn one(
         &mut self,
         cell: &Cell,
@@ -396,7 +398,7 @@ impl<E: Executor> Course<'_, E> {
         Ok(None)
     }
 
-    /// Whether a run that others have hit is run again: there is time, and not too many were.
+    /// Whether to repeat a disturbed run: there is time, and not too many were repeated.
     fn is_worth_another(&self, cell: &Cell, run: &RunRecord, foreign: Foreign) -> bool {
         let asked = self.cells.len() as f64 * self.plan.stop.repeats_min as f64;
         let known = self.estimates.known_seconds(cell).unwrap_or(0.0);
@@ -406,7 +408,7 @@ impl<E: Executor> Course<'_, E> {
             && known < self.seconds_left()
     }
 
-    /// Runs one cell once, with what others did meanwhile; `None` when the user stopped it.
+    /// Runs one cell once, and watches other programs meanwhile; `None` if the user stopped it.
     fn attempt(&mut self, cell: &Cell, waiting: usize) -> Option<(RunRecord, Foreign)> {
         let neighbours = self.parts.executor.neighbours();
         let started_unix_seconds = unix_seconds();
@@ -445,7 +447,7 @@ impl<E: Executor> Course<'_, E> {
             }
         };
         if run.error.is_none() && run.speed().is_none() {
-            run.error = Some("nothing was moved".to_owned());
+            run.error = Some("no bytes were moved".to_owned());
         }
         run.cell = cell.clone();
         run.started_unix_seconds = started_unix_seconds;
@@ -458,7 +460,7 @@ impl<E: Executor> Course<'_, E> {
         (self.parts.clock)() - self.start
     }
 
-    /// What is left of the budget.
+    /// The rest of the budget.
     fn seconds_left(&self) -> f64 {
         (self.plan.stop.budget_seconds - self.seconds()).max(0.0)
     }
@@ -500,7 +502,7 @@ fn cut_run(seconds: f64, unfinished: Option<Unfinished>, value: Value) -> RunRec
         (None, Some(longer)) => {
             format!("longer than {}: stopped after {took}", duration(longer))
         }
-        (None, None) => format!("stopped after {took}, which is longer than a run may take"),
+        (None, None) => format!("stopped after {took}, longer than a run may take"),
     };
     RunRecord {
         error: Some(error),
@@ -512,13 +514,13 @@ fn cut_run(seconds: f64, unfinished: Option<Unfinished>, value: Value) -> RunRec
     }
 }
 
-/// The record of one that was stopped after most of its time had gone before it was measured, as a
-/// tape winds back: that says nothing of its rate, and it may be tried again.
+/// The record of a run that was stopped after spending most of its time on preparation, such as
+/// winding a tape back. That says nothing about its rate, and it may be tried again.
 fn late_run(seconds: f64, measured_seconds: f64, value: Value) -> RunRecord {
     let (took, measured) = (duration(seconds), duration(measured_seconds));
     let error = format!(
-        "stopped after {took}, of which it was measured for {measured}: what comes before a run \
-         took the rest, --run-limit gives more time"
+        "stopped after {took}, of which {measured} were measured: preparing the run took the rest; \
+         raise --run-limit"
     );
     RunRecord { error: Some(error), value, ..RunRecord::default() }
 }

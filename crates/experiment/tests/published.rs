@@ -1,9 +1,9 @@
-//! Published tables, taken as if their rows were runs: the judgement has to come to what the
-//! documents concluded, and to notice what they did not. `cargo test -p experiment --test published
-//! -- --nocapture` prints what it says.
+//! Published tables with their rows as runs: the judgement must reach the conclusions of the
+//! documents, and find what they missed. `cargo test -p experiment --test published -- --nocapture`
+//! prints its sentences.
 //!
-//! The tables are facts of other people's documents; each file names its source. Of the LTO-4
-//! document there are charts only, so its runs are made here from the ratios that it states.
+//! The tables are facts from other people's documents; each file names its source. The LTO-4
+//! document has only charts, so its runs are made here from the ratios that it states.
 
 #![allow(clippy::unwrap_used)]
 #![expect(clippy::print_stdout, reason = "what is said can be looked at")]
@@ -59,8 +59,8 @@ fn check(judgement: &Judgement, subject: Subject, expected: &str) {
     assert!(found, "{subject:?} {expected:?} is not in {:#?}", judgement.sentences);
 }
 
-/// One run is never a finding: no sentence claims more than what was seen, nothing is to be typed,
-/// and what to repeat is named.
+/// A single run is never a finding: no sentence claims more than was seen, there is no command, and
+/// a sentence names what to repeat.
 fn seen_once(judgement: &Judgement, repeated: &str) {
     for sentence in &judgement.sentences {
         assert!(sentence.subject >= Subject::Seen && sentence.typed.is_empty(), "{sentence:#?}");
@@ -99,7 +99,7 @@ fn incompressible_data_have_their_knee_at_64_kib() {
     check(&judgement, Subject::Seen, "64 KiB (287 MB/s) came within 0.3 % of it");
     check(&judgement, Subject::Seen, "about 31 times the rate of block size 512 B");
     check(&judgement, Subject::Seen, "is the native rate of an LTO-7 drive");
-    // The drive's own trouble below its lowest speed is no matter of a fixed time.
+    // The stops below the drive's lowest speed do not follow a fixed time.
     check(&judgement, Subject::Seen, "block size 16 KiB is out of line");
     seen_once(&judgement, "block size 512 B; block size 64 KiB");
 }
@@ -110,7 +110,7 @@ fn compressible_data_have_no_knee_up_to_1_mib() {
     let judgement = judged("LTO-7, dd, 5.5:1", &factors, &runs, &lto7_limits());
     check(&judgement, Subject::Seen, "block size: 1 MiB was the fastest (474 MB/s)");
     seen_once(&judgement, "block size 16 KiB; block size 1 MiB");
-    check(&judgement, Subject::Doubt, "a block size above 1 MiB is faster still was not tested");
+    check(&judgement, Subject::Doubt, "no block size above 1 MiB was tested");
 }
 
 #[test]
@@ -120,8 +120,9 @@ fn the_default_of_tar_costs_most_of_the_rate() {
         let judgement = judged("tar", &factors, &runs, &JudgementOptions::default());
         assert!((judgement.recommended[0].gain - speedup).abs() < 0.005, "{judgement:#?}");
         seen_once(&judgement, "block size 10 KiB; block size 64 KiB");
-        // Three times as fast: runs would have to differ by more than any of a drive do.
-        check(&judgement, Subject::Seen, "if a run differs from the next by");
+        // Three times as fast: to explain that, runs would have to differ by more than those of any
+        // drive.
+        check(&judgement, Subject::Seen, "if runs differ by");
         let scatter = judgement.sentences.iter().flat_map(|one| &one.finding.numbers);
         let mut scatter = scatter.filter(|number| number.name == "explaining_scatter");
         assert!(scatter.next().unwrap().value > 0.3);
@@ -184,12 +185,16 @@ fn compression_costs_nothing_on_random_data() {
     }
     let judgement =
         judged("LTO-4, from its stated ratios", &factors, &runs, &JudgementOptions::default());
-    // What zeros bring is found, and is no reason to set anything.
+    // The gain with zeros is a finding, and no reason to set anything.
     let is_set = |one: &&Sentence| one.subject == Subject::Set && one.text.contains("zeros");
     assert_eq!(judgement.sentences.iter().find(is_set), None);
-    check(&judgement, Subject::Finding, "what drive compression on brings instead of off depends");
+    check(
+        &judgement,
+        Subject::Finding,
+        "the effect of drive compression on instead of off depends",
+    );
     check(&judgement, Subject::Finding, " and 5.");
-    // With a scatter of 1.5 % three repeats cannot say "nothing", and say how little it is.
+    // With a scatter of 1.5 % three repeats cannot show "nothing", but an upper bound on the cost.
     check(&judgement, Subject::Cost, "% at most with random data");
 }
 
@@ -205,7 +210,7 @@ fn two_dd_beat_none_and_one_is_worse() {
         .zip(&names)
         .map(|(row, name)| {
             let cell = [("pipeline", Level::Text((*name).to_owned()))];
-            // How many bytes there were is not told; the same in all rows.
+            // The document does not give the bytes; they are the same in all rows.
             run(&cell, 1e9, float(&row["elapsed_s"]))
         })
         .collect();
@@ -213,12 +218,12 @@ fn two_dd_beat_none_and_one_is_worse() {
     let judgement = judged("tar | gzip to tape", &factors, &runs, &JudgementOptions::default());
     check(&judgement, Subject::Seen, "dd obs=512k | dd obs=512k > tape was the fastest");
     check(&judgement, Subject::Seen, "about 1.1 times the rate of pipeline tar | gzip > tape");
-    // A tenth, seen once: runs that differ by a few per cent are enough for it.
-    check(&judgement, Subject::Seen, "differs from the next by 3.1 % or more, that explains it");
+    // A difference of a tenth, seen once: a scatter of a few per cent explains it.
+    check(&judgement, Subject::Seen, "if runs differ by 3.1 % or more, chance alone explains it");
     seen_once(&judgement, "pipeline tar | gzip > tape; pipeline tar | gzip | dd");
     let rate = |index: usize| judgement.cells[index].bytes_per_second;
     assert!(rate(1) < rate(0) && rate(0) < rate(2));
-    // The part of the time that the tape adds to what the source needs, and what is gone of it.
+    // The time that the tape adds to that of the source, and the part of it that is saved.
     let elapsed = |row: &toml::Value| float(&row["elapsed_s"]);
     let bound = float(&table["conclusions"]["bound_s"]);
     let cut = 1.0 - (elapsed(tape[2]) - bound) / (elapsed(tape[0]) - bound);
@@ -253,8 +258,8 @@ fn counters_of_known_loads_mean_what_the_document_says() {
             assert!(finding.what.contains(expected), "{finding:?}");
         }
     };
-    check(0, 8192.0, &["the kernel neither joins nor cuts requests"]);
-    check(1, 8192.0, &["the kernel joins requests, 86 %"]);
-    let split = "the kernel cuts requests of 8 MiB (max_sectors_kb is 1280)";
-    check(2, 8388608.0, &[split, "requests wait in this host: one takes 6.00 s"]);
+    check(0, 8192.0, &["the kernel neither merges nor splits requests"]);
+    check(1, 8192.0, &["the kernel merges requests, 86 %"]);
+    let split = "the kernel splits requests of 8 MiB (max_sectors_kb is 1280)";
+    check(2, 8388608.0, &[split, "requests wait in the host: each takes 6.00 s"]);
 }

@@ -1,7 +1,7 @@
-//! Our statistics against scipy and statsmodels on the records that are shipped: the values that
-//! `scripts/reference-statistics` printed, with the versions of what made them. Where the method
-//! is the same the numbers are, to a millionth; where it is not, `docs/design/statistics.md` says
-//! why.
+//! Our statistics against scipy and statsmodels on the records in this repository.
+//! `scripts/reference-statistics` printed the reference values, with the versions of the libraries.
+//! With the same method the numbers agree to a millionth; for different methods
+//! `docs/design/statistics.md` gives the reason.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn values() -> Value {
     serde_json::from_str(include_str!("reference/values.json")).unwrap()
 }
 
-/// The same to a millionth.
+/// Equal to a millionth.
 fn check(what: &str, ours: f64, theirs: &Value) {
     let theirs = theirs.as_f64().unwrap();
     let apart = (ours - theirs).abs() / theirs.abs().max(1e-3);
@@ -91,7 +91,7 @@ fn cells_and_repeats_are_those_of_statsmodels() {
         for (other, difference) in list(&theirs["differences"]).iter().enumerate() {
             let ours = fit.contrast(&[(1.0, other + 1), (-1.0, 0)]).unwrap();
             check("a difference of cells", ours.value, difference);
-            // With all runs there a mixed model has the same means as fixed repeats.
+            // With no run missing, a mixed model has the same means as fixed repeats.
             if theirs["is_complete"] == Value::Bool(true) {
                 let mixed = theirs["mixed_differences"][other].as_f64().unwrap();
                 assert!((ours.value - mixed).abs() < 1e-6, "{} {mixed}", ours.value);

@@ -1,6 +1,6 @@
 //! An experiment and its judgement as text, as a page, as figures and as a table of raw numbers.
 //!
-//! What is shown comes from the judgement; nothing is computed here but places and words.
+//! All content comes from the judgement; this module computes only places and words.
 
 mod comparison;
 mod figures;
@@ -29,7 +29,7 @@ pub use figures::figures;
 pub use lines::ndjson;
 pub use times::document;
 
-/// Cells as a table for the terminal, then the sentences.
+/// For the terminal: the cells as a table, then the sentences.
 pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
     let table = cell_table(experiment, judgement, usize::MAX);
     let recommended: Vec<usize> = (judgement.recommended.iter())
@@ -53,8 +53,8 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
     text
 }
 
-/// Runs without an error, by their combination. Once for a table: a look through all runs for each
-/// of its rows takes the square of their number.
+/// Runs without an error, by their combination. Built once for a table: searching all runs for each
+/// row takes quadratic time.
 fn good_runs_by_cell(runs: &[RunRecord]) -> BTreeMap<&Cell, Vec<&RunRecord>> {
     let mut by_cell: BTreeMap<&Cell, Vec<&RunRecord>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.error.is_none()) {
@@ -85,11 +85,11 @@ fn conclusion(one: &Sentence) -> Conclusion {
     }
 }
 
-/// Rows of a table on a page. With more of them nobody finds one, and a browser takes seconds to
-/// open the page; the files that [`left_out`] names have all.
+/// Rows of a table on a page. Longer tables are hard to use, and a browser takes seconds to open
+/// the page; the files that [`left_out`] names have all rows.
 const PAGE_ROWS_MAX: usize = 10_000;
 
-/// What stands above a table of some `things`, of which it shows the first `shown`.
+/// The caption of a table of `things` that shows the first `shown`.
 fn left_out(things: &str, shown: usize, all: usize, option: &str) -> String {
     if shown == all {
         return format!("All {things}");
@@ -112,7 +112,7 @@ fn cell_table(experiment: &Experiment, judgement: &Judgement, rows_max: usize) -
             (factor.title(), cells)
         })
         .collect();
-    let numbers = ["runs", "mean", "scatter", "95 % interval", "unlike"];
+    let numbers = ["runs", "mean", "scatter", "95 % interval", "outliers"];
     columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
     columns.extend(measured.iter().map(|(_, head)| ((*head).to_owned(), Cells::Numbers)));
     let row = |cell: &CellSummary| {
@@ -149,7 +149,7 @@ fn runs_text(cell: &CellSummary) -> String {
 
 fn interval_text(cell: &CellSummary, value: Value) -> String {
     match cell.interval {
-        // The longest time is that of the lowest speed.
+        // The longest time belongs to the lowest speed.
         Some(interval) if value == Value::Time => {
             let digits = Some((interval.low, interval.high));
             let time = |speed: f64| value.told(speed, digits);
@@ -163,10 +163,10 @@ fn interval_text(cell: &CellSummary, value: Value) -> String {
     }
 }
 
-/// The table of runs, with everything that was measured, row by row.
+/// The table of runs with all measures, row by row.
 struct RunTable<'a> {
     experiment: &'a Experiment,
-    /// Of the measures, those that any run has.
+    /// The measures that any run has.
     measures: Vec<&'a str>,
 }
 
@@ -225,11 +225,11 @@ impl<'a> RunTable<'a> {
     }
 }
 
-/// Every run with everything that was measured, for tables of one's own.
+/// Every run with all measures, as CSV for other programs.
 pub fn runs_as_csv(experiment: &Experiment) -> String {
     let table = RunTable::new(experiment);
     let mut text = csv_line(table.columns().iter().map(|(name, _)| name));
-    // A row at a time: all of them as cells take several times the room of the text.
+    // One row at a time: all rows as cells take several times the memory of the text.
     table.rows().for_each(|row| text.push_str(&csv_line(&row)));
     text
 }
@@ -268,8 +268,8 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     sections.push(PageSection {
         title: "Numbers".to_owned(),
         text: "Scatter is the standard deviation of the runs of a combination. The interval is of \
-               their geometric mean. Unlike are runs that do not look like the others; none was \
-               left out."
+               their geometric mean. Outliers are runs that differ from the others; no run \
+               was left out."
             .to_owned(),
         tables: [operations::table(experiment, judgement), programs::table(experiment, judgement)]
             .into_iter()
@@ -286,10 +286,11 @@ pub fn page(experiment: &Experiment, judgement: &Judgement) -> Page {
     Page { title, subtitle, facts: settled::facts(experiment), sentences, sections }
 }
 
-/// Interactions that are told; those that chance does not explain, the largest first.
+/// Largest number of interactions in the table: those that chance does not explain, the largest
+/// first.
 const INTERACTIONS_MAX: usize = 8;
 
-/// The digits of a ratio with that interval.
+/// The rounding of a ratio with that interval.
 fn digits(interval: Option<Interval>) -> Rounding {
     Rounding::of(interval.map(|interval| (interval.low, interval.high)))
 }
@@ -332,7 +333,7 @@ fn shown_change(change: &LevelChange) -> String {
 
 fn environment_table(experiment: &Experiment) -> PageTable {
     let columns = vec![("setting".into(), Cells::Words), ("value".into(), Cells::Words)];
-    // What differs between runs, as the read-ahead that was set, shows all its values.
+    // A setting that differs between runs, such as the read-ahead, shows all its values.
     let mut known: Vec<(&str, BTreeSet<&str>, Vec<&str>)> = Vec::new();
     for (name, value) in experiment.runs.iter().flat_map(|run| &run.environment) {
         let place = known.iter().position(|(known, ..)| known == name).unwrap_or(known.len());
@@ -408,8 +409,8 @@ mod tests {
         rounds.map(|(repeat, cell)| run(repeat, cell)).collect()
     }
 
-    /// Repeats differ by far more than what is in one of them: the gain is known well, and each
-    /// rate by itself hardly.
+    /// Repeats differ by far more than runs within one: the gain is known well, but each rate
+    /// badly.
     #[test]
     fn a_rate_is_the_same_in_the_table_and_in_the_sentence_of_the_gain() {
         let factors = vec![Factor::new(
@@ -489,7 +490,7 @@ mod tests {
         assert_eq!(group.values.len(), 2500_usize.div_ceil(3));
     }
 
-    /// 144 combinations: an overview, eight panels on one scale, and tables with all the rest.
+    /// 144 combinations: an overview, eight panels on one scale, and tables with the rest.
     #[test]
     fn a_design_with_many_factors_is_drawn_so_that_it_can_be_read() {
         let header = Header {
@@ -541,7 +542,7 @@ mod tests {
             "The first 2 of 432 runs; takeup report RUNS --csv FILE writes all"
         );
         assert_eq!((few.rows.len(), all.lines().count()), (2, 433));
-        // Five factors, and what depends on what: data, compression and block size.
+        // Five factors, and the interactions of data, compression and block size.
         assert!((7..=9).contains(&rows("Effects")), "{}", rows("Effects"));
     }
 }

@@ -1,5 +1,5 @@
-//! Experiments of a hundred thousand runs: judged, compared and planned with. None of these ended
-//! within minutes, or within the memory of a machine, when work grew with the cube of the repeats.
+//! Experiments of a hundred thousand runs: judging, comparing and planning. When the work grew with
+//! the cube of the repeats, none of these ended within minutes, or fitted into memory.
 
 use experiment::compare::compare;
 use experiment::judgement::{Judgement, JudgementOptions, judge};
@@ -7,7 +7,7 @@ use experiment::power::Noise;
 use experiment::record::{Experiment, FORMAT, Factor, Header, Level, RunRecord, Value};
 use statistics::random::Random;
 
-/// An experiment of so many combinations and repeats; each combination is faster than the one
+/// An experiment with this many combinations and repeats; each combination is faster than the one
 /// before by `step`.
 fn experiment(cells: u64, repeats: u64, step: f64, seed: u64) -> Experiment {
     let factor = Factor::new("depth", (1..=cells).map(Level::Number).collect());

@@ -1,5 +1,5 @@
-//! `--from RUNS`: a drive as an experiment on it has found it, in words and as a document; and
-//! `disk`, the same of a disk.
+//! `--from RUNS`: the model of a drive from an experiment on it, in words and as a document; `disk`
+//! has the same for a disk.
 
 pub mod disk;
 
@@ -19,72 +19,73 @@ use serde_json::{Value, json};
 
 use service::failure::{Failure, with_causes};
 
-/// A record and what it tells.
+/// A record and the parameters that it shows.
 #[derive(Clone, Debug)]
 pub struct FromRuns {
     path: PathBuf,
-    /// What it tells.
+    /// The parameters that it shows.
     pub calibration: Calibration,
-    /// The generation whose numbers stand where it tells nothing.
+    /// The generation that the other parameters come from.
     pub generation: &'static Generation,
 }
 
-/// A highest speed that is further from that of the generation is worth a word.
+/// Distance of the highest speed from that of the generation, as a share, that gets a warning.
 const EXPECTED: f64 = 0.1;
 
 impl FromRuns {
-    /// Reads a record. `named` is what the user says the drive is; without it, it is what the drive
-    /// said.
+    /// Reads a record. `named` is the generation that the user gave; without it, the generation is
+    /// what the drive reported.
     ///
-    /// # Errors
-    /// When it is no record of one drive that tells anything, or one of another drive than `named`.
+    /// # Errors If it is not a record of one drive with results, or if the drive is not `named`.
     pub fn load(path: &Path, named: Option<&'static Generation>) -> Result<FromRuns, Failure> {
         let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
         let calibration = calibrate(&experiment).map_err(|error| {
             let message =
-                format!("cannot take a drive from {}: {}", path.display(), with_causes(&error));
+                format!("cannot model the drive from {}: {}", path.display(), with_causes(&error));
             Failure::of(message, hint(&error))
         })?;
         let generation = match (named, calibration.generation) {
             (Some(named), Some(found)) if named.name != found.name => {
                 let message = format!(
-                    "{} was made on a drive with {} media, and --drive says {}",
+                    "{} was made on a drive with {} media, but --drive says {}",
                     path.display(),
                     found.name,
                     named.name
                 );
-                return Err(Failure::of(message, Some("without --drive, it is that of the runs")));
+                return Err(Failure::of(
+                    message,
+                    Some("leave --drive out to use the drive of the runs"),
+                ));
             }
             (Some(named), _) => named,
             (None, Some(found)) => found,
             (None, None) => {
                 let (path, drive) = (path.display(), &calibration.drive);
-                let message = format!("the generation of {drive}, in {path}, is not known");
-                return Err(Failure::of(message, Some("--drive lto1 to lto10 says which it is")));
+                let message = format!("unknown generation of {drive}, in {path}");
+                return Err(Failure::of(message, Some("add --drive, lto1 to lto10")));
             }
         };
         Ok(FromRuns { path: path.to_owned(), calibration, generation })
     }
 
-    /// For people: what was told, and what was not.
+    /// For people: the parameters that the runs show, and the others.
     pub fn text(&self, colour: Colour) -> String {
         let found = &self.calibration;
         let runs = counted(found.runs as u64, "run", "runs");
-        let mut text =
-            format!("the drive is that of {}: {runs} on {}\n", self.path.display(), found.drive);
+        let mut text = format!("drive from {}: {runs} on {}\n", self.path.display(), found.drive);
         text.push_str(&table(&found.told).render(colour));
         let generation = self.generation.title();
-        text.push_str(&format!("not told by these runs, so as {generation} has it:\n"));
+        text.push_str(&format!("not measured by these runs, so taken from {generation}:\n"));
         text.push_str(&reasons(&found.not_told));
         self.out_of_reach().iter().for_each(|line| text.push_str(&format!("{line}\n")));
         self.beside().iter().for_each(|line| text.push_str(&format!("{line}\n")));
         text
     }
 
-    /// What of its generation the runs leave no room for.
+    /// Values of the generation that the runs rule out.
     fn out_of_reach(&self) -> Vec<String> {
         let mut drive = TapeParameters::of(self.generation);
-        // What was told is in reach.
+        // Fitted values are in reach.
         self.calibration.told.iter().for_each(|told| {
             drive.fit(told.parameter, told.value as u64);
         });
@@ -92,12 +93,12 @@ impl FromRuns {
             let Beyond { parameter, assumed, nearest } = beyond;
             let [assumed, nearest] = [assumed, nearest].map(|value| quantity(parameter, value));
             let title = self.generation.title();
-            format!("{parameter} is not {assumed}, as {title} has it, and taken to be {nearest}")
+            format!("{parameter} is not {assumed}, the value of {title}; the model uses {nearest}")
         };
         self.calibration.out_of_reach(&drive).into_iter().map(line).collect()
     }
 
-    /// What else is worth knowing.
+    /// Other facts that the runs show.
     fn beside(&self) -> Vec<String> {
         let found = &self.calibration;
         let mut lines = Vec::new();
@@ -108,19 +109,21 @@ impl FromRuns {
         {
             let side = if speed < table { "below" } else { "above" };
             lines.push(format!(
-                "its highest speed is {} {side} that of {} ({}): is it that drive, with such a \
-                 medium?",
+                "its highest speed is {} {side} that of {} ({}): check the drive and the medium",
                 percent((speed / table - 1.0).abs()),
                 self.generation.title(),
                 rate(table)
             ));
         }
         for one in found.ratios.iter().filter(|one| one.data != "random") {
-            lines.push(format!("the drive makes {:.2}:1 of {}", one.value, one.data));
+            lines.push(format!("the drive compresses {:.2}:1 with {}", one.value, one.data));
         }
         for one in &found.reads {
             let read = Rounding::within(one.interval.low, one.interval.high).rate(one.value);
-            lines.push(format!("{} are read back at {read}, which no parameter says", one.data));
+            lines.push(format!(
+                "{} are read back at {read}; the model has no parameter for it",
+                one.data
+            ));
         }
         lines
     }
@@ -150,7 +153,7 @@ impl FromRuns {
     }
 }
 
-/// What was told, for people.
+/// The fitted parameters, for people.
 fn table(told: &[Told]) -> Table {
     let right = |name| (name, Align::Right);
     let mut table = Table::new(&[
@@ -158,7 +161,7 @@ fn table(told: &[Told]) -> Table {
         right("value"),
         right("between"),
         right("runs"),
-        ("told by", Align::Left),
+        ("from", Align::Left),
     ]);
     for told in told {
         let digits = Rounding::within(told.interval.low, told.interval.high);
@@ -177,7 +180,7 @@ fn table(told: &[Told]) -> Table {
     table
 }
 
-/// What was not, a line for each reason.
+/// The other parameters, a line for each reason.
 fn reasons(not_told: &[NotTold]) -> String {
     let line = |one: &NotTold| format!("  {}: {}\n", one.parameters.join(", "), one.why);
     not_told.iter().map(line).collect()
@@ -214,7 +217,7 @@ fn not_told_document(not_told: &[NotTold]) -> Vec<Value> {
     not_told.iter().map(one).collect()
 }
 
-/// A parameter that is assumed.
+/// An assumed parameter with its unit.
 fn quantity(parameter: &str, value: u64) -> String {
     match Unit::of(parameter) {
         Unit::Nanoseconds => Rounding::digits(3).seconds(value as f64 / 1e9),
@@ -236,15 +239,15 @@ fn shown(told: &Told, value: f64, digits: Rounding) -> String {
 
 fn hint(error: &CalibrationError) -> Option<&'static str> {
     match error {
-        CalibrationError::OtherKind { .. } | CalibrationError::NoDrive { .. } => Some(
-            "takeup bench tape /dev/nst0 --data zeros,random -o RUNS makes a record of a drive",
-        ),
+        CalibrationError::OtherKind { .. } | CalibrationError::NoDrive { .. } => {
+            Some("make a record: takeup bench tape /dev/nst0 --data zeros,random -o RUNS")
+        }
         CalibrationError::Once | CalibrationError::Nothing { .. } => Some(
-            "takeup bench tape /dev/nst0 --data zeros,random --block-size 16k,64k,256k,1M \
-             --repeats 3 tells most",
+            "measure more: takeup bench tape /dev/nst0 --data zeros,random --block-size \
+             16k,64k,256k,1M --repeats 3",
         ),
         CalibrationError::SeveralDrives { .. } | CalibrationError::SeveralGenerations { .. } => {
-            Some("an experiment for each of them")
+            Some("run one experiment for each of them")
         }
         CalibrationError::NoNumber { .. } => None,
     }

@@ -1,13 +1,12 @@
-//! Why two experiments have no combination in common: which factors keep them apart.
+//! The factors that explain why two experiments have no combination in common.
 
 use crate::record::{Experiment, Factor};
 
-/// Levels of a factor that a sentence has room for.
+/// Largest number of levels that a sentence names.
 const LEVELS_MAX: usize = 6;
 
-/// The factors whose levels are others in A than in B, in words: `block size is 64 KiB in A and
-/// 1 MiB, 2 MiB in B`. Empty where each factor has levels in common, and only their combinations
-/// are none that ran in both.
+/// The factors whose levels differ between A and B, in words: `block size is 64 KiB in A and 1 MiB,
+/// 2 MiB in B`. Empty if each factor has levels in common, but no combination ran in both.
 pub fn apart(a: &Experiment, b: &Experiment) -> Vec<String> {
     let find = |experiment: &Experiment, name: &str| {
         experiment.header.factors.iter().find(|factor| factor.name == name).cloned()
@@ -28,14 +27,14 @@ pub fn apart(a: &Experiment, b: &Experiment) -> Vec<String> {
     told
 }
 
-/// One level in each does not keep them apart: such factors are passed over.
+/// A factor with one level in each does not keep them apart; such factors are ignored.
 fn is_apart(one: &Factor, other: &Factor) -> bool {
     let varies = one.levels.len().max(other.levels.len()) > 1;
     varies && !one.levels.iter().any(|level| other.levels.contains(level))
 }
 
 fn alone(factor: &Factor, name: &str) -> String {
-    format!("{} is varied in {name} alone ({})", factor.title(), levels(factor))
+    format!("{} varies only in {name} ({})", factor.title(), levels(factor))
 }
 
 fn levels(factor: &Factor) -> String {
@@ -79,10 +78,10 @@ mod tests {
             apart(&a, &b),
             [
                 "block size is 64 KiB, 128 KiB in A and 1 MiB in B",
-                "readers is varied in B alone (1, 2)"
+                "readers varies only in B (1, 2)"
             ]
         );
-        // What is held at one level in each is passed over.
+        // Factors with one level in each are ignored.
         let b = experiment(&[("block_bytes", &[65536]), ("depth", &[8]), ("jobs", &[4])]);
         assert!(apart(&a, &b).is_empty());
         let many: Vec<u64> = (1..10).collect();

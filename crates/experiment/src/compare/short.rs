@@ -1,4 +1,4 @@
-//! Runs so short that their rate means next to nothing, on either side.
+//! Warnings on runs so short that their rate means almost nothing.
 
 use crate::judgement::Judgement;
 use crate::judgement::rules::SHORT_RUNS;
@@ -36,6 +36,9 @@ mod tests {
         let (long, short) = (judged(2.0), judged(0.001));
         assert_eq!(runs([("A", &long), ("B", &long)]), Vec::<String>::new());
         let told = runs([("A", &long), ("B", &short)]);
-        assert!(told.len() == 1 && told[0].starts_with("in B a typical run took 1"), "{told:?}");
+        assert!(
+            told.len() == 1 && told[0].starts_with("in B the runs are short: a typical one took 1"),
+            "{told:?}"
+        );
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::record::RunRecord;
 
-/// Whether each repeat of both began before the next one of either, and neither was always first:
-/// who comes second all the time is later by a whole run, and a drift is part of every pair.
+/// Whether each repeat of both began before the next repeat of either, and neither was always
+/// first. An experiment that is always second is later by a whole run, so a drift would be part of
+/// every pair.
 pub fn took_turns(a: &[RunRecord], b: &[RunRecord]) -> bool {
     let (times_a, times_b) = (began(a), began(b));
     let last = |times: &BTreeMap<u64, (u64, u64)>| times.keys().last().copied().unwrap_or(0);
@@ -26,7 +27,7 @@ pub fn took_turns(a: &[RunRecord], b: &[RunRecord]) -> bool {
         first = first.or(Some(in_a.0.min(in_b.0)));
     }
     let is_fair = a_first.min(b_first) >= (repeats / 3).max(1);
-    // Of rows without times nothing is known.
+    // Nothing is known about imported rows without times.
     repeats >= 2 && is_fair && first.is_some_and(|first| before > first)
 }
 

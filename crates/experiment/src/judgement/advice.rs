@@ -1,9 +1,9 @@
-//! What runs over the levels of one setting come to, for who wants to set it: one level, what it
-//! brings against the one in force, how sure that is, and what it costs.
+//! Advice on one setting from runs over its levels: the level to set, its gain over the one in
+//! force, how certain the gain is, and what it costs.
 //!
-//! The sentences of a judgement say what is to be gained. Here it is asked, too, whether less would
-//! do: where nothing is faster than what is in force, and a lower level is shown to be as fast and
-//! to cost less, that one is advised. Nothing is advised that is not settled.
+//! The sentences of a judgement report what can be gained. This module also asks whether less would
+//! do: if nothing is faster than the level in force, and a lower level is shown to be as fast and
+//! to cost less, it advises the lower one. It advises nothing that is not settled.
 
 use serde::Serialize;
 
@@ -20,46 +20,46 @@ use statistics::interval::Interval;
 pub struct Advice {
     /// The level in force.
     pub present: Level,
-    /// The level to set, which may be the one in force; none where that is not settled.
+    /// The level to set, which may be the one in force; `None` if that is not settled.
     pub recommended: Option<Level>,
-    /// The level with the highest rate, whatever that is worth.
+    /// The level with the highest mean rate, settled or not.
     pub fastest: Level,
-    /// The rate of the recommended level, or of the fastest one, against that in force.
+    /// The rate of the recommended level, or of the fastest one, relative to the level in force.
     pub gain: Gain,
-    /// What the recommended level costs, each with what the one in force does.
+    /// The costs of the recommended level, next to those of the level in force.
     pub costs: Vec<Paid>,
-    /// What is typed for it, by program, and what sets it back.
+    /// The commands that set it, by program, and those that restore the old value.
     pub typed: Vec<Typed>,
 }
 
-/// One rate by another.
+/// One rate divided by another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// How many times.
+    /// The ratio.
     pub ratio: f64,
-    /// Its interval, where there are repeats.
+    /// Its interval, if there are repeats.
     pub interval: Option<Interval>,
-    /// What that settles.
+    /// The verdict of the interval.
     pub verdict: RateVerdict,
 }
 
-/// What is paid with a level.
+/// A cost of a level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Paid {
     /// Name of the measure.
     pub measure: &'static str,
     /// In words.
     pub what: &'static str,
-    /// With the level in force.
+    /// Value with the level in force.
     pub present: f64,
-    /// With the recommended one.
+    /// Value with the recommended level.
     pub recommended: f64,
-    /// Whether it is shown that it grows, or, with a lower level, that it shrinks.
+    /// Whether the cost is shown to grow or, with a lower level, to shrink.
     pub is_settled: bool,
 }
 
-/// What the experiment says of the one setting that was varied in it; `None` where none was, or
-/// where the level in force was not run.
+/// The advice on the one setting that the experiment varied; `None` if it varied none, or did not
+/// run the level in force.
 pub fn advice(
     judgement: &Judgement,
     factor: &Factor,
@@ -70,7 +70,7 @@ pub fn advice(
     let (factor, in_force) = (&*factor.name, factor.present.as_ref());
     let level = |cell: usize| judgement.cells[cell].cell.get(factor).cloned();
     let present = level(own.baseline)?;
-    // Where its runs were all stopped another one stands in for it, which is not in force.
+    // If all its runs were stopped, another level is the baseline, which is not in force.
     if in_force.is_some_and(|level| *level != present) {
         return None;
     }
@@ -116,7 +116,7 @@ pub fn advice(
     })
 }
 
-/// What the fastest level brings; of the one in force itself nothing, which needs no interval.
+/// The gain of the fastest level. If that is the level in force, the gain is exactly 1.
 fn against_fastest(best: usize, baseline: usize, against: &dyn Fn(usize) -> Gain) -> Gain {
     if best == baseline {
         let none = Interval { low: 1.0, high: 1.0 };
@@ -125,7 +125,7 @@ fn against_fastest(best: usize, baseline: usize, against: &dyn Fn(usize) -> Gain
     against(best)
 }
 
-/// The lowest level that is shown to be as fast as the one in force, and to cost less.
+/// The lowest level that is shown to be as fast as the one in force and to cost less.
 fn lower(
     judgement: &Judgement,
     factor: &str,
@@ -153,7 +153,7 @@ fn lower(
     cells.iter().zip(&found).find(is_as_good).map(|(cell, _)| *cell)
 }
 
-/// Every cost that both cells have measured.
+/// Every cost that both cells measured.
 fn paid(cell: &CellSummary, baseline: &CellSummary) -> Vec<Paid> {
     let moved: Vec<&str> = [grown(cell, baseline), grown(baseline, cell)]
         .into_iter()
@@ -180,13 +180,13 @@ mod tests {
 
     const WINDOWS: [u64; 4] = [64 << 10, 128 << 10, 1 << 20, 8 << 20];
 
-    /// Eight runs of each window at these rates, which scatter by so much, and the bytes that the
-    /// device reads for a random read; the third window is in force.
+    /// Eight runs of each window at these rates, with this scatter, and the bytes that the device
+    /// reads for a random read; the third window is in force.
     fn advised(rates: [f64; 4], scatter: f64, random_read_bytes: [f64; 4]) -> Advice {
         advised_against(WINDOWS[2], rates, [scatter; 4], random_read_bytes)
     }
 
-    /// The same where another window is in force, and each scatters by as much as it does.
+    /// The same with another window in force, and a scatter for each window.
     fn advised_against(
         present: u64,
         rates: [f64; 4],
@@ -196,7 +196,7 @@ mod tests {
         judged_against(present, rates, scatter, random_read_bytes).1
     }
 
-    /// What `report` says of them, and what `tune` does.
+    /// The judgement of `report`, and the advice of `tune`.
     fn judged_against(
         present: u64,
         rates: [f64; 4],
@@ -254,13 +254,14 @@ mod tests {
         assert_eq!(advice.recommended, Some(Level::Number(128 << 10)));
         assert_eq!(advice.gain.verdict, RateVerdict::Same);
         assert!(advice.costs[0].is_settled && advice.costs[0].recommended < 1e4, "{advice:?}");
-        // What costs nobody anything is left as it is.
+        // A level without extra costs stays as it is.
         let advice = advised([1e8, 2e8, 2e8, 2e8], 0.005, FREE);
         assert_eq!(advice.recommended, Some(Level::Number(1 << 20)));
         assert!(advice.typed.is_empty() && advice.gain.verdict == RateVerdict::Same, "{advice:?}");
     }
 
-    /// A level that scatters is no better than a lower one that is shown to be as fast as the best.
+    /// A level that scatters much is no better than a lower one that is shown to be as fast as the
+    /// best.
     #[test]
     fn what_is_known_badly_is_not_advised_in_the_place_of_what_is_known_well() {
         let scatter = [0.002, 0.002, 0.2, 0.002];
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(advice.gain.verdict, RateVerdict::Differs);
     }
 
-    /// Another level, of which there are runs, is not taken for it.
+    /// Another level with runs does not replace it.
     #[test]
     fn nothing_is_advised_where_what_is_in_force_was_not_run() {
         let mut runs = Vec::new();
@@ -306,8 +307,8 @@ mod tests {
         assert!(advice.gain.interval.is_some() && advice.typed.is_empty(), "{advice:?}");
     }
 
-    /// One judgement: a report of the same runs recommends nothing where nothing is advised, also
-    /// where other levels are shown to be slower.
+    /// A report of the same runs recommends nothing if the advice is empty, also if other levels
+    /// are shown to be slower.
     #[test]
     fn a_report_recommends_nothing_that_is_not_advised() {
         let mut open = 0;

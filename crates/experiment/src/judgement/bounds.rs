@@ -1,8 +1,8 @@
-//! Levels that are known by a bound alone: their runs were stopped since they took too long.
+//! Combinations known only by a bound, because their runs took too long and were stopped.
 //!
-//! Such a run is a censored observation: its rate is below what it would have had if it had ended
-//! just then. Against a level that is faster than that it has lost, whatever its rate is; of any
-//! other nothing is settled. It is recommended in no case, and named in each.
+//! Such a run is a censored observation: its rate is below that of a run that ends at that moment.
+//! Against a combination faster than that bound it has lost, whatever its rate is; against any
+//! other nothing is settled. It is never recommended, and always named.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use base::format::{duration, rate};
 use super::{Judgement, RateVerdict, Recommendation, Sentence, Subject, rules};
 use crate::record::{Cell, Factor, RunRecord, Value, shown_cell};
 
-/// A combination of which a run was stopped.
+/// A combination with a stopped run.
 struct Stopped {
-    /// The lowest rate that it is known to be below.
+    /// The lowest upper bound on its rate.
     below: Option<f64>,
-    /// Of the run that says so.
+    /// Seconds after which that run was stopped.
     seconds: f64,
 }
 
-/// A sentence for each combination of which a run was stopped.
+/// A sentence for each combination with a stopped run.
 pub fn bounds(
     factors: &[Factor],
     runs: &[RunRecord],
@@ -62,30 +62,29 @@ fn sentence(
             Value::Rate => "rate",
             Value::Time => "time",
         };
-        return doubt(format!("{name}: stopped after {took}, and nothing is known of its {what}"));
+        return doubt(format!("{name}: stopped after {took}; its {what} is unknown"));
     };
     let slower = match value {
         Value::Rate => format!("{name}: slower than {}, stopped after {took}", rate(below)),
         Value::Time => format!("{name}: longer than {took}, when it was stopped"),
     };
     let Some(recommended) = of_load(cell, judgement) else {
-        return doubt(format!("{slower}; no run of its load ended that it could be held against"));
+        return doubt(format!("{slower}; no run with the same load completed to compare it with"));
     };
     let best = &judgement.cells[recommended.cell];
     let least = best.interval.map_or(best.bytes_per_second, |interval| interval.low);
     let against = format!("{} ({})", shown_cell(&best.cell, factors), best.told(value));
     if below >= least {
         return doubt(format!(
-            "{slower}, which does not say whether it is slower than {against}: --run-limit gives \
-             it longer"
+            "{slower}, too early to compare it with {against}: raise --run-limit"
         ));
     }
     let times = least / below;
-    // One that alone has a number is told by nobody else.
+    // No other sentence names the only combination with a result.
     let (subject, text) = if recommended.compared == 1 {
-        (Subject::Set, format!("{against}, by {times:.1} times at least: {slower}"))
+        (Subject::Set, format!("{against}, at least {times:.1} times as fast: {slower}"))
     } else {
-        let text = format!("{slower}: it loses against {against}, by {times:.1} times at least");
+        let text = format!("{slower}: {against} is at least {times:.1} times as fast");
         (Subject::Finding, text)
     };
     let bound = match value {
@@ -99,7 +98,7 @@ fn sentence(
     Sentence::new(subject, finding).settled(RateVerdict::Differs)
 }
 
-/// What is recommended for the load of a combination.
+/// The recommendation for the load of a combination.
 fn of_load<'a>(cell: &Cell, judgement: &'a Judgement) -> Option<&'a Recommendation> {
     let is_of_load = |found: &&Recommendation| {
         found.load.iter().all(|(name, level)| cell.get(name) == Some(level))
@@ -153,7 +152,7 @@ mod tests {
         let [told] = told[..] else { panic!("{:#?}", judgement.sentences) };
         assert!(told.text.contains(expected), "{}", told.text);
         assert_eq!((told.subject, told.verdict), (subject, Some(verdict)));
-        // It is told once, and recommended by nobody.
+        // It has one sentence, and is never recommended.
         let is_failure = |one: &Sentence| one.finding.rule == rules::FAILED_RUNS.id;
         assert!(!judgement.sentences.iter().any(is_failure), "{:#?}", judgement.sentences);
         let least = Level::Number(512);
@@ -167,17 +166,22 @@ mod tests {
         let (differs, open) = (RateVerdict::Differs, RateVerdict::NotSettled);
         let lost = judged(&BLOCKS, Some(2e6));
         check(&lost, Subject::Finding, differs, "block size 512 B: slower than 2.00 MB/s");
-        check(&lost, Subject::Finding, differs, "it loses against block size 1 MiB (");
+        check(&lost, Subject::Finding, differs, ": block size 1 MiB (");
         let near = judged(&BLOCKS, Some(300e6));
-        check(&near, Subject::Doubt, open, "does not say whether it is slower than block size 1");
-        check(&judged(&BLOCKS, None), Subject::Doubt, open, "nothing is known of its rate");
-        // Of one that alone has a number nobody else says that it is the one to set.
+        check(&near, Subject::Doubt, open, "too early to compare it with block size 1");
+        check(&judged(&BLOCKS, None), Subject::Doubt, open, "its rate is unknown");
+        // No other sentence recommends the only combination with a result.
         let alone = judged(&BLOCKS[..2], Some(2e6));
         check(&alone, Subject::Set, differs, "block size 64 KiB (");
-        check(&judged(&BLOCKS[..1], Some(2e6)), Subject::Doubt, open, "no run of its load ended");
+        check(
+            &judged(&BLOCKS[..1], Some(2e6)),
+            Subject::Doubt,
+            open,
+            "no run with the same load completed",
+        );
     }
 
-    /// Where nobody knows how many bytes a run moves the bound is a time.
+    /// If the bytes of a run are unknown, the bound is a time.
     #[test]
     fn a_run_that_took_too_long_loses_against_one_that_ended() {
         let level = |name: &str| Level::Text(name.to_owned());
@@ -207,7 +211,7 @@ mod tests {
         );
         let own = |one: &&Sentence| one.finding.rule == rules::BOUND.id;
         let told = judgement.sentences.iter().find(own).expect("the bound is told");
-        let text = "times at least: command endless: longer than 30.0 s, when it was stopped";
+        let text = "times as fast: command endless: longer than 30.0 s, when it was stopped";
         assert!(told.text.contains(text), "{}", told.text);
         assert_eq!(told.verdict, Some(RateVerdict::Differs));
         let bound = told.finding.numbers.iter().find(|number| number.name == "longer_than");

@@ -1,4 +1,4 @@
-//! The runs of each cell in numbers.
+//! The statistics of each cell.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +27,13 @@ pub fn summarise(
     summaries.flatten().collect()
 }
 
-/// Where each level of each factor stands.
+/// The place of each level of each factor.
 pub struct Places<'a> {
     factors: Vec<(&'a str, BTreeMap<&'a Level, usize>)>,
 }
 
 impl<'a> Places<'a> {
-    /// Of these factors, in the order of their levels.
+    /// The places of these factors, in the order of their levels.
     pub fn new(factors: &'a [Factor]) -> Places<'a> {
         let of = |factor: &'a Factor| {
             let mut places = BTreeMap::new();
@@ -45,7 +45,7 @@ impl<'a> Places<'a> {
         Places { factors: factors.iter().map(of).collect() }
     }
 
-    /// Where a cell stands among all: the index of its level in each factor; unknown ones last.
+    /// The place of a cell among all: the index of its level in each factor; unknown levels last.
     pub fn of(&self, cell: &Cell) -> Vec<usize> {
         let index = |(name, places): &(&str, BTreeMap<&Level, usize>)| {
             cell.get(*name).and_then(|level| places.get(level).copied()).unwrap_or(usize::MAX)
@@ -87,7 +87,7 @@ fn summary(
     })
 }
 
-/// The further numbers of all good runs, by their repeat.
+/// The other measures of all good runs, by their repeat.
 fn measured(runs: &[&RunRecord]) -> BTreeMap<String, BTreeMap<u64, f64>> {
     let mut values: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.error.is_none()) {

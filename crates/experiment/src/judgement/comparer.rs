@@ -1,10 +1,10 @@
-//! Cells against each other: what differs between them, with the repeats taken out.
+//! Compares cells with each other, with the effect of the repeats taken out.
 //!
-//! The runs are fitted as cells and blocks ([`Fit`]). What takes a person to change, a medium, is
-//! changed once in a repeat, so that the runs on one medium of one repeat have more in common than
-//! the repeat: they are a block of their own (the whole plot of a split-plot design, Yates 1935).
-//! What differs between mediums is then known from one number for each repeat and no more, however
-//! many runs stand behind it.
+//! The runs are fitted as cells and blocks ([`Fit`]). A medium, which a person has to change, is
+//! changed once in a repeat. The runs on one medium in one repeat thus have more in common than the
+//! repeat, and form a block of their own (the whole plot of a split-plot design, Yates 1935). A
+//! difference between media then has only one observation for each repeat, however many runs there
+//! are.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,24 +21,24 @@ use statistics::sample::widening;
 use statistics::simultaneous::dunnett_factor;
 use statistics::{mean, standard_deviation};
 
-/// What an error rests on.
+/// The basis of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// On repeats.
+    /// Repeats.
     Repeats,
-    /// On cells that ran once: nothing is known of their scatter.
+    /// Cells that ran once, whose scatter is unknown.
     SingleRuns,
 }
 
-/// A cell against another one.
+/// The comparison of a cell with another one.
 #[derive(Clone, Copy, Debug)]
 pub struct Against {
     /// The difference.
     pub contrast: Contrast,
-    /// Interval of the ratio, right together with those of all others that were asked for.
+    /// Interval of the ratio, simultaneous with those of all other comparisons.
     pub interval: Interval,
-    /// What it rests on.
+    /// The basis of the error.
     pub basis: Basis,
 }
 
@@ -50,20 +50,20 @@ pub struct Comparer {
     logs: Vec<BTreeMap<u64, f64>>,
     /// Logarithm of the rate of each cell.
     means: Vec<f64>,
-    /// Which whole plot of a repeat each cell belongs to.
+    /// The whole plot of a repeat that each cell belongs to.
     plots: Vec<usize>,
-    /// Comparisons with what is in force, over all loads.
+    /// Number of comparisons with the settings in force, over all loads.
     compared: usize,
-    /// By what errors are multiplied, where repeats depend on each other.
+    /// Factor on the errors if repeats depend on each other, otherwise 1.
     widened: f64,
     confidence: f64,
-    /// Factors of simultaneous intervals by the number of cells and the degrees of freedom, as they
-    /// were needed: each takes thousands of evaluations.
+    /// Cache of factors of simultaneous intervals, by the number of cells and the degrees of
+    /// freedom: each takes thousands of evaluations.
     factors: RefCell<BTreeMap<(usize, u64), f64>>,
 }
 
 impl Comparer {
-    /// Of all cells of an experiment, by their index.
+    /// Prepares all cells of an experiment, by their index.
     pub fn new(factors: &[Factor], cells: &[CellSummary], options: &JudgementOptions) -> Comparer {
         let is_load = |factor: &&Factor| factor.role == Role::Load;
         let load = |cell: &CellSummary| -> Vec<Option<Level>> {
@@ -103,8 +103,8 @@ impl Comparer {
         }
     }
 
-    /// The factor of a standard error among `family` cells, the degrees rounded to the careful side
-    /// so that there are few distinct ones.
+    /// The factor of a standard error among `family` cells. Degrees are rounded down, so that there
+    /// are few distinct ones.
     fn factor(&self, family: usize, degrees: f64) -> f64 {
         let rounded = match degrees {
             few if few < 1.5 => few,
@@ -116,8 +116,9 @@ impl Comparer {
         *factors.entry((family, rounded.to_bits())).or_insert_with(computed)
     }
 
-    /// Takes it that repeats are like the one before, as far as what is left of the runs of a cell
-    /// without those of its repeat shows it: what a whole repeat has in common falls out.
+    /// Widens the errors because repeats resemble the one before, by as much as the residuals of a
+    /// cell show. The residuals are without the effect of the repeat, so what a whole repeat has in
+    /// common does not count.
     pub fn widen(&mut self) {
         let Some(fit) = &self.fit else { return };
         let mut left = fit.residuals().iter();
@@ -128,13 +129,13 @@ impl Comparer {
         self.widened = widening(&residuals);
     }
 
-    /// A weighted sum of cells whose weights add up to 0. `None` without repeats.
+    /// A weighted sum of cells with weights that add up to 0. `None` without repeats.
     pub fn contrast(&self, terms: &[(f64, usize)]) -> Option<Contrast> {
         let found = self.independent_contrast(terms)?;
         Some(Contrast { error: self.widened * found.error, ..found })
     }
 
-    /// The same, of repeats that have nothing to do with each other.
+    /// The same contrast for independent repeats.
     fn independent_contrast(&self, terms: &[(f64, usize)]) -> Option<Contrast> {
         let mut by_plot: BTreeMap<usize, f64> = BTreeMap::new();
         for &(weight, cell) in terms {
@@ -151,8 +152,8 @@ impl Comparer {
         Contrast::of_blocks(&repeats.filter_map(in_repeat).collect::<Vec<_>>())
     }
 
-    /// How many times one cell is as fast as another one. Where one of them ran once its error is
-    /// without a limit: the scatter of other cells is not its own.
+    /// The ratio of one cell to another. If one of them ran once, the error is infinite: the
+    /// scatter of other cells may differ from its own.
     pub fn ratio(&self, to: usize, from: usize) -> (Contrast, Basis) {
         let ran_once = [to, from].iter().any(|&cell| self.logs[cell].len() < 2);
         match self.contrast(&[(1.0, to), (-1.0, from)]).filter(|_| !ran_once) {
@@ -165,22 +166,22 @@ impl Comparer {
         }
     }
 
-    /// What share of the rate of `best` a cell has at least, by its interval.
+    /// Lower bound on the share of the rate of `best` that a cell has, by its interval.
     pub fn at_least(&self, cell: usize, best: usize) -> f64 {
         let against = self.against(best, &[cell]);
         if cell == best { 1.0 } else { against[0].interval.low.min(1.0) }
     }
 
-    /// The scatter of single runs, as a share, from which on it explains that difference between
-    /// two of them, as one of all that are compared.
+    /// The scatter of single runs, as a share, that is just large enough to explain that difference
+    /// between two of them, among all comparisons.
     pub fn explaining_scatter(&self, difference: f64) -> f64 {
         let factor = dunnett_factor(self.confidence, self.compared.max(1), 1e4);
         let error = difference.abs() / factor.unwrap_or(f64::INFINITY);
         (error / std::f64::consts::SQRT_2).exp_m1()
     }
 
-    /// How well the levels of several groups of cells are known, each the mean of its cells; of
-    /// cells that ran once nothing is.
+    /// The errors of the levels of several groups of cells, each the mean of its cells; infinite
+    /// for cells that ran once.
     pub fn errors(&self, groups: &[Vec<usize>]) -> Errors {
         let of_cell = |cell: &usize| -> (f64, f64, f64) {
             let logs: Vec<f64> = self.logs[*cell].values().copied().collect();
@@ -208,8 +209,8 @@ impl Comparer {
         errors
     }
 
-    /// All of `others` against one cell, with intervals that are right together, and together with
-    /// those of all other loads.
+    /// Compares all of `others` with one cell. The intervals are simultaneous, also with those of
+    /// all other loads.
     pub fn against(&self, one: usize, others: &[usize]) -> Vec<Against> {
         let family = self.compared.max(others.len());
         let against = |&other: &usize| {

@@ -1,15 +1,14 @@
-//! What a setting costs: counters that grow with it, where that is settled.
+//! The costs of a setting: counters that are shown to grow with it.
 //!
-//! A counter says what happened while a run was under way, whoever did it. It is a cost of a
-//! setting where its own difference is settled over the repeats, where that is large enough to
-//! matter, and where what differs between the two cells can act on it at all: no block size of a
-//! tape pushes anything out of the page cache.
+//! A counter includes what other programs did during a run. Its difference is a cost of a setting
+//! if it is settled over the repeats, is large enough to matter, and can be caused by what differs
+//! between the two cells: no block size of a tape evicts anything from the page cache.
 
 use super::CellSummary;
 use crate::quantities::{Cost, costs};
 use statistics::interval::{Interval, of_mean};
 
-/// Several counters are looked at, so that each has to be this sure.
+/// Confidence for each counter, higher because there are several.
 const SURE: f64 = 0.99;
 
 /// A counter that grew.
@@ -18,13 +17,13 @@ pub struct Grown {
     pub measure: &'static str,
     /// What it is.
     pub what: &'static str,
-    /// With the cell.
+    /// Value with the cell.
     pub now: f64,
-    /// With what is in force, where it is more than that.
+    /// Value with the settings in force, if the counter grew over it.
     pub then: Option<f64>,
 }
 
-/// What `cell` costs against `baseline`.
+/// The costs of `cell` relative to `baseline`.
 pub fn grown(cell: &CellSummary, baseline: &CellSummary) -> Vec<Grown> {
     let differs = |name: &&String| cell.cell.get(*name) != baseline.cell.get(*name);
     let changed: Vec<&String> = cell.cell.keys().filter(differs).collect();
@@ -55,7 +54,7 @@ fn is_tape(cell: &CellSummary) -> bool {
     cell.measures.keys().any(|name| name == "filemark_seconds" || name.starts_with("drive_"))
 }
 
-/// Whether it grew in the repeats that both have.
+/// Whether it grew in the repeats that both cells have.
 fn is_settled(measure: &str, cell: &CellSummary, baseline: &CellSummary, cost: &Cost) -> bool {
     let (Some(now), Some(then)) = (cell.measured.get(measure), baseline.measured.get(measure))
     else {
@@ -65,7 +64,7 @@ fn is_settled(measure: &str, cell: &CellSummary, baseline: &CellSummary, cost: &
         now.iter().filter_map(|(repeat, now)| Some(now - then.get(repeat)?)).collect();
     match of_mean(&differences, SURE) {
         Some(Interval { low, .. }) => low > 0.0,
-        // What is allocated needs no second run.
+        // An allocated size is exact and needs no second run.
         None => cost.is_exact && !differences.is_empty(),
     }
 }

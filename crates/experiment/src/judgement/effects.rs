@@ -1,9 +1,9 @@
-//! What each factor does on average over everything else, and which two of them work together.
+//! The average effect of each factor over everything else, and the interactions of two factors.
 //!
-//! Averages are of logarithms over pairs of cells that differ in nothing else, each pair counting
-//! alike; intervals come from what is left once cells and repeats are taken out ([`Comparer`]). An
-//! average over cells that behave differently describes none of them, which is why the interactions
-//! stand beside.
+//! Averages are of logarithms over pairs of cells that differ in nothing else, with equal weights.
+//! The intervals come from the residuals once cells and repeats are taken out ([`Comparer`]). An
+//! average over cells that behave differently describes none of them, so interactions are computed
+//! as well.
 
 use std::collections::BTreeMap;
 
@@ -26,46 +26,47 @@ pub struct LevelChange {
     pub to: Level,
 }
 
-/// What a change does.
+/// The effect of a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effect {
     /// The change.
     pub change: LevelChange,
-    /// Of an interaction, the change of another factor that it depends on.
+    /// For an interaction, the change of the other factor.
     pub with: Option<LevelChange>,
-    /// By what the rate is multiplied; of an interaction, how many times larger that becomes.
+    /// The factor by which the rate changes; for an interaction, the factor by which that factor
+    /// changes.
     pub ratio: f64,
-    /// Its interval, where all cells have two runs at least.
+    /// Its interval, if all cells have at least two runs.
     pub interval: Option<Interval>,
     /// What that settles.
     pub verdict: RateVerdict,
-    /// Pairs of cells, or pairs of pairs, that it is an average of.
+    /// Number of pairs of cells, or of pairs of pairs, in the average.
     pub pairs: usize,
-    /// Of a main effect that is an average of what it is nowhere: where it makes things slowest and
-    /// where fastest, both settled.
+    /// For a main effect that is slower in some places and faster in others: the slowest and the
+    /// fastest place, both settled. The average then describes no place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns_around: Option<Box<[At; 2]>>,
 }
 
-/// What a change does at one combination of everything else.
+/// The effect of a change at one combination of everything else.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct At {
     /// Everything else.
     pub others: Cell,
-    /// By what the rate is multiplied there.
+    /// The factor by which the rate changes there.
     pub ratio: f64,
     /// Its interval.
     pub interval: Option<Interval>,
 }
 
 impl Effect {
-    /// Whether it is a main effect that says something of any combination.
+    /// Whether it is a main effect whose average is meaningful.
     pub fn is_average(&self) -> bool {
         self.with.is_none() && self.turns_around.is_none()
     }
 }
 
-/// More levels of a factor are not each compared with the first one.
+/// Only this many levels of a factor are compared with the first one.
 const LEVELS_MAX: usize = 6;
 
 /// All main effects, then all interactions of two factors between their extreme levels.
@@ -92,7 +93,8 @@ pub fn effects(
     all
 }
 
-/// Of numbers the way from the first to the last, of words from the first to each other one.
+/// For numbers the change from the first level to the last; for words from the first to each other
+/// level.
 fn changes(factor: &Factor) -> Vec<LevelChange> {
     let (Some(from), rest) = (factor.levels.first(), &factor.levels[1..]) else {
         return Vec::new();
@@ -111,7 +113,7 @@ fn changes(factor: &Factor) -> Vec<LevelChange> {
 }
 
 struct Design<'a> {
-    /// Index and rate of each.
+    /// Index and rate of each cell.
     cells: BTreeMap<&'a Cell, (usize, f64)>,
     comparer: &'a Comparer,
     options: &'a JudgementOptions,
@@ -138,8 +140,8 @@ impl Design<'_> {
         Some(Effect { turns_around, ..effect })
     }
 
-    /// The two ends of a change that is shown to be slower with some of all else, and faster with
-    /// some: as one of so many, by Bonferroni.
+    /// The slowest and the fastest place of a change that is shown to be slower in some
+    /// combinations and faster in others, corrected for their number by Bonferroni.
     fn turns_around(
         &self,
         change: &LevelChange,
@@ -209,7 +211,8 @@ impl Design<'_> {
         })
     }
 
-    /// From the slowest to the fastest level of words; of numbers from the first to the last.
+    /// For words the change from the slowest to the fastest level; for numbers from the first to
+    /// the last.
     fn extreme_change(&self, factor: &Factor) -> Option<LevelChange> {
         if factor.is_numeric() {
             return changes(factor).pop();

@@ -1,4 +1,4 @@
-//! What the runs themselves show: rates that do not add up, outliers, changes in mid-run, drift.
+//! Findings on the runs themselves: inconsistent rates, outliers, changes within a run, drift.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use statistics::drift::{Moment, trend};
 use statistics::median;
 use statistics::series::{Course, course};
 
-/// A printed rate further than this from bytes by seconds is not explained by rounding, nor by
-/// units of 1000 where 1024 was meant for the sizes of files (2.4 %).
+/// A printed rate further than this from bytes divided by seconds is not explained by rounding, nor
+/// by units of 1000 instead of 1024 for file sizes (2.4 %).
 const PRINTED_TOLERANCE: f64 = 0.05;
 
-/// Runs below this are told to be short; what happens within them is not looked at.
+/// Runs shorter than this are reported as short, and their course is not analysed.
 const SHORT_RUN_SECONDS: f64 = 1.0;
 
-/// How many objects a sentence names before it counts the rest.
+/// Number of places that a sentence names before it counts the rest.
 const NAMED_MAX: usize = 3;
 
 /// Everything that is odd about the runs.
@@ -52,13 +52,13 @@ fn machine_of(drift: Option<&str>) -> MachineOverTime {
     if drift.is_some() { MachineOverTime::Drifts } else { MachineOverTime::Stays }
 }
 
-/// Whether the machine drifted over the experiment.
+/// Whether the rates drifted over the experiment.
 pub fn machine(runs: &[RunRecord]) -> MachineOverTime {
     machine_of(drift(runs).as_deref())
 }
 
-/// What the device's counters say about the cells that are recommended: what the kernel made of
-/// the requests, and where they waited.
+/// Findings from the device's counters on the recommended cells: how the kernel changed the
+/// requests, and where they waited.
 pub fn requests(judgement: &Judgement, factors: &[Factor], runs: &[RunRecord]) -> Vec<Sentence> {
     let mut found = Vec::new();
     for recommendation in &judgement.recommended {
@@ -85,16 +85,16 @@ pub fn requests(judgement: &Judgement, factors: &[Factor], runs: &[RunRecord]) -
     found
 }
 
-/// What is known of the requests of a run besides the counters.
+/// Facts on the requests of a run besides the counters.
 pub struct Seen {
     /// Bytes of a request of the program.
     pub asked_bytes: Option<f64>,
-    /// Where the kernel cuts.
+    /// Size at which the kernel splits requests.
     pub split_bytes: Option<f64>,
 }
 
 impl Seen {
-    /// In words, from measures named as [`crate::observed`] names them.
+    /// Findings from measures that are named as in [`crate::observed`].
     pub fn meaning(&self, measures: &BTreeMap<String, f64>) -> Vec<Finding> {
         let get = |name: &str| measures.get(name).copied();
         let mut found = Vec::from_iter(submission(measures));
@@ -116,7 +116,7 @@ impl Seen {
                 let (asked, split) = (asked as u64, split as u64);
                 let asked = crate::record::binary_size(asked);
                 let text = format!(
-                    "the kernel cuts requests of {asked} (max_sectors_kb is {}): the device gets \
+                    "the kernel splits requests of {asked} (max_sectors_kb is {}): the device gets \
                      {size} each time",
                     split / 1024
                 );
@@ -124,14 +124,14 @@ impl Seen {
             }
             _ if merged >= 20.0 => {
                 let text = format!(
-                    "the kernel joins requests, {merged:.0} % of them to another one: the device \
-                     gets {size} each time"
+                    "the kernel merges requests, {merged:.0} % of them into another one: the \
+                     device gets {size} each time"
                 );
                 say(&rules::MERGED, text);
             }
             (Some(asked), _) if merged < 2.0 && (request / asked - 1.0).abs() < 0.03 => {
                 let text = format!(
-                    "the kernel neither joins nor cuts requests: the device gets {size} each \
+                    "the kernel neither merges nor splits requests: the device gets {size} each \
                      time, as the program asked"
                 );
                 say(&rules::UNCHANGED, text);
@@ -142,7 +142,7 @@ impl Seen {
             && program > 2.0 * device
         {
             let text = format!(
-                "requests wait in this host: one takes {}, of which it is at the device for {}",
+                "requests wait in the host: each takes {}, of which {} at the device",
                 quantities::Unit::Nanoseconds.shown(program),
                 quantities::Unit::Nanoseconds.shown(device)
             );
@@ -152,8 +152,8 @@ impl Seen {
     }
 }
 
-/// Calls that are to return at once and do not: buffered I/O of libaio is done within the call
-/// (io_submit(2)), and a queue that is full makes the program wait for a place in it.
+/// Asynchronous calls that block: libaio does buffered I/O within the call (io_submit(2)), and a
+/// full queue makes the program wait for a place.
 fn submission(measures: &BTreeMap<String, f64>) -> Option<Finding> {
     let (submitted, answered) =
         (*measures.get("fio_slat_mean_ns")?, *measures.get("fio_clat_mean_ns")?);
@@ -162,8 +162,8 @@ fn submission(measures: &BTreeMap<String, f64>) -> Option<Finding> {
     }
     let shown = |ns: f64| quantities::Unit::Nanoseconds.shown(ns);
     let text = format!(
-        "the program waits where it hands requests in: {} for each, and {} more for the answer; \
-         so many at once as it asks for there are not",
+        "the program waits while it submits requests: {} for each, and {} more for the answer; \
+         fewer are in flight than it asks for",
         shown(submitted),
         shown(answered)
     );
@@ -188,16 +188,16 @@ fn printed_rates(factors: &[Factor], runs: &[RunRecord]) -> Vec<String> {
 }
 
 fn failures(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
-    // One that was stopped has a bound, and a sentence of its own.
+    // A stopped run has a bound, and a sentence of its own.
     let is_failure = |run: &&RunRecord| run.error.is_some() && run.cut_after_seconds.is_none();
     let failed: Vec<&RunRecord> = runs.iter().filter(is_failure).collect();
     let first = failed.first()?;
     let why = first.error.as_deref().unwrap_or_default();
     let place = shown_cell(&first.cell, factors);
-    Some(format!("{} of {} runs gave no number, first {place}: {why}", failed.len(), runs.len()))
+    Some(format!("{} of {} runs failed, first {place}: {why}", failed.len(), runs.len()))
 }
 
-/// What other programs did to the runs, and what was done about it.
+/// Runs that other programs disturbed, and how many were repeated.
 fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     let hit: Vec<&RunRecord> = runs.iter().filter(|run| was_hit(run)).collect();
     let again = runs.iter().filter(|run| run.measures.contains_key(AGAIN)).count() as u64;
@@ -205,7 +205,9 @@ fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     let Some(first) = hit.first() else {
         let counted = base::format::counted(again, "run", "runs");
         return (again > 0).then(|| {
-            format!("other programs disturbed {counted} of {all}: run again, and undisturbed then")
+            format!(
+                "other programs disturbed {counted} of {all}; Takeup repeated them, undisturbed"
+            )
         });
     };
     let most =
@@ -254,14 +256,14 @@ fn outliers(factors: &[Factor], cells: &[CellSummary]) -> Option<String> {
     Some(format!("{named} {verb} not look like the other repeats; no run was left out"))
 }
 
-/// Runs whose rate changes for good, whose rate is another one for a while, and runs of which much
-/// is warm-up.
+/// Runs whose rate changes permanently, runs whose rate changes for a while, and runs with much
+/// warm-up.
 fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
     let [mut changing, mut dipping, mut warming] = [const { Vec::new() }; 3];
     for run in runs {
         let Some(series) = &run.series else { continue };
         if run.measures.get("filemarks").is_some_and(|&filemarks| filemarks > 1.0) {
-            // No data pass at a filemark, and that is told as what it is.
+            // No data pass at a filemark; filemarks have a finding of their own.
             continue;
         }
         let rates = before_filemark(run, series);
@@ -278,18 +280,17 @@ fn unsteady(factors: &[Factor], runs: &[RunRecord]) -> [Option<String>; 3] {
     }
     let told = |list: &[String], what: &str| named(list).map(|named| format!("{what}: {named}"));
     [
-        told(&changing, "the rate changes within the run and stays so to its end"),
-        told(&dipping, "the rate is another one for a while within the run, and then as before"),
+        told(&changing, "the rate changes during the run and does not return"),
+        told(&dipping, "the rate changes for a while during the run, then returns"),
         told(
             &warming,
-            "until the rate has settled a fifth of the run or more passes, less in longer ones \
-             (--length)",
+            "warm-up takes a fifth of the run or more; longer runs (--length) reduce that share",
         ),
     ]
 }
 
-/// The rates of a series up to the filemark that ends a run on tape: no data pass in that time, and
-/// it is told as what it is.
+/// The rates of a series up to the filemark that ends a run on tape: no data pass during the
+/// filemark, which has a finding of its own.
 fn before_filemark(run: &RunRecord, series: &statistics::bytes_over_time::Series) -> Vec<f64> {
     let mut rates = series.rates();
     if let Some(filemark) = run.measures.get("filemark_seconds") {
@@ -299,7 +300,7 @@ fn before_filemark(run: &RunRecord, series: &statistics::bytes_over_time::Series
     rates
 }
 
-/// Of runs that were timed: those of a table that was typed in may have no time of their own.
+/// Only for timed runs: runs of an imported table may have no time of their own.
 fn short_runs(runs: &[RunRecord]) -> Option<String> {
     let has_series = |run: &&RunRecord| run.series.is_some();
     let is_timed = |run: &&RunRecord| has_series(run) || run.started_unix_seconds > 0;
@@ -307,15 +308,18 @@ fn short_runs(runs: &[RunRecord]) -> Option<String> {
     let lengths: Vec<f64> = timed.map(|run| run.seconds).collect();
     let typical = median(&lengths).filter(|&typical| typical < SHORT_RUN_SECONDS)?;
     let longer = if runs.iter().any(|run| has_series(&run)) {
-        "longer ones (--length) scatter less and show whether the rate lasts"
+        "longer runs (--length) scatter less and show whether the rate lasts"
     } else {
-        "longer ones scatter less, and what a start takes is less of them"
+        "longer runs scatter less, and starting up is a smaller part of them"
     };
-    Some(format!("a typical run took {} only: {longer}", base::format::duration(typical)))
+    Some(format!(
+        "the runs are short: a typical one took {}; {longer}",
+        base::format::duration(typical)
+    ))
 }
 
 /// Whether the system as a whole became faster or slower: a line through the runs in their order,
-/// once what the cells do is taken out.
+/// without the effects of the cells.
 fn drift(runs: &[RunRecord]) -> Option<String> {
     let has_order = runs.iter().all(|run| run.order > 0);
     let last = runs.iter().map(|run| if has_order { run.order } else { run.repeat }).max()? as f64;
@@ -337,14 +341,14 @@ fn drift(runs: &[RunRecord]) -> Option<String> {
     (is_settled && change.abs() > 0.03).then(|| {
         let way = if change < 0.0 { "slower" } else { "faster" };
         format!(
-            "everything became {:.0} % {way} while the experiment ran; repeats keep comparisons \
-             fair, the rates themselves depend on when they were measured",
+            "drift: all rates became {:.0} % {way} during the experiment; comparisons stay fair, \
+             but each rate depends on when it was measured",
             change.abs() * 100.0
         )
     })
 }
 
-/// Notes of the runs, each once, with how many runs have it.
+/// Notes of the runs, each once, with the number of runs that have it.
 fn notes(runs: &[RunRecord]) -> Vec<String> {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -358,7 +362,7 @@ fn notes(runs: &[RunRecord]) -> Vec<String> {
     counts.iter().map(|(note, count)| format!("{note} ({count} of {} runs)", runs.len())).collect()
 }
 
-/// The first few of several places, and how many more there are; `None` of none.
+/// The first few of several places, and how many more there are; `None` for an empty list.
 pub fn named(places: &[String]) -> Option<String> {
     let shown = places.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ");
     match places.len() {

@@ -1,8 +1,8 @@
-//! Which program of a pipeline the others wait for, from how full the pipes between them were.
+//! The program of a pipeline that the others wait for, from how full the pipes between them were.
 //!
-//! What writes into a full pipe waits for its reader, what reads from an empty one for its writer.
-//! A program with a full pipe before it and an empty one behind it is what all others wait for; at
-//! the ends of a pipeline one of the two is enough.
+//! A writer to a full pipe waits for the reader; a reader of an empty pipe waits for the writer.
+//! All others wait for the program with a full pipe into it and an empty one behind it; at the ends
+//! of a pipeline one of the two is enough.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use base::finding::{Certainty, Finding, Unit};
 use super::{Judgement, Sentence, Subject, rules};
 use crate::record::{Cell, Factor, RunRecord, shown_cell};
 
-/// A pipe that is so often full, or empty, is full, or empty.
+/// A pipe that is full, or empty, in this share of the looks counts as full, or empty.
 const MOSTLY_PERCENT: f64 = 60.0;
-/// So is one that is so full on average, where it is full so many times as often as empty: what a
-/// reader takes at once leaves room in it that the next look may see.
+/// A pipe with this mean fill counts as full, too, if it is full this many times as often as empty:
+/// one read leaves room in the pipe that the next look may see.
 const FILL_PERCENT: f64 = 70.0;
 const TIMES_AS_OFTEN: f64 = 3.0;
-/// Fewer looks at a pipe, in all runs of a combination, tell nothing.
+/// Fewer looks at a pipe, in all runs of a combination, are too few.
 const LOOKS_MIN: u64 = 20;
-/// More combinations than this are not told.
+/// Largest number of combinations with a sentence.
 const TOLD_MAX: usize = 8;
 
 /// A sentence for each combination with one such program.
@@ -49,15 +49,15 @@ struct Pooled {
     from: String,
     to: String,
     looks: u64,
-    /// Percent, each look as much as any other.
+    /// Percent of all looks.
     full: f64,
     empty: f64,
-    /// How full on average; where that was not told, in the middle.
+    /// Mean fill in percent; 50 if it was not recorded.
     fill: f64,
 }
 
 impl Pooled {
-    /// All pipes that were looked at often enough.
+    /// All pipes with enough looks.
     fn of(runs: &[&RunRecord]) -> Vec<Pooled> {
         let mut all: Vec<Pooled> = Vec::new();
         for pipe in runs.iter().flat_map(|run| &run.pipes) {
@@ -111,7 +111,7 @@ impl Pooled {
 
 struct Slow {
     program: String,
-    /// The least full pipe into it, and the least empty one behind it.
+    /// The least full pipe into the program, and the least empty one behind it.
     into: Option<Pooled>,
     behind: Option<Pooled>,
 }
@@ -133,7 +133,7 @@ impl Slow {
                 format!("the pipe behind it is {}", behind.unwrap_or_default()),
             ),
         };
-        let text = format!("{place}what the other programs wait for is {who}: {why}");
+        let text = format!("{place}the other programs wait for {who}: {why}");
         let mut finding = Finding::new(&rules::SLOW_PROGRAM, Certainty::Inferred, text);
         let full = self.into.as_ref().map(|pipe| ("full", pipe.full));
         let empty = self.behind.as_ref().map(|pipe| ("empty", pipe.empty));
@@ -144,7 +144,7 @@ impl Slow {
     }
 }
 
-/// The one program that fits; `None` where none does, or several.
+/// The one program that fits; `None` if none or several do.
 fn slow_program(runs: &[&RunRecord]) -> Option<Slow> {
     let pipes = Pooled::of(runs);
     let mut names: Vec<&String> = pipes.iter().flat_map(|pipe| [&pipe.from, &pipe.to]).collect();
@@ -153,7 +153,7 @@ fn slow_program(runs: &[&RunRecord]) -> Option<Slow> {
     let fitting = |name: &&String| {
         let into = pipes.iter().filter(|pipe| pipe.to == **name);
         let behind = pipes.iter().filter(|pipe| pipe.from == **name);
-        // Every pipe of it has to agree.
+        // Every pipe of the program has to agree.
         let agree = into.clone().all(Pooled::is_full) && behind.clone().all(Pooled::is_empty);
         agree.then(|| Slow {
             program: (**name).clone(),
@@ -193,15 +193,15 @@ mod tests {
         check(&[("tar", "gzip", 95.0, 1.0), ("gzip", "dd", 0.0, 99.0)], Some("gzip"));
         check(&[("tar", "gzip", 95.0, 1.0), ("gzip", "dd", 97.0, 2.0)], Some("dd"));
         check(&[("tar", "gzip", 2.0, 95.0), ("gzip", "dd", 0.0, 99.0)], Some("tar"));
-        // Sometimes this one, sometimes that one.
+        // The slow program changes.
         check(&[("tar", "gzip", 50.0, 40.0)], None);
-        // One that empties a pipe that the next one never fills: two that do not know each other.
+        // Two programs fit: one empties a pipe, and the next never fills its own.
         check(&[("a", "b", 99.0, 0.0), ("c", "d", 99.0, 0.0)], None);
         check(&[], None);
     }
 
-    /// `dd | dd` in runs of a tenth of a second: a few looks in each, and what the reader takes at
-    /// once leaves the pipe three quarters full.
+    /// `dd | dd` in runs of a tenth of a second: a few looks in each, and one read leaves the pipe
+    /// three quarters full.
     #[test]
     fn short_runs_are_looked_at_together_and_what_is_fairly_full_is_full() {
         let dd = |fill: f64, full: f64, empty: f64| {
@@ -215,7 +215,7 @@ mod tests {
             slow_program(&runs).map(|slow| slow.sentence("").text.clone())
         };
         let text = told(&runs).unwrap();
-        assert!(text.starts_with("what the other programs wait for is dd, or"), "{text}");
+        assert!(text.starts_with("the other programs wait for dd, or"), "{text}");
         assert!(text.ends_with("77 % full on average, full in 49 % of all looks and empty in 9 %"));
         assert_eq!(told(&runs[..2]), None, "16 looks tell nothing");
         let both = [dd(60.0, 45.0, 25.0), dd(62.0, 48.0, 30.0), dd(58.0, 44.0, 28.0)];

@@ -1,13 +1,13 @@
-//! One answer over conditions that nobody chooses by their rate: framing, size of the file, medium.
+//! One answer over conditions that you do not choose by their rate: framing, file size, medium.
 //!
 //! The design of `btape speed` has twelve loads for each setting: two kinds of data in two framings
-//! and three sizes. Told for each of them the conclusions would be a list of twelve times the same.
-//! So the runs of one repeat are put together, all their bytes by all their time, and judged by the
-//! factors that remain; what the others do by themselves is an effect, told as such. Tables and
-//! figures keep every combination.
+//! and three sizes. Conclusions for each load would repeat the same list twelve times. So the runs
+//! of one repeat are pooled, all their bytes divided by all their time, and judged by the remaining
+//! factors. The effects of the pooled factors are reported as effects. Tables and figures keep
+//! every combination.
 //!
-//! Settings are compared over conditions that all of them completed: one that failed in the slow
-//! framing would win on the others. What is left out for that is named.
+//! Settings are compared over conditions that all of them completed: a setting that failed in the
+//! slow framing would otherwise win on the others. A sentence names what is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +22,14 @@ pub struct Pool {
     pub over: Vec<Factor>,
     /// A run for each remaining cell and repeat.
     pub runs: Vec<RunRecord>,
-    /// What was left out, so that all is compared over the same.
+    /// What was left out, so that all settings are compared over the same conditions.
     pub left_out: Vec<String>,
 }
 
 /// Runs of one remaining cell: by repeat, then by condition.
 type Repeats<'a> = BTreeMap<u64, BTreeMap<Cell, &'a RunRecord>>;
 
-/// Puts runs together; `None` where no condition was varied, or nothing would be left.
+/// Pools the runs; `None` if no condition was varied, or no other factor remains.
 pub fn pool(factors: &[Factor], runs: &[RunRecord]) -> Option<Pool> {
     let is_condition =
         |factor: &&Factor| quantities::factor(&factor.name).is_condition && factor.levels.len() > 1;
@@ -45,7 +45,7 @@ pub fn pool(factors: &[Factor], runs: &[RunRecord]) -> Option<Pool> {
         let (condition, cell) = run.cell.clone().into_iter().partition(|(name, _)| is_over(name));
         groups.entry(cell).or_default().entry(run.repeat).or_default().insert(condition, run);
     }
-    // What is compared with each other is what has the same load.
+    // Only cells with the same load are compared.
     let is_load =
         |name: &String| factors.iter().any(|own| own.name == *name && own.role == Role::Load);
     let mut by_load: BTreeMap<Cell, Vec<(Cell, Repeats<'_>)>> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub fn pool(factors: &[Factor], runs: &[RunRecord]) -> Option<Pool> {
 }
 
 impl Pool {
-    /// The cells of one load, over the conditions that all of them completed.
+    /// Adds the cells of one load, over the conditions that all of them completed.
     fn add(&mut self, mut cells: Vec<(Cell, Repeats<'_>)>) {
         let conditions = |repeats: &Repeats<'_>| -> BTreeSet<Cell> {
             repeats.values().flat_map(|runs| runs.keys().cloned()).collect()
@@ -69,7 +69,7 @@ impl Pool {
             let sets = cells.iter().map(|(_, repeats)| conditions(repeats));
             sets.reduce(|all, own| &all & &own).unwrap_or_default()
         };
-        // A setting that has nothing in common with the others is no setting to compare.
+        // A setting without any condition in common with the others cannot be compared.
         while shared(&cells).is_empty() && cells.len() > 1 {
             let fewest = |index: &usize| conditions(&cells[*index].1).len();
             let Some(index) = (0..cells.len()).min_by_key(fewest) else { break };
@@ -86,7 +86,7 @@ impl Pool {
             let lacking: Vec<String> =
                 lacking.take(2).map(|(cell, _)| shown_cell(cell, &self.factors)).collect();
             let condition = shown_cell(condition, &self.over);
-            let text = format!("{condition}, of which {} has no number", lacking.join(" and "));
+            let text = format!("{condition}, where {} has no result", lacking.join(" and "));
             self.left_out.push(text);
         }
         for (cell, repeats) in cells {
@@ -94,8 +94,8 @@ impl Pool {
         }
     }
 
-    /// Repeats in which every combination of the conditions ran: others would be of another
-    /// mixture.
+    /// Adds the repeats in which every combination of conditions ran; other repeats would average
+    /// over a different mixture.
     fn whole_repeats(&mut self, cell: &Cell, repeats: Repeats<'_>, shared: &BTreeSet<Cell>) {
         for (repeat, mut runs) in repeats {
             runs.retain(|condition, _| shared.contains(condition));
@@ -105,7 +105,7 @@ impl Pool {
                     self.runs.push(together(cell.clone(), repeat, &runs));
                 }
                 Some(missing) => self.left_out.push(format!(
-                    "repeat {repeat} of {}, of which {} has no number",
+                    "repeat {repeat} of {}, where {} has no result",
                     shown_cell(cell, &self.factors),
                     shown_cell(missing, &self.over)
                 )),
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(pool.over, factors[1..]);
         let found: Vec<_> =
             pool.runs.iter().map(|run| (run.bytes, run.seconds, run.measures["x"])).collect();
-        // The second repeat of "a" has one framing only; "b" never had another.
+        // The second repeat of "a" has only one framing; "b" never has another.
         assert_eq!(found, [(200, 4.0, 2.0), (100, 5.0, 5.0)]);
         assert_eq!(pool.left_out, ["repeat 2 of data a, of which framing tar has no number"]);
         assert!(super::pool(&factors[1..], &runs).is_none());
@@ -179,7 +179,7 @@ mod tests {
         let seconds: Vec<f64> = found.runs.iter().map(|run| run.seconds).collect();
         assert_eq!(seconds, [1.0, 1.2]);
         assert_eq!(found.left_out, ["framing tar, of which data b has no number"]);
-        // Nothing in common: the one that completed less is no setting to compare.
+        // Nothing in common: the setting that completed less cannot be compared.
         let runs = [run("a", "raw", 1, 1.0), run("a", "raw", 2, 1.0), run("b", "tar", 1, 1.2)];
         let found = pool(&factors, &runs).unwrap();
         assert_eq!(found.left_out.len(), 1);

@@ -1,12 +1,12 @@
-//! What runs over several read-aheads say of the window itself: too small for what the program
-//! asks at once, larger than its stream needs, or in the way of another read-ahead below.
+//! Findings on the read-ahead window: too small for the requests of the program, larger than its
+//! stream needs, or in conflict with another read-ahead below.
 //!
-//! A read that is larger than the window is served window by window, each of which is waited for
+//! The kernel serves a read that is larger than the window window by window, and waits for each
 //! (`mm/readahead.c`, `page_cache_sync_ra`; the published account of `read_pref_io` says the same).
-//! A window that is larger than needed brings the stream nothing, and others pay: a random read
-//! drags in pages that nobody asked for, and useful ones are pushed out. An array that reads ahead
-//! by itself recognises a sequence by its requests coming in order; several at once, on several
-//! paths, hide it. Nobody sees that from the host but by a rate that falls.
+//! A window that is larger than needed brings the stream nothing and costs others: a random read
+//! fetches pages that no program requested, and useful pages are evicted. An array that reads ahead
+//! by itself recognises a sequence by the order of its requests; several requests at once, on
+//! several paths, hide it. The host sees that only as a falling rate.
 
 use base::finding::{Certainty, Finding, Rule, Unit};
 
@@ -17,16 +17,17 @@ use super::{
 use crate::quantities;
 use crate::record::{Level, Value, binary_size};
 
-/// The factor that is looked at.
+/// The factor of this module.
 pub const READ_AHEAD: &str = "read_ahead_bytes";
-/// What a program asks for at once, where a run does not say it: see `loads::read`.
+/// The factor with the size of the program's requests; see `loads::read`.
 const REQUEST: &str = "block_bytes";
-/// What others pay for a window, by how many times it has to grow to be told.
+/// Measures of what a window costs other programs.
 const PAID: [(&str, &str); 3] = [
     ("random_read_p50_ns", "a random read takes"),
     ("random_read_device_bytes", "a random read makes the device read"),
     ("reclaimed_bytes_per_byte", "bytes pushed out of the page cache for each byte read:"),
 ];
+/// A cost is reported if it grows by at least this factor.
 const WORTH_TELLING: f64 = 1.15;
 
 /// One sweep over read-aheads, the levels from the smallest.
@@ -38,7 +39,7 @@ struct Windows<'a> {
     levels: Vec<(u64, usize)>,
 }
 
-/// All that the sweeps over read-ahead say of it.
+/// All findings from sweeps over read-ahead.
 pub fn read_ahead(judgement: &Judgement, options: &JudgementOptions) -> Vec<Sentence> {
     let is_one = |sweep: &&Sweep| sweep.is_told && sweep.factor == READ_AHEAD;
     let windows = |sweep| Windows::new(judgement, options, sweep);
@@ -74,7 +75,7 @@ impl<'a> Windows<'a> {
         self.cell(index).told(Value::Rate)
     }
 
-    /// Whether `faster` is shown to be faster than `slower`.
+    /// `Differs` only if `faster` is shown to be faster than `slower`.
     fn verdict(&self, faster: usize, slower: usize) -> RateVerdict {
         let against = self.judgement.comparer.against(slower, &[faster]);
         let settled = against.iter().find(|one| one.basis == Basis::Repeats);
@@ -87,7 +88,7 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// Of a window below what the program asks for at once, against the first that holds it.
+    /// A window below the request size of the program, against the first that holds a request.
     fn too_small(&self) -> Option<Finding> {
         let request = |cell: usize| match self.cell(cell).cell.get(REQUEST)? {
             Level::Number(bytes) => Some(*bytes),
@@ -102,9 +103,9 @@ impl<'a> Windows<'a> {
         let (window, with_small) = *small.find(is_slower)?;
         let shown = binary_size(asked);
         let why = if window == 0 {
-            "each is waited for with nothing under way behind it".to_owned()
+            "the program waits for each, and nothing is read ahead".to_owned()
         } else {
-            format!("each comes in {} pieces that are waited for in turn", asked.div_ceil(window))
+            format!("each takes {} reads, one after the other", asked.div_ceil(window))
         };
         let text = format!(
             "a read-ahead of {} is too small for requests of {shown}: {why}; {} with it, {} with \
@@ -117,7 +118,7 @@ impl<'a> Windows<'a> {
         Some(self.finding(&rules::READ_AHEAD_TOO_SMALL, Certainty::Inferred, text, window))
     }
 
-    /// Of the largest window, where a smaller one is as fast, and others pay for the difference.
+    /// The largest window, if a smaller one is as fast and the difference costs other programs.
     fn too_large(&self) -> Option<Finding> {
         let (window, largest) = *self.levels.last()?;
         let chosen = self.sweep.cells[self.sweep.knee];
@@ -137,8 +138,8 @@ impl<'a> Windows<'a> {
             return None;
         }
         let text = format!(
-            "a read-ahead of {} is more than the stream needs: {} is not slower ({} against {}), \
-             and others pay: {}",
+            "a read-ahead of {} is more than the stream needs: {} is not slower ({} against {}); \
+             the cost: {}",
             binary_size(window),
             binary_size(enough),
             self.rate(with_enough),
@@ -148,21 +149,20 @@ impl<'a> Windows<'a> {
         Some(self.finding(&rules::READ_AHEAD_TOO_LARGE, Certainty::Inferred, text, window))
     }
 
-    /// Whether rates fall as the window grows, and what that, or its absence, means.
+    /// Whether rates fall as the window grows, and what that means.
     fn conflict(&self) -> Option<Finding> {
         let (window, largest) = *self.levels.last().filter(|_| self.levels.len() > 2)?;
         let speed = |cell: usize| self.cell(cell).bytes_per_second;
         let by_speed = |a: &&(u64, usize), b: &&(u64, usize)| speed(a.1).total_cmp(&speed(b.1));
         let (best_window, best) = *self.levels.iter().max_by(by_speed)?;
         let falls = best != largest && self.verdict(best, largest) == RateVerdict::Differs;
-        let looks = "a conflict between the read-ahead of an array and that of the host would look \
-                     like this: the rate falls as the window grows, while the device moves no more \
-                     bytes than were asked for";
+        let looks = "if the read-ahead of an array conflicts with the host's, the rate falls as \
+                     the window grows, while the device moves no extra bytes";
         let seen = if falls {
             let extra = self.cell(largest).measures.get("device_bytes_per_byte");
             let vain = match extra {
                 Some(extra) if *extra > 1.05 => {
-                    format!(", but the device moves {extra:.2} bytes for each that was asked for")
+                    format!(", but the device moves {extra:.2} bytes for each requested byte")
                 }
                 _ => String::new(),
             };
@@ -181,8 +181,8 @@ impl<'a> Windows<'a> {
         let mut found = self.finding(&rules::READ_AHEAD_CONFLICT, certainty, text, window);
         if falls {
             found.action = Some(
-                "try one path, or one reader, and the window of the best rate, before the array's \
-                 own read-ahead is switched off"
+                "try one path, or one reader, and the window of the best rate, before you switch \
+                 off the array's own read-ahead"
                     .to_owned(),
             );
         }
@@ -208,8 +208,8 @@ mod tests {
 
     const WINDOWS: [u64; 4] = [0, 128 << 10, 1 << 20, 8 << 20];
 
-    /// Five runs of each window at these rates, with requests of 1 MiB, and what a random read
-    /// costs.
+    /// Five runs of each window at these rates, with requests of 1 MiB, and the time of a random
+    /// read.
     fn judged(rates: [f64; 4], random_read_ns: [f64; 4]) -> Judgement {
         let mut runs = Vec::new();
         for repeat in 1..=5 {
@@ -243,7 +243,7 @@ mod tests {
         let judgement = judged([50e6, 160e6, 220e6, 220e6], [5e6; 4]);
         let text = told(&judgement, &rules::READ_AHEAD_TOO_SMALL).unwrap();
         assert!(text.contains("128 KiB is too small for requests of 1 MiB"), "{text}");
-        assert!(text.contains("in 8 pieces"), "{text}");
+        assert!(text.contains("each takes 8 reads"), "{text}");
         let flat = judged([220e6; 4], [5e6; 4]);
         assert_eq!(told(&flat, &rules::READ_AHEAD_TOO_SMALL), None);
     }

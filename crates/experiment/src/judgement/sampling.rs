@@ -1,4 +1,4 @@
-//! Whether the repeats are the sample that all intervals take them for.
+//! Whether the repeats are the independent sample that all intervals assume.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use statistics::sample::{
     KINDS_MIN, like_the_one_before, of_two_kinds, tells_dependence, widening,
 };
 
-/// What chance explains less often than this is told.
+/// A pattern that chance explains less often than this is reported.
 const CHANCE: f64 = 0.02;
 
-/// What is known of the machine over the experiment.
+/// Whether the machine changed over the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineOverTime {
     /// Its rates have a trend.
     Drifts,
-    /// None was seen.
+    /// No trend was seen.
     Stays,
 }
 
-/// Repeats that are like the one before.
+/// Dependence between successive repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Dependence {
-    /// Probability that repeats which have nothing to do with each other look like that.
+    /// Probability that independent repeats look like that.
     pub by_chance: f64,
-    /// How many times as wide the intervals of cells are made for it.
+    /// Factor by which the intervals of cells are widened.
     pub widened: f64,
 }
 
@@ -42,13 +42,13 @@ fn logs(cells: &[CellSummary]) -> Vec<Vec<f64>> {
     cells.iter().map(of).collect()
 }
 
-/// Those that have as many as any.
+/// The cells with the largest number of repeats.
 fn whole(all: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let repeats = all.iter().map(Vec::len).max().unwrap_or(0);
     all.iter().filter(|own| own.len() == repeats).cloned().collect()
 }
 
-/// Whether repeats are like the one before, on a machine that does not drift.
+/// Whether a repeat resembles the one before, on a machine that does not drift.
 pub fn dependence(cells: &[CellSummary], machine: MachineOverTime) -> Option<Dependence> {
     let whole = whole(&logs(cells));
     let by_chance = like_the_one_before(&whole, 1).filter(|_| machine == MachineOverTime::Stays)?;
@@ -56,9 +56,9 @@ pub fn dependence(cells: &[CellSummary], machine: MachineOverTime) -> Option<Dep
     is_told.then(|| Dependence { by_chance, widened: widening(&whole) })
 }
 
-/// Repeats that depend on each other, cells with two speeds, and what of that cannot be known from
-/// so few repeats. A machine that drifts has repeats like the one before: that is told as what it
-/// is.
+/// Findings on repeats that depend on each other, on cells with two speeds, and on which of the two
+/// so few repeats cannot show. On a machine that drifts repeats resemble the one before, too; that
+/// has a finding of its own.
 pub fn sampling(
     factors: &[Factor],
     judgement: &Judgement,
@@ -82,9 +82,9 @@ pub fn sampling(
     }
     if let Some(Dependence { by_chance, widened }) = judgement.dependence {
         let text = format!(
-            "a run looks like the one before it in the same combination, so that repeats know less \
-             than their number: intervals are made {widened:.1} times as wide for it; longer \
-             pauses between repeats, or more of them over a longer time, would tell more"
+            "repeats are not independent: a run resembles the one before it, so intervals are made \
+             {widened:.1} times as wide; pause longer between repeats, or spread more of them over \
+             a longer time"
         );
         let numbers = [("by_chance", by_chance, Unit::Share), ("widened", widened, Unit::Ratio)];
         say(&rules::DEPENDENT_REPEATS, text, &numbers);
@@ -97,8 +97,8 @@ pub fn sampling(
         .collect();
     if let Some(places) = named(&places) {
         let text = format!(
-            "two speeds rather than one: {places}; a mean and its interval describe neither, and \
-             what makes a run fast or slow is not known"
+            "two speeds rather than one: {places}; the mean and its interval describe neither, and \
+             the cause is unknown"
         );
         say(&rules::TWO_KINDS, text, &[]);
     }
@@ -107,12 +107,11 @@ pub fn sampling(
         unknown.push("whether a run depends on the one before it");
     }
     if repeats < KINDS_MIN {
-        unknown.push("whether there are two speeds rather than one");
+        unknown.push("whether there are two speeds");
     }
     if !unknown.is_empty() {
         let text = format!(
-            "{}: {repeats} repeats cannot tell, and every interval takes it that there is nothing \
-             of the kind; where there is, it is too narrow",
+            "{repeats} repeats cannot show {}; if so, the intervals are too narrow",
             unknown.join(", or ")
         );
         say(&rules::NOT_TESTABLE, text, &[("repeats", repeats as f64, Unit::Count)]);

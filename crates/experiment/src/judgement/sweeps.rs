@@ -1,4 +1,4 @@
-//! Which cell to use, and each factor over its levels.
+//! The cell to use for each load, and each factor over its levels.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::record::{Cell, Factor, Role};
 use statistics::curve::{Model, Point, fit};
 use statistics::sweep::{simplest_of_the_best, unimodal};
 
-/// For each combination of loads what is in force, unless another cell is shown to be faster: then
-/// the simplest of those that cannot be told from the fastest one. Simpler is what has the earlier
-/// level of the first factor in which two cells differ.
+/// For each combination of loads the cell in force, unless another cell is shown to be faster: then
+/// the simplest of the cells that cannot be distinguished from the fastest. The simpler of two
+/// cells has the earlier level of the first factor in which they differ.
 pub fn recommend(
     factors: &[Factor],
     cells: &[CellSummary],
@@ -78,7 +78,7 @@ fn among(
         against.basis == Basis::SingleRuns && against.contrast.value > options.band.ln_1p()
     };
     let seen: Vec<usize> = found.iter().filter(is_seen).map(|(index, _)| *index).collect();
-    // What repeats show goes before what a single run showed.
+    // Results of repeats go before those of single runs.
     let cell = simplest(&faster).or_else(|| simplest(&seen)).unwrap_or(baseline);
     let own = found.iter().find(|(index, _)| *index == cell).map(|(_, against)| against);
     let measured = own.filter(|against| against.basis == Basis::Repeats);
@@ -91,7 +91,7 @@ fn among(
     };
     let verdict = match measured {
         Some(against) => RateVerdict::of(Some(against.interval), options),
-        // Nothing is faster by what anybody would notice: what is in force is as good as all.
+        // Nothing is noticeably faster: the cell in force is as good as all others.
         None if cell == baseline && found.iter().all(is_no_better) => RateVerdict::Same,
         None => RateVerdict::NotSettled,
     };
@@ -109,9 +109,9 @@ fn among(
     }
 }
 
-/// The first of the levels before a place that by itself is shown to be the same as the best one,
-/// or that place: one that scatters much draws the fitted levels of its neighbours towards it, and
-/// would be taken for their better, since it is the one of which little is known.
+/// The first level before a place that by itself is shown to be the same as the best one; otherwise
+/// the place. A level that scatters much pulls the fitted levels of its neighbours towards itself,
+/// and would win over them just because little is known about it.
 fn shown_before(
     comparer: &Comparer,
     members: &[usize],
@@ -129,15 +129,14 @@ fn shown_before(
     members[..place].iter().position(is_shown).unwrap_or(place)
 }
 
-/// The error of a difference; of single runs none is known, and what nobody would notice alone
-/// counts as no difference.
+/// The error of a difference. It is unknown for single runs; 0 then leaves only the band.
 fn known_error(comparer: &Comparer, one: usize, other: usize) -> f64 {
     let (contrast, basis) = comparer.ratio(one, other);
     if basis == Basis::Repeats { contrast.error } else { 0.0 }
 }
 
-/// Logarithms of the rates of cells; of one number that is varied alone, of levels that rise and
-/// fall.
+/// Logarithms of the rates of cells. If a single number is varied, they are smoothed so that they
+/// rise and then fall.
 fn smooth(factors: &[Factor], members: &[usize], cells: &[CellSummary]) -> BTreeMap<usize, f64> {
     let is_varied = |factor: &&Factor| factor.role == Role::Setting && factor.levels.len() > 1;
     let mut varied = factors.iter().filter(is_varied);
@@ -157,7 +156,7 @@ pub fn sweeps(
 ) -> Vec<Sweep> {
     let mut found = Vec::new();
     let mut told_through = vec![None; cells.len()];
-    // Of two recommendations of one cell there are none; the first one is told.
+    // If two recommendations name one cell, keep the first.
     for (index, found) in recommended.iter().enumerate().rev() {
         told_through[found.cell] = Some(index);
     }
@@ -184,7 +183,7 @@ pub fn sweeps(
 struct Sweeping<'a> {
     cells: &'a [CellSummary],
     recommended: &'a [Recommendation],
-    /// The recommendation that each cell is, as an index.
+    /// Index of the recommendation that names each cell.
     told_through: Vec<Option<usize>>,
     comparer: &'a Comparer,
     options: &'a JudgementOptions,
@@ -215,7 +214,7 @@ impl Sweeping<'_> {
             others,
             best,
             knee,
-            // The curves are of bytes.
+            // The curves are in bytes.
             model: model(factor, &members, self.cells).filter(|_| self.options.value.is_rate()),
             is_told,
             verdicts,
@@ -225,8 +224,8 @@ impl Sweeping<'_> {
         })
     }
 
-    /// Each level against the one that is told; whether all that rests on repeats; and the largest
-    /// ratio that is not ruled out.
+    /// Each level against the chosen one; whether all verdicts rest on repeats; and an upper bound
+    /// on the ratios.
     fn verdicts(&self, members: &[usize], chosen: usize) -> (Vec<RateVerdict>, Basis, f64) {
         let others: Vec<usize> =
             members.iter().copied().filter(|&index| index != members[chosen]).collect();
@@ -241,8 +240,8 @@ impl Sweeping<'_> {
     }
 }
 
-/// The curve through the levels that are numbers above zero; what has no place on it, as no
-/// read-ahead at all, has no residual.
+/// The curve through the levels that are numbers above zero. A level without a place on it, such as
+/// no read-ahead at all, gets the residual 0.
 fn model(factor: &Factor, members: &[usize], cells: &[CellSummary]) -> Option<Model> {
     let point = |&index: &usize| {
         let level = quantities::bytes_at_once(&factor.name, &cells[index].cell)?;

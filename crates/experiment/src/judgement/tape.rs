@@ -1,8 +1,8 @@
-//! What only experiments with tape have: the limits of a drive of a known generation, the filemark
-//! at the end of a run, stops below the lowest speed, and zeros, which show no medium.
+//! Findings on experiments with tape: the limits of a drive of a known generation, the filemark at
+//! the end of a run, stops below the lowest speed, and zeros, which say nothing about the medium.
 //!
-//! Everything here goes by names of measures and of the environment, so that other experiments,
-//! which have none of them, pass through.
+//! All of them depend on names of measures and of the environment. Other experiments have none of
+//! these, so there are no findings on them.
 
 use base::finding::{Certainty, Finding, Unit};
 use model::tape::generation::Generation;
@@ -18,28 +18,27 @@ use base::rounding::Rounding;
 use statistics::curve::PhysicalLimit;
 use statistics::mean;
 
-/// By how much more than one to one a drive has to compress for its native rate to be another
-/// number than the host's.
+/// Compression ratio above which the native rate differs from the rate of the host.
 const COMPRESSING: f64 = 1.05;
 
-/// An interval that leaves room for a larger cost than this does not tell what it costs.
+/// If the interval allows a larger cost than this share, the cost is unknown.
 const COST_SEEN: f64 = 0.05;
 
-/// A rate that lies this near below the lowest speed may be rounding.
+/// A rate between this share of the lowest speed and the lowest speed may be rounding.
 const SPEED_TOLERANCE: f64 = 0.98;
 
-/// The drive of an experiment, where it is one drive whose speeds are known.
+/// The drive of an experiment with one drive whose speeds are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drive {
-    /// As a sentence has it: `an LTO-4 drive`.
+    /// For use in a sentence: `an LTO-4 drive`.
     name: String,
     native_bytes_per_second: f64,
     lowest_bytes_per_second: f64,
 }
 
 impl Drive {
-    /// From what the runs kept. Those on a virtual drive whose time is faster than ours are in its
-    /// time, so that its speeds are those of its kind.
+    /// From the records of the runs. Runs on a virtual drive with accelerated time are in its own
+    /// time, so that its speeds are those of its generation.
     pub fn of(runs: &[RunRecord]) -> Option<Drive> {
         let mut drives = runs.iter().filter_map(Drive::of_run);
         let first = drives.next()?;
@@ -67,7 +66,7 @@ impl Drive {
         })
     }
 
-    /// What a cell that compresses `ratio` to one cannot exceed.
+    /// The upper limit of the rate of a cell that compresses `ratio` to one.
     pub fn limit(&self, ratio: f64) -> PhysicalLimit {
         let name = &self.name;
         PhysicalLimit {
@@ -81,8 +80,8 @@ impl Drive {
     }
 }
 
-/// Host bytes for each byte on the medium: as the drive counted, or as its compression is set.
-/// `None` where neither is known.
+/// Host bytes per byte on the medium: as the drive counted, or as its compression is set. `None` if
+/// neither is known.
 pub fn ratio(cell: &CellSummary) -> Option<f64> {
     if let Some(&counted) = cell.measures.get("drive_compression_ratio") {
         return Some(counted);
@@ -123,8 +122,8 @@ pub fn findings(
     found
 }
 
-/// What the drive's compression costs data that it can make nothing of: the fear that makes people
-/// switch it off.
+/// The cost of the drive's compression for data that do not compress. People switch it off because
+/// they fear that cost.
 fn compression(judgement: &Judgement, options: &JudgementOptions) -> Option<Sentence> {
     let with = |cell: &CellSummary, compression: &str| {
         let mut cell = cell.cell.clone();
@@ -168,14 +167,14 @@ fn compression(judgement: &Judgement, options: &JudgementOptions) -> Option<Sent
     Some(Sentence::new(subject, finding).settled(verdict))
 }
 
-/// Runs shorter than so many of the drive's buffers say so: what is in the buffer when the last
-/// write returns is a part of the run that weighs.
+/// Runs shorter than this many of the drive's buffers get a note: the data that are still in the
+/// buffer when the last write returns are a large part of such a run.
 pub const BUFFERS_MIN: u64 = 3;
-/// Runs that are told to be so many of the drive's buffers long show its tape.
+/// Length of run to recommend, in buffers of the drive, so that the tape itself is measured.
 const BUFFERS: u64 = BUFFERS_MIN;
 
-/// The drive's buffer, where no run was longer than that: what such runs show is the way to the
-/// drive and a filemark, and no reason to set anything.
+/// The size of the drive's buffer, if no run was longer. Such runs show the connection to the drive
+/// and a filemark, and give no reason to set anything.
 pub fn all_in_buffer(runs: &[RunRecord]) -> Option<u64> {
     let is_read = |run: &RunRecord| text(&run.cell, "operation") == Some("read");
     let fits = |run: &RunRecord| {
@@ -188,13 +187,12 @@ pub fn all_in_buffer(runs: &[RunRecord]) -> Option<u64> {
     buffers?.into_iter().max()
 }
 
-/// Nothing is told to be set then, and this is why.
+/// The sentence that says why nothing is recommended then.
 fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
     let buffer = all_in_buffer(runs)?;
     let text = format!(
-        "what to set: every run fits into the drive's buffer ({}), so that rates are those of the \
-         way to the drive and of a filemark, not of the tape: not settled; runs of {} and more \
-         (--length) would tell",
+        "no setting is recommended: every run fits into the drive's buffer ({}), so the rates show \
+         the connection and a filemark, not the tape; use runs of {} or more (--length)",
         base::format::size(buffer),
         base::format::size(BUFFERS * buffer),
     );
@@ -206,10 +204,10 @@ fn in_buffer(runs: &[RunRecord]) -> Option<Sentence> {
     Some(Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled))
 }
 
-/// Block sizes that are no slower than what filling the drive's buffer takes of runs this short:
-/// the tape moves once there is something for it, and until then a run goes at the host's rate. A
-/// host that is faster than the tape fills the buffer in less time than the tape would take for as
-/// much, so that this is at most the buffer's share of the run.
+/// Block sizes that look slower only because the runs are so short that filling the drive's buffer
+/// matters. The tape starts to move once there is something to write, and until then a run goes at
+/// the host's rate. A host that is faster than the tape fills the buffer in less time than the tape
+/// needs for the same data, so the effect is at most the buffer's share of the run.
 fn filling(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec<Sentence> {
     let buffers = runs.iter().filter_map(|run| run.environment.get("drive buffer bytes"));
     let buffer = buffers.filter_map(|text| text.parse::<f64>().ok()).fold(0.0, f64::max);
@@ -244,9 +242,9 @@ fn filling(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec
         let level = |cell: &&CellSummary| Some(cell.cell.get(&sweep.factor)?.shown(&sweep.factor));
         let names = may_be.iter().filter_map(level).collect::<Vec<_>>().join(", ");
         let text = format!(
-            "{load}block size: {names} may be as fast in a long backup: the drive's buffer ({}) is \
-             filled before its tape moves, which takes up to {:.0} % of runs of {}; runs of {} and \
-             more (--length) would tell",
+            "{load}block size: {names} may be as fast in a long backup: filling the drive's buffer \
+             ({}) before the tape moves takes up to {:.0} % of runs of {}; use runs of {} or more \
+             (--length)",
             base::format::size(held_bytes.round() as u64),
             100.0 * share,
             base::format::size(run_bytes.round() as u64),
@@ -261,7 +259,7 @@ fn filling(factors: &[Factor], runs: &[RunRecord], judgement: &Judgement) -> Vec
     if all_in_buffer(runs).is_some() { Vec::new() } else { told.filter_map(one).collect() }
 }
 
-/// What the filemark that ends each run costs it.
+/// The time that the filemark at its end costs each run.
 fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
     let both = |run: &RunRecord| {
         let without = *run.measures.get("without_filemark_bytes_per_second")?;
@@ -272,20 +270,19 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
     let (ratio, seconds) = (mean(&ratios)?, mean(&seconds)?);
     let text = if ratio - 1.0 < 0.005 {
         format!(
-            "the synchronising filemark behind each file costs less than half a per cent ({} \
-             on average)",
+            "the synchronising filemark after each file costs less than 0.5 % ({} on average)",
             base::format::duration(seconds.max(0.0))
         )
     } else {
         let higher = match ratio {
             times if times >= 2.0 => {
-                format!("be told as {} times what they are", Rounding::digits(2).number(times))
+                format!("be {} times as high", Rounding::digits(2).number(times))
             }
-            more => format!("read {:.1} % higher", 100.0 * (more - 1.0)),
+            more => format!("be {:.1} % higher", 100.0 * (more - 1.0)),
         };
         format!(
-            "the synchronising filemark behind each file takes {} on average: without it the \
-             rates would {higher}, with data still in the drive's buffer",
+            "the synchronising filemark after each file takes {} on average: without it the rates \
+             would {higher}, with data still in the drive's buffer",
             base::format::duration(seconds),
         )
     };
@@ -295,13 +292,13 @@ fn filemarks(runs: &[RunRecord]) -> Option<Sentence> {
     Some(Sentence::new(Subject::Finding, finding))
 }
 
-/// A cell that is slower than the tape can move.
+/// A finding on a cell that is slower than the tape can move.
 fn stops(drive: &Drive, cell: &CellSummary) -> Option<String> {
     let ratio = ratio(cell)?;
     let lowest = drive.lowest_bytes_per_second * ratio.max(1.0);
     let host = cell.bytes_per_second;
     let counted = cell.measures.get("drive_back_hitches").copied();
-    // What the drive counted is certain, and of zeros hardly anything reaches the tape.
+    // The drive's own count is certain; and of zeros hardly anything reaches the tape.
     let is_known_not_to = counted.is_some_and(|stops| stops < 0.5);
     if is_known_not_to || level(cell, "data") == Some("zeros") {
         return None;
@@ -313,7 +310,7 @@ fn stops(drive: &Drive, cell: &CellSummary) -> Option<String> {
             None => String::new(),
         };
         format!(
-            "{} is below what the lowest speed of {name} asks for ({}): it stops, goes back and \
+            "{} is below what the lowest speed of {name} needs ({}): it stops, winds back and \
              starts again{counted}",
             cell.told(Value::Rate),
             rate(lowest)
@@ -321,7 +318,7 @@ fn stops(drive: &Drive, cell: &CellSummary) -> Option<String> {
     })
 }
 
-/// Zeros in a drive that compresses say nothing about its medium.
+/// A finding on zeros: in a drive that compresses they say nothing about the medium.
 fn zeros(cell: &CellSummary, drive: Option<&Drive>, options: &JudgementOptions) -> Option<String> {
     let compresses = level(cell, "drive_compression") != Some("off");
     let native = drive.map(|drive| drive.native_bytes_per_second);
@@ -332,8 +329,8 @@ fn zeros(cell: &CellSummary, drive: Option<&Drive>, options: &JudgementOptions) 
         .any(|limit| (cell.bytes_per_second / limit.bytes_per_second).ln().abs() < 0.06);
     (level(cell, "data") == Some("zeros") && compresses && is_above && !is_matched).then(|| {
         format!(
-            "{} is what the host, its interface and the drive's commands give: zeros take next to \
-             no tape",
+            "{} shows the host, its interface and the drive's commands, not the tape: zeros \
+             compress to almost nothing",
             cell.told(Value::Rate)
         )
     })
@@ -415,8 +412,8 @@ mod tests {
         // A twentieth of each run, and 4 % slower.
         let text = told(86.5e6, 2_000_000_000).unwrap();
         assert!(text.starts_with("block size: 64 KiB may be as fast"), "{text}");
-        assert!(text.contains("up to 5 % of runs of 2.00 GB; runs of 4.9"), "{text}");
-        // In runs that are long enough, and where the difference is larger than that.
+        assert!(text.contains("up to 5 % of runs of 2.00 GB; use runs of 4.9"), "{text}");
+        // In runs that are long enough, and if the difference is larger than that.
         assert_eq!(told(86.5e6, 20_000_000_000), None);
         assert_eq!(told(80e6, 2_000_000_000), None);
         assert_eq!(told(40e6, 40_000_000), None);
@@ -428,14 +425,16 @@ mod tests {
         let is_set = |one: &Sentence| matches!(one.subject, Subject::Set | Subject::Gain);
         assert!(long.iter().any(is_set) && !short.iter().any(is_set), "{short:#?}");
         let why = |all: &[Sentence]| {
-            let own = |one: &&Sentence| one.text.starts_with("what to set: every run fits into");
+            let own = |one: &&Sentence| {
+                one.text.starts_with("no setting is recommended: every run fits into")
+            };
             all.iter().find(own).map(|one| (one.subject, one.verdict, one.text.clone()))
         };
         let (subject, verdict, text) = why(&short).unwrap();
         assert_eq!((subject, verdict), (Subject::Doubt, Some(RateVerdict::NotSettled)));
-        assert!(text.contains("runs of 300 MB and more (--length)"), "{text}");
+        assert!(text.contains("runs of 300 MB or more (--length)"), "{text}");
         assert_eq!(why(&long), None);
         let told = |all: &[Sentence], what: &str| all.iter().any(|one| one.text.contains(what));
-        assert!(told(&short, "would be told as 51 times what they are"), "{short:#?}");
+        assert!(told(&short, "would be 51 times as high"), "{short:#?}");
     }
 }

@@ -1,4 +1,4 @@
-//! How ratios and intervals are written.
+//! Formatting of ratios and intervals.
 
 use base::rounding::Rounding;
 use statistics::interval::Interval;

@@ -1,8 +1,8 @@
-//! What is typed to set a factor to a level, by program, and what sets it back: one table.
+//! A table of the commands that set a factor to a level, by program, and that restore it.
 //!
-//! A recommendation that nobody can carry out is none: what no program here lets one choose is told
-//! as a finding. Lines are complete where the experiment knows their places; a tape drive, a disk
-//! and a path are those that were measured. Not here: which level is the right one.
+//! A recommendation without a command is useless: if no program here has an option for a factor, it
+//! becomes a finding. Commands name the tape drive, disk and path that were measured, as far as the
+//! experiment knows them. This module does not decide which level is the right one.
 
 use std::collections::BTreeMap;
 
@@ -14,50 +14,51 @@ use crate::environment::{LASTING_PATH, kept_by};
 use crate::quantities::settings;
 use crate::record::{Level, RunRecord};
 
-/// What a sentence of what to set is about: a factor, its level in force, and the one to set.
+/// The change that a sentence recommends: a factor, its level in force, and the level to set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingToType {
     /// The factor.
     pub factor: String,
-    /// As it is.
+    /// The level in force.
     pub from: Level,
-    /// As it should be.
+    /// The level to set.
     pub to: Level,
 }
 
-/// How one program does it.
+/// The command of one program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Typed {
-    /// Which program, and for how long where that is not for one run.
+    /// The program, and for how long the setting lasts if longer than one run.
     pub program: &'static str,
-    /// What is typed.
+    /// The command.
     pub line: String,
-    /// What sets it back.
+    /// The command that restores the old value.
     pub undo: String,
 }
 
-/// What was measured.
+/// The object of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredOn {
-    /// Whether commands were run: what is typed is what was typed.
+    /// Whether the user's own commands were run, which need no translation.
     is_of_commands: bool,
-    /// `tape` where the runs kept a drive, else `disk`.
+    /// Whether the runs recorded a tape drive; otherwise it was a disk.
     is_tape: bool,
     path: String,
-    /// What settings are typed for: devices by names that stay, where they have such.
+    /// The paths for settings: devices by persistent names, if they have them.
     set: Vec<String>,
-    /// What the runs kept, and with it what keeps settings over a restart, unless they are old.
+    /// The environment that the runs recorded. Newer records have what keeps settings over a
+    /// restart.
     keepers: BTreeMap<String, String>,
 }
 
 impl MeasuredOn {
-    /// From what the runs kept.
+    /// From the environment of the first run.
     pub fn of(runs: &[RunRecord]) -> MeasuredOn {
         let none = BTreeMap::new();
         let kept = runs.first().map_or(&none, |run| &run.environment);
         let get = |name: &str| kept.get(name).cloned();
         let path = get("path").unwrap_or_default();
-        // The paths of a job on several devices stand in one line, as their names do.
+        // A job on several devices has its paths in one string, like their names.
         let is_one = !kept.get("device").is_some_and(|device| device.contains(", "));
         let set = match get(LASTING_PATH) {
             Some(lasting) => vec![lasting],
@@ -82,35 +83,36 @@ impl MeasuredOn {
         }
     }
 
-    /// What sets a setting of the kernel until the next start.
+    /// The command that sets a kernel setting until the next start.
     fn set(&self, setting: &str, value: &str) -> Option<String> {
         let one = |path: &String| set_line(path, &[(setting, value)]);
         Some(self.set.iter().map(one).collect::<Vec<_>>().join(" && "))
     }
 
-    /// Why nothing keeps a setting over a restart.
+    /// The reason why nothing keeps a setting over a restart.
     fn why_not_kept(&self, setting: &str) -> Option<&str> {
         why_not_kept(self.keepers.get(&kept_by(setting))?)
     }
 
-    /// What keeps a setting over a restart once it is set.
+    /// The command that keeps a setting over a restart once it is set.
     fn keep(&self, setting: &str) -> Option<String> {
         self.why_not_kept(setting).is_none().then(|| KEEP.to_owned())
     }
 }
 
-/// What sets settings of the kernel for a path: as `takeup tune` and every experiment say it.
+/// The command that sets kernel settings for a path, the same in `takeup tune` and in every
+/// experiment.
 pub fn set_line(path: &str, settings: &[(&str, &str)]) -> String {
     let typed: Vec<String> =
         settings.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
     format!("takeup tune set {} {}", quoted(path), typed.join(" "))
 }
 
-/// What takes back what was set.
+/// The command that reverts settings.
 pub const UNDO: &str = "takeup tune revert";
-/// What shows how it is kept over a restart, once it is set.
+/// The command that keeps a setting over a restart, once it is set.
 pub const KEEP: &str = "takeup tune persist";
-/// What takes that away.
+/// The command that stops keeping it.
 const UNDO_KEEP: &str = "takeup tune persist --remove";
 
 /// One way to set one factor.
@@ -118,7 +120,7 @@ struct Row {
     factor: &'static str,
     program: &'static str,
     line: fn(&Level, &MeasuredOn) -> Option<String>,
-    /// What sets it back, where that is not the same line with the other level.
+    /// The command that restores the old value, if it is not the same command with the old level.
     undo: Option<&'static str>,
 }
 
@@ -130,17 +132,18 @@ const fn row(
     Row { factor, program, line, undo: None }
 }
 
-/// A setting of the kernel until the next start.
+/// A kernel setting until the next start.
 const fn now(factor: &'static str, line: fn(&Level, &MeasuredOn) -> Option<String>) -> Row {
     Row { factor, program: "until the next start", line, undo: Some(UNDO) }
 }
 
-/// The same over a restart, behind that. The device at hand then decides which rule names it.
+/// The same setting over a restart; it follows the command above. The rule then names the device at
+/// hand.
 const fn kept(factor: &'static str, line: fn(&Level, &MeasuredOn) -> Option<String>) -> Row {
     Row { factor, program: "then, over a restart", line, undo: Some(UNDO_KEEP) }
 }
 
-/// Settings of the kernel by the factors that they are.
+/// Kernel settings by the names of their factors.
 const SETTINGS: [(&str, &str); 5] = [
     ("read_ahead_bytes", "read_ahead_kb"),
     ("scheduler", "scheduler"),
@@ -153,7 +156,7 @@ fn kib(level: &Level) -> Option<String> {
     Some((number(level)? / 1024).to_string())
 }
 
-/// Every factor that an experiment may recommend and every program that lets one choose it.
+/// Every factor that an experiment may recommend, with every program that has an option for it.
 const TABLE: &[Row] = &[
     now("read_ahead_bytes", |level, place| place.set("read_ahead_kb", &kib(level)?)),
     kept("read_ahead_bytes", |_, place| place.keep("read_ahead_kb")),
@@ -220,11 +223,11 @@ const TABLE: &[Row] = &[
     },
 ];
 
-/// What the programs of the table leave to themselves: they read one stream in one thread.
+/// Factors without an option in these programs: they read one stream in one thread.
 #[cfg(test)]
 const NOBODYS: &[&str] = &["depth", "jobs", "readers", "pages"];
 
-/// All that can be typed for a change.
+/// All commands for a change.
 pub fn typed(change: &SettingToType, place: &MeasuredOn) -> Vec<Typed> {
     let own = TABLE.iter().filter(|row| row.factor == change.factor);
     let one = |row: &Row| {
@@ -238,7 +241,8 @@ pub fn typed(change: &SettingToType, place: &MeasuredOn) -> Vec<Typed> {
     own.filter_map(one).collect()
 }
 
-/// Puts to each sentence of what to set what is typed for it; what nobody can set is a finding.
+/// Adds its commands to each sentence that recommends a change; one without a command becomes a
+/// finding.
 pub fn attach(sentences: &mut [Sentence], runs: &[RunRecord]) {
     let place = MeasuredOn::of(runs);
     if place.is_of_commands {
@@ -259,11 +263,11 @@ pub fn attach(sentences: &mut [Sentence], runs: &[RunRecord]) {
                     sentence.finding.caveat = Some(format!("not kept over a restart: {why}"));
                 }
             }
-            // A factor of somebody's own: how it is set is in the names of its levels.
+            // A factor of the user's own: the names of its levels say how to set it.
             None if !settings().any(|name| name == change.factor) => {}
             None => {
                 sentence.subject = Subject::Finding;
-                let caveat = "takeup, tar, dd and Bacula do not let one choose it";
+                let caveat = "takeup, tar, dd and Bacula have no option for it";
                 sentence.finding.caveat = Some(caveat.to_owned());
             }
         }
@@ -284,7 +288,7 @@ fn word(level: &Level) -> Option<&str> {
     }
 }
 
-/// As a shell takes it for one word.
+/// Quoted as one word for a shell.
 pub fn quoted(path: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
     if path.chars().all(is_plain) {
@@ -318,7 +322,7 @@ mod tests {
         Level::Text(word.into())
     }
 
-    /// Whatever may be recommended is in the table, or is known to be nobody's to choose.
+    /// Every factor that may be recommended is in the table, or is known to have no option.
     #[test]
     fn every_setting_is_typed_somewhere_or_known_not_to_be() {
         for name in settings() {
@@ -331,7 +335,8 @@ mod tests {
         }
     }
 
-    /// Paths of several devices stand in one line; a comma in the name of one is its own.
+    /// Paths of several devices are in one string; a comma in the path of one device belongs to the
+    /// path.
     #[test]
     fn the_paths_of_several_devices_are_told_apart() {
         let of = |device: &str, path: &str| {
@@ -402,15 +407,15 @@ mod tests {
         assert_eq!(lines("engine", text("psync"), text("mmap"), &disk()), []);
     }
 
-    /// Runs that kept these of their environment.
+    /// Runs that recorded this environment.
     fn place(environment: &[(&str, &str)]) -> MeasuredOn {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let environment = environment.iter().map(own).collect();
         MeasuredOn::of(&[RunRecord { environment, ..RunRecord::default() }])
     }
 
-    /// `sdb` is another disk after the next start: a device is named by what stays, and the rule
-    /// that keeps a setting is made by the one command that knows how.
+    /// `sdb` may be another disk after the next start: the command names a device by its persistent
+    /// name, and only `takeup tune persist` makes the rule that keeps a setting.
     #[test]
     fn no_line_that_lasts_names_a_device_by_a_name_that_does_not() {
         let old = [("path", "/dev/sdb"), ("device", "sdb"), ("queues", "sdb")];
@@ -419,7 +424,7 @@ mod tests {
         let scheduler = |place: &MeasuredOn| lines("scheduler", text("none"), text("bfq"), place);
         let named = "takeup tune set /dev/disk/by-id/wwn-0x5000c500a1b2c3d4 scheduler=bfq";
         assert_eq!(scheduler(&place(&new))[0].0, named);
-        // Records of older versions say less, and are read.
+        // Records of older versions say less, and can still be read.
         assert_eq!(scheduler(&place(&old))[0].0, "takeup tune set /dev/sdb scheduler=bfq");
         let (large, small) = (Level::Number(4 << 20), Level::Number(128 << 10));
         for (factor, from, to) in [
@@ -457,7 +462,7 @@ mod tests {
         assert_eq!(place.why_not_kept("scheduler"), None);
     }
 
-    /// What is printed is what the programs take: tar and dd write blocks of that size.
+    /// The programs accept the printed commands: tar and dd write blocks of that size.
     #[test]
     fn programs_take_what_is_printed() {
         let directory = tempfile::tempdir().unwrap();

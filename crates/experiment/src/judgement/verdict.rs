@@ -1,4 +1,4 @@
-//! What an interval settles: three answers, and none of them is "nothing" where nothing is known.
+//! The three verdicts that an interval allows. "Not settled" is different from "no difference".
 
 use serde::Serialize;
 
@@ -10,17 +10,17 @@ use statistics::ratio::holm;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateVerdict {
-    /// Their interval leaves out that they are equal, and is not within the band.
+    /// The interval excludes equality, and does not lie within the band.
     Differs,
-    /// All of their interval is within the band: whatever the difference is, nobody would notice.
+    /// The whole interval lies within the band: any difference is too small to notice.
     Same,
-    /// Their interval has room for no difference and for one that matters; or there is none.
+    /// The interval allows both no difference and one that matters; or there is no interval.
     NotSettled,
 }
 
 impl RateVerdict {
-    /// Of the interval of a ratio. Equivalence is shown as by two one-sided tests (Schuirmann
-    /// 1987), with the whole 95 % interval and not the 90 % one that these would ask for.
+    /// The verdict of the interval of a ratio. Equivalence is shown as by two one-sided tests
+    /// (Schuirmann 1987), but with the whole 95 % interval instead of their 90 % one.
     pub fn of(interval: Option<Interval>, options: &JudgementOptions) -> RateVerdict {
         let Some(interval) = interval else { return RateVerdict::NotSettled };
         let band = options.band.ln_1p();
@@ -33,8 +33,8 @@ impl RateVerdict {
         }
     }
 
-    /// The same of one ratio among many, whose p-value is corrected for their number: a difference
-    /// is one that chance does not explain among all of them.
+    /// The verdict of one ratio among many, whose p-value is corrected for their number: ratios
+    /// differ if chance does not explain it among all of them.
     pub fn of_many(
         interval: Option<Interval>,
         corrected: f64,
@@ -48,9 +48,8 @@ impl RateVerdict {
     }
 }
 
-/// Of many ratios, each with its p-value, where it has one, and its interval: the p-values
-/// corrected for their number (Holm), and what that settles. Of one without a p-value nothing is
-/// told.
+/// For many ratios, each with its p-value, if it has one, and its interval: the p-values corrected
+/// for their number (Holm), and the verdicts. A ratio without a p-value gets `None`.
 pub fn settle(
     ratios: &[(Option<f64>, Option<Interval>)],
     options: &JudgementOptions,
@@ -64,7 +63,7 @@ pub fn settle(
     ratios.iter().map(settled).collect()
 }
 
-/// `the same within 2 %`, as a sentence has it.
+/// `the same within 2 %`, for use in a sentence.
 pub fn the_same(options: &JudgementOptions) -> String {
     format!("the same within {:.0} %", options.band * 100.0)
 }

@@ -1,9 +1,8 @@
-//! The recommended combination as one command, in front of everything else that is said.
+//! The recommended combination as one command, before all other sentences.
 //!
-//! What is typed is known for each factor by itself ([`typed`]). Two factors make two lines, and
-//! neither of them is what was measured to be the fastest: who types the first one gets one of the
-//! two settings, with whatever the line has for the other. So the lines of one program are put
-//! together, and taken from the sentences of the factors.
+//! Each factor has commands of its own ([`typed`]). Two factors make two commands, and neither is
+//! the combination that was measured to be the fastest: each sets only one of the two. So this
+//! module joins the commands of one program, and removes them from the sentences of the factors.
 
 use base::finding::{Certainty, Finding};
 
@@ -11,11 +10,10 @@ use super::typed::{MeasuredOn, SettingToType, Typed, typed};
 use super::{Basis, Judgement, RateVerdict, Recommendation, Sentence, Subject, rules};
 use crate::record::{Cell, Factor, Role, RunRecord, shown_cell};
 
-/// Programs that take all of their settings in one line.
+/// Programs that take all of their settings in one command.
 const PROGRAMS: [&str; 3] = ["takeup", "tar", "dd"];
 
-/// Puts a sentence with one command in front, for each load whose recommendation takes more than
-/// one.
+/// Puts a sentence with one command first, for each load whose recommendation needs more than one.
 pub fn put_first(
     sentences: &mut Vec<Sentence>,
     factors: &[Factor],
@@ -31,7 +29,7 @@ pub fn put_first(
         };
         let is_of_load =
             |one: &Sentence| !one.typed.is_empty() && one.finding.what.starts_with(&load);
-        // Where nothing is typed for a change nothing is to be put together.
+        // Without a command for any change there is nothing to join.
         if found.basis != Basis::Repeats || !sentences.iter().any(is_of_load) {
             continue;
         }
@@ -64,14 +62,14 @@ fn sentence(
     Sentence { typed: together, ..sentence }
 }
 
-/// The levels of a cell that can be chosen.
+/// The levels of a cell that the user can choose.
 fn settings(factors: &[Factor], cell: &Cell) -> Cell {
     let chosen = factors.iter().filter(|it| it.role == Role::Setting && it.levels.len() > 1);
     let level = |factor: &Factor| Some((factor.name.clone(), cell.get(&factor.name)?.clone()));
     chosen.filter_map(level).collect()
 }
 
-/// For each program that has a line for more than one setting, all of them in one.
+/// For each program with commands for more than one setting, all of them in one.
 fn together(
     factors: &[Factor],
     judgement: &Judgement,
@@ -96,7 +94,7 @@ fn together(
     PROGRAMS.into_iter().filter_map(one).collect()
 }
 
-/// Lines of one program as one, and how many there were.
+/// Joins the commands of one program, and counts them.
 fn joined(lines: &[String]) -> Option<(usize, String)> {
     let mut all: Vec<String> = words(lines.first()?);
     for line in &lines[1..] {
@@ -108,13 +106,13 @@ fn joined(lines: &[String]) -> Option<(usize, String)> {
             }
         }
     }
-    // What a line has for the sizes of both sides gives way to what was measured for one.
+    // A size for both sides gives way to a measured size for one side.
     let has_size = all.iter().any(|word| word.starts_with("ibs=") || word.starts_with("obs="));
     all.retain(|word| !(has_size && word.starts_with("bs=")));
     Some((lines.len(), all.join(" ")))
 }
 
-/// The words of a line of the shell; what is in quotes is part of one.
+/// The words of a shell command; a quoted part belongs to its word.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_quoted = false;
@@ -136,8 +134,8 @@ mod tests {
     use crate::judgement::JudgementOptions;
     use crate::record::Level;
 
-    /// Everything that is typed, in the order in which it is said, of runs with these rates of
-    /// buffered and direct reads with two block sizes.
+    /// All commands, in the order of the sentences, for runs with these rates of buffered and
+    /// direct reads with two block sizes.
     fn typed_lines(rates: [[f64; 2]; 2]) -> Vec<String> {
         let mut runs = Vec::new();
         for repeat in 1..=5 {

@@ -44,8 +44,8 @@ pub fn conclusions(
     let somebodys: Vec<&Recommendation> =
         judgement.recommended.iter().filter(|found| !is_nobodys(&found.load)).collect();
     if somebodys.is_empty() && !judgement.recommended.is_empty() {
-        let text = "what to set: zeros are data that nobody has, and no reason for a setting; \
-                    other --data would tell"
+        let text = "no setting is recommended: all data were zeros, which no backup has; measure \
+                    with other --data"
             .to_owned();
         let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
         all.push(Sentence::new(Subject::Doubt, finding).settled(RateVerdict::NotSettled));
@@ -80,7 +80,7 @@ pub fn conclusions(
     all
 }
 
-/// What the conditions do that were pooled, and what is odd about the runs.
+/// Sentences on the effects of the pooled conditions, and on what is odd about the runs.
 pub fn about_runs(
     factors: &[Factor],
     runs: &[RunRecord],
@@ -90,7 +90,7 @@ pub fn about_runs(
     let mut all = conditions(judgement, options);
     let over_lengths = length::over_lengths(factors, judgement, options);
     if over_lengths.is_some() {
-        // One voice: two lengths against each other say the same less well.
+        // The sentence over all lengths replaces the comparison of two lengths.
         let is_of_length = |one: &Sentence| {
             let names = length::LENGTHS.map(|name| format!("{} ", title(name)));
             one.finding.rule == rules::CONDITION.id
@@ -106,16 +106,14 @@ pub fn about_runs(
     all
 }
 
-/// What does not count where conclusions are drawn over conditions.
+/// The sentence on runs that were left out when conditions were pooled.
 pub fn left_out(places: &[String]) -> Option<Sentence> {
-    let text = format!(
-        "left out, so that all settings are compared over the same conditions: {}",
-        named(places)?
-    );
+    let text =
+        format!("left out, to compare all settings under the same conditions: {}", named(places)?);
     Some(Sentence::new(Subject::Doubt, Finding::new(&rules::LEFT_OUT, Certainty::Measured, text)))
 }
 
-/// Whether a load is one that only measures the hardware: a drive makes nothing of zeros.
+/// Whether a load only measures the hardware: a drive compresses zeros to almost nothing.
 pub fn is_nobodys(load: &Cell) -> bool {
     load.get("data") == Some(&Level::Text("zeros".to_owned()))
 }
@@ -125,16 +123,16 @@ struct Common {
     settings: Cell,
     /// The load that loses most with it, and its best cell.
     worst: (Cell, usize),
-    /// What each load keeps of its best at least, by the intervals.
+    /// Smallest share of its best rate that any load keeps, by the intervals.
     share: f64,
     /// The same by the means.
     mean_share: f64,
-    /// Whether it is what is in force.
+    /// Whether these settings are in force.
     is_present: bool,
 }
 
-/// Where there are several loads: what is in force, unless another one is shown to be faster for
-/// one of them; then the settings with which the worst served of them loses least.
+/// With several loads: the settings in force, unless others are shown to be faster for a load; then
+/// the settings with which the worst-served load loses least.
 fn for_all_loads(judgement: &Judgement, options: &JudgementOptions) -> Option<Common> {
     let loads: Vec<&Recommendation> =
         judgement.recommended.iter().filter(|found| !is_nobodys(&found.load)).collect();
@@ -181,10 +179,10 @@ fn for_all_loads(judgement: &Judgement, options: &JudgementOptions) -> Option<Co
     found.map(|(own, ..)| own)
 }
 
-/// A load that keeps less of its best rate is not served by a setting.
+/// Below this share of its best rate a load counts as not served by a setting.
 const SERVES_SHARE: f64 = 0.8;
 
-/// The sentence; of single runs there is none, nor where nothing is varied that could be set.
+/// The sentence; `None` for single runs, and if no setting was varied.
 fn one_for_all(common: &Common, factors: &[Factor], judgement: &Judgement) -> Option<Sentence> {
     let is_choice = |factor: &Factor| factor.role == Role::Setting && factor.levels.len() > 1;
     if common.share <= 0.0 || !factors.iter().any(is_choice) {
@@ -204,20 +202,19 @@ fn one_for_all(common: &Common, factors: &[Factor], judgement: &Judgement) -> Op
     let text = if !serves {
         let mean = base::format::percent(common.mean_share);
         format!(
-            "no setting serves every load: the one with which the worst load loses least, \
-             {settings}, gives {worst} {mean} of its rate with {own_shown}"
+            "no setting suits every load: the best compromise, {settings}, gives {worst} {mean} of \
+             its rate with {own_shown}"
         )
     } else {
         let keep = if common.is_present { "keep " } else { "" };
         let loses = if own == common.settings {
-            "with it every load is at its best".to_owned()
+            "every load is at its best with it".to_owned()
         } else {
             format!(
-                "{worst} loses most by it and keeps {share:.0} % or more of its rate with \
-                 {own_shown}"
+                "{worst} loses most and keeps at least {share:.0} % of its rate with {own_shown}"
             )
         };
-        format!("where one setting has to serve every load: {keep}{settings}; {loses}")
+        format!("one setting for every load: {keep}{settings}; {loses}")
     };
     let finding = Finding::new(&rules::ONE_FOR_ALL, Certainty::Inferred, text);
     Some(Sentence::new(
@@ -237,7 +234,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// `with random data: `, or nothing where there is only one load.
+    /// `with random data: `, or nothing if there is only one load.
     fn load(&self) -> String {
         match self.judgement.recommended.len() {
             0 | 1 => String::new(),
@@ -256,10 +253,10 @@ impl Words<'_> {
             if !(sweep.is_told && sweep.cells.contains(&recommended)) {
                 continue;
             }
-            // The sweep through the recommended cell; what to set is that cell's level.
+            // For the sweep through the recommended cell, recommend that cell's level.
             let chosen = sweep.cells.iter().position(|&cell| cell == recommended).unwrap_or(0);
             let choice = self.choice(&load, sweep, chosen);
-            // Where it is all the same there is nothing else to say.
+            // If all levels are the same, this sentence would repeat it.
             let is_same = choice.verdict == Some(RateVerdict::Same);
             all.extend(self.where_it_no_longer_matters(&load, sweep, chosen).filter(|_| !is_same));
             all.push(choice);
@@ -271,7 +268,7 @@ impl Words<'_> {
         }
     }
 
-    /// What to set, and which levels are as good or cannot be told from it.
+    /// What to set, and which levels are as good or not distinguishable from it.
     fn choice(&self, load: &str, sweep: &Sweep, chosen: usize) -> Sentence {
         let name = format!("{load}{}", title(&sweep.factor));
         let shown = self.level(sweep, chosen);
@@ -282,20 +279,20 @@ impl Words<'_> {
         }
         let certainty = Certainty::Inferred;
         let change = self.change(sweep, chosen);
-        // What is not in force cannot be kept: it came with what is recommended.
+        // Do not say "keep" for a level that is not in force: it came with the recommended cell.
         let keeps = change.as_ref().is_none_or(|change| change.from == change.to);
         let stay = if keeps {
             format!("keep {shown}")
         } else {
             format!("the gain was measured with {shown}")
         };
-        // That some are shown to be slower settles nothing about those that may be faster.
+        // Levels shown to be slower settle nothing about those that may be faster.
         let is_open =
             !has(RateVerdict::Differs) || self.recommendation.verdict == RateVerdict::NotSettled;
         if is_open && has(RateVerdict::NotSettled) {
             let text = format!(
-                "{name}: not settled, {stay}: another level may still be {} faster, more repeats \
-                 would tell",
+                "{name}: not settled, {stay}: another level may still be {} faster; add repeats to \
+                 settle it",
                 up_to(sweep.hidden)
             );
             let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
@@ -318,7 +315,7 @@ impl Words<'_> {
         Sentence { change, ..Sentence::new(Subject::Set, finding).settled(RateVerdict::Differs) }
     }
 
-    /// What single runs showed: which was the fastest, and how near to it the one is that is named.
+    /// What single runs showed: the fastest level, and how near to it the chosen one is.
     fn seen(&self, name: &str, sweep: &Sweep, chosen: usize) -> Sentence {
         let speed = |place: usize| self.cell(sweep.cells[place]).bytes_per_second;
         let (own, best) = (self.level(sweep, chosen), self.level(sweep, sweep.best));
@@ -332,7 +329,7 @@ impl Words<'_> {
             )
         };
         let text = format!(
-            "{name}: {best} was the fastest ({}){near}; of levels that ran once",
+            "{name}: {best} was the fastest ({}){near}; from single runs",
             self.options.value.shown(speed(sweep.best))
         );
         let finding = Finding::new(&rules::SEEN_ONCE, Certainty::Measured, text);
@@ -346,12 +343,12 @@ impl Words<'_> {
         Some(SettingToType { factor: sweep.factor.clone(), from, to })
     }
 
-    /// Whether it is the knee, or there is none.
+    /// Describes whether the chosen level is the knee, or whether there is no knee.
     fn place_of(&self, sweep: &Sweep, chosen: usize) -> &'static str {
         let numeric = self.factor(&sweep.factor).is_some_and(Factor::is_numeric);
         let differs = |place: usize| sweep.verdicts[place] == RateVerdict::Differs;
         let is_last = chosen + 1 == sweep.cells.len();
-        // One that may be as fast makes it no longer the smallest that is.
+        // If a smaller level may be as fast, the chosen one is not the smallest.
         let is_above = chosen > 0 && (0..chosen).all(differs);
         match (numeric && is_above, is_last) {
             (true, true) => match self.options.value {
@@ -404,8 +401,8 @@ impl Words<'_> {
         }
     }
 
-    /// From which level on a number makes next to no difference, where that is so: the answer where
-    /// no single level can be told from the others.
+    /// The level from which on a number makes almost no difference, if there is one. It is the
+    /// answer when no single level can be distinguished from the others.
     fn where_it_no_longer_matters(
         &self,
         load: &str,
@@ -423,7 +420,7 @@ impl Words<'_> {
             sweep.cells.iter().map(|&cell| comparer.at_least(cell, best)).collect();
         let within = |from: usize| 1.0 - least[from..].iter().copied().fold(1.0, f64::min);
         let from = (0..count - 1).find(|&from| within(from) <= NEXT_TO_NOTHING)?;
-        // What is shown to be faster matters, however little.
+        // A level that is shown to be faster matters, however small the difference.
         if chosen < from || sweep.verdicts[from..].contains(&RateVerdict::Differs) {
             return None;
         }
@@ -440,13 +437,13 @@ impl Words<'_> {
         Some(Sentence::new(Subject::Set, finding).settled(RateVerdict::Same))
     }
 
-    /// What lies outside of the levels.
+    /// A note that larger levels were not tested.
     fn edge(&self, sweep: &Sweep, chosen: usize) -> Option<String> {
         let numeric = self.factor(&sweep.factor)?.is_numeric();
         let name = title(&sweep.factor);
         let edge = self.level(sweep, sweep.cells.len() - 1);
         (numeric && chosen + 1 == sweep.cells.len())
-            .then(|| format!("whether a {name} above {edge} is faster still was not tested"))
+            .then(|| format!("no {name} above {edge} was tested; a larger one may be faster"))
     }
 
     fn level(&self, sweep: &Sweep, place: usize) -> String {
@@ -472,7 +469,7 @@ impl Words<'_> {
         }
         let value = self.options.value;
         let (of_all, then) = (cell.told(value), baseline.told(value));
-        // Where runs are missing the gain is not the ratio of the plain means.
+        // If runs are missing, the gain is not the ratio of the plain means.
         let now = cell.told_as(found.gain * baseline.bytes_per_second, value);
         let missing = if now == of_all { "" } else { ", as if no run were missing" };
         let (gain, between) = told_ratio(found.gain, found.gain_interval);
@@ -491,7 +488,7 @@ impl Words<'_> {
         all.push(Sentence::new(Subject::Gain, finding).settled(found.verdict));
     }
 
-    /// What follows so many times.
+    /// The words after the number of times.
     fn times_what(&self) -> &'static str {
         match self.options.value {
             Value::Rate => "the rate of",
@@ -499,15 +496,15 @@ impl Words<'_> {
         }
     }
 
-    /// How much faster a single run was, and which scatter of runs would explain it: nobody knows
-    /// theirs, so that the reader is told what it would have to be.
+    /// How much faster a single run was, and the scatter that would explain it. The scatter is
+    /// unknown, so the sentence says how large it would have to be.
     fn seen_gain(&self, differing: &Cell) -> Sentence {
         let found = self.recommendation;
         let (cell, baseline) = (self.cell(found.cell), self.cell(found.baseline));
         let scatter = self.judgement.comparer.explaining_scatter(found.gain.ln());
         let text = format!(
-            "{}about {} times {} {}, in one run each: {} against {}; if a run differs from \
-             the next by {} or more, that explains it",
+            "{}about {} times {} {}, in one run each: {} against {}; if runs differ by {} or more, \
+             chance alone explains it",
             self.load(),
             Rounding::of(None).number(found.gain),
             self.times_what(),
@@ -526,7 +523,7 @@ impl Words<'_> {
         Sentence::new(Subject::Seen, finding)
     }
 
-    /// What is in force is kept: because nothing is faster, or because nothing is known.
+    /// The settings in force are kept, because nothing is faster or because nothing is settled.
     fn no_gain(&self) -> Option<Sentence> {
         let found = self.recommendation;
         let told = |sweep: &&Sweep| sweep.is_told && sweep.cells.contains(&found.cell);
@@ -541,11 +538,11 @@ impl Words<'_> {
             let finding = Finding::new(&rules::NO_GAIN, Certainty::Inferred, text);
             return Some(Sentence::new(Subject::Gain, finding).settled(found.verdict));
         }
-        // Of one setting its own sentence says it.
+        // With one setting, the sentence on that setting says it.
         (sweeps > 1 && found.basis == Basis::Repeats).then(|| {
             let text = format!(
-                "{load}whether anything is faster than what is in force ({speed}): another \
-                 combination may still be {} faster",
+                "{load}what is in force ({speed}) may not be the fastest: another combination may \
+                 still be {} faster",
                 up_to(found.hidden)
             );
             let finding = Finding::new(&rules::NOT_SETTLED, Certainty::Unknown, text);
@@ -558,7 +555,7 @@ impl Words<'_> {
             (self.cell(self.recommendation.cell), self.cell(self.recommendation.baseline));
         for Grown { measure, what, now, then } in grown(cell, baseline) {
             let shown = |value| quantities::Unit::of(measure).shown(value);
-            // Nothing that rounds to the same is a cost.
+            // A difference that disappears in rounding is not a cost.
             let then = then.map(shown).filter(|then| *then != shown(now));
             let instead = then.map_or(String::new(), |then| format!(" instead of {then}"));
             let text = format!("{}{what}: {}{instead}", self.load(), shown(now));
@@ -579,7 +576,7 @@ fn differing(cell: &Cell, baseline: &Cell, factors: &[Factor]) -> Cell {
         .collect()
 }
 
-/// `up to 12 %`, rounded to the careful side; of a single run no bound is known.
+/// `up to 12 %`, rounded up; for a single run no bound is known.
 fn up_to(hidden: f64) -> String {
     match hidden {
         bound if bound.is_finite() => format!("up to {:.0} %", (100.0 * (bound - 1.0)).ceil()),

@@ -1,5 +1,5 @@
-//! What runs that were made to tune one setting come to: the words by which a report says what
-//! [`advice`] says, for the difference that whoever asked takes to be worth having.
+//! Sentences on runs that tune one setting: a report says the same as [`advice`], for the smallest
+//! difference that the user considers worth a change.
 
 use super::advice::{Advice, advice};
 use super::told::told_ratio;
@@ -11,8 +11,8 @@ use crate::record::{Factor, Level, RunRecord};
 use base::finding::{Certainty, Finding, Unit};
 
 impl Advice {
-    /// What to set, which may be what is in force; none where that is not settled. What is in
-    /// force, too, where something else is shown to be better by no more than `worth`, a share.
+    /// The level to set, which may be the one in force; `None` if that is not settled. It is the
+    /// level in force if another one is shown to be better by at most `worth`, a share.
     pub fn worth_setting(&self, worth: f64) -> Option<&Level> {
         if self.gain.verdict == RateVerdict::Differs && self.gain_most() <= worth {
             return Some(&self.present);
@@ -20,16 +20,16 @@ impl Advice {
         self.recommended.as_ref()
     }
 
-    /// The largest gain that is not ruled out, as a share.
+    /// Upper bound on the gain, as a share.
     pub fn gain_most(&self) -> f64 {
         self.gain.interval.map_or(f64::INFINITY, |interval| interval.high - 1.0)
     }
 }
 
-/// What to set, where the one factor that was varied has a level in force and a difference was
-/// asked for, and where that is another answer than which level is fastest: nothing, since no run
-/// of the level in force has ended; a lower level that is as fast; what is in force, since the rest
-/// is not worth it.
+/// What to set, if the one varied factor has a level in force, the user gave a smallest difference,
+/// and the answer is not just the fastest level. The answer may be nothing, since no run of the
+/// level in force completed; a lower level that is as fast; or the level in force, since other
+/// levels are not worth the change.
 pub(super) fn instead(
     factors: &[Factor],
     runs: &[RunRecord],
@@ -58,15 +58,15 @@ pub(super) fn instead(
         }
         let better = shown(advice.recommended.as_ref().unwrap_or(&advice.fastest));
         let text = format!(
-            "{name}: keep {}: {better} has {gain} times its rate{between}, which is less than the \
-             {:.0} % that are worth a change",
+            "{name}: keep {}: {better} has {gain} times its rate{between}, less than the {:.0} % \
+             that is worth a change",
             shown(to),
             worth * 100.0
         );
         (text, RateVerdict::Same)
     } else if advice.gain.verdict == RateVerdict::Same {
         let text = format!(
-            "{name}: {} has the rate of {}, which is in force, and costs others less: {gain} \
+            "{name}: {} is as fast as {}, which is in force, and costs others less: {gain} \
              times{between}",
             shown(to),
             shown(&advice.present)
@@ -92,8 +92,8 @@ mod tests {
 
     const KIB: [u64; 3] = [64 << 10, 128 << 10, 1 << 20];
 
-    /// Twelve runs of each window at these rates, and how many of a random read's bytes each
-    /// fetches; the second is in force.
+    /// Twelve runs of each window at these rates, and the bytes that each fetches for a random
+    /// read; the second window is in force.
     fn judged(
         rates: [f64; 3],
         worth: Option<f64>,
@@ -131,7 +131,7 @@ mod tests {
         (judgement, advice, told)
     }
 
-    /// What a report says to set is what `tune` would set, for each kind of answer.
+    /// A report recommends what `tune` would set, for each kind of answer.
     #[test]
     fn a_report_says_what_tune_does() {
         for rates in [
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn a_lower_level_that_is_as_good() {
         let (_, _, told) = judged([1e9, 1e9, 1e9], Some(0.05), [true; 3]);
-        let text = "read-ahead: 64 KiB has the rate of 128 KiB, which is in force, and costs \
-                    others less: 1.000 times (0.99";
+        let text = "read-ahead: 64 KiB is as fast as 128 KiB, which is in force, and costs others \
+                    less: 1.000 times (0.99";
         assert!(told[0].starts_with(text), "{told:?}");
-        // Without a difference that was asked for, what is in force is kept as before.
+        // Without a smallest difference, the level in force is kept as before.
         let (_, _, told) = judged([1e9, 1e9, 1e9], None, [true; 3]);
         assert!(told[0].contains("keep 128 KiB"), "{told:?}");
     }

@@ -1,9 +1,9 @@
-//! Commands as they are typed, with the levels of factors in them, and what is wrong with them
-//! before any of them runs.
+//! Commands with placeholders for the levels of factors, and the checks of them before any of them
+//! runs.
 //!
-//! `{block}` in a command is the level of the factor `block` or `block_bytes`, `{block/512}` a part
-//! of it, which GNU tar counts its blocks in. Braces of the shell hold no single word as a rule; in
-//! front of one that does, as in awk's `{print}`, a second brace keeps it: `{{print}`.
+//! `{block}` in a command is the level of the factor `block` or `block_bytes`; `{block/512}` is a
+//! part of it, as GNU tar counts its blocks. Braces of the shell rarely hold a single word; if they
+//! do, as in awk's `{print}`, a second brace escapes them: `{{print}`.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,34 +12,34 @@ use crate::record::{Cell, Factor, Level};
 /// The factor whose levels are the names of commands.
 pub const COMMAND: &str = "command";
 
-/// What a run does: commands by name, and what happens before and behind each.
+/// Commands by name, and the lines before and after each run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commands {
     /// The shell that runs them.
     pub shell: String,
-    /// Which programs of a pipeline have to succeed.
+    /// Which programs of a pipeline must succeed.
     #[serde(default)]
     pub failing: Failing,
-    /// Before every run, in this order.
+    /// Lines before every run, in this order.
     #[serde(default)]
     pub before: Vec<String>,
-    /// Behind every run, in this order: the check of what came of it.
+    /// Lines after every run, in this order: the check of its result.
     #[serde(default)]
     pub after: Vec<String>,
-    /// What is compared.
+    /// The commands to compare.
     #[serde(rename = "command")]
     pub commands: Vec<Command>,
 }
 
-/// Which program of a pipeline makes a run a failed one.
+/// Which program of a pipeline makes a run fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failing {
-    /// Any of them, where the shell can tell (`set -o pipefail`).
+    /// Any of them, if the shell supports it (`set -o pipefail`).
     #[default]
     AnyProgram,
-    /// The last one, as a shell has it by itself.
+    /// The last one, the default of a shell.
     LastProgram,
 }
 
@@ -49,9 +49,9 @@ pub enum Failing {
 pub struct Command {
     /// Its name, which is a level of [`COMMAND`].
     pub name: String,
-    /// What the shell gets.
+    /// The line for the shell.
     pub line: String,
-    /// Before each of its runs, behind what comes before all.
+    /// Lines before each of its runs, after the lines before every run.
     #[serde(default)]
     pub before: Vec<String>,
 }
@@ -62,45 +62,45 @@ pub enum CommandError {
     /// There is none.
     #[error("no command to run")]
     None,
-    /// A name that is no word.
-    #[error("{name:?} is no name for a command: letters, digits and any of _ . + - are")]
+    /// A name that is not a word.
+    #[error("command name {name:?}: use only letters, digits and _ . + -")]
     Name {
         /// As typed.
         name: String,
     },
-    /// A name that is there twice.
-    #[error("command {name} is there twice")]
+    /// A name that is given twice.
+    #[error("command {name} is given twice")]
     Twice {
         /// The name.
         name: String,
     },
-    /// Nothing but space.
+    /// An empty line.
     #[error("{what} is empty")]
     Empty {
         /// Which line.
         what: String,
     },
     /// A placeholder that no factor fills.
-    #[error("{what}: {{{name}}} is not known")]
+    #[error("{what}: unknown placeholder {{{name}}}")]
     Unknown {
         /// Which line.
         what: String,
         /// The word in the braces.
         name: String,
     },
-    /// A part of a level that is no whole number.
-    #[error("{what}: {level} is no number that {divisor} divides")]
+    /// A part of a level that is not a whole number.
+    #[error("{what}: {level} is not a multiple of {divisor}")]
     NotDivided {
         /// Which line.
         what: String,
         /// The level.
         level: String,
-        /// By what.
+        /// The divisor.
         divisor: u64,
     },
-    /// A factor on which neither a command nor what comes before it depends: its runs would be the
-    /// same ones, told as different.
-    #[error("command {command} has no {{{factor}}}, nor has what comes before it")]
+    /// A factor that neither a command nor the lines before it use: its levels would be identical
+    /// runs.
+    #[error("command {command}: neither it nor the lines before it use {{{factor}}}")]
     NotVaried {
         /// The command.
         command: String,
@@ -110,7 +110,7 @@ pub enum CommandError {
     /// A cell that names no command.
     #[error("no command {name:?}")]
     NotThere {
-        /// What it names.
+        /// The name in the cell.
         name: String,
     },
 }
@@ -122,7 +122,7 @@ impl Commands {
         Factor::new(COMMAND, self.commands.iter().map(name).collect())
     }
 
-    /// Whether every line is whole and has all that it needs in every cell.
+    /// Checks that every line is complete, and that every cell fills its placeholders.
     pub fn check(&self, factors: &[Factor], cells: &[Cell]) -> Result<(), CommandError> {
         if self.commands.is_empty() {
             return Err(CommandError::None);
@@ -138,7 +138,7 @@ impl Commands {
             }
             let varied = factors.iter().filter(|factor| factor.name != COMMAND);
             let mut found = Vec::new();
-            // What comes behind a run changes nothing in it.
+            // A line after a run changes nothing in the run.
             let lines = [&command.line].into_iter().chain(&command.before).chain(&self.before);
             for line in lines {
                 parts(line, |place| found.push(place.name.to_owned()));
@@ -153,7 +153,7 @@ impl Commands {
         cells.iter().try_for_each(|cell| self.lines(cell).map(drop))
     }
 
-    /// What runs for a cell.
+    /// The lines for a cell.
     pub fn lines(&self, cell: &Cell) -> Result<ShellLines, CommandError> {
         let name = match cell.get(COMMAND) {
             Some(level) => level.shown(COMMAND),
@@ -177,28 +177,28 @@ impl Commands {
     }
 }
 
-/// Whose line one is, in messages.
-const BEFORE: &str = "what comes before";
-const BEFORE_ALL: &str = "what comes before a run";
-const BEHIND: &str = "what comes behind a run";
+/// Names of lines in messages.
+const BEFORE: &str = "the line before";
+const BEFORE_ALL: &str = "the line before a run";
+const BEHIND: &str = "the line after a run";
 
-/// What the shell gets for one run.
+/// The lines for the shell for one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellLines {
     /// Name of the command.
     command: String,
-    /// How many of those before the run come before every run.
+    /// Number of the lines in `before` that come before every run.
     before_all: usize,
-    /// Before the run.
+    /// Lines before the run.
     pub before: Vec<String>,
     /// The command.
     pub line: String,
-    /// Behind it.
+    /// Lines after the run.
     pub after: Vec<String>,
 }
 
 impl ShellLines {
-    /// All lines, and whose each is.
+    /// All lines, each with its name for messages.
     pub fn named(&self) -> Vec<(String, &String)> {
         let command = &self.command;
         let of_one = |(at, line)| {
@@ -220,7 +220,8 @@ struct Placeholder<'a> {
 }
 
 impl<'a> Placeholder<'a> {
-    /// At the beginning of a text behind an opening brace, with the text behind the closing one.
+    /// Parses a placeholder at the beginning of a text after an opening brace; also returns the
+    /// text after the closing brace.
     fn at(text: &'a str) -> Option<(Placeholder<'a>, &'a str)> {
         let (inside, rest) = text.split_once('}')?;
         let (name, divisor) = match inside.split_once('/') {
@@ -233,7 +234,7 @@ impl<'a> Placeholder<'a> {
     }
 }
 
-/// Hands over each placeholder of a line; the pieces of text around them are returned.
+/// Passes each placeholder of a line to `found`, and returns the pieces of text around them.
 fn parts(line: &str, mut found: impl FnMut(&Placeholder<'_>)) -> Vec<String> {
     let mut texts = vec![String::new()];
     let mut rest = line;
@@ -246,12 +247,12 @@ fn parts(line: &str, mut found: impl FnMut(&Placeholder<'_>)) -> Vec<String> {
             (Some(behind), _) => {
                 last.push('{');
                 rest = behind;
-                // The word is text, too.
+                // The escaped word is plain text, too.
                 let end = rest.find('}').map_or(rest.len(), |end| end + 1);
                 last.push_str(&rest[..end]);
                 rest = &rest[end..];
             }
-            // ${name} is the shell's.
+            // ${name} belongs to the shell.
             (None, Some((place, behind))) if !before.ends_with('$') => {
                 found(&place);
                 texts.push(String::new());
@@ -267,12 +268,12 @@ fn parts(line: &str, mut found: impl FnMut(&Placeholder<'_>)) -> Vec<String> {
     texts
 }
 
-/// Whether a placeholder means a factor, with its unit or without.
+/// Whether a placeholder names a factor, with or without its unit.
 fn is_called(factor: &str, name: &str) -> bool {
     factor == name || factor.strip_suffix("_bytes") == Some(name)
 }
 
-/// A line with the levels of a cell in the place of its placeholders.
+/// Replaces the placeholders of a line by the levels of a cell.
 fn filled(what: &str, line: &str, cell: &Cell) -> Result<String, CommandError> {
     if line.trim().is_empty() {
         return Err(CommandError::Empty { what: what.to_owned() });
@@ -335,7 +336,7 @@ mod tests {
         check("dd bs={block} of={way}", "dd bs=65536 of=fast");
         check("tar -b {block/512} {block_bytes}", "tar -b 128 65536");
         check("cmp out-{command}", "cmp out-a");
-        // What is the shell's or a program's stays.
+        // Syntax of the shell or of a program stays as it is.
         check("find -exec {} + ; { a; }", "find -exec {} + ; { a; }");
         check("echo ${way} {a,b} {1..3} {", "echo ${way} {a,b} {1..3} {");
         check("awk '{{print}' {way}", "awk '{print}' fast");
@@ -351,11 +352,11 @@ mod tests {
             let error = commands(lines).check(&factors, &cells).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check(&[("a", " \t")], "command a has no {block}, nor has what comes before it");
-        check(&[("a", "dd bs={block} of={off}")], "command a: {off} is not known");
-        check(&[("a", "tar -b {block/512}")], "command a: 700 is no number that 512 divides");
-        check(&[("a b", "dd bs={block}")], "\"a b\" is no name");
-        check(&[("a", "{block}"), ("a", "{block}")], "command a is there twice");
+        check(&[("a", " \t")], "command a: neither it nor the lines before it use {block}");
+        check(&[("a", "dd bs={block} of={off}")], "command a: unknown placeholder {off}");
+        check(&[("a", "tar -b {block/512}")], "command a: 700 is not a multiple of 512");
+        check(&[("a b", "dd bs={block}")], "command name \"a b\":");
+        check(&[("a", "{block}"), ("a", "{block}")], "command a is given twice");
         let empty = commands(&[("a", "")]);
         let error = empty.check(&[], &[cell(&[("command", "a")])]).unwrap_err();
         assert_eq!(error.to_string(), "command a is empty");
@@ -374,7 +375,7 @@ mod tests {
         };
         check(|all| all.before = vec!["make {size}".into()], Ok(()));
         check(|all| all.commands[0].before = vec!["make {size}".into()], Ok(()));
-        let refused = Err("command a has no {size}, nor has what comes before it");
+        let refused = Err("command a: neither it nor the lines before it use {size}");
         check(|all| all.after = vec!["check {size}".into()], refused);
         check(|_| {}, refused);
     }
@@ -390,8 +391,8 @@ mod tests {
         assert_eq!((lines.line.as_str(), &lines.after[..]), ("y", &["check".to_owned()][..]));
         assert_eq!(all.lines(&cell(&[("command", "a")])).unwrap().before, ["first a"]);
         let named: Vec<String> = lines.named().into_iter().map(|(what, _)| what).collect();
-        let own = ["what comes before a run", "what comes before b", "command b"];
+        let own = ["the line before a run", "the line before b", "command b"];
         assert_eq!(named[..3], own);
-        assert_eq!(named[3..], ["what comes behind a run"]);
+        assert_eq!(named[3..], ["the line after a run"]);
     }
 }

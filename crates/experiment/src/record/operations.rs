@@ -1,8 +1,8 @@
-//! What was done in a run, apart: reads, writes, discards and synchronising calls, of each section
-//! of a job.
+//! The operations of a run: reads, writes, discards and synchronising calls, of each section of a
+//! job.
 //!
-//! One rate for all of them hides what matters: that reads wait behind writes, or that a hundredth
-//! of the fsyncs takes a second. So each has its own row, with its own latencies.
+//! A single rate for all of them hides what matters, such as reads that wait for writes, or one
+//! fsync in a hundred that takes a second. So each kind has its own row and its own latencies.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub enum OperationKind {
     Write,
     /// Discards.
     Trim,
-    /// fsync(2) and its kin.
+    /// fsync(2) and similar calls.
     Fsync,
 }
 
@@ -35,7 +35,7 @@ impl OperationKind {
         }
     }
 
-    /// What the device's counters of it begin with in the measures of a run.
+    /// The prefix of the device's counters of this kind in the measures of a run.
     pub fn device_prefix(self) -> &'static str {
         match self {
             OperationKind::Read => "device_read_",
@@ -50,23 +50,23 @@ impl OperationKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Operations {
-    /// Section of the job file, where that has several; empty otherwise.
+    /// Section of the job file, if it has several; otherwise empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub section: String,
-    /// What was done.
+    /// The kind of operation.
     pub operation: OperationKind,
-    /// Bytes moved; 0 of synchronising calls.
+    /// Bytes moved; 0 for synchronising calls.
     pub bytes: u64,
-    /// How many there were.
+    /// Number of operations.
     pub requests: u64,
-    /// For how long.
+    /// Time of these operations.
     pub seconds: f64,
-    /// From submission to completion; of synchronising calls all of their time.
+    /// Time from submission to completion; for synchronising calls the whole call.
     pub latency: Histogram,
-    /// Mean of the time until a request was accepted, of engines that do not wait there.
+    /// Mean time until a request was accepted, for asynchronous engines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission_mean_ns: Option<f64>,
-    /// What 99 % of these times did not exceed, where fio tells their distribution.
+    /// 99 % quantile of these times, if fio reports their distribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission_p99_ns: Option<u64>,
 }

@@ -1,16 +1,16 @@
-//! What the programs of a command used, and how full the pipes between them were.
+//! Resources of the programs of a command, and how full the pipes between them were.
 
 use serde::{Deserialize, Serialize};
 
-/// What a program of a command used.
+/// Resources of a program of a command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgramUse {
-    /// Its name; the second of that name at the same time is `dd 2`.
+    /// Its name; a second program of that name at the same time is `dd 2`.
     pub name: String,
-    /// Processes that ran it, one after the other.
+    /// Number of processes that ran it, one after the other.
     pub processes: u64,
-    /// Processor time, user and system, in steps of a hundredth.
+    /// Processor time, user and system, in steps of 10 ms.
     pub processor_seconds: f64,
     /// Bytes that its calls read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,21 +24,21 @@ pub struct ProgramUse {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PipeUse {
-    /// Who writes.
+    /// The program that writes.
     pub from: String,
-    /// Who reads.
+    /// The program that reads.
     pub to: String,
-    /// What it holds.
+    /// The size of the pipe.
     pub capacity_bytes: u64,
-    /// How often it was looked at while both were there.
+    /// Number of looks at it while both programs existed.
     pub looks: u64,
-    /// How full it was on average; `None` where it may not be looked at.
+    /// Mean fill; `None` if Takeup may not look at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill_percent: Option<f64>,
-    /// Share of the looks in which it was full: the reader is what the writer waits for.
+    /// Share of the looks in which it was full: the writer waits for the reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_percent: Option<f64>,
-    /// Share of the looks in which it was empty: the writer is what the reader waits for.
+    /// Share of the looks in which it was empty: the reader waits for the writer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub empty_percent: Option<f64>,
 }

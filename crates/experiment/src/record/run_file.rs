@@ -1,4 +1,4 @@
-//! A file of runs on the disk: begun, gone on with, appended to.
+//! A file of runs on the disk: creating, continuing and appending.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ pub struct RunFile {
 impl RunFile {
     /// Begins a file, which must not exist.
     pub fn create(path: &Path, header: &Header) -> Result<RunFile, RecordError> {
-        // Never for others to write, whatever the umask: it would not be gone on with.
+        // Not writable for others, whatever the umask: Takeup would refuse to continue such a file.
         let opened = OpenOptions::new().append(true).create_new(true).mode(0o644).open(path);
         let file = opened.map_err(|source| RecordError::File {
             what: "create",
@@ -32,11 +32,11 @@ impl RunFile {
         Ok(file)
     }
 
-    /// Opens a file to go on with, and reads what it holds; none where there is no file.
+    /// Opens a file to continue, and reads it; `None` if there is no file.
     ///
-    /// What it says is run again, and it is written to and removed, as root at times. So it is
-    /// believed where nobody but this user can have made it: a regular file with one name, of this
-    /// user, that others cannot write, and no link.
+    /// Takeup runs the plan in the file, and writes to it or deletes it, sometimes as root. So it
+    /// trusts the file only if no other user can have made it: a regular file with one name, owned
+    /// by this user, not writable for others, and not a link.
     pub fn begun(path: &Path) -> Result<Option<(RunFile, Experiment)>, RecordError> {
         let error = |source| RecordError::File { what: "append to", path: path.to_owned(), source };
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -53,7 +53,7 @@ impl RunFile {
         Ok(Some((RunFile { file, path: path.to_owned() }, experiment)))
     }
 
-    /// Goes on behind the last whole line of what was read.
+    /// Continues after the last complete line that was read.
     pub fn go_on(mut self, experiment: &Experiment) -> Result<RunFile, RecordError> {
         let cut = self
             .file
@@ -65,7 +65,7 @@ impl RunFile {
         }
     }
 
-    /// Removes a file that holds nothing to be kept.
+    /// Removes a file without results.
     pub fn remove(self) -> Result<(), RecordError> {
         let removed = std::fs::remove_file(&self.path);
         removed.map_err(|source| RecordError::File { what: "remove", path: self.path, source })
@@ -90,13 +90,13 @@ fn untrusted(path: &Path, why: String) -> RecordError {
 /// What another user could have done to an open file.
 fn distrust(status: &rustix::fs::Stat) -> Option<String> {
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
-        Some("it is no regular file".to_owned())
+        Some("it is not a regular file".to_owned())
     } else if status.st_uid != rustix::process::geteuid().as_raw() {
         Some(format!("it belongs to user {}", status.st_uid))
     } else if status.st_mode & 0o022 != 0 {
-        Some("others may write to it (`chmod go-w`)".to_owned())
+        Some("other users can write to it: run `chmod go-w`".to_owned())
     } else if status.st_nlink != 1 {
-        Some("it has another name".to_owned())
+        Some("it has a second hard link".to_owned())
     } else {
         None
     }
@@ -125,7 +125,7 @@ mod tests {
         assert!(RunFile::begun(&path).unwrap().is_some());
         for open in [0o666, 0o622, 0o664, 0o602] {
             mode(open);
-            check(&path, "others may write to it");
+            check(&path, "other users can write to it");
         }
         mode(0o644);
         let link = directory.path().join("link");
@@ -133,7 +133,7 @@ mod tests {
         check(&link, "it is a symbolic link");
         std::fs::remove_file(&link).unwrap();
         std::fs::hard_link(&path, &link).unwrap();
-        check(&path, "it has another name");
+        check(&path, "it has a second hard link");
         std::fs::remove_file(&link).unwrap();
         check(directory.path(), "append to");
         testkit::require!(Root);

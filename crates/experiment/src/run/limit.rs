@@ -1,10 +1,11 @@
-//! What a run may take: an estimate before it begins, and an end for one that takes much longer.
+//! The time limit of a run: an estimate before it begins, and a stop for a run that takes much
+//! longer.
 //!
 //! Cells of one experiment differ by orders of magnitude (a disk without read-ahead, small blocks
-//! on a tape), so each has an estimate of its own as soon as it has run. One that has not may turn
-//! out to be longer than all others together: it gets its share of the budget, or three times what
-//! the others took, whichever is more, and is stopped then. What it would have moved by its time is
-//! a bound of its rate, which is kept.
+//! on a tape), so each has an estimate of its own as soon as it has run. A cell that has not run
+//! yet may take longer than all others together: it gets its share of the budget, or three times as
+//! long as the others took, whichever is more, and is stopped then. Its planned bytes divided by
+//! its time are an upper bound on its rate, which the record keeps.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -16,25 +17,25 @@ use crate::record::{Cell, RunRecord};
 
 /// Share of the budget by which a run may exceed it.
 const OVERRUN_SHARE: f64 = 0.1;
-/// Share of it that the first run of all may take, of which nothing is known.
+/// Share of the budget that the very first run may take, since nothing is known yet.
 const FIRST_SHARE: f64 = 0.25;
-/// How many times as long as others a run may take, also where that is more than its share.
+/// How many times as long as others a run may take, even if that is more than its share.
 const LONGER: f64 = 3.0;
 
-/// The time that there is for a run.
+/// The time available for a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// What is left of the budget, and all of it.
+    /// The rest of the budget.
     pub left_seconds: f64,
-    /// All of it.
+    /// The whole budget.
     pub budget_seconds: f64,
     /// Runs of this block that wait for their turn, this one included.
     pub waiting: usize,
-    /// What the user allows a run.
+    /// The user's limit for a run.
     pub run_seconds_max: Option<f64>,
 }
 
-/// Time that runs took with all that belongs to them.
+/// Times of runs, with their preparation.
 #[derive(Debug, Default)]
 pub struct Estimates {
     longest: BTreeMap<Cell, f64>,
@@ -43,7 +44,7 @@ pub struct Estimates {
 }
 
 impl Estimates {
-    /// From the runs of an earlier part of an experiment, of which only the measured time is known.
+    /// From the runs of an earlier part of an experiment, where only the measured time is known.
     pub fn of(runs: &[RunRecord]) -> Estimates {
         let mut estimates = Estimates::default();
         runs.iter().for_each(|run| estimates.raise(&run.cell, run.seconds));
@@ -67,7 +68,7 @@ impl Estimates {
         self.longest.get(cell).copied()
     }
 
-    /// How long a run of the cell may take. One that has run may take what is left.
+    /// How long a run of the cell may take. A cell that has run may take the rest of the budget.
     pub fn allowed_seconds(&self, cell: &Cell, room: Room) -> f64 {
         let most = (room.left_seconds + OVERRUN_SHARE * room.budget_seconds).max(0.0);
         if let Some(given) = room.run_seconds_max {
@@ -88,12 +89,12 @@ impl Estimates {
         all.get(all.len() / 2).copied()
     }
 
-    /// How many were counted.
+    /// Number of runs counted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Mean of the runs that were counted.
+    /// Mean time of the counted runs.
     pub fn mean_seconds(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_seconds / self.count as f64)
     }
@@ -105,12 +106,12 @@ pub enum WatchedRun<T> {
     Done(T),
     /// The user stopped it.
     Cancelled,
-    /// It took too long, and was told to stop after so many seconds. Stopping may take its time, as
-    /// a drive writes what its buffer holds; that is not part of them.
+    /// It took too long and was stopped after this many seconds. The time of stopping is not
+    /// included, because a drive may first have to write out its buffer.
     Cut(f64),
 }
 
-/// Runs `work`, which looks at the token it gets, until it ends, the user cancels or time is up.
+/// Runs `work`, which checks its token, until it ends, the user cancels or the time is over.
 pub fn watch<T, E>(
     allowed_seconds: f64,
     user: &Cancel,
@@ -118,7 +119,7 @@ pub fn watch<T, E>(
 ) -> WatchedRun<Result<T, E>> {
     let own = Cancel::new();
     let begun = Instant::now();
-    // Too long for a Duration is for ever.
+    // A time too long for a `Duration` means no limit.
     let allowed = Duration::try_from_secs_f64(allowed_seconds).unwrap_or(Duration::MAX);
     let (result, told) = std::thread::scope(|scope| {
         let (done, wait) = channel::<()>();
@@ -139,7 +140,7 @@ pub fn watch<T, E>(
     });
     match (user.check(), told) {
         (Err(_), _) => WatchedRun::Cancelled,
-        // One that ended just then has its number.
+        // A run that completed just then keeps its result.
         (Ok(()), Some(taken)) if result.is_err() => WatchedRun::Cut(taken.as_secs_f64()),
         (Ok(()), _) => WatchedRun::Done(result),
     }

@@ -1,12 +1,12 @@
-//! What other programs do to a run: cores that they take while it waits for one, and what they move
-//! on its disk.
+//! The effect of other programs on a run: cores that they use while the run waits for one, and
+//! bytes that they move on its disk.
 //!
-//! A run that was hit is run again, some times in an experiment, and keeps what hit it as numbers:
+//! A disturbed run is repeated, a limited number of times in an experiment. Its record has
 //! `others_cores_percent` (of all cores), `others_wait_percent` (the share of the time in which a
-//! stage of the run could have gone on but had no core), `others_disk_bytes`, and `run_again` where
-//! it took a second attempt. That others use cores is no harm by itself: a run that never waits for
-//! one is not hit. Programs that a run starts tell nothing of their waiting; there it is others
-//! that leave less than half of the cores.
+//! stage of the run was ready but had no core), `others_disk_bytes`, and `run_again` if there was a
+//! second attempt. Other programs on other cores do no harm: a run that never waits for a core is
+//! not disturbed. The waiting of programs that a run starts is unknown; such a run counts as
+//! disturbed if other programs leave less than half of the cores.
 
 use std::path::Path;
 use std::time::Instant;
@@ -25,34 +25,34 @@ pub const DISK: &str = "others_disk_bytes";
 /// See [`CORES`].
 pub const AGAIN: &str = "run_again";
 
-/// Share of its time that a stage waits for a core, from which on others hold the run up.
+/// Share of its time that a stage waits for a core, from which on the run counts as delayed.
 const WAIT_MIN: f64 = 0.05;
-/// Share of the cores that others have to use for that to be their doing.
+/// Share of the cores that other programs must use to be the cause.
 const CORES_MIN: f64 = 0.10;
-/// The same of runs that tell nothing of their waiting.
+/// Share of the cores for runs whose waiting is unknown.
 const CORES_ALONE_MIN: f64 = 0.5;
-/// Bytes of others on the disk, by those of the run, and how many at least.
+/// Bytes of other programs on the disk: smallest share of the run's bytes, and smallest number.
 const DISK_SHARE_MIN: f64 = 0.1;
 const DISK_BYTES_MIN: u64 = 16 << 20;
 
-/// What others did during a run.
+/// The activity of other programs during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Foreign {
-    /// Of all cores.
+    /// Share of all cores that they used.
     pub cores_share: f64,
-    /// The largest share of its time that a stage waited for a core; none where it does not tell.
+    /// The largest share of its time that a stage waited for a core; `None` if unknown.
     pub wait_share: Option<f64>,
-    /// Moved on the disk of the run.
+    /// Bytes that they moved on the disk of the run.
     pub disk_bytes: u64,
 }
 
 /// A watch that has begun.
 pub trait Neighbours {
-    /// What others did since, of a run that has just ended.
+    /// The activity of other programs since the beginning of the run that just ended.
     fn since(&self, run: &RunRecord) -> Foreign;
 }
 
-/// Nobody looks.
+/// Watches nothing.
 pub struct Unwatched;
 
 impl Neighbours for Unwatched {
@@ -70,8 +70,8 @@ pub struct MachineCounters {
 }
 
 impl MachineCounters {
-    /// Begins; with the path of what is read or written where that is on a disk of which this
-    /// process alone moves what the run moves.
+    /// Begins to watch. `disk` is the path that is read or written, if this process alone does the
+    /// I/O of the run on its disk.
     pub fn watch(disk: Option<&Path>) -> MachineCounters {
         MachineCounters {
             clock: ProcessorClock::start(),
@@ -99,7 +99,8 @@ fn own_children_ns() -> u64 {
     children_ns().map_or(0, |[user, system]| user + system)
 }
 
-/// The stage that waited most. In the time of a faster clock its states are longer than ours.
+/// The share of the stage that waited most. With a faster clock of a virtual drive its states are
+/// longer than real time.
 fn wait_share(run: &RunRecord) -> Option<f64> {
     let clock_ratio = run.measures.get("drive_clock_ratio").copied().unwrap_or(1.0);
     let of = |stage: &flow::run::StageReport| {
@@ -116,7 +117,7 @@ fn wait_share(run: &RunRecord) -> Option<f64> {
 }
 
 impl Foreign {
-    /// Whether the run would have been another one without it.
+    /// Whether it disturbed the run.
     pub fn has_hit(&self, run: &RunRecord) -> bool {
         self.has_taken_cores() || self.has_used_disk(run)
     }
@@ -133,13 +134,13 @@ impl Foreign {
             && self.disk_bytes as f64 >= DISK_SHARE_MIN * run.bytes as f64
     }
 
-    /// How much it weighs against another one.
+    /// Its weight, to compare two attempts.
     pub fn weight(&self, run: &RunRecord) -> f64 {
         let cores = self.wait_share.unwrap_or(self.cores_share);
         cores + self.disk_bytes as f64 / run.bytes.max(1) as f64
     }
 
-    /// Keeps it with a run that it has hit.
+    /// Records it with a disturbed run.
     pub fn keep(&self, run: &mut RunRecord) {
         let cores = self.has_taken_cores().then_some(100.0 * self.cores_share);
         let wait = cores.and(self.wait_share).map(|wait| 100.0 * wait);
@@ -150,7 +151,7 @@ impl Foreign {
     }
 }
 
-/// Whether others were at work during a run that is kept.
+/// Whether a recorded run was disturbed.
 pub fn was_hit(run: &RunRecord) -> bool {
     [CORES, DISK].iter().any(|name| run.measures.contains_key(*name))
 }

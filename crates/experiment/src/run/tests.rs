@@ -1,4 +1,4 @@
-//! Experiments with an executor that only computes: order, ends, going on, failures.
+//! Experiments with an executor that only computes: order, ends, continuing, failures.
 
 use std::cell::Cell as Shared;
 use std::path::Path;
@@ -11,21 +11,21 @@ use statistics::random::Random;
 /// Computes instead of running: level n runs at n x 100 MB/s with some scatter and takes a second.
 struct Fake<'a> {
     time: &'a Shared<f64>,
-    /// Runs that the file holds from before.
+    /// Number of runs in the file from before.
     begun: u64,
     scatter: f64,
     failing: Option<u64>,
-    /// Cancels in the middle of this run, from 1.
+    /// Cancels in the middle of this run, counted from 1.
     cancel_in: Option<u64>,
-    /// The user's.
+    /// The user's token.
     cancel: Cancel,
     executed: Vec<u64>,
-    /// Attempts, from 1, during which others are at work.
+    /// Attempts, counted from 1, during which other programs are active.
     hit: &'a [u64],
     attempts: Shared<u64>,
 }
 
-/// Others take all cores, or none.
+/// Other programs use all cores, or none.
 struct Scripted(bool);
 
 impl Neighbours for Scripted {
@@ -72,7 +72,7 @@ impl Executor for Fake<'_> {
         if self.failing == Some(level) {
             return Err(FakeError::NoEngine(std::io::Error::from_raw_os_error(2)));
         }
-        // The same run scatters in the same way, also of an experiment that goes on.
+        // The same run scatters in the same way, also in a continued experiment.
         let mut random = Random::new(5 + 977 * (self.begun + self.executed.len() as u64));
         let rate = level as f64 * 1e8 * (self.scatter * random.normal()).exp();
         Ok(RunRecord {
@@ -124,7 +124,7 @@ const STEADY: Setting = Setting { scatter: 0.01, failing: None, cancel_in: None,
 fn a_run_that_others_hit_is_run_again_and_what_stays_is_said() {
     let directory = tempfile::tempdir().unwrap();
     let stop = Stop { repeats_min: 4, repeats_max: 4, ..Stop::default() };
-    // The second run is hit, and not when it is run again; the fourth is hit both times.
+    // The second run is disturbed, but not its repetition; the fourth is disturbed both times.
     let hit = Setting { hit: &[2, 5, 6], ..STEADY };
     let (_, executed, experiment) = go(&directory.path().join("a"), &plan(stop), &hit);
     assert_eq!((executed.len(), experiment.runs.len()), (14, 12));
@@ -142,13 +142,13 @@ fn a_run_that_others_hit_is_run_again_and_what_stays_is_said() {
         text.contains("disturbed 1 of 12 runs, although 2 were run again: up to 97 %"),
         "{text}"
     );
-    // Not without an end: three of twelve at most.
+    // Repetitions are limited: three of twelve at most.
     let always = Setting { hit: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15], ..STEADY };
     let (_, executed, experiment) = go(&directory.path().join("b"), &plan(stop), &always);
     assert_eq!((executed.len(), experiment.runs.len()), (15, 12));
 }
 
-/// What is said while an experiment of runs that take a second each goes on.
+/// Forecasts during an experiment whose runs take a second each.
 #[test]
 fn the_first_runs_say_how_long_all_take() {
     struct Heard(std::cell::RefCell<Vec<String>>);
@@ -169,14 +169,14 @@ fn the_first_runs_say_how_long_all_take() {
     };
     assert_eq!(
         heard(12, 600.0),
-        "the first 3 runs took 1.00 s each with all that belongs to them: 12 repeats of 3 \
-         combinations take about 36.0 s"
+        "the first 3 runs took 1.00 s each, preparation included: 12 repeats of 3 combinations \
+         take about 36.0 s"
     );
-    assert!(heard(20, 40.0).ends_with("; the budget of 40.0 s is over before (--budget)"));
+    assert!(heard(20, 40.0).ends_with("; the budget of 40.0 s is too small: raise --budget"));
     assert_eq!(heard(5, 600.0), "", "over in half a minute");
 }
 
-/// Runs, going on with what the file holds, and says how it ended and which levels were run.
+/// Runs an experiment, continuing the file, and returns how it ended and which levels were run.
 fn go(path: &Path, plan: &Plan, setting: &Setting) -> (ExperimentEnd, Vec<u64>, Experiment) {
     go_heard(path, plan, setting, &Silent)
 }
@@ -251,9 +251,9 @@ fn an_interrupted_experiment_runs_what_it_would_have_run() {
         let (ended, before, _) = go(&path, &plan(stop), &cancelled);
         assert_eq!(ended, ExperimentEnd::Cancelled);
         let (ended, after, experiment) = go(&path, &plan(stop), &STEADY);
-        // Both hold at the last block.
+        // Both conditions hold at the last block.
         assert!(matches!(ended, ExperimentEnd::Repeats | ExperimentEnd::Narrow), "{ended:?}");
-        // The run that was stopped in its middle left nothing and is run again.
+        // The run that was stopped in its middle left no record and is run again.
         assert_eq!([&before[..before.len() - 1], &after].concat(), whole);
         let orders: Vec<u64> = experiment.runs.iter().map(|run| run.order).collect();
         assert_eq!(orders, (1..=9).collect::<Vec<u64>>());
@@ -262,7 +262,7 @@ fn an_interrupted_experiment_runs_what_it_would_have_run() {
     }
 }
 
-/// Where it is, and with which narrow intervals, does not depend on how often it was interrupted.
+/// The progress and the intervals do not depend on how often it was interrupted.
 #[test]
 fn an_interrupted_experiment_ends_where_it_would_have_ended() {
     let directory = tempfile::tempdir().unwrap();
@@ -321,7 +321,7 @@ fn a_medium_is_changed_once_in_a_block() {
         media.dedup();
         assert_eq!(media.len(), 3);
         firsts.insert(media[0]);
-        // Within a medium the order is the random one.
+        // Within a medium the order is random.
         for medium in media {
             let of = |order: &[usize]| -> Vec<usize> {
                 let own = order.iter().filter(|&&index| cells[index]["medium"] == *medium);
@@ -333,9 +333,8 @@ fn a_medium_is_changed_once_in_a_block() {
     assert!(firsts.len() > 1, "no medium is always the first");
 }
 
-/// Level 1 takes a second of the clock, level 2 twenty, levels 3, 4 and 7 do not end before they
-/// are told to; of level 4 next to nothing was measured by then, and level 7 takes its time to
-/// stop.
+/// Level 1 takes a second of the clock, level 2 twenty. Levels 3, 4 and 7 end only when stopped; of
+/// level 4 almost nothing was measured by then, and level 7 stops slowly.
 struct Uneven<'a> {
     time: &'a Shared<f64>,
     executed: Vec<u64>,
@@ -402,7 +401,8 @@ fn go_uneven(levels: &[u64], budget_seconds: f64) -> (ExperimentEnd, Vec<u64>, V
 
 #[test]
 fn a_slow_cell_is_not_begun_when_its_own_time_is_not_left() {
-    // The mean of both is 10.5 s; by it a third run of level 2 would begin at 42 of 60 s.
+    // The mean of both is 10.5 s; judged by the mean, a third run of level 2 would begin at 42 of
+    // 60 s.
     let (ended, executed, _) = go_uneven(&[1, 2], 55.0);
     assert_eq!(ended, ExperimentEnd::Budget);
     assert_eq!(executed.iter().filter(|&&level| level == 2).count(), 2, "{executed:?}");
@@ -414,7 +414,7 @@ fn a_run_that_does_not_end_is_kept_as_a_bound() {
     assert_eq!((ended, executed, runs.len()), (ExperimentEnd::Cut, vec![3], 1));
     let run = &runs[0];
     assert!(run.cut_after_seconds.unwrap() >= 0.05, "{run:?}");
-    // It was to move 7 GB, and had been at it for 10 s.
+    // It should have moved 7 GB, and was measured for 10 s.
     assert_eq!(run.slower_than_bytes_per_second, Some(7e8));
     assert!(run.error.as_ref().unwrap().starts_with("slower than 700 MB/s: stopped after"));
     assert_eq!(run.bytes_per_second(), None);
@@ -426,16 +426,13 @@ fn a_run_whose_time_went_before_it_was_measured_tells_nothing_and_is_tried_again
     assert_eq!((ended, executed), (ExperimentEnd::Failed, vec![4, 4]));
     for run in &runs {
         assert_eq!((run.cut_after_seconds, run.slower_than_bytes_per_second), (None, None));
-        assert!(
-            run.error.as_ref().unwrap().contains("of which it was measured for 1 ms"),
-            "{run:?}"
-        );
+        assert!(run.error.as_ref().unwrap().contains("of which 1 ms were measured"), "{run:?}");
     }
 }
 
 #[test]
 fn the_time_of_stopping_is_not_part_of_a_run_that_was_cut() {
-    // A drive writes what its buffer holds before it stops.
+    // A drive writes out its buffer before it stops.
     let begun = std::time::Instant::now();
     let (ended, executed, runs) = go_uneven(&[7], 0.1);
     let all = begun.elapsed().as_secs_f64();
@@ -455,7 +452,7 @@ fn what_was_asked_for_and_did_not_run_is_known() {
 
 #[test]
 fn a_slow_cell_costs_the_others_nothing() {
-    // By the budget alone level 3 would have had all of the real time that there is.
+    // By the budget alone level 3 could have used all of the real time.
     let begun = std::time::Instant::now();
     let (ended, executed, runs) = go_uneven(&[3, 1], 6.0);
     assert_eq!(ended, ExperimentEnd::Budget, "{executed:?}");

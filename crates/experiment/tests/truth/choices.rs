@@ -1,4 +1,4 @@
-//! What is recommended: the gain of the best of many, and the knee.
+//! Recommendations: the gain of the best of many, and the knee.
 
 use experiment::judgement::{Sentence, Subject};
 use experiment::record::{Cell, Level};
@@ -10,7 +10,7 @@ use crate::world::{
 
 const REPEATS: [u64; 3] = [3, 5, 10];
 
-/// Eight settings that are the same, or one of which is a tenth faster: what is told of the gain.
+/// Eight equal settings, or one of eight that is a tenth faster: the reported gain.
 #[test]
 fn the_gain_of_the_best_of_many_is_no_gain_of_luck() {
     let count = experiments(60);
@@ -47,7 +47,7 @@ fn the_gain_of_the_best_of_many_is_no_gain_of_luck() {
     }
 }
 
-/// Six levels, of which the fourth is as fast as all behind it.
+/// Six levels; the fourth is as fast as all after it.
 #[test]
 fn the_knee_is_found_more_often_with_more_repeats() {
     let count = experiments(50);
@@ -75,7 +75,7 @@ fn the_knee_is_found_more_often_with_more_repeats() {
     table.check();
 }
 
-/// Settings that are the same on several loads: none of them is the one for all.
+/// Equal settings on several loads: none of them is recommended for all loads.
 #[test]
 fn one_setting_for_all_loads_is_none_of_luck() {
     let count = experiments(60);
@@ -100,8 +100,8 @@ fn one_setting_for_all_loads_is_none_of_luck() {
     table.check();
 }
 
-/// What a sentence tells of a gain agrees with itself: its interval leaves out 1, and the rates
-/// beside it have that ratio, with the digits that both are told with.
+/// A sentence on a gain is consistent: its interval excludes 1, and its rates have that ratio,
+/// within the digits of both.
 #[test]
 fn a_gain_agrees_with_itself() {
     let title = "two block sizes, one 20 % faster: a gain is told";
@@ -139,8 +139,8 @@ fn gain_agrees(title: &str, times: &dyn Fn(&Cell) -> f64) {
         let rates = one.text.split_once("): ").unwrap().1.split_once(" against ").unwrap();
         let rate = |text: &str| text.split(' ').next().unwrap().parse::<f64>().unwrap();
         let told = rate(&one.text);
-        // Each of the three is rounded by half of the last digit, which is below the half width,
-        // and rates to three digits however narrow that is.
+        // Each of the three is rounded by at most half of the last digit, which is below the half
+        // width; rates have at least three digits.
         let half = (number(one, "high") - number(one, "low")) / 2.0 / told;
         (rate(rates.0) / rate(rates.1) / told - 1.0).abs() > 1.5 * half.max(0.005)
     });

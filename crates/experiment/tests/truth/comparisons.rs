@@ -1,4 +1,4 @@
-//! Two experiments side by side: what is named as a difference, and what took turns.
+//! Comparisons of two experiments: reported differences, and experiments that took turns.
 
 use experiment::compare::{Comparison, compare};
 use experiment::judgement::{JudgementOptions, RateVerdict};
@@ -35,7 +35,7 @@ fn says(comparison: &Comparison, words: &str) -> bool {
     comparison.sentences.iter().any(|sentence| sentence.contains(words))
 }
 
-/// Two sessions of one machine, of which one is 3 % faster for no reason that anybody knows.
+/// Two sessions of one machine; one is 3 % faster for an unknown reason.
 #[test]
 fn a_session_that_is_faster_is_told_to_be_one() {
     let count = experiments(40);
@@ -52,9 +52,9 @@ fn a_session_that_is_faster_is_told_to_be_one() {
         |one: &Comparison| one.pairs.iter().any(|pair| pair.verdict == RateVerdict::Differs);
     let row = |counts: &dyn Fn(&Comparison) -> bool| REPEATS.map(|repeats| both(repeats, counts));
     table.row("a cell is told to differ", &row(&differs), 0.0..=100.0);
-    let silent = |one: &Comparison| !says(one, "measured at different times");
+    let silent = |one: &Comparison| !says(one, "A and B did not take turns");
     table.row("and not when it was measured", &row(&silent), 0.0..=0.0);
-    let unsaid = |one: &Comparison| !says(one, "by about as much as each other");
+    let unsaid = |one: &Comparison| !says(one, "by about the same factor");
     table.row("nor that all cells differ alike", &row(&unsaid), 0.0..=5.0 + chance(5.0, count));
     table.check();
 }
@@ -94,7 +94,8 @@ fn who_is_always_second_has_not_taken_turns() {
     table.check();
 }
 
-/// What both varied is no difference between them; what one constant differs in is compared across.
+/// A setting that both varied is not a difference between them; a constant that differs is compared
+/// across.
 #[test]
 fn what_was_varied_is_a_factor_and_a_constant_is_compared_across() {
     let with = |medium: &str, readings: &[&str], cache: &str| {
@@ -125,7 +126,7 @@ fn what_was_varied_is_a_factor_and_a_constant_is_compared_across() {
     assert!(matches!(a.runs[0].cell["medium"], Level::Text(_)));
 }
 
-/// A difference as large as is told to be found in four of five comparisons.
+/// A difference of the size that the sentence says four of five comparisons find.
 #[test]
 fn what_would_be_seen_is_seen() {
     let count = experiments(40);

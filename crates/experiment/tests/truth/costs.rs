@@ -1,4 +1,4 @@
-//! Counters that are told as what a setting costs, loads that nobody has, and lengths of files.
+//! Counters as costs of a setting, artificial loads, and lengths of files.
 
 use experiment::judgement::{Judgement, Subject, judge};
 use experiment::record::{Cell, Factor, Level, RunRecord};
@@ -17,7 +17,7 @@ fn with(runs: &mut [RunRecord], name: &str, value: impl Fn(&Cell, f64) -> f64) {
     }
 }
 
-/// Large blocks are twice as fast; what is counted meanwhile is another matter.
+/// Large blocks are twice as fast; the counters are independent of that.
 fn judged(
     seed: u64,
     repeats: u64,
@@ -156,7 +156,7 @@ fn check_lengths(title: &str, factors: Vec<Factor>) {
                         _ => 1.0,
                     };
                     let bytes = number("file_bytes") / number("files");
-                    // In units of 100 MB/s, which the runs of a world have.
+                    // In units of 100 MB/s, as in all runs of a `World`.
                     bytes / (3.5 + bytes / 211e6) / 100e6
                 },
                 noise: &|_| 0.02,
@@ -186,8 +186,8 @@ fn check_lengths(title: &str, factors: Vec<Factor>) {
     table.check();
 }
 
-/// Reads and writes in blocks of 64 KiB and 1 MiB, of which neither, one or both make the run half
-/// as fast again: what is said of them is never another of the four, and is said where it can be.
+/// Reads and writes in blocks of 64 KiB and 1 MiB, where neither, one or both make the run 1.5
+/// times as fast. The sentence never reports another of the four cases, and is there if it can be.
 #[test]
 fn which_of_two_block_sizes_matters() {
     let count = experiments(20);

@@ -1,5 +1,5 @@
-//! What happens within a run: a rate that changes and stays so, one that dips and recovers, and a
-//! beginning that is slower.
+//! The course of a run: a rate that changes permanently, one that dips and recovers, and a slower
+//! beginning.
 
 use experiment::judgement::judge;
 use statistics::bytes_over_time::Series;
@@ -11,10 +11,10 @@ use crate::world::{Table, block_sizes, experiments, percent, quiet, says};
 const STEPS: usize = 100;
 const SCATTER: f64 = 0.04;
 
-/// Levels of a rate, each over so many steps.
+/// Levels of a rate, each with its number of steps.
 type Levels<'a> = &'a [(usize, f64)];
 
-/// Whether a rule speaks of runs whose rate has these levels.
+/// Whether a rule has a finding on runs with these levels of the rate.
 fn told(levels: Levels<'_>, rule: &str, seed: u64) -> bool {
     let world = quiet(vec![block_sizes(2)], 3);
     let mut random = Random::new(51_407 * seed + 3);

@@ -1,4 +1,4 @@
-//! The curve through a sweep: which of its numbers are told, and whether they are true.
+//! The curve through a sweep: which of its numbers are reported, and whether they are true.
 
 use experiment::judgement::{Judgement, JudgementOptions, Sentence, Subject, judge};
 use experiment::record::Cell;
@@ -8,7 +8,7 @@ use crate::world::{Table, World, block_sizes, chance, experiments, percent, quie
 
 const REPEATS: [u64; 3] = [3, 5, 10];
 
-/// Rate of a block size in MB/s: a fixed time in microseconds, a rate behind it, and a limit.
+/// Rate of a block size in MB/s: a fixed time in microseconds, a rate after it, and a limit.
 fn rate(cell: &Cell, fixed_us: f64, behind: f64, limit: f64) -> f64 {
     let bytes = match cell.get("block_bytes") {
         Some(experiment::record::Level::Number(bytes)) => *bytes as f64,
@@ -26,7 +26,7 @@ fn number(one: &Sentence, name: &str) -> Option<f64> {
     one.finding.numbers.iter().find(|number| number.name == name).map(|number| number.value)
 }
 
-/// What is told of the fixed time, in microseconds: its interval, or its bound.
+/// The reported fixed time in microseconds: its interval, or its bound.
 fn fixed_time(one: &Sentence) -> Option<(f64, f64)> {
     let low = if one.text.contains("less than") { 0.0 } else { number(one, "fixed_low")? };
     Some((1e6 * low, 1e6 * number(one, "fixed_high")?))
@@ -48,7 +48,7 @@ fn what_is_not_in_the_data_is_not_told() {
         let value = REPEATS.map(|repeats| {
             percent(count, |seed| {
                 let judgement = world(repeats, 0.0).judged(seed);
-                // A value, or a range that leaves out nothing at all.
+                // A value, or a range that excludes zero.
                 curve(&judgement).is_some_and(|one| {
                     fixed_time(one).is_none_or(|(low, _)| low > 0.0)
                         && !one.text.contains("at every level")
@@ -72,7 +72,7 @@ fn what_is_not_in_the_data_is_not_told() {
     table.check();
 }
 
-/// Fixed times that are told, as values, ranges or bounds, hold the truth.
+/// Reported fixed times, as values, ranges or bounds, contain the true value.
 #[test]
 fn what_is_told_of_a_curve_holds_the_truth() {
     let count = experiments(40);
@@ -113,8 +113,8 @@ fn what_is_told_of_a_curve_holds_the_truth() {
     table.check();
 }
 
-/// A rate behind the fixed time above what the drive can do is not told, and the plateau and the
-/// level to set say the same.
+/// A rate after the fixed time that exceeds what the drive can do is not reported, and the plateau
+/// agrees with the level to set.
 #[test]
 fn a_curve_and_a_choice_speak_with_one_voice() {
     let count = experiments(60);

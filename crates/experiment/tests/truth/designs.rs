@@ -1,5 +1,5 @@
-//! What the design of an experiment knows and a list of rates does not: repeats, mediums,
-//! conditions, and the order of the runs.
+//! What the design of an experiment adds to a list of rates: repeats, media, conditions, and the
+//! order of the runs.
 
 use experiment::judgement::{Effect, RateVerdict};
 use experiment::record::{Cell, RunRecord};
@@ -100,7 +100,7 @@ fn repeats_that_differ_do_not_hide_a_difference() {
     }
 }
 
-/// Two mediums that are the same, each put in once in a repeat, with a scatter of its own.
+/// Two equal media, each loaded once in a repeat, with a scatter of its own.
 #[test]
 fn a_medium_is_known_from_one_number_for_each_repeat() {
     let count = experiments(60);
@@ -126,7 +126,7 @@ fn a_medium_is_known_from_one_number_for_each_repeat() {
     table.check();
 }
 
-/// Large blocks lose 5 %, fail in the slow framing, and must not win for that.
+/// Large blocks lose 5 % and fail in the slow framing, and must not win because of that.
 #[test]
 fn a_setting_that_failed_in_the_slow_framing_does_not_win() {
     let count = experiments(60);
@@ -155,7 +155,7 @@ fn a_setting_that_failed_in_the_slow_framing_does_not_win() {
     table.check();
 }
 
-/// A machine that becomes slower is one that is seen, with a failed run or without.
+/// A machine that becomes slower is found, with a failed run or without.
 #[test]
 fn a_drift_is_told_and_none_is_not() {
     let count = experiments(60);
@@ -187,7 +187,7 @@ fn a_drift_is_told_and_none_is_not() {
     table.check();
 }
 
-/// Six loads on which a setting does the same.
+/// Six loads on which a setting has the same effect.
 #[test]
 fn effects_that_do_not_depend_on_a_load_are_not_told_to() {
     let count = experiments(100);
@@ -215,7 +215,7 @@ fn effects_that_do_not_depend_on_a_load_are_not_told_to() {
     table.check();
 }
 
-/// Clean repeats of one cell, and repeats of which one is slower by a third.
+/// Clean repeats of one cell, and repeats with one that is slower by a third.
 #[test]
 fn clean_repeats_are_no_outliers() {
     let count = experiments(150);

@@ -1,4 +1,4 @@
-//! Whether two settings differ, are the same, or nothing is known.
+//! Whether two settings differ, are the same, or are not settled.
 
 use experiment::record::Factor;
 
@@ -9,8 +9,8 @@ use crate::world::{
 
 const REPEATS: [u64; 3] = [3, 5, 10];
 
-/// Share of experiments in which somewhere is said that it makes no difference, over effect, noise
-/// and repeats; where there is an effect, in one of twenty at most.
+/// Share of experiments with a sentence that the setting makes no difference, over effect, noise
+/// and repeats. If there is an effect, it must be at most one of twenty.
 fn false_nothings(
     title: &str,
     factors: &[Factor],

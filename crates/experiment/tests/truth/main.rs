@@ -1,8 +1,7 @@
-//! What the program says of experiments whose truth is known: records are made, judged as every
-//! record is, and the sentences are held against what was put in. `cargo test -p experiment --test
-//! truth -- --nocapture --test-threads 1` prints the tables of `docs/design/statistics.md`, `cargo
-//! xtask statistics` one table of all that was found; `TAKEUP_LONG=1` takes twenty times as many
-//! experiments.
+//! Judgements of experiments with known truth: records are simulated, judged like any record, and
+//! the sentences are compared with the truth. `cargo test -p experiment --test truth -- --nocapture
+//! --test-threads 1` prints the tables of `docs/design/statistics.md`, `cargo xtask statistics` one
+//! table of all results; `TAKEUP_LONG=1` runs twenty times as many experiments.
 #![allow(clippy::unwrap_used)]
 #![expect(clippy::print_stdout, reason = "the tables of the document")]
 

@@ -1,4 +1,5 @@
-//! Repeats that are no sample: each like the one before, or of two kinds.
+//! Repeats that are not an independent sample: each resembles the one before, or there are two
+//! speeds.
 
 use experiment::judgement::judge;
 use experiment::record::RunRecord;
@@ -9,7 +10,7 @@ use crate::world::{Table, block_sizes, chance, experiments, percent, quiet, says
 
 const REPEATS: [u64; 4] = [3, 5, 10, 20];
 
-/// Experiments with a scatter of 3 %, of which each cell has a course of its own.
+/// Experiments with a scatter of 3 %, where each cell has a course of its own.
 fn runs(cells: u32, repeats: u64, seed: u64, like: f64, kinds: f64) -> Vec<RunRecord> {
     let world = quiet(vec![block_sizes(cells)], repeats);
     let mut random = Random::new(7_919 * seed + 5);
@@ -54,7 +55,7 @@ fn table(title: &str, rule: &str, rows: &[(&str, u32, f64, f64, [f64; 2])]) {
 
 #[test]
 fn repeats_that_depend_on_each_other_are_told() {
-    // 1 % of drifts that are none, and 2 % of this.
+    // 1 % of false drifts, and 2 % of this.
     let most = 3.0 + chance(3.0, experiments(60));
     table(
         "a run is like the one before (0.5 of it): told, %",
@@ -81,7 +82,7 @@ fn cells_with_two_speeds_are_told() {
     );
 }
 
-/// Where it is told that a run is like the one before, intervals make up for it.
+/// If a dependence between repeats is reported, the intervals are widened enough.
 #[test]
 fn intervals_of_repeats_that_depend_are_wider() {
     let count = experiments(60);

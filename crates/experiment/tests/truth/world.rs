@@ -1,26 +1,26 @@
-//! Experiments whose truth is known, as the records that a real one leaves.
+//! Experiments with known truth, as records like those of real experiments.
 
 use experiment::judgement::{Judgement, JudgementOptions, Sentence, judge};
 use experiment::record::{Cell, Factor, Level, Role, RunRecord};
 use statistics::random::Random;
 
-/// What is true of a machine, and how it is measured. Shares are of logarithms.
+/// The truth about a machine, and how it is measured. Shares are of logarithms.
 pub struct World<'a> {
     /// What is varied.
     pub factors: Vec<Factor>,
-    /// By what a cell multiplies the rate.
+    /// The factor of a cell on the rate.
     pub times: &'a dyn Fn(&Cell) -> f64,
     /// Scatter of the runs of a cell.
     pub noise: &'a dyn Fn(&Cell) -> f64,
     /// Repeats.
     pub repeats: u64,
-    /// Scatter between repeats, which all cells of one share.
+    /// Scatter between repeats, common to all cells of a repeat.
     pub between_repeats: f64,
-    /// Scatter between the mediums of a repeat, which all cells on one share.
+    /// Scatter between the media of a repeat, common to all cells on a medium.
     pub between_mediums: f64,
-    /// What the machine gains from the first run to the last one.
+    /// Gain of the machine from the first run to the last.
     pub drift: f64,
-    /// Runs that give no number.
+    /// Runs that fail.
     pub fails: &'a dyn Fn(&Cell, u64) -> bool,
 }
 
@@ -48,7 +48,7 @@ impl World<'_> {
         for repeat in 1..=self.repeats {
             let mut order: Vec<&Cell> = cells.iter().collect();
             random.shuffle(&mut order);
-            // What takes a person to change is changed once.
+            // A factor that a person has to change is changed once.
             order.sort_by_key(|cell| cell.get("medium").cloned());
             let shift = self.between_repeats * random.normal();
             let mut medium = (None, 0.0);
@@ -75,7 +75,7 @@ impl World<'_> {
         runs
     }
 
-    /// What the program says of it.
+    /// The judgement of the experiment.
     pub fn judged(&self, seed: u64) -> Judgement {
         judge(&self.factors, &self.runs(seed), &JudgementOptions::default())
     }
@@ -107,7 +107,7 @@ pub fn block_sizes(count: u32) -> Factor {
     Factor::new("block_bytes", (0..count).map(|power| Level::Number(65536 << power)).collect())
 }
 
-/// A setting of which nothing is known, with as many levels.
+/// An unknown setting with this many levels.
 pub fn setting(name: &str, levels: u64) -> Factor {
     let levels = (1..=levels).map(Level::Number).collect();
     Factor { role: Role::Setting, ..Factor::new(name, levels) }
@@ -140,12 +140,12 @@ pub fn says_nothing(sentence: &Sentence) -> bool {
     phrases.iter().any(|phrase| sentence.text.contains(phrase))
 }
 
-/// Whether a rule has spoken.
+/// Whether there is a sentence of a rule.
 pub fn says(judgement: &Judgement, rule: &str) -> bool {
     judgement.sentences.iter().any(|sentence| sentence.finding.rule == rule)
 }
 
-/// Experiments in a hundred, of as many as are simulated.
+/// Percentage of the simulated experiments.
 pub fn percent(experiments: u64, counts: impl Fn(u64) -> bool) -> f64 {
     100.0 * (0..experiments).filter(|&seed| counts(seed)).count() as f64 / experiments as f64
 }
@@ -155,18 +155,18 @@ pub fn experiments(short: u64) -> u64 {
     if std::env::var_os("TAKEUP_LONG").is_some() { 20 * short } else { short }
 }
 
-/// By how much a share may lie off by chance, in percent: three standard errors.
+/// Distance of a share by chance, in percent: three standard errors.
 pub fn chance(expected_percent: f64, experiments: u64) -> f64 {
     let share = expected_percent / 100.0;
     300.0 * (share * (1.0 - share) / experiments as f64).sqrt()
 }
 
-/// A table of percentages, printed as it is filled, and what in it is not as it should be.
+/// A table of percentages, printed as it is filled, and the values out of bounds.
 #[derive(Default)]
 pub struct Table {
     title: String,
     columns: Vec<String>,
-    /// Of the table of all that was found, which `cargo xtask statistics` prints.
+    /// The row in the table of all results, which `cargo xtask statistics` prints.
     row: Option<u32>,
     wrong: Vec<String>,
 }
@@ -192,12 +192,12 @@ impl Table {
         }
     }
 
-    /// Puts the rows that follow into that row of the table of all that was found.
+    /// Puts the following rows into that row of the table of all results.
     pub fn of(self, row: u32) -> Table {
         Table { row: Some(row), ..self }
     }
 
-    /// A row, whose values have to lie within bounds.
+    /// A row whose values must lie within bounds.
     pub fn row(&mut self, name: &str, values: &[f64], bounds: std::ops::RangeInclusive<f64>) {
         let shown: Vec<String> = values.iter().map(|value| format!("{value:>10.1}")).collect();
         println!("{name:<34}{}", shown.concat());
@@ -209,7 +209,7 @@ impl Table {
         }
     }
 
-    /// Fails when one value was not as it should be.
+    /// Fails if a value was out of bounds.
     pub fn check(self) {
         assert!(self.wrong.is_empty(), "{:#?}", self.wrong);
     }

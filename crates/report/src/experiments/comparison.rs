@@ -50,7 +50,7 @@ pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
     let environment = comparison.environment.iter();
     let differs = environment.map(|(name, a, b)| format!("differs  {name}: {a} in A, {b} in B"));
     for line in comparison.sentences.iter().cloned().chain(differs) {
-        // What a record has of line ends makes no line of its own.
+        // Line ends in a record must not start a new line.
         text.push_str(&format!("{}\n", escape_controls(&line)));
     }
     text
@@ -76,14 +76,13 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
         rows: comparison.pairs.iter().take(ROWS_MAX).map(row).collect(),
     };
     let mut text =
-        "Bars are 95 % intervals, each for itself. One that is all in the grey band shows \
-                    that the two are the same as far as anybody would notice (dot). A difference \
-                    (square) is one that chance does not explain among so many combinations: a bar \
-                    may leave out 1 and still not be one (ring)."
+        "Each bar is a 95 % interval of its own. Dot: the whole bar is in the grey band, so the \
+         two are practically the same. Square: a difference that chance does not explain among so \
+         many combinations. Ring: not settled; the bar may exclude 1 and still be chance."
             .to_owned();
     if comparison.pairs.len() > ROWS_MAX {
         let more = (comparison.pairs.len() - ROWS_MAX) as u64;
-        text.push_str(&format!(" {} more stand in the table.", counted(more, "row", "rows")));
+        text.push_str(&format!(" The table has {} more.", counted(more, "row", "rows")));
     }
     let plain = |text: &String| Conclusion {
         subject: "finding".to_owned(),
@@ -97,7 +96,7 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
     let environment = comparison.environment.iter();
     let columns = ["setting", "in A", "in B"].map(|name| (name.to_owned(), Cells::Words));
     let differing = PageTable {
-        caption: "What differs between A and B besides".to_owned(),
+        caption: "Other differences between A and B".to_owned(),
         columns: columns.to_vec(),
         rows: environment.map(|(name, a, b)| vec![name.clone(), a.clone(), b.clone()]).collect(),
     };
@@ -108,7 +107,7 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
     let pairs = counted(comparison.pairs.len() as u64, "combination", "combinations");
     Page {
         title: "takeup compare".to_owned(),
-        subtitle: format!("{pairs} that both experiments have"),
+        subtitle: format!("{pairs} in both experiments"),
         facts: facts.collect(),
         sentences: comparison.sentences.iter().map(plain).collect(),
         sections: vec![
@@ -123,5 +122,5 @@ pub fn comparison_page(a: &Experiment, b: &Experiment, comparison: &Comparison) 
     }
 }
 
-/// Rows that can be taken in at a look.
+/// Largest number of rows in the figure.
 const ROWS_MAX: usize = 40;

@@ -13,16 +13,16 @@ use statistics::curve::Model;
 use statistics::histogram::Histogram;
 use statistics::interval::Interval;
 
-/// Small multiples under one heading; the rest is in the tables.
+/// Largest number of panels under one heading; the rest is in the tables.
 const PANELS_MAX: usize = 12;
 
-/// Points of a line; a figure is not wide enough to tell more of them apart.
+/// Points of a line; a figure is not wide enough to show more.
 const POINTS_MAX: usize = 1_000;
 
-/// Combinations whose runs are shown.
+/// Largest number of combinations whose runs are shown.
 const TOLD_MAX: usize = 8;
 
-/// Steps of a line over time.
+/// Largest number of steps of a line over time.
 const STEPS_SHOWN_MAX: usize = 50;
 
 /// All sections with figures.
@@ -36,7 +36,7 @@ pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<PageSectio
     let varied: Vec<&Factor> = factors.iter().filter(|factor| factor.levels.len() > 1).collect();
     for factor in &varied {
         let lines = match &judgement.pooled {
-            // The overview tells the rest, and the table of effects.
+            // The overview and the table of effects have the rest.
             Some(_) if !(factor.is_numeric() && factor.role == Role::Setting) => continue,
             Some(pooled) => pooled_lines(pooled, &varied),
             None => usual_line(factor, &varied),
@@ -49,7 +49,7 @@ pub fn figures(experiment: &Experiment, judgement: &Judgement) -> Vec<PageSectio
     [beside(heading, rates), beside("Runs", runs)].concat()
 }
 
-/// Sections of a figure each stand beside each other under one heading.
+/// Puts sections with one figure each beside each other under one heading.
 fn beside(heading: &str, sections: Vec<PageSection>) -> Vec<PageSection> {
     if sections.len() < 2 || sections.iter().any(|section| section.figures.len() > 2) {
         return sections;
@@ -64,8 +64,8 @@ fn beside(heading: &str, sections: Vec<PageSection>) -> Vec<PageSection> {
     }]
 }
 
-/// Rates over the conditions that were pooled: as many of the remaining factors as lines as there
-/// are forms for.
+/// Rates averaged over the pooled conditions, with as many of the remaining factors as lines as
+/// there are line styles.
 fn overview(pooled: &Pooled, compared: Compared) -> Option<PageSection> {
     let varied: Vec<&Factor> =
         pooled.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
@@ -89,7 +89,8 @@ fn overview(pooled: &Pooled, compared: Compared) -> Option<PageSection> {
     Some(section)
 }
 
-/// In the panels of an experiment that has an overview, the numeric condition makes the lines.
+/// In the panels of an experiment with an overview, the lines are the levels of the numeric
+/// condition.
 fn pooled_lines<'a>(pooled: &Pooled, varied: &[&'a Factor]) -> Vec<&'a Factor> {
     let conditions = varied.iter().filter(|factor| pooled.over.contains(&factor.name));
     let fitting = conditions.filter(|factor| factor.levels.len() <= GROUPS_MAX);
@@ -182,7 +183,7 @@ impl Sweeps<'_> {
     }
 }
 
-/// Figures beside each other are compared by eye.
+/// Gives figures beside each other one scale, so that they can be compared by eye.
 fn share_scale(figures: &mut [Figure]) {
     let most = figures.iter().map(Figure::y_highest).fold(0.0, f64::max);
     figures.iter_mut().for_each(|figure| figure.y_least = most);
@@ -235,12 +236,12 @@ fn sweep_group(
     FigureGroup { name, values, curve, marks: Marks::Each }
 }
 
-/// One of how many points is drawn.
+/// Every how many points one is drawn.
 fn step(sweep: &Sweep) -> usize {
     sweep.cells.len().div_ceil(POINTS_MAX).max(1)
 }
 
-/// Of a point: millions of bytes a second, or seconds.
+/// The height of a point: millions of bytes a second, or seconds.
 fn height(speed: f64, compared: Compared) -> f64 {
     if compared.is_rate() { speed / 1e6 } else { 1.0 / speed }
 }
@@ -273,7 +274,7 @@ fn curve(model: &Model, values: &[Value], bytes_of_one: f64) -> Vec<(f64, f64)> 
         .collect()
 }
 
-/// Throughput over time of the recommended cell and of what is in force today.
+/// Throughput over time of the recommended cell and of the one in force.
 fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<PageSection> {
     let mut figures = Vec::new();
     for (name, cell) in told_cells(experiment, judgement) {
@@ -312,7 +313,7 @@ fn series_section(experiment: &Experiment, judgement: &Judgement) -> Option<Page
 fn series_group(run: &RunRecord) -> Option<FigureGroup> {
     let series = run.series.as_ref()?;
     let rates = series.rates();
-    // Finer steps show the size of requests, not how the rate goes.
+    // Finer steps show the size of requests, not the course of the rate.
     let every = rates.len().div_ceil(STEPS_SHOWN_MAX).max(1);
     let values = rates.chunks_exact(every).enumerate().map(|(step, rates)| Value {
         x: (step as f64 + 0.5) * series.step_seconds * every as f64,
@@ -356,7 +357,7 @@ fn latency_section(experiment: &Experiment, judgement: &Judgement) -> Option<Pag
     })
 }
 
-/// The latencies of the told cells by name; where runs did several kinds of things, of each kind.
+/// The latencies of these cells by name; if runs did several kinds of operations, for each kind.
 fn latencies(experiment: &Experiment, judgement: &Judgement) -> Vec<(String, Histogram)> {
     let mut found: Vec<(String, Histogram)> = Vec::new();
     let mut add = |name: String, latency: &Histogram| match found.iter_mut().find(|it| it.0 == name)
@@ -380,8 +381,8 @@ fn latencies(experiment: &Experiment, judgement: &Judgement) -> Vec<(String, His
     found
 }
 
-/// The recommended cell and the present one of each load, by what they differ in; where conditions
-/// were pooled, at the first level of each but the longest of files.
+/// The recommended cell and the present one of each load, named by the levels in which they differ.
+/// If conditions were pooled: at the first level of each, but the longest files.
 fn told_cells<'a>(
     experiment: &Experiment,
     judgement: &'a Judgement,

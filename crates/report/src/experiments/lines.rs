@@ -1,9 +1,9 @@
 //! An experiment and its judgement as lines of JSON, for tools that read one object at a time.
 //!
-//! The file of runs is NDJSON, too, but raw: here each run has its rate, the quantiles of its
-//! latencies and whether it looks like the others, and the lines behind the runs say what they come
-//! to. The one key of a line tells what it is: `run`, `cell`, `effect` or `sentence`. Numbers carry
-//! their unit as the last word of their name.
+//! The file of runs is NDJSON, too, but raw. Here each run has its rate, the quantiles of its
+//! latencies and whether it is an outlier, and the lines after the runs have the results. The
+//! single key of a line is its kind: `run`, `cell`, `effect` or `sentence`. The last word of a
+//! number's name is its unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 

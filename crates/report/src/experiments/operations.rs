@@ -1,5 +1,5 @@
-//! What fio did, apart, as a table: reads, writes, discards and fsyncs of each combination, and of
-//! each section of a job, with what the device counted of the same direction.
+//! The operations of fio as a table: reads, writes, discards and fsyncs of each combination, and of
+//! each section of a job, with the device's counters of the same direction.
 
 use crate::page::{Cells, PageTable};
 use experiment::judgement::{CellSummary, Judgement};
@@ -9,14 +9,14 @@ use experiment::record::{OperationKind, Operations};
 use statistics::histogram::Histogram;
 use statistics::mean;
 
-/// Rows that a table has room for.
+/// Largest number of rows.
 const ROWS_MAX: usize = 120;
 
-/// The section of rows that hold all of them.
+/// The name of the section in rows over all sections.
 const ALL: &str = "all";
 
-/// One row for each kind of operation of each combination, over its good runs; `None` where none
-/// is known.
+/// One row for each kind of operation of each combination, over its good runs; `None` if no
+/// operation is known.
 pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<PageTable> {
     let has_sections = sections(&experiment.runs).len() > 1;
     let mut columns = vec![("requests of".to_owned(), Cells::Words)];
@@ -31,7 +31,7 @@ pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<Pa
         "submitted in",
         "at the device",
         "device request",
-        "joined",
+        "merged",
     ];
     columns.extend(numbers.map(|name| (name.to_owned(), Cells::Numbers)));
     let mut rows = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<Pa
     (!rows.is_empty()).then(|| PageTable { caption: "Operations".to_owned(), columns, rows })
 }
 
-/// The same where there is something to be told apart: several kinds or sections in one run.
+/// The table, if a run has several kinds or sections.
 pub(super) fn apart(experiment: &Experiment, judgement: &Judgement) -> Option<PageTable> {
     let is_apart = experiment.runs.iter().any(|run| run.operations.len() > 1);
     table(experiment, judgement).filter(|_| is_apart)
@@ -72,16 +72,16 @@ fn sections(runs: &[RunRecord]) -> Vec<&str> {
 struct Part<'a> {
     section: String,
     operation: OperationKind,
-    /// Those of each run.
+    /// The operations of each run.
     runs: Vec<Vec<&'a Operations>>,
     /// Time of each run.
     seconds: Vec<f64>,
-    /// Whether it is all of its kind, so that what the device counted is about the same.
+    /// Whether it has all operations of its kind, so that the device's counters are about the same.
     is_all: bool,
 }
 
-/// What the runs of one combination did, by section and kind; with several sections all of a kind
-/// behind them.
+/// The operations of one combination, by section and kind; with several sections, the sums of each
+/// kind follow.
 fn parts<'a>(runs: &[&'a RunRecord]) -> Vec<Part<'a>> {
     let all: Vec<&Operations> = runs.iter().flat_map(|run| &run.operations).collect();
     let mut keys: Vec<(String, OperationKind)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The programs of commands as a table: what each used, and how full the pipe behind it was.
+//! The programs of commands as a table: the resources of each, and how full the pipe behind it was.
 
 use crate::page::{Cells, PageTable};
 use base::format::size;
@@ -7,13 +7,13 @@ use experiment::record::{Experiment, RunRecord, shown_cell};
 use experiment::record::{PipeUse, ProgramUse};
 use statistics::mean;
 
-/// Rows that a table has room for.
+/// Largest number of rows.
 const ROWS_MAX: usize = 60;
-/// Less of all bytes is not worth a row.
+/// A smaller share of all bytes gets no row.
 const REST_SHARE: f64 = 0.01;
 
-/// One row for each program of each combination, means over its good runs; `None` where no run
-/// has programs.
+/// One row for each program of each combination, means over its good runs; `None` if no run has
+/// programs.
 pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<PageTable> {
     let mut rows = Vec::new();
     let by_cell = super::good_runs_by_cell(&experiment.runs);
@@ -37,8 +37,8 @@ pub(super) fn table(experiment: &Experiment, judgement: &Judgement) -> Option<Pa
     (!rows.is_empty()).then(|| PageTable { caption: "Programs".to_owned(), columns, rows })
 }
 
-/// What the shell has counted of all its programs, and their last looks have not seen: of that only
-/// the sum is known. None where it is next to nothing.
+/// Bytes that the shell counted for all its programs after the last look at each of them. Only
+/// their sum is known. `None` if it is almost nothing.
 fn rest(shown: &str, runs: &[&RunRecord]) -> Option<Vec<String>> {
     let unseen = |total: &str, value: fn(&ProgramUse) -> Option<u64>| {
         let of_run = |run: &&RunRecord| {
@@ -56,7 +56,7 @@ fn rest(shown: &str, runs: &[&RunRecord]) -> Option<Vec<String>> {
         return None;
     }
     let bytes = |value: Option<f64>| value.map_or("-".to_owned(), |it| size(it as u64));
-    let mut cells = vec![shown.to_owned(), "behind the last look".to_owned(), "-".to_owned()];
+    let mut cells = vec![shown.to_owned(), "after the last look".to_owned(), "-".to_owned()];
     cells.extend([bytes(read), bytes(written)]);
     cells.extend(["-", "-", "-"].map(str::to_owned));
     Some(cells)
@@ -113,7 +113,7 @@ mod tests {
             }
         };
         let row = rest("command a", &[&run(250_000_000), &run(270_000_000)]).unwrap();
-        assert_eq!(row[1..5], ["behind the last look", "-", "40.0 MB", "40.0 MB"]);
+        assert_eq!(row[1..5], ["after the last look", "-", "40.0 MB", "40.0 MB"]);
         assert_eq!(rest("command a", &[&run(299_000_000)]), None);
         let mut unknown = run(0);
         unknown.programs[0].read_bytes = None;

@@ -1,5 +1,5 @@
-//! What is settled and what is not, as intervals against the band, and the head of a page: what was
-//! measured where and when, and what was asked for.
+//! What is settled and what is not, as intervals against the band; and the head of a page: device,
+//! host, time and plan.
 
 use crate::figure::forest::{Forest, RATES, Row, Settled};
 use crate::page::PageSection;
@@ -11,7 +11,7 @@ use statistics::interval::Interval;
 
 use super::shown_change;
 
-/// Rows of one figure.
+/// Largest number of rows in a figure.
 const ROWS_MAX: usize = 16;
 
 /// A verdict in words.
@@ -43,7 +43,8 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
         Some(pooled) => (&pooled.judgement, &pooled.factors),
         None => (judgement, &experiment.header.factors),
     };
-    // What ran once has no interval to draw, and data that nobody has are no reason for a setting.
+    // A single run has no interval to draw, and artificial data (zeros) are no reason for a
+    // setting.
     let is_gain = |found: &&Recommendation| {
         found.cell != found.baseline && found.is(found.cell) && !found.is_nobodys()
     };
@@ -81,16 +82,16 @@ pub(super) fn section(experiment: &Experiment, judgement: &Judgement) -> Option<
     (!is_empty).then(|| PageSection {
         title: "What is settled".to_owned(),
         text:
-            "Bars are 95 % intervals. One that leaves out 1 is a difference (square); one that is \
-               all in the grey band shows that there is none to notice (dot); all others settle \
-               nothing (ring), and more repeats would."
+            "Bars are 95 % intervals. Square: the interval excludes 1, so there is a difference. \
+             Dot: the whole interval is in the grey band, so no difference is noticeable. Ring: \
+             not settled; add repeats."
                 .to_owned(),
         forests,
         ..PageSection::default()
     })
 }
 
-/// Device, host, kernel and date of an experiment, and what was asked for.
+/// Device, host, kernel, date and plan of an experiment.
 pub(super) fn facts(experiment: &Experiment) -> Vec<(String, String)> {
     let header = &experiment.header;
     let get =
@@ -100,7 +101,7 @@ pub(super) fn facts(experiment: &Experiment) -> Vec<(String, String)> {
         (!known.is_empty()).then(|| known.join(" "))
     };
     let drive = join(&["drive", "drive firmware"]);
-    // Virtual disks have a number for a vendor.
+    // Virtual disks have a number in the place of the vendor's name.
     let vendor = get("device vendor").filter(|vendor| !vendor.starts_with("0x"));
     let disk = get("device").into_iter().chain(vendor);
     let disk: Vec<String> = disk.chain(join(&["device model", "device rev"])).collect();
@@ -132,7 +133,7 @@ pub(super) fn facts(experiment: &Experiment) -> Vec<(String, String)> {
         ("host", (!host.is_empty()).then(|| host.join(", "))),
         ("kernel", get("kernel")),
         ("date", date),
-        ("asked for", Some(asked)),
+        ("plan", Some(asked)),
     ];
     let known = facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     known.collect()

@@ -1,12 +1,12 @@
-//! A judgement as a document. Where times are compared its numbers are times: within, everything is
-//! computed with speeds, runs by seconds, which are nobody's unit.
+//! A judgement as a document. If times are compared, its numbers are times: internally everything
+//! is computed with speeds in runs per second, which no reader uses.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use experiment::record::Value as Compared;
 
-/// The same keys with their times in place of speeds.
+/// Keys of speeds, and their keys as times.
 const KEYS: &[(&str, &str)] = &[("bytes_per_second", "seconds")];
 
 /// A judgement, a cell or a comparison as an object.
@@ -34,7 +34,8 @@ fn plain(object: Map<String, Value>) -> Map<String, Value> {
     object.into_iter().map(one).collect()
 }
 
-/// One combination: the mean of its times and their scatter are no inverses of those of speeds.
+/// One combination. The mean and the scatter of its times are not the inverses of those of its
+/// speeds.
 fn cell(mut object: Map<String, Value>) -> Map<String, Value> {
     let times: Vec<f64> = object["rates"]
         .as_array()

@@ -1,4 +1,4 @@
-//! A disk as an experiment on it has found it.
+//! The model of a disk from an experiment on it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,29 +12,28 @@ use serde_json::{Value, json};
 use super::{not_told_document, reasons, table, told_document};
 use service::failure::{Failure, with_causes};
 
-/// A record and what it tells.
+/// A record and the parameters that it shows.
 #[derive(Clone, Debug)]
 pub struct DiskFromRuns {
     path: PathBuf,
-    /// What it tells.
+    /// The parameters that it shows.
     calibration: DiskCalibration,
-    /// The preset whose numbers stand where it tells nothing.
+    /// The preset that the other parameters come from.
     pub preset: String,
-    /// What both come to.
+    /// The resulting parameters.
     pub parameters: DiskParameters,
 }
 
 impl DiskFromRuns {
-    /// Reads a record. `named` is the preset that the user takes it for; without it, it is the one
-    /// that is nearest by what the kernel said of the disk.
+    /// Reads a record. `named` is the preset that the user gave; without it, it is the most similar
+    /// one by what the kernel reported of the disk.
     ///
-    /// # Errors
-    /// When it is no record of one disk that tells anything.
+    /// # Errors If it is not a record of one disk with results.
     pub fn load(path: &Path, named: Option<&str>) -> Result<DiskFromRuns, Failure> {
         let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
         let calibration = calibrate(&experiment).map_err(|error| {
             let message =
-                format!("cannot take a disk from {}: {}", path.display(), with_causes(&error));
+                format!("cannot model the disk from {}: {}", path.display(), with_causes(&error));
             Failure::of(message, hint(&error))
         })?;
         let preset = named.unwrap_or(calibration.nearest_preset).to_owned();
@@ -43,21 +42,23 @@ impl DiskFromRuns {
         Ok(DiskFromRuns { path: path.to_owned(), calibration, preset, parameters })
     }
 
-    /// For people: what was told, what is known at least, and what was not told.
+    /// For people: the fitted parameters, the lower bounds, and the other parameters.
     pub fn text(&self, colour: Colour) -> String {
         let found = &self.calibration;
         let runs = counted(found.runs as u64, "run", "runs");
-        let mut text =
-            format!("the disk is that of {}: {runs} on {}\n", self.path.display(), found.disk);
+        let mut text = format!("disk from {}: {runs} on {}\n", self.path.display(), found.disk);
         text.push_str(&table(&found.told).render(colour));
         if !found.bounds.is_empty() {
-            text.push_str(&format!("at least this, or as {} has it:\n", self.preset));
+            text.push_str(&format!(
+                "at least this, or the value of {} if that is higher:\n",
+                self.preset
+            ));
         }
         for bound in &found.bounds {
             let (name, least) = (bound.parameter, shown_bound(bound));
             text.push_str(&format!("  {name}: {least}; {}\n", bound.why));
         }
-        text.push_str(&format!("not told by these runs, so as {} has it:\n", self.preset));
+        text.push_str(&format!("not measured by these runs, so taken from {}:\n", self.preset));
         text.push_str(&reasons(&found.not_told));
         text
     }
@@ -90,10 +91,10 @@ impl DiskFromRuns {
 fn hint(error: &DiskCalibrationError) -> Option<&'static str> {
     match error {
         DiskCalibrationError::NoNumber { .. } => None,
-        DiskCalibrationError::SeveralDisks { .. } => Some("an experiment for each of them"),
+        DiskCalibrationError::SeveralDisks { .. } => Some("run one experiment for each of them"),
         _ => Some(
-            "takeup bench disk PATH --load read,randread --block-size 4k,64k,1M --depth 1,4,16,64 \
-             --repeats 3 -o RUNS tells most",
+            "measure more: takeup bench disk PATH --load read,randread --block-size 4k,64k,1M \
+             --depth 1,4,16,64 --repeats 3 -o RUNS",
         ),
     }
 }

@@ -1,4 +1,5 @@
-//! `takeup bench`: experiments. One file for each kind; what they share is here and in `options`.
+//! `takeup bench`: experiments. Each kind has its own file; the common parts are here and in
+//! `options`.
 
 pub mod disk;
 mod import;
@@ -34,12 +35,12 @@ use service::outcome::Outcome;
 pub use options::NamedRate;
 use progress::Progress;
 
-/// Run an experiment and say what to set
+/// Run an experiment and report what to set
 ///
-/// Every combination is run several times, in an order that is random within each round, until the
-/// intervals are as narrow as asked or the time is used up. Every run is appended to a file the
-/// moment it ends; the same command goes on where it was stopped. `takeup report` draws the file,
-/// `takeup compare` sets two of them side by side.
+/// Takeup runs every combination several times, in random order within each round, until the
+/// intervals are as narrow as requested or the time is used up. It appends every run to a file as
+/// soon as the run ends; run the same command again to continue a stopped experiment. `takeup
+/// report` draws the file, `takeup compare` compares two of them.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -57,9 +58,9 @@ enum BenchCommand {
     PutBack(PutBackArgs),
 }
 
-/// Put back the settings of the kernel that a killed experiment has left changed
+/// Restore kernel settings that a killed experiment left changed
 ///
-/// Every experiment does this when it begins, so that this is needed only where none follows.
+/// Every experiment does this when it begins; use this command if you run no further experiment.
 #[derive(Args, Debug)]
 pub struct PutBackArgs {}
 
@@ -89,14 +90,14 @@ fn put_back() -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Puts back what a killed experiment left; how many settings that were.
+/// Restores what a killed experiment left changed, and returns the number of settings.
 pub fn recovered() -> Result<usize, GuardError> {
     journal().map_or(Ok(0), |journal| storage::settings::recover(&journal))
 }
 
-/// Where changed settings are remembered: a place where others cannot write, and that a restart of
-/// the machine empties, since the kernel forgets the settings then, too. Without a login session
-/// an ordinary user has no such place but the home directory.
+/// The journal of changed settings: in a folder where others cannot write, and that a restart of
+/// the machine empties, since the kernel forgets the settings then, too. Without a login session an
+/// ordinary user has only the home directory.
 pub fn journal() -> Option<PathBuf> {
     let directory = if rustix::process::geteuid().is_root() {
         named_folder("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup")))
@@ -108,38 +109,38 @@ pub fn journal() -> Option<PathBuf> {
     directory.map(|directory| directory.join("settings.json"))
 }
 
-/// The folder that a variable of the environment names.
+/// The folder that an environment variable names.
 pub fn named_folder(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Where an ordinary user's programs keep what they have to remember.
+/// The folder for the state of an ordinary user's programs.
 pub fn users_folder() -> Option<PathBuf> {
     named_folder("XDG_STATE_HOME")
         .map(|path| path.join("takeup"))
         .or_else(|| named_folder("HOME").map(|path| path.join(".local/state/takeup")))
 }
 
-/// What there is to do about settings that cannot be kept safe.
+/// The hint for an error of the guard of settings.
 pub fn guard_hint(error: &GuardError) -> Option<String> {
     let hint = match error {
         GuardError::Untrusted { .. } => {
-            "look at it; remove it if it is none of yours: nothing of it was done"
+            "look at the file and delete it if you did not make it: Takeup did nothing that it says"
         }
         GuardError::NotUnderstood { .. } => {
-            "it may name settings that were not put back: look at it, set them as they were, and \
-             remove it"
+            "look at the file: it may name settings that were not put back; restore them, then \
+             delete it"
         }
-        GuardError::NoPlace { .. } => "XDG_STATE_HOME or HOME says where your programs keep such",
+        GuardError::NoPlace { .. } => "set XDG_STATE_HOME or HOME to a folder of yours",
         GuardError::Journal { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            "it is not for you to use: are HOME and XDG_STATE_HOME another user's, as behind su?"
+            "check HOME and XDG_STATE_HOME: they may be another user's, as after su"
         }
         _ => return None,
     };
     Some(hint.to_owned())
 }
 
-/// Runs a plan to its end and prints what it came to.
+/// Runs a plan to its end and prints the results.
 pub fn experiment<E: Executor>(
     mut plan: Plan,
     arguments: &ExperimentArgs,
@@ -153,15 +154,15 @@ pub fn experiment<E: Executor>(
     let path = arguments.output_path(&plan.kind);
     let begun = begun(&mut plan, &path)?;
     let cancel = Cancel::new();
-    // A place that takes no file is found out before the executor writes anywhere.
+    // Create the file before the executor writes anywhere: it may fail.
     let is_new = begun.is_none();
     let (mut experiment, mut file) = open(&plan, &path, begun)?;
-    // Before anything is changed that has to be put back.
+    // Before anything is changed that has to be restored.
     crate::interrupt::watch(&cancel);
     let mut executor = match make(&plan, &cancel) {
         Ok(executor) => executor,
         Err(failure) => {
-            // An experiment that cannot begin leaves no file.
+            // An experiment that cannot begin must leave no file.
             if is_new {
                 file.remove().map_err(|error| Failure::new(&error, None))?;
             }
@@ -186,24 +187,24 @@ pub fn experiment<E: Executor>(
     executor.finish().map_err(|error| Failure::new(&error, hint))?;
     let ended = ended.map_err(|error| Failure::new(&error, None))?;
     if is_new && !experiment.tells_something() {
-        // What went wrong is said now; a file of it would only refuse the next experiment.
+        // The error is reported now; a file without results would only block the next experiment.
         file.remove().map_err(|error| Failure::new(&error, None))?;
     }
     let not_run = not_run(&plan, &executor, &experiment.runs);
     conclude(&experiment, End { ended, not_run }, arguments, &path)
 }
 
-/// What there is to do when settings could not be put back.
-pub const PUT_BACK: &str = "`takeup bench put-back` tries again";
+/// The hint when settings could not be restored.
+pub const PUT_BACK: &str = "try again with `takeup bench put-back`";
 
-/// What an earlier run of the same command has left. A file with another experiment is left alone.
+/// What an earlier run of the same command left. A file with another experiment is not touched.
 fn begun(plan: &mut Plan, path: &Path) -> Result<Option<(RunFile, Experiment)>, Failure> {
     let found = RunFile::begun(path).map_err(|error| {
         let hint = matches!(error, RecordError::Untrusted { .. });
-        Failure::new(&error, hint.then(|| "--output NAME begins a new file".to_owned()))
+        Failure::new(&error, hint.then(|| "use --output NAME for a new file".to_owned()))
     })?;
     let Some((file, experiment)) = found else { return Ok(None) };
-    // Whoever does not care for the seed goes on with the one there is.
+    // Continue with the seed of the file: the plan's may come from the clock.
     let seed = plan.seed;
     plan.seed = experiment.header.seed;
     if !is_same(plan, &experiment.header) {
@@ -214,11 +215,11 @@ fn begun(plan: &mut Plan, path: &Path) -> Result<Option<(RunFile, Experiment)>, 
         }
         return Err(Failure::of(
             format!("{} holds another experiment", path.display()),
-            Some("--output NAME begins a new one beside it"),
+            Some("use --output NAME for a new file"),
         ));
     }
     let runs = experiment.runs.len();
-    to_standard_error(&format!("takeup: {} holds {runs} runs: going on\n", escape_path(path)));
+    to_standard_error(&format!("takeup: {} holds {runs} runs: continuing\n", escape_path(path)));
     Ok(Some((file, experiment)))
 }
 
@@ -244,7 +245,7 @@ fn open(
 /// How an experiment ended.
 struct End {
     ended: ExperimentEnd,
-    /// What was asked for and never came to its turn.
+    /// Combinations that did not run.
     not_run: Vec<Cell>,
 }
 
@@ -274,7 +275,7 @@ fn conclude(
     let factors = &experiment.header.factors;
     if judgement.cells.is_empty() {
         let why = failed.unwrap_or_else(|| ended.words().to_owned());
-        return Err(Failure::of(format!("no run gave a number: {why}"), None));
+        return Err(Failure::of(format!("no run succeeded: {why}"), None));
     }
     let text = match (arguments.json, arguments.quiet) {
         (true, _) => document(experiment, &judgement, &end, path),

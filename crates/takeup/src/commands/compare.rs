@@ -18,12 +18,12 @@ use service::failure::Failure;
 use service::outcome::Outcome;
 use service::output_file::{OutputFile, is_same};
 
-/// Compare two experiments or two watches, and say which differences are noise
+/// Compare two experiments or two watches, and report which differences are noise
 ///
-/// A and B are files that `takeup bench` wrote. Combinations that both have are compared; the
-/// ratios have intervals, and the chance that any of them is called a difference without being one
-/// is at most one in twenty, however many there are. Or both are records of `takeup watch`: then it
-/// is what each device did in its busy time, and what was said of it.
+/// A and B are files that `takeup bench` wrote. Takeup compares the combinations that are in both,
+/// and gives each ratio an interval. The chance of any false difference is at most one in twenty,
+/// however many combinations there are. If both are records of `takeup watch`, Takeup compares what
+/// each device did in its busy time, and the findings on it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -33,16 +33,16 @@ Examples:
   takeup compare before.ndjson after.ndjson --html compare.html
   takeup compare last-week.ndjson this-week.ndjson -o compare.html
 
-Where the same runs were made at different times, what changed in between is part of the
-difference. Two settings of one machine are better compared as levels of one experiment.")]
+If the runs were made at different times, whatever changed in between is part of the difference.
+Compare two settings of one machine as levels of one experiment instead.")]
 pub struct CompareArgs {
     /// The first experiment, or record of a watch
     #[arg(value_name = "A")]
     a: PathBuf,
-    /// The second one
+    /// The second experiment or record
     #[arg(value_name = "B")]
     b: PathBuf,
-    /// Write one page of HTML that needs nothing else
+    /// Write one page of HTML that needs no other file
     #[arg(short = 'o', long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print a JSON document
@@ -59,14 +59,17 @@ pub fn run(arguments: &CompareArgs) -> ExitCode {
 fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     if is_same(&arguments.a, &arguments.b) {
         let (a, b) = (arguments.a.display(), arguments.b.display());
-        let what = format!("{a} and {b} are one file, which differs from itself in nothing");
-        return Err(Failure::of(what, Some("two experiments are compared")));
+        let what = format!("{a} and {b} are the same file");
+        return Err(Failure::of(what, Some("name two different experiments")));
     }
     let page = arguments.html.as_deref();
     if let Some(path) = page
         && [&arguments.a, &arguments.b].iter().any(|runs| is_same(path, runs))
     {
-        return Err(Failure::of(format!("{} holds what is compared", path.display()), None));
+        return Err(Failure::of(
+            format!("{} is one of the files to compare", path.display()),
+            None,
+        ));
     }
     match (recorded::is_record(&arguments.a), recorded::is_record(&arguments.b)) {
         (true, true) => return show_records(arguments),
@@ -78,8 +81,8 @@ fn show(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
     if a.header.value != b.header.value {
         return Err(Failure::of(
-            "rates are compared in one of the two experiments and times in the other",
-            Some("with --bytes or --bytes-of, bench run compares rates"),
+            "one of the two experiments has rates and the other has times",
+            Some("use `takeup bench run` with --bytes or --bytes-of to get rates"),
         ));
     }
     let options = JudgementOptions { value: a.header.value, ..JudgementOptions::default() };
@@ -125,8 +128,8 @@ fn show_records(arguments: &CompareArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// One is a record of a watch and the other one is not; what is wrong with the other one goes
-/// before.
+/// One file is a record of a watch and the other is not. An error in the other file is reported
+/// first.
 fn of_two_kinds(arguments: &CompareArgs, a_is_record: bool) -> Failure {
     let (record, other) =
         if a_is_record { (&arguments.a, &arguments.b) } else { (&arguments.b, &arguments.a) };
@@ -135,16 +138,16 @@ fn of_two_kinds(arguments: &CompareArgs, a_is_record: bool) -> Failure {
     }
     let (record, other) = (record.display(), other.display());
     let what = format!("{record} is a record of `takeup watch`, and {other} an experiment");
-    Failure::of(what, Some("two of one kind are compared"))
+    Failure::of(what, Some("name two files of the same kind"))
 }
 
 fn nothing_in_common(a: &Experiment, b: &Experiment) -> Failure {
     let apart = apart(a, b);
     let why = if apart.is_empty() {
-        "each factor has levels in common, and no combination of them ran in both".to_owned()
+        "each factor has levels in common, but no combination of them ran in both".to_owned()
     } else {
         apart.join("; ")
     };
     let what = format!("the two experiments have no combination in common: {why}");
-    Failure::of(what, Some("`takeup report` shows the combinations of each"))
+    Failure::of(what, Some("see the combinations of each with `takeup report`"))
 }

@@ -1,4 +1,4 @@
-//! `takeup plan`: how long, how many tapes, how many stops, before anything is written.
+//! `takeup plan`: time, tapes and stops of a backup, before anything is written.
 
 mod measure;
 mod presentation;
@@ -39,13 +39,12 @@ use service::output_file::OutputFile;
 pub use setting::Setting;
 use window::Window;
 
-/// Tell time, tapes and stops of a backup to tape before it is run
+/// Predict time, tapes and stops of a backup to tape
 ///
-/// A model of the drive is run with a source of this rate and data of this ratio of compression.
-/// With PATH both are measured: the tree is read as a backup would read it, for a few seconds, and
-/// nothing is written. Other ways to do it are planned too, and the best of them is named. What the
-/// model assumes is shown by --parameters and changed by --set, and --from takes it from an
-/// experiment on the drive itself.
+/// Takeup runs a model of the drive with this source rate and this compression ratio. With PATH it
+/// measures both: it reads the tree as a backup would, for a few seconds, and writes nothing. It
+/// also plans other ways to do the backup, and names the best of them. --parameters shows what the
+/// model assumes, --set changes it, and --from takes it from an experiment on the drive itself.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -61,26 +60,26 @@ Examples:
   takeup plan --from drive.ndjson --source-rate 80MB --size 1TB
   takeup plan --from drive.ndjson --source-from disk.ndjson --size 1TB --files 400000")]
 pub struct PlanArgs {
-    /// What would be backed up: it is walked for its size, and read for a few seconds
+    /// What to back up; Takeup walks it for its size, and reads it for a few seconds
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Generation of the drive, lto1 to lto10, with its maker where that makes a difference
-    /// (hp-lto3, ibm-lto3); more of them are compared with the first
+    /// (hp-lto3, ibm-lto3); further ones are compared with the first
     #[arg(long = "drive", required_unless_present = "from", value_name = "NAME")]
     drives: Vec<DriveName>,
-    /// Generation of the media where that is not the first drive's: one before, lto7m for LTO-7
-    /// Type M
+    /// Generation of the media if it is not the first drive's: one earlier, or lto7m for LTO-7 Type
+    /// M
     #[arg(long = "medium-generation", visible_alias = "medium", value_name = "GENERATION")]
     medium: Option<GenerationName>,
-    /// Take the model of the first drive from an experiment that was made on it (takeup bench tape
-    /// -o RUNS); what that does not tell is named, and stays what it is of its generation
+    /// Take the model of the first drive from an experiment on it (takeup bench tape -o RUNS);
+    /// Takeup names what that did not measure, and takes it from the generation
     #[arg(long, value_name = "RUNS", conflicts_with = "medium")]
     from: Option<PathBuf>,
     /// Drives that write at the same time
     #[arg(long, default_value = "1", value_name = "N",
           value_parser = one_or_more::<NonZero<u32>>)]
     count: NonZero<u32>,
-    /// The drive is one of half height, which some generations make slower
+    /// The drive has half height, which makes it slower in some generations
     #[arg(long)]
     half_height: bool,
     #[command(flatten)]
@@ -90,7 +89,7 @@ pub struct PlanArgs {
     /// Memory for blocks that wait for the drive
     #[arg(long, default_value = "1G", value_name = "SIZE")]
     ring: Size,
-    /// How full it has to be before a writer that waits goes on
+    /// How full the ring must be before a waiting writer continues
     #[arg(long, default_value_t = 95, value_name = "PERCENT",
           value_parser = clap::value_parser!(u8).range(0..=100))]
     start_fill: u8,
@@ -100,18 +99,18 @@ pub struct PlanArgs {
     /// Bytes of one write
     #[arg(short, long, default_value = "1M", value_name = "SIZE")]
     block_size: Size,
-    /// Seconds that a person or a library takes to change the volume, besides the drive's own
+    /// Seconds that a person or a library takes to change the volume, besides the drive's own time
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     change: u32,
-    /// The time that there is for it: says whether the plan fits, by how much, which of the ways
-    /// do, and what source or how many drives would. Exit code 2 where the plan does not fit
+    /// The time available: Takeup reports whether the plan fits and by how much, which other ways
+    /// fit, and what source or how many drives would. Exit code 2 if the plan does not fit
     #[arg(long, value_name = "TIME")]
     window: Option<Span>,
-    /// A parameter of the model of the first drive, in the unit of its name or with another:
+    /// A parameter of the model of the first drive, in the unit of its name or with a suffix:
     /// back_hitch_ns=3.5s, buffer_bytes=1G, speeds_bytes_per_second=100MB,200MB
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<Setting>,
-    /// Show what the model takes the drive to be, and how sure that is
+    /// Show the parameters of the drive model, and how certain they are
     #[arg(long)]
     parameters: bool,
     /// Draw rate and stops against the rate of the source, as SVG; an existing file is replaced
@@ -121,17 +120,17 @@ pub struct PlanArgs {
     common: CommonArgs,
 }
 
-/// What comes, and how fast.
+/// The source and its rate.
 #[derive(Args, Debug)]
 struct SourceArgs {
     /// Rate at which the source can be read
     #[arg(long, value_name = "RATE", conflicts_with_all = ["source_disk", "source_from"])]
     source_rate: Option<Rate>,
-    /// A disk to compute that rate from: sas15k, sata7200, ssd-sata, nvme, array or array:N
+    /// Compute the rate from a disk: sas15k, sata7200, ssd-sata, nvme, array or array:N
     #[arg(long, value_name = "DISK")]
     source_disk: Option<DiskName>,
-    /// Compute that rate from a disk as an experiment has found it (takeup bench disk or bench
-    /// read, -o RUNS); what that does not tell is that of --source-disk, or of the nearest one
+    /// Compute the rate from an experiment on the disk (takeup bench disk or bench read, -o RUNS);
+    /// what that did not measure comes from --source-disk, or from the most similar disk
     #[arg(long, value_name = "RUNS")]
     source_from: Option<PathBuf>,
     /// Bytes of one read from --source-disk or --source-from [default: 1M]
@@ -143,18 +142,18 @@ struct SourceArgs {
     /// Bytes to back up
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
-    /// Files they are in
+    /// Number of files
     #[arg(long, value_name = "N")]
     files: Option<u64>,
-    /// Microseconds that each file takes besides its bytes; by default 50, or what the disk's seeks
-    /// come to
+    /// Microseconds that each file takes besides its bytes; by default 50, or the time of the
+    /// disk's seeks
     #[arg(long, value_name = "MICROSECONDS")]
     per_file: Option<u32>,
-    /// Cores of the machine that makes the backup: a source is not read faster than they hash; by
-    /// default those of this one
+    /// Cores of the machine that makes the backup: hashing on them limits the rate; by default
+    /// those of this machine
     #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
     cores: Option<NonZero<usize>>,
-    /// How long PATH is read to find its rate
+    /// How long to read PATH to measure its rate
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     measure: u16,
     /// Rate of the disk in `staged to disk first`
@@ -162,16 +161,16 @@ struct SourceArgs {
     staging_rate: Rate,
 }
 
-/// What the data are like.
+/// Compression of the data.
 #[derive(Args, Debug)]
 struct DataArgs {
-    /// What the drive's compression makes of the data, 2 for half; by default that of PATH, or 2
+    /// Compression ratio of the drive, 2 for half the bytes; by default sampled from PATH, or 2
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     ratio: Option<f64>,
-    /// Who compresses
+    /// What compresses the data
     #[arg(long, value_enum, default_value_t = Who::Drive, value_name = "WHO")]
     compression: Who,
-    /// What software makes of the data; by default measured with zstd on PATH
+    /// Compression ratio of software; by default measured with zstd on PATH
     #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "software_rate")]
     software_ratio: Option<f64>,
     /// How fast software compresses, in bytes of input
@@ -181,7 +180,7 @@ struct DataArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Who {
-    /// Nobody
+    /// Nothing
     None,
     /// The drive
     Drive,
@@ -191,11 +190,11 @@ enum Who {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RefillName {
-    /// It writes each block as it comes
+    /// Never: it writes each block as it comes
     Never,
     /// When the source is slower than the lowest speed of the drive
     WhenSlow,
-    /// Also when it is not
+    /// Always, also when the source is faster
     Always,
 }
 
@@ -230,8 +229,7 @@ impl FromStr for DriveName {
         let found = Generation::all().iter().find(|one| plain(one.name) == name);
         let found = found.map(|one| maker.map_or(one, |maker| one.made_by(maker)));
         let known = || {
-            "known are lto1 to lto10 and \"lto7 type m\", with the maker hp-lto3 and ibm-lto3"
-                .to_owned()
+            "use lto1 to lto10 or \"lto7 type m\", with the maker hp-lto3 or ibm-lto3".to_owned()
         };
         found.map(DriveName).ok_or_else(known)
     }
@@ -248,31 +246,31 @@ impl FromStr for DiskName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<DiskName, String> {
-        let known = || "known are sas15k, sata7200, ssd-sata, nvme, array and array:N".to_owned();
+        let known = || "use sas15k, sata7200, ssd-sata, nvme, array or array:N".to_owned();
         let parameters = DiskParameters::named(text).ok_or_else(known)?;
         Ok(DiskName { name: text.to_owned(), parameters })
     }
 }
 
-/// Larger ratios are typing errors: SLDC itself ends at 94.
+/// Larger ratios are typing errors: SLDC itself reaches at most 94.
 const RATIO_MAX: f64 = 100.0;
 
 fn ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(ratio) if (0.5..=RATIO_MAX).contains(&ratio) => Ok(ratio),
-        _ => Err("a ratio is a number from 0.5 to 100, 2 for half the bytes".to_owned()),
+        _ => Err("expected a number from 0.5 to 100, 2 for half the bytes".to_owned()),
     }
 }
 
-/// Where nothing is measured and nothing given.
+/// Defaults if nothing is measured or given.
 const RATIO_ASSUMED: f64 = 2.0;
 const PER_FILE_US: u32 = 50;
 /// Linux' default of `read_ahead_kb`.
 const READ_AHEAD: Size = Size(128 << 10);
 const READ_BLOCK: Size = Size(1 << 20);
-/// What the model of read-ahead still goes through in no time.
+/// Largest read-ahead and read size: the model is still fast with it.
 const READ_BYTES_MAX: u64 = 64 << 20;
-/// Files that a backup has under way at once on a disk.
+/// Files that a backup reads at once from a disk.
 const FILES_AT_ONCE: u64 = 8;
 
 /// Runs the command.
@@ -284,9 +282,10 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     let named = arguments.drives.first().map(|drive| drive.0);
     let load = |path: &Path| FromRuns::load(path, named);
     let from = arguments.from.as_deref().map(load).transpose()?;
-    // One of the two is there.
+    // clap requires one of the two.
     let drive = from.as_ref().map(|from| from.generation).or(named);
-    let first = drive.ok_or_else(|| Failure::of("no drive is named", Some("--drive, --from")))?;
+    let first =
+        drive.ok_or_else(|| Failure::of("no drive is named", Some("add --drive or --from")))?;
     let source_from = source_from(&arguments.source)?;
     let chart = arguments.chart.as_deref().map(OutputFile::open).transpose()?;
     let measured = if arguments.paths.is_empty() {
@@ -342,7 +341,7 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     Ok(if fits { Outcome::Done } else { Outcome::Warned })
 }
 
-/// What it takes to end in time.
+/// The requirements for ending in time.
 fn window(arguments: &PlanArgs, setup: &Setup) -> Result<Option<Window>, Failure> {
     let Some(Span(seconds)) = arguments.window else { return Ok(None) };
     let most = processor_bound(&arguments.source, setup.source.size_bytes, None);
@@ -350,7 +349,7 @@ fn window(arguments: &PlanArgs, setup: &Setup) -> Result<Option<Window>, Failure
     Ok(Some(Window { seconds, needs }))
 }
 
-/// What there is besides the arguments.
+/// Sources besides the arguments.
 struct Known<'a> {
     /// The first drive.
     drive: &'static Generation,
@@ -358,7 +357,7 @@ struct Known<'a> {
     from: Option<&'a FromRuns>,
     /// An experiment on the disk of the source.
     source_from: Option<&'a DiskFromRuns>,
-    /// What PATH gave.
+    /// The measurement of PATH.
     measured: Option<&'a Measured>,
 }
 
@@ -381,8 +380,11 @@ fn setup(arguments: &PlanArgs, known: &Known<'_>) -> Result<Setup, Failure> {
         Who::Drive => Compression::Drive(drive_ratio(arguments, known)),
         Who::Software => {
             let (ratio, bytes_per_second) = software(arguments, measured).ok_or_else(|| {
-                let hint = "--software-ratio and --software-rate, or a PATH to measure";
-                Failure::of("nothing is known of compression in software", Some(hint))
+                let hint = "add --software-ratio and --software-rate, or a PATH to measure";
+                Failure::of(
+                    "the ratio and the rate of compression in software are not known",
+                    Some(hint),
+                )
             })?;
             Compression::Software { ratio, bytes_per_second }
         }
@@ -401,17 +403,17 @@ fn setup(arguments: &PlanArgs, known: &Known<'_>) -> Result<Setup, Failure> {
     })
 }
 
-/// The disk of the source, where there is an experiment on it.
+/// The disk of the source, if there is an experiment on it.
 fn source_from(given: &SourceArgs) -> Result<Option<DiskFromRuns>, Failure> {
     let typed = [given.read_block_size, given.read_ahead];
     if DiskReads::of_disk(given).is_none() && typed.iter().any(Option::is_some) {
-        let hint = "--source-disk or --source-from says which; a rate has them in it";
-        let what = "--read-block-size and --read-ahead are those of a disk, and none is named";
+        let hint = "add --source-disk or --source-from (--source-rate already includes it)";
+        let what = "--read-block-size and --read-ahead need a source disk";
         return Err(Failure::of(what, Some(hint)));
     }
     if typed.iter().flatten().any(|size| size.0 > READ_BYTES_MAX) {
         let most = size(READ_BYTES_MAX);
-        let what = format!("--read-block-size and --read-ahead are at most {most}");
+        let what = format!("--read-block-size and --read-ahead must be at most {most}");
         return Err(Failure::of(what, None));
     }
     let named = given.source_disk.as_ref().map(|disk| disk.name.as_str());
@@ -428,15 +430,15 @@ fn writable(
         MediumAccess::ReadOnly => {
             let (drive, medium) = (drive.name, medium.name);
             let what = format!("an {drive} drive only reads {medium} media");
-            Err(Failure::of(what, Some("a backup needs media that it writes")))
+            Err(Failure::of(what, Some("use media that the drive can write")))
         }
     }
 }
 
-/// A source that is slower lacks its unit.
+/// A smaller rate probably lacks its unit.
 const SLOWEST_BYTES_PER_SECOND: u64 = 1000;
 
-/// What is given goes before what is measured.
+/// Given values go before measured ones.
 fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<PlanSource, Failure> {
     let (given, measured) = (&arguments.source, known.measured);
     let missing = |what: &str, hint| Failure::of(format!("{what} is not known"), Some(hint));
@@ -444,24 +446,24 @@ fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<PlanSource, Failure
         .size
         .map(|size| size.0)
         .or(measured.map(|measured| measured.size_bytes))
-        .ok_or_else(|| missing("the size of the source", "--size, or a PATH to look at"))?;
+        .ok_or_else(|| missing("the size of the source", "add --size, or a PATH to measure"))?;
     let files = given.files.or(measured.map(|measured| measured.files)).unwrap_or(0);
     let named = given.source_disk.as_ref().map(|disk| &disk.parameters);
     let disk = known.source_from.map(|from| &from.parameters).or(named);
     let (bytes_per_second, disk_file_ns) = match (given.source_rate, disk, measured) {
         (Some(rate), _, _) if rate.0 < SLOWEST_BYTES_PER_SECOND => {
-            let what = format!("--source-rate {} is {} bytes a second", rate.0, rate.0);
-            let hint = format!("{}MB is that many megabytes a second", rate.0);
+            let what = format!("--source-rate {}: only {} bytes a second", rate.0, rate.0);
+            let hint = format!("write {}MB for megabytes a second", rate.0);
             return Err(Failure::of(what, Some(&hint)));
         }
         (Some(rate), _, _) => (rate.0, None),
         (None, Some(disk), _) => {
             (DiskReads::of(given).bytes_per_second(disk), Some(disk_file_ns(disk)))
         }
-        // What was measured has the times for files in it.
+        // The measured rate includes the times of files.
         (None, None, Some(measured)) => (measured.bytes_per_second, Some(0)),
         (None, None, None) => {
-            let hint = "--source-rate, --source-disk, --source-from, or a PATH to measure";
+            let hint = "add --source-rate, --source-disk, --source-from, or a PATH to measure";
             return Err(missing("the rate of the source", hint));
         }
     };
@@ -472,8 +474,8 @@ fn source(arguments: &PlanArgs, known: &Known<'_>) -> Result<PlanSource, Failure
     Ok(PlanSource { size_bytes, files, bytes_per_second, file_ns })
 }
 
-/// What the cores of the host make of the fastest source, in bytes a second; nothing where the
-/// source was measured through them. Compression in software has a rate of its own.
+/// The highest rate that the cores of the host can process, in bytes a second; `None` if the source
+/// was measured on this host. Compression in software has a rate of its own.
 fn processor_bound(
     given: &SourceArgs,
     size_bytes: u64,
@@ -489,14 +491,14 @@ fn processor_bound(
     (!is_measured && size_bytes > 0).then_some(bound)
 }
 
-/// Says so where the host is what bounds the source.
+/// The number of cores, if the host limits the source.
 fn bounded_by_host(arguments: &PlanArgs, setup: &Setup) -> Option<usize> {
     let bound = processor_bound(&arguments.source, setup.source.size_bytes, None)?;
     let is_bounded = setup.source.bytes_per_second == bound;
     is_bounded.then(|| arguments.source.cores.map_or_else(flow::crew::cores, NonZero::get))
 }
 
-/// How a disk is taken to be read: one stream through the page cache.
+/// How the plan assumes a disk to be read: one stream through the page cache.
 #[derive(Clone, Copy, Debug)]
 struct DiskReads {
     read_bytes: u64,
@@ -504,7 +506,7 @@ struct DiskReads {
 }
 
 impl DiskReads {
-    /// Where the rate of the source is that of a disk.
+    /// `None` unless the rate of the source comes from a disk.
     fn of_disk(given: &SourceArgs) -> Option<DiskReads> {
         let has_disk = given.source_disk.is_some() || given.source_from.is_some();
         has_disk.then(|| DiskReads::of(given))
@@ -533,7 +535,8 @@ fn drive_ratio(arguments: &PlanArgs, known: &Known<'_>) -> Ratio {
     Ratio::of(known_ratio(arguments, known).unwrap_or(RATIO_ASSUMED))
 }
 
-/// What is given goes before what PATH is like, and that before what was written to the drive.
+/// A given ratio goes before the sample of PATH, and that before the data of the experiment on the
+/// drive.
 fn known_ratio(arguments: &PlanArgs, known: &Known<'_>) -> Option<f64> {
     let sampled = known.measured.and_then(|measured| measured.drive_ratio);
     let written = known.from.and_then(|from| from.calibration.own_ratio());
@@ -556,7 +559,7 @@ fn compared(arguments: &PlanArgs, first: &Generation) -> Vec<&'static Generation
     Generation::all().iter().filter(near).collect()
 }
 
-/// Media of a format between two generations are nobody's next drive.
+/// Media of a format between two generations, such as Type M, have no drive of their own.
 fn is_plain(generation: &Generation) -> bool {
     !generation.name.contains("Type")
 }

@@ -28,11 +28,11 @@ use service::failure::{Failure, with_causes};
 use service::outcome::Outcome;
 use service::output_file::{OutputFile, is_same};
 
-/// Show what an experiment, a watch, a capture or a run came to: tables, figures, a page
+/// Show the results of an experiment, watch, capture or run: tables, figures, a page
 ///
 /// RUNS is the file that `takeup bench`, `takeup watch --record`, `takeup capture --record` or
-/// `takeup backup --record` wrote. Without options the table and the conclusions are printed. Files
-/// that exist are replaced.
+/// `takeup backup --record` wrote. Without options Takeup prints the table and the conclusions. It
+/// replaces files that exist.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -48,11 +48,11 @@ pub struct ReportArgs {
     /// The file of runs, or the record of a watch, a capture or a run
     #[arg(value_name = "RUNS")]
     runs: PathBuf,
-    /// Records of runs, by --record of `takeup backup` and the like, that are drawn above a capture
-    /// of the same time
+    /// Records of runs, by --record of `takeup backup` and the like, to draw above a capture of the
+    /// same time
     #[arg(value_name = "RUN")]
     beside: Vec<PathBuf>,
-    /// Write one page of HTML that needs nothing else
+    /// Write one page of HTML that needs no other file
     #[arg(short = 'o', long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write all runs as a table; - is standard output
@@ -65,7 +65,7 @@ pub struct ReportArgs {
     /// Write every figure as a file of its own
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Something that cannot be exceeded, for example 'host interface=1200MB'; may be given again
+    /// A known limit of the hardware, for example 'host interface=1200MB'; may be given again
     #[arg(long = "limit", value_name = "NAME=RATE")]
     limits: Vec<NamedRate>,
     /// Print the judgement as a JSON document
@@ -98,7 +98,7 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     }
     let experiment = load(&arguments.runs).map_err(|error| {
         let is_empty = arguments.runs.metadata().is_ok_and(|it| it.is_file() && it.len() == 0);
-        let hint = "it is empty: whoever was to write it ended before the first run, or has not \
+        let hint = "it is empty: the program that writes it ended before the first run, or has not \
                     begun";
         Failure::new(&error, is_empty.then(|| hint.to_owned()))
     })?;
@@ -126,7 +126,7 @@ fn show(arguments: &ReportArgs) -> Result<Outcome, Failure> {
 
 /// The record of a watch.
 fn show_record(arguments: &ReportArgs) -> Result<Outcome, Failure> {
-    let hint = "`takeup watch --from FILE --json` prints each interval";
+    let hint = "print each interval with `takeup watch --from FILE --json`";
     check_options(arguments, "takeup watch", hint)?;
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
     let extent = recorded::extent(&arguments.runs)?;
@@ -143,7 +143,7 @@ fn show_record(arguments: &ReportArgs) -> Result<Outcome, Failure> {
 
 /// The record of a capture.
 fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
-    let hint = "`takeup capture --from FILE --json` prints all of it";
+    let hint = "print all of it with `takeup capture --from FILE --json`";
     check_options(arguments, "takeup capture", hint)?;
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
     let captured = document::read(&arguments.runs)?;
@@ -166,9 +166,9 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The record of a run of our own.
+/// The record of a run of Takeup.
 fn show_run(arguments: &ReportArgs) -> Result<Outcome, Failure> {
-    check_options(arguments, "a run", "its --json prints all of it")?;
+    check_options(arguments, "a run", "print all of it with `takeup report FILE --json`")?;
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
     let record = read_run(&arguments.runs)?;
     let ran = Ran::alone(&record);
@@ -189,22 +189,22 @@ fn show_run(arguments: &ReportArgs) -> Result<Outcome, Failure> {
 fn read_run(path: &Path) -> Result<RunRecord, Failure> {
     RunRecord::read(path).map_err(|error| {
         let hint = matches!(error, RunRecordError::NoRecord { .. })
-            .then(|| "`takeup backup --record FILE` makes one".to_owned());
+            .then(|| "make one with `takeup backup --record FILE`".to_owned());
         Failure::new(&error, hint)
     })
 }
 
-/// Runs stand beside a capture, and beside nothing else.
+/// The error for a run beside anything but a capture.
 fn not_beside(runs: &Path, beside: &Path) -> Failure {
     let (runs, beside) = (runs.display(), beside.display());
-    let message = format!("{runs} is no record of a capture, and {beside} can stand beside none");
+    let message =
+        format!("{runs} is not a record of a capture, so {beside} cannot be drawn above it");
     let hint = "record both at once, and name the capture first: \
                 `takeup capture --watch --record CAPTURE -- takeup backup … --record RUN`";
     Failure::of(message, Some(hint))
 }
 
-/// That a run and a capture have some time in common: what stands below another on a page happened
-/// at the same time.
+/// Checks that a run and a capture overlap in time: the page shows them on one time axis.
 fn check_time(
     captured: &Captured,
     run: &RunRecord,
@@ -219,16 +219,16 @@ fn check_time(
     let alone = Ran::alone(run);
     let together = Together::of(captured);
     let message = format!(
-        "{} is of {}, and {} of {}: they have no time in common",
+        "{} covers {}, and {} covers {}: they have no time in common",
         path.display(),
         alone.time(),
         of_capture.display(),
         together.summary()
     );
-    Err(Failure::of(message, Some("`takeup report RUN` shows the run alone")))
+    Err(Failure::of(message, Some("show the run alone with `takeup report RUN`")))
 }
 
-/// That nothing is asked for that only experiments have.
+/// Refuses options that are for experiments only.
 fn check_options(arguments: &ReportArgs, made_by: &str, hint: &str) -> Result<(), Failure> {
     let options = [
         ("--csv", arguments.csv.is_some()),
@@ -241,7 +241,7 @@ fn check_options(arguments: &ReportArgs, made_by: &str, hint: &str) -> Result<()
     Err(Failure::of(message, Some(hint)))
 }
 
-/// The page of a record, and what is drawn on it, where they are asked for.
+/// Writes the page of a record and its drawings, if requested.
 fn write_page(
     arguments: &ReportArgs,
     file: Option<OutputFile>,
@@ -261,12 +261,15 @@ fn write_page(
     Ok(())
 }
 
-/// That no file is asked for twice, and none in the place of the runs.
+/// Checks that no output file is named twice, and that none is an input file.
 fn check_outputs(arguments: &ReportArgs) -> Result<(), Failure> {
     let to_print = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_output(path));
     let claims = [to_print(&arguments.csv), to_print(&arguments.ndjson), arguments.json];
     if claims.iter().filter(|claim| **claim).count() > 1 {
-        return Err(Failure::of("one thing at a time can go to standard output", None));
+        return Err(Failure::of(
+            "only one of --csv, --ndjson and --json can go to standard output",
+            None,
+        ));
     }
     let named = [&arguments.html, &arguments.csv, &arguments.ndjson, &arguments.svg];
     let named: Vec<&PathBuf> =
@@ -275,7 +278,7 @@ fn check_outputs(arguments: &ReportArgs) -> Result<(), Failure> {
         let shown = path.display();
         let mut read = iter::once(&arguments.runs).chain(&arguments.beside);
         if read.any(|it| is_same(path, it)) {
-            return Err(Failure::of(format!("{shown} holds the runs"), None));
+            return Err(Failure::of(format!("cannot write to {shown}: it holds the runs"), None));
         }
         if named[..number].iter().any(|other| is_same(path, other)) {
             return Err(Failure::of(format!("{shown} is named twice"), None));
@@ -284,7 +287,7 @@ fn check_outputs(arguments: &ReportArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns what is to go to standard output in the place of the text.
+/// Writes the files, and returns what goes to standard output instead of the text.
 fn write_files(
     arguments: &ReportArgs,
     experiment: &Experiment,
@@ -310,14 +313,14 @@ fn write_files(
     Ok(printed)
 }
 
-/// Everything that is drawn on a page, each as a file in a directory, which is made.
+/// All drawings of a page, as files in a directory, which is created.
 fn drawings(directory: &Path, page: &Page) -> Result<Vec<(PathBuf, String)>, Failure> {
     std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
     let drawn = (1..).zip(page.sections.iter().flat_map(PageSection::files));
     Ok(drawn.map(|(number, text)| (directory.join(format!("{number:02}.svg")), text)).collect())
 }
 
-/// No file gets its name before all are written.
+/// Writes all files before any of them gets its name.
 fn write_texts(texts: Vec<(PathBuf, String)>) -> Result<(), Failure> {
     let mut files = Vec::new();
     for (path, text) in texts {

@@ -1,4 +1,4 @@
-//! `takeup plan --from RUNS`: a plan for the drive that an experiment has found.
+//! `takeup plan --from RUNS`: a plan for a drive that is modelled from an experiment.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn folder_with(lines: &[Value]) -> tempfile::TempDir {
     directory
 }
 
-/// Nothing in it depends on the machine.
+/// The output does not depend on the machine.
 #[test]
 fn a_plan_for_the_drive_of_an_experiment() {
     let directory = folder_with(&made(3));
@@ -25,7 +25,7 @@ fn a_plan_for_the_drive_of_an_experiment() {
     insta::assert_snapshot!("plan_from", shown(&output, directory.path()));
 }
 
-/// A record that leaves no room for the buffer of the generation: assumed is what it leaves.
+/// A record that rules out the buffer of the generation: the nearest possible value is assumed.
 #[test]
 fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
     let mut lines = made(3);
@@ -43,7 +43,7 @@ fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
     let most = most.split(':').next().unwrap();
     assert!(text.contains(&format!("a buffer is assumed to hold {most}")), "{text}");
     let taken =
-        format!("buffer_bytes is not 102 MB, as LTO-4 by IBM has it, and taken to be {most}");
+        format!("buffer_bytes is not 102 MB, the value of LTO-4 by IBM; the model uses {most}");
     assert!(text.contains(&taken), "{text}");
     let found = document(directory.path(), &[&plan[..], &["--json"]].concat());
     let not_told = found["from"]["not_told"].as_array().unwrap();
@@ -85,7 +85,7 @@ fn what_was_put_in_comes_out_and_the_rest_is_that_of_the_generation() {
         assert_eq!(value(&from, name), value(&table, name), "{name}");
     }
     assert_eq!(from["drive"], "LTO-4");
-    // What is set goes before what was found.
+    // A value of --set goes before a fitted one.
     let set = plan(&["--from", "runs.ndjson", "--set", "synchronise_ns=7"]);
     assert_eq!(value(&set, "synchronise_ns"), (json!(7), "given".to_owned()));
 }
@@ -140,9 +140,9 @@ fn a_record_that_tells_nothing_ends_before_anything_is_done() {
                 }
             },
             &[],
-            "the generation of ACME tape, in runs.ndjson, is not known",
+            "unknown generation of ACME tape, in runs.ndjson",
         ),
-        (|_| {}, &["--drive", "lto8"], "made on a drive with LTO-4 media, and --drive says LTO-8"),
+        (|_| {}, &["--drive", "lto8"], "made on a drive with LTO-4 media, but --drive says LTO-8"),
     ];
     for (change, options, expected) in cases {
         let mut lines = made(3);

@@ -1,4 +1,4 @@
-//! `takeup bench import`: tables that are shipped, and what is said of one that cannot be read.
+//! `takeup bench import`: the tables in this repository, and the errors for a wrong one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn published_tables_become_runs_that_are_judged() {
     assert_eq!(tables.count(), 4, "each of them is tried here");
 }
 
-/// Of two experiments without a combination in common it is told what keeps them apart.
+/// For two experiments without a combination in common, the error names what keeps them apart.
 #[test]
 fn what_keeps_two_experiments_apart_is_named() {
     let directory = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn what_keeps_two_experiments_apart_is_named() {
     assert!(output.status.code() == Some(1) && text.contains(apart), "{text}");
 }
 
-/// One's own runs against a published table, by what both have.
+/// Own runs against a published table, in their common combinations.
 #[test]
 fn an_imported_table_is_compared_like_any_runs() {
     let directory = tempfile::tempdir().unwrap();
@@ -115,12 +115,12 @@ fn a_table_that_cannot_be_read_leaves_no_file_and_says_where() {
     };
     fs::write(&table, "depth,bytes,seconds\n1,1000,0.5\n2,1000,half\n").unwrap();
     let text = refused(&["t.csv"]);
-    assert!(text.contains("t.csv: line 3, column 3 (seconds): \"half\" is no number"), "{text}");
-    assert!(text.contains("hint: columns that are numbers of a run"), "{text}");
+    assert!(text.contains("t.csv: line 3, column 3 (seconds): \"half\" is not a number"), "{text}");
+    assert!(text.contains("hint: use these columns for the numbers of a run"), "{text}");
     assert!(!directory.path().join("takeup-bench-import.ndjson").exists());
     assert!(refused(&["no.csv"]).contains("read no.csv"));
     fs::write(&table, "depth,bytes,seconds\n1,1000,0.5\n").unwrap();
     assert!(run(directory.path(), &["bench", "import", "t.csv"]).status.success());
-    // Nothing is written over.
-    assert!(refused(&["t.csv"]).contains("--output names another file"));
+    // No file is overwritten.
+    assert!(refused(&["t.csv"]).contains("name another file with --output"));
 }

@@ -1,4 +1,4 @@
-//! `takeup plan`: what is printed, the document, the chart, and what it says about a path.
+//! `takeup plan`: the text, the document, the chart, and the measurement of a path.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::{document, run, shown, small_tree};
 const SLOW: [&str; 9] =
     ["plan", "--drive", "lto8", "--source-rate", "60MB", "--size", "1TB", "--compression", "none"];
 
-/// Nothing in it depends on the machine, so every number is part of the snapshot.
+/// The output does not depend on the machine, so every number is part of the snapshot.
 #[test]
 fn a_slow_source_and_its_alternatives() {
     let directory = tempfile::tempdir().unwrap();
@@ -89,7 +89,8 @@ fn the_document_holds_the_plan_and_its_parameters() {
     assert!(best.ends_with("of memory, long runs"), "{best}");
 }
 
-/// An LTO-3 of HP goes on at 30 MB/s where one of IBM stops; without the maker both are told.
+/// An LTO-3 drive of HP streams at 30 MB/s where one of IBM stops; without the maker both are
+/// reported.
 #[test]
 fn makers_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
@@ -133,7 +134,7 @@ fn no_source_is_faster_than_the_cores_that_hash_it() {
     assert_eq!(seconds(&two["plan"]), seconds(&document["plan"]), "the cores are the same");
     let output = run(directory.path(), &one_core);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("/s, which is what 1 core can read and hash (--cores), to "), "{text}");
+    assert!(text.contains("/s, limited to what 1 core can read and hash (--cores), to "), "{text}");
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn a_chart_is_drawn() {
     assert_eq!(one.matches("class=\"line s").count(), 8);
 }
 
-/// The time that there is: whether the plan fits, which ways do, what would be needed.
+/// The available time: whether the plan fits, which ways do, what would be needed.
 #[test]
 fn a_plan_is_held_against_the_time_that_there_is() {
     let directory = tempfile::tempdir().unwrap();
@@ -183,7 +184,7 @@ fn a_plan_is_held_against_the_time_that_there_is() {
         let fitting = ways.filter(|way| way["plan"]["seconds"].as_f64().unwrap() <= seconds);
         let names: Vec<_> = fitting.map(|way| way["name"].clone()).collect();
         assert_eq!(told["alternatives_that_fit"], serde_json::Value::from(names));
-        // What is said to be needed is typed, and fits.
+        // With the values that the text asks for, the plan fits.
         let rate = told["needs"]["source_bytes_per_second"].as_u64().unwrap().to_string();
         let again = ["--source-rate", &rate, "--window", window, "--quiet"];
         let plan =
@@ -195,7 +196,7 @@ fn a_plan_is_held_against_the_time_that_there_is() {
     assert!(refused.contains("a time is a number with its unit: us, ms, s, m or h"), "{refused}");
 }
 
-/// What the rate of a disk rests on besides the disk is said, and chosen.
+/// The text names the options that the rate of a disk depends on, and they have an effect.
 #[test]
 fn how_the_disk_is_read_is_said_and_chosen() {
     let directory = tempfile::tempdir().unwrap();
@@ -218,8 +219,8 @@ fn how_the_disk_is_read_is_said_and_chosen() {
         let text = shown(&output, path);
         assert!(output.status.code() == Some(1) && text.contains(part), "{text}");
     };
-    check(&["--source-rate", "60MB", "--read-ahead", "1M"], "a disk, and none is named");
-    check(&["--source-disk", "nvme", "--read-block-size", "1T"], "are at most 67.1 MB");
+    check(&["--source-rate", "60MB", "--read-ahead", "1M"], "need a source disk");
+    check(&["--source-disk", "nvme", "--read-block-size", "1T"], "must be at most 67.1 MB");
 }
 
 #[test]
@@ -236,7 +237,7 @@ fn a_path_is_measured() {
     assert_eq!(found["measured"]["read_bytes"], found["source"]["size_bytes"]);
     assert!(found["measured"]["drive_ratio"].as_f64().unwrap() > 1.0);
     assert!(found["measured"]["software_ratio"].as_f64().unwrap() > 1.0);
-    // What is given goes before what is measured.
+    // Given values go before measured ones.
     let given = ["plan", "--drive", "lto5", "tree", "--json", "--size", "1TB", "--ratio", "3"];
     let given = document(path, &given);
     assert_eq!(given["source"]["size_bytes"], 1_000_000_000_000u64);
@@ -269,7 +270,7 @@ fn what_is_missing_or_wrong_is_said() {
     check("plan_unknown_software", &software);
 }
 
-/// In plain words, whatever type a number has here.
+/// The message is in plain words, whatever the type of the number.
 #[test]
 fn none_of_what_there_has_to_be_one_of_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -291,7 +292,7 @@ fn none_of_what_there_has_to_be_one_of_is_refused() {
     assert!(text.contains("a number from 0.001 to 1000000"), "{text}");
 }
 
-/// Values that no drive has end in an answer or an error, not in a loop.
+/// Impossible values end in a result or an error, not in a loop.
 #[test]
 fn absurd_parameters_are_survived() {
     let directory = tempfile::tempdir().unwrap();

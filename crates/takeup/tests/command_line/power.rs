@@ -1,4 +1,5 @@
-//! `takeup bench power`: what an experiment will see, from records that are shipped.
+//! `takeup bench power`: the differences that an experiment will find, from records in this
+//! repository.
 
 use std::path::Path;
 
@@ -33,7 +34,7 @@ fn without_a_record_nothing_is_known() {
     let output = run(directory.path(), &["bench", "power"]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("nothing is known of how this machine scatters"), "{text}");
+    assert!(text.contains("the scatter of this machine is unknown"), "{text}");
     std::fs::copy(record(), directory.path().join("takeup-bench-read.ndjson")).unwrap();
     let found = document(directory.path(), &["bench", "power", "--json"]);
     assert_eq!(found["records"][0], "takeup-bench-read.ndjson");

@@ -174,9 +174,9 @@ fn a_run_stands_above_a_capture_of_its_time() {
         assert_eq!(text(&output.stdout), "");
     };
     refused(&["report", "capture", "before"], "they have no time in common");
-    refused(&["report", "within", "capture"], "within is no record of a capture");
+    refused(&["report", "within", "capture"], "within is not a record of a capture");
     refused(&["report", "capture", "a.tar"], "a.tar is not the record of a run");
-    refused(&["report", "capture", "within", "-o", "within"], "within holds the runs");
+    refused(&["report", "capture", "within", "-o", "within"], "within: it holds the runs");
     fs::write(at.join("cut"), &line[..line.len() - 40]).unwrap();
     refused(&["report", "capture", "cut"], "cut is damaged");
     refused(&["report", "cut"], "cut is damaged");

@@ -64,7 +64,7 @@ fn commands_and_block_sizes_are_compared_by_their_rate() {
     assert!(page.contains("block size"), "{page}");
     assert!(fs::read_to_string(directory.path().join("page.html")).unwrap().contains("<svg"));
     let again = run(directory.path(), &arguments);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("holds 8 runs: going on"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("holds 8 runs: continuing"));
     let plan = succeeds(directory.path(), &[&arguments[..], &["--print-plan"]].concat());
     fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let planned = ["bench", "run", "--plan", "plan.toml", "-o", "planned.ndjson", "--json"];
@@ -174,10 +174,10 @@ fn typing_errors_are_found_before_anything_runs() {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "{arguments:?}");
     };
     check(&["--command", "b= "], "command b is empty");
-    check(&["--command", "b=dd bs={block}"], "{block} is not known");
-    check(&["--vary", "block=1,2"], "command a has no {block}");
+    check(&["--command", "b=dd bs={block}"], "unknown placeholder {block}");
+    check(&["--vary", "block=1,2"], "neither it nor the lines before it use {block}");
     check(&["--command", "b=tarr -cf x"], "no program tarr");
-    check(&["--each-before", "b=true"], "there is no such command");
+    check(&["--each-before", "b=true"], "no such command");
     check(&["--bytes-of", "nothing"], "--bytes-of nothing: No such file");
     check(&["--watch", "/no/such"], "/no/such");
     check(&["--after", "if"], "syntax error");

@@ -30,7 +30,7 @@ fn an_experiment_leaves_every_run_and_says_what_to_set() {
     }
     // The same command has nothing left to do, and judges what there is.
     let again = run(directory.path(), &arguments);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("holds 12 runs: going on"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("holds 12 runs: continuing"));
     assert_eq!(again.stdout, text.as_bytes());
     // Another experiment does not mix with it.
     let mut other = arguments.clone();
@@ -39,7 +39,7 @@ fn an_experiment_leaves_every_run_and_says_what_to_set() {
     let refused = run(directory.path(), &other);
     assert_eq!(refused.status.code(), Some(1));
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(error.contains("holds another experiment\nhint: --output NAME"), "{error}");
+    assert!(error.contains("holds another experiment\nhint: use --output NAME"), "{error}");
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn reports_and_comparisons_come_from_the_files() {
     assert!(
         page.matches("<svg").count() >= 3 && !page.contains("http:") && !page.contains("https:")
     );
-    // Where and when it was measured, and what was asked for, stand at its head.
-    for fact in ["device", "host", "kernel", "date", "asked for"] {
+    // Where and when it was measured, and its plan, are at its head.
+    for fact in ["device", "host", "kernel", "date", "plan"] {
         assert!(page.contains(&format!("<dt>{fact}</dt>")), "{fact} in {page}");
     }
     let table = fs::read_to_string(directory.path().join("a.csv")).unwrap();
@@ -137,7 +137,7 @@ fn what_cannot_be_measured_is_said_and_leaves_nothing() {
     };
     check(&["bench", "read", "empty"], "empty is empty");
     check(&["bench", "read", "missing"], "missing");
-    check(&["bench", "read", "full", "--depth", "0"], "depth 0: 1 to 1024 is possible");
+    check(&["bench", "read", "full", "--depth", "0"], "depth 0: must be 1 to 1024");
     check(&["bench", "read", "full", "--budget", "soon"], "a time is a number");
     check(&["report", "full"], "line 1: not a line of an experiment");
     check(&["bench", "disk", "full", "--load", "randwrite"], "--destructive");
@@ -161,8 +161,8 @@ fn a_report_replaces_nothing_that_it_reads_and_nothing_in_part() {
         assert_eq!(fs::read(directory.path().join("page")).unwrap(), b"precious", "{options:?}");
     };
     for option in ["--html", "--csv", "--ndjson"] {
-        check(&[option, FILE], "holds the runs");
-        check(&[option, "link"], "holds the runs");
+        check(&[option, FILE], "it holds the runs");
+        check(&[option, "link"], "it holds the runs");
     }
     check(&["--html", "page", "--csv", "nowhere/runs.csv"], "nowhere/runs.csv");
     check(&["--html", "page", "--svg", "page/figures"], "page/figures");
@@ -176,7 +176,7 @@ fn an_experiment_without_a_number_stands_in_nobodys_way() {
     let failed = run(directory.path(), &["bench", "tape", "/dev/full", "--length", "1M"]);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     let error = String::from_utf8_lossy(&failed.stderr).into_owned();
-    assert!(error.contains("no run gave a number"), "{error}");
+    assert!(error.contains("no run succeeded"), "{error}");
     assert!(!directory.path().join("takeup-bench-tape.ndjson").exists(), "{error}");
     // What a kill before the first run leaves holds nothing either.
     succeeds(directory.path(), &arguments);

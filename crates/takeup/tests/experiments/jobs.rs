@@ -63,7 +63,7 @@ fn what_is_left_out_is_told_with_its_reason() {
     let output = run(directory.path(), &arguments);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{output:?}");
-    let told_of = "takeup: job logs.fio: leaves out ";
+    let told_of = "takeup: job logs.fio: ignores ";
     let lines: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix(told_of)).collect();
     assert!(
         lines[0].starts_with("write_bw_log, write_lat_log: no log files are written"),

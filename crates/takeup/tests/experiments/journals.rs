@@ -104,7 +104,7 @@ fn a_journal_that_names_other_files_is_refused_wherever_it_lies() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("precious is not a read-ahead setting of the kernel"), "{text}");
-    assert!(text.contains("hint: look at it; remove it if it is none of yours"), "{text}");
+    assert!(text.contains("hint: look at the file and delete it if you did not make it"), "{text}");
     // The same by another user, in a folder that the user left open.
     fs::remove_dir_all(&folder).unwrap();
     fs::create_dir(&folder).unwrap();

@@ -152,6 +152,9 @@ fn what_was_not_put_back_is_not_forgotten() {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("run/settings.json cannot be parsed"), "{error}");
-    assert!(error.contains("hint: it may name settings that were not put back"), "{error}");
+    assert!(
+        error.contains("hint: look at the file: it may name settings that were not put back"),
+        "{error}"
+    );
     assert!(journal.exists());
 }

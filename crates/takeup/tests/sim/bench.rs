@@ -1,5 +1,5 @@
-//! `takeup bench tape` on a virtual drive: what its user sees, and what is left on the medium and
-//! of the drive's settings. What a run does is `crates/loads/tests/tape`'s business.
+//! `takeup bench tape` on a virtual drive: the output, and the state of the medium and of the
+//! drive's settings afterwards. `crates/loads/tests/tape` tests what a run does.
 
 use std::fs;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ fn an_experiment_with_tape_goes_on_where_it_was_stopped() {
     let status = drive.status();
     assert_eq!(status["compression"], true, "it is as it was");
     assert_eq!(status["block_bytes"], 0);
-    // Killed in the middle of writing its sixth run; the medium is known to be ours.
+    // Killed in the middle of writing its sixth run; Takeup recognises the medium as its own.
     let text = fs::read_to_string(file(&drive)).unwrap();
     let kept: Vec<&str> = text.lines().take(6).collect();
     fs::write(file(&drive), kept.join("\n") + "\n{\"run\":{\"cell\":{\"dat").unwrap();
@@ -98,7 +98,7 @@ fn a_medium_with_data_is_left_to_its_owner() {
     assert!(first.starts_with(b"takeup bench tape: what follows is test data"));
 }
 
-/// What a backup finds on such a medium is said by its name.
+/// A backup to such a medium names what it holds.
 #[test]
 fn a_backup_knows_a_test_area() {
     testkit::require!(Fuse);
@@ -116,7 +116,8 @@ fn a_backup_knows_a_test_area() {
     succeeds(&backup(&["--overwrite"]));
 }
 
-/// A run that the medium has no room for costs nothing, also on a drive that takes no time.
+/// A run that does not fit on the medium is refused before it writes, also on a drive that takes no
+/// time.
 #[test]
 fn a_run_that_cannot_fit_is_refused_before_anything_is_written() {
     testkit::require!(Fuse);
@@ -191,7 +192,7 @@ fn media_are_changed_once_in_a_round() {
     testkit::require!(Fuse);
     let drive = Drive::new();
     let (folder, changes) = (drive.folder().display(), drive.folder().join("changes"));
-    // As an autoloader would, by the name on the label.
+    // Like an autoloader, by the name on the label.
     let command = format!(
         "echo $TAKEUP_MEDIUM >>{}; printf %s {folder}/$TAKEUP_MEDIUM >{}/medium",
         changes.display(),
@@ -236,7 +237,7 @@ fn a_stop_leaves_a_filemark_and_the_settings() {
         assert_eq!(program.wait().unwrap().code(), Some(1));
         let status = drive.status();
         assert_eq!(status["compression"], true);
-        // Closing the tape adds no second one.
+        // Closing the tape adds no second filemark.
         assert_eq!(status["block_number"], 0, "{status}");
     }
 }
@@ -250,11 +251,11 @@ fn a_run_that_is_cut_leaves_a_bound() {
     let output = bench(&drive, &[&options[..], &["--repeats", "2", "--no-progress"]].concat());
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(errors.contains("no run gave a number: slower than "), "{errors}");
-    // What can be known is said before the first run.
+    assert!(errors.contains("no run succeeded: slower than "), "{errors}");
+    // The forecast comes before the first run.
     let told = ["a round of 1 run takes ", ", 3.00 s of it for 1 filemark (as the virtual drive"];
     assert!(told.iter().all(|words| errors.contains(words)), "{errors}");
-    // The second one does not fit behind the first.
+    // The second run does not fit behind the first.
     assert!(errors.contains(" for winding; 2 repeats take "), "{errors}");
     let lines = lines(&drive);
     assert_eq!(lines.len(), 2, "it is not tried again: {lines:?}");

@@ -39,7 +39,7 @@ fn bench_writes_and_reads_back() {
             Some("read") => "drive_reads",
             _ => "drive_writes",
         };
-        // The kernel's own count; the filemark behind the last block is met by a read.
+        // The kernel's own count; a read meets the filemark behind the last block.
         let count = run["measures"][counted].as_f64().unwrap();
         assert!((blocks..=blocks + 1.0).contains(&count), "{run}");
         assert!(run["environment"]["drive"].is_string(), "{run}");
@@ -60,8 +60,9 @@ fn bench_runs_the_design_of_btape() {
     let options = ["--preset", "btape", "--block-size", "64k,256k", "--scale", "0.0005", "--json"];
     let document = bench(folder.path(), &options).with_code(0).json();
     assert_eq!(document["runs"], 72, "{document:#}");
-    // More than the medium holds: the run that met its end was made again from the beginning of the
-    // test area. Its notes say so, unless a second attempt took its place because of others.
+    // More than the medium holds: the run that reached its end was repeated from the beginning of
+    // the test area. Its notes say so, unless other programs disturbed it and a further attempt
+    // replaced it.
     let moved = runs(folder.path()).iter().map(|run| run["bytes"].as_u64().unwrap()).sum::<u64>();
     assert!(moved > 24 << 20, "{moved} bytes: the end of the medium was not met");
     shell(folder.path(), "mt rewind; dd if=$TAPE bs=1k count=1 status=none | head -c 17 >label")
@@ -84,7 +85,7 @@ fn bench_leaves_data_to_their_owner() {
     shell(folder.path(), same).with_code(0);
     std::fs::remove_file(folder.path().join("runs.ndjson")).unwrap();
     bench(folder.path(), &[&small[..], &["--overwrite"]].concat()).with_code(0);
-    // What an experiment has left may be written over.
+    // Data of an earlier experiment may be overwritten.
     std::fs::remove_file(folder.path().join("runs.ndjson")).unwrap();
     bench(folder.path(), &small).with_code(0);
 }
@@ -130,7 +131,7 @@ mod on_sim_drive {
         let folder = tempfile::tempdir().unwrap();
         let options = ["--block-size", "64k", "--length", "1M", "--repeats", "5"];
         let more = ["--repeats-max", "5", "--interval", "0.001"];
-        // In the middle of the third run.
+        // The medium fails in the middle of the third run.
         cartridge(&["faults", "broken", "unwritable=40"]);
         cartridge(&["load", "broken"]);
         bench(folder.path(), &[&options[..], &more[..]].concat()).with_code(2);

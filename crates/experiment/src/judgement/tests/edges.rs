@@ -1,4 +1,4 @@
-//! Where a rule begins to speak, and what is on the other side of it.
+//! Both sides of the thresholds of rules.
 
 use super::*;
 use statistics::bytes_over_time::Series;
@@ -27,8 +27,8 @@ fn said(factors: &[Factor], runs: &[RunRecord]) -> String {
     judgement.sentences.into_iter().map(|one| one.text + "\n").collect()
 }
 
-/// From which level on nothing matters is said of three numbers and more, with repeats, where
-/// scatter leaves open which one is best.
+/// "Does not matter from X on" needs at least three numbers, with repeats, and scatter that leaves
+/// open which one is best.
 #[test]
 fn a_plateau_has_three_levels_in_an_order() {
     let mut random = Random::new(5);
@@ -46,7 +46,7 @@ fn a_plateau_has_three_levels_in_an_order() {
     assert!(!is_told("engine", &words, 8));
 }
 
-/// A level of nothing takes no time, which is no bound of what a request takes.
+/// A level of zero takes no time, which is no bound on the time of a request.
 #[test]
 fn a_level_of_zero_bounds_no_time() {
     let levels =
@@ -63,15 +63,15 @@ fn short_runs_are_told_where_they_were_timed() {
     for run in &mut runs {
         (run.seconds, run.bytes) = (run.seconds / 100.0, run.bytes / 100);
     }
-    assert!(!said(&factors, &runs).contains("a typical run took"));
+    assert!(!said(&factors, &runs).contains("a typical one took"));
     runs.iter_mut().for_each(|run| run.started_unix_seconds = 1_700_000_000);
-    assert!(said(&factors, &runs).contains("a typical run took 100 ms only"));
-    // A second is none.
+    assert!(said(&factors, &runs).contains("the runs are short: a typical one took 100 ms"));
+    // A second is not short.
     runs.iter_mut().for_each(|run| run.seconds = 1.0);
-    assert!(!said(&factors, &runs).contains("a typical run took"));
+    assert!(!said(&factors, &runs).contains("a typical one took"));
 }
 
-/// A fixed time for each file is told where the times of files lie on a line.
+/// A fixed time for each file is reported if the times of files lie on a line.
 #[test]
 fn a_fixed_time_of_files_is_told_of_a_line() {
     let lengths = [64u64, 128, 256, 512, 1024].map(|mib| mib * MIB);
@@ -88,12 +88,12 @@ fn a_fixed_time_of_files_is_told_of_a_line() {
         }
         said(&factors, &runs)
     };
-    let line = " however long it is, then its bytes run at ";
+    let line = ", then its bytes run at ";
     assert!(at(1.0).contains(line), "{}", at(1.0));
     assert!(!at(1.2).contains(line), "{}", at(1.2));
 }
 
-/// What a run does within half a second is no course.
+/// The course of runs of half a second is not analysed.
 #[test]
 fn a_course_is_told_of_runs_that_are_long_enough() {
     let levels = [Level::Number(1), Level::Number(2)].map(|level| (level, 100e6));
@@ -108,14 +108,14 @@ fn a_course_is_told_of_runs_that_are_long_enough() {
         }
         said(&factors, &runs)
     };
-    let course = "the rate changes within the run";
+    let course = "the rate changes during the run";
     assert!(at(2.0, 1.0).contains(course), "{}", at(2.0, 1.0));
     assert!(!at(0.5, 1.0).contains(course), "{}", at(0.5, 1.0));
-    // At each filemark no data pass, which is told as what it is.
+    // No data pass at a filemark; filemarks have a finding of their own.
     assert!(!at(2.0, 2.0).contains(course), "{}", at(2.0, 2.0));
 }
 
-/// What the kernel cuts is told by the settings of the cell that it is told of.
+/// Whether the kernel splits requests depends on the settings of the cell in question.
 #[test]
 fn requests_are_judged_by_the_settings_of_their_own_runs() {
     let rates =
@@ -135,8 +135,8 @@ fn requests_are_judged_by_the_settings_of_their_own_runs() {
     assert_eq!(with("1280"), with("64"));
 }
 
-/// What large requests come to is told below what holds them, and not where nothing can pass so
-/// fast.
+/// The rate of large requests is reported if it is below the known limit, and not if it is
+/// impossible.
 #[test]
 fn a_curve_ends_at_what_is_possible() {
     let rates =
@@ -155,13 +155,13 @@ fn a_curve_ends_at_what_is_possible() {
     assert!(with(&[]) && with(&[1e9]) && !with(&[50e6]));
 }
 
-/// Few repeats do not show whether runs are of two kinds.
+/// Few repeats do not show whether runs have two speeds.
 #[test]
 fn two_kinds_of_runs_need_repeats() {
     let levels = [Level::Number(1), Level::Number(2)].map(|level| (level, 100e6));
     let said = |repeats| {
         let (factors, runs) = runs_at("depth", &levels, repeats);
-        said(&factors, &runs).contains("whether there are two speeds rather than one")
+        said(&factors, &runs).contains("whether there are two speeds")
     };
     assert!(said(2) && said(3) && !said(40));
 }

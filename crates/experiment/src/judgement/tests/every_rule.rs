@@ -1,4 +1,4 @@
-//! Each rule of the list is made to speak, and nobody speaks who is not on it.
+//! Each rule of the list is made to report a finding, and every finding is of a rule on the list.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ impl Design {
         let mut runs = Vec::new();
         for repeat in 1..=self.repeats {
             for (level, rate) in BLOCKS.into_iter().zip(self.rates) {
-                // A scatter of a thousandth, without which nothing has an interval.
+                // A scatter of a thousandth; without scatter there is no interval.
                 let seconds = 2.0 * (1.0 + 0.001 * (repeat % 3) as f64);
                 let mut run = RunRecord {
                     cell: [("block_bytes".to_owned(), Level::Number(level))].into(),
@@ -108,7 +108,7 @@ const TWEAKS: &[fn(&mut RunRecord)] = &[
     |run| series(run, |step| 1000 + step as u64 % 3 + if step > 50 { 1000 } else { 0 }),
     |run| series(run, |step| 1000 + step as u64 % 3 - if step < 30 { 900 } else { 0 }),
     |run| series(run, |step| 1000 + step as u64 % 3 - if step / 20 == 2 { 900 } else { 0 }),
-    // Every repeat another one, and every cell in another way.
+    // Every repeat differs, and every cell in another way.
     |run| {
         let Level::Number(bytes) = run.cell["block_bytes"] else { return };
         let place = (bytes / BLOCKS[0]).ilog2();
@@ -121,7 +121,7 @@ const TWEAKS: &[fn(&mut RunRecord)] = &[
     },
 ];
 
-/// Two loads that somebody has; and files of three lengths, each of which has a fixed time.
+/// Two realistic loads; and files of three lengths, each with a fixed time.
 fn two_loads() -> Judgement {
     let mut all = Vec::new();
     for (index, data) in ["random", "text:2"].iter().enumerate() {
@@ -150,7 +150,7 @@ fn three_lengths() -> Judgement {
     judge(&[Factor::new("file_bytes", levels)], &all, &JudgementOptions::default())
 }
 
-/// Windows of which the smallest does not hold a request and the largest costs others.
+/// Windows: the smallest does not hold a request, and the largest costs other programs.
 fn three_windows() -> Judgement {
     let mut all = RISING.runs();
     all.retain(|run| run.cell["block_bytes"] != Level::Number(BLOCKS[3]));
@@ -184,7 +184,7 @@ fn two_block_sizes() -> Judgement {
     judge(&factors, &all, &JudgementOptions::default())
 }
 
-/// Repeats that rise and fall slowly, in all cells, and such of two speeds.
+/// Repeats that rise and fall slowly, in all cells, and repeats with two speeds.
 fn wavy(run: &mut RunRecord) {
     run.seconds *= 1.0 + 0.1 * (std::f64::consts::TAU * (run.repeat as f64 - 0.5) / 12.0).cos();
 }

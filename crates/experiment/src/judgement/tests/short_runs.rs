@@ -1,5 +1,5 @@
-//! Runs that are a few of a drive's buffers long, on drives whose backups of hours are known by
-//! their model: filling the buffer takes a part of a short run, and none of a long one.
+//! Runs a few drive buffers long, on modelled drives whose backups of hours are known: filling the
+//! buffer is a part of a short run, and almost nothing of a long one.
 
 use model::program::{self, Copy, Ratio};
 use model::tape::TapeModel;
@@ -10,12 +10,12 @@ use super::*;
 
 const BLOCKS: [u64; 4] = [64 << 10, 128 << 10, 256 << 10, 1 << 20];
 
-/// What leaves a size open.
+/// Sentences that leave a size open.
 const OPEN: &str = " may be as fast in a long backup";
 const UNSETTLED: &str = "; may be as fast: ";
 const SAME: &str = "the same within 2 %: ";
 
-/// A drive: what differs between those that are met.
+/// A drive: the properties that differ between real ones.
 #[derive(Clone, Copy, Debug)]
 struct Met {
     native: u64,
@@ -25,7 +25,7 @@ struct Met {
 }
 
 impl Met {
-    /// From a tape that small blocks hold up to one that they do not come near.
+    /// From a tape that small blocks can keep up with to one that they cannot.
     fn drawn(random: &mut Random) -> Met {
         let native = 20e6 + 140e6 * random.unit();
         let host = native * (1.3 + 2.0 * random.unit());
@@ -57,7 +57,7 @@ impl Met {
         run.elapsed_ns as f64 / 1e9
     }
 
-    /// How much longer than the largest blocks these take of a backup that nobody waits for.
+    /// How much longer than the largest blocks these take for a long backup.
     fn slower(&self, block_bytes: u64) -> f64 {
         // The second of two parts, so that the beginning and the end of a run are in neither.
         let of = |block| {
@@ -90,7 +90,7 @@ impl Met {
     }
 }
 
-/// A size that is as fast in a long backup is not ruled out by short runs without a word.
+/// Short runs do not silently rule out a size that is as fast in a long backup.
 #[test]
 fn a_block_size_that_is_as_fast_in_a_long_backup_is_not_ruled_out() {
     let mut random = Random::new(7);
@@ -107,7 +107,7 @@ fn a_block_size_that_is_as_fast_in_a_long_backup_is_not_ruled_out() {
         settled += usize::from(!is_open);
         for (block, name) in BLOCKS.into_iter().zip(["64 KiB", "128 KiB", "256 KiB"]) {
             let is_smaller = block < chosen.unwrap();
-            // Within the half of what counts as the same, whose other half is the scatter's.
+            // Within half of the band that counts as the same; the scatter may use the other half.
             if is_smaller && drive.slower(block) < 0.01 {
                 let leave_it_open = [OPEN, UNSETTLED, SAME];
                 let mut said =
@@ -116,6 +116,6 @@ fn a_block_size_that_is_as_fast_in_a_long_backup_is_not_ruled_out() {
             }
         }
     }
-    // Both are met.
+    // Both cases occur.
     assert!(open > 10 && settled > 20, "{open} {settled}");
 }

@@ -19,10 +19,10 @@ use statistics::curve::known::Known;
 use statistics::curve::{LARGE_RESIDUAL, Model, PhysicalLimit, Point, matching_limit};
 use statistics::interval::Interval;
 
-/// A plateau and a limit that are nearer than this are taken to be the same.
+/// A plateau and a limit that are nearer than this, as a share, count as the same.
 const LIMIT_TOLERANCE: f64 = 0.06;
 
-/// What is said of one curve.
+/// The input for the sentences on one curve.
 pub struct Curve<'a> {
     /// All factors.
     pub factors: &'a [Factor],
@@ -30,7 +30,7 @@ pub struct Curve<'a> {
     pub sweep: &'a Sweep,
     /// The cells.
     pub judgement: &'a Judgement,
-    /// The drive, where it is one.
+    /// The drive, if the experiment has one drive.
     pub drive: Option<&'a Drive>,
     /// What the judgement rests on.
     pub options: &'a JudgementOptions,
@@ -47,16 +47,16 @@ struct Told {
 enum Shape {
     /// All levels are the same.
     Flat,
-    /// One differs, so that there is something for a curve to follow.
+    /// A level differs, so that a curve can be fitted.
     Curved,
-    /// Not known: no curve is seen through scatter.
+    /// Unknown: scatter hides any curve.
     Hidden,
-    /// Of levels that ran once there are points, and nothing is known of the curve.
+    /// The levels ran once: there are points, but the curve is unknown.
     SeenOnce,
 }
 
 impl Curve<'_> {
-    /// Its sentences; none of fewer than four levels.
+    /// The sentences on the curve; none for fewer than four levels.
     pub fn sentences(&self) -> Vec<Sentence> {
         let Some(model) = self.sweep.model.as_ref().filter(|_| self.sweep.cells.len() > 3) else {
             return Vec::new();
@@ -106,7 +106,7 @@ impl Curve<'_> {
         format!("{}{}", title(&self.sweep.factor), in_brackets(&self.sweep.others, self.factors))
     }
 
-    /// The smallest level only tells what the fixed time is below: all of its time.
+    /// On a flat curve, the time of the smallest level is an upper bound on the fixed time.
     fn flat(&self) -> Told {
         let about = quantities::factor(&self.sweep.factor);
         let best = &self.judgement.cells[self.sweep.cells[self.sweep.best]];
@@ -127,7 +127,7 @@ impl Curve<'_> {
         }
     }
 
-    /// What is known of the curve.
+    /// The intervals of the curve's parameters.
     fn known(&self) -> Option<Known> {
         let point = |&cell: &usize| {
             let summary = &self.judgement.cells[cell];
@@ -150,7 +150,7 @@ impl Curve<'_> {
             ("fixed_low", seconds(known.overhead_ns.low), Unit::Seconds),
             ("fixed_high", seconds(known.overhead_ns.high), Unit::Seconds),
         ];
-        // In the steady state the kernel has the window that is read and the next one under way.
+        // In the steady state the kernel reads the current window and the next one at once.
         if about.reads_next_window {
             let latency = fixed_time(model.overhead_ns, known.overhead_ns, 2.0);
             text.push_str(&format!(
@@ -158,7 +158,7 @@ impl Curve<'_> {
             ));
         }
         let behind = known.bytes_per_second;
-        // Nothing passes faster than what is known to hold it.
+        // A rate above a known limit is impossible.
         let highest = self.limits().iter().map(|limit| limit.bytes_per_second).reduce(f64::max);
         let is_possible = highest.is_none_or(|most| behind.high <= most * (1.0 + LIMIT_TOLERANCE));
         if behind.high < 3.0 * behind.low && is_possible {
@@ -167,7 +167,7 @@ impl Curve<'_> {
             numbers.push(("rate_low", behind.low, Unit::BytesPerSecond));
             numbers.push(("rate_high", behind.high, Unit::BytesPerSecond));
         }
-        // Where the rate still rises at the last level there is none.
+        // If the rate still rises at the last level, there is no plateau.
         let plateau = known.plateau.filter(|_| !self.rises_to_the_end());
         if let Some((plateau, value)) = plateau.zip(model.plateau_bytes_per_second) {
             text.push_str(&format!(", and never faster than {}", rate_within(value, plateau)));
@@ -175,11 +175,11 @@ impl Curve<'_> {
             numbers.push(("plateau_high", plateau.high, Unit::BytesPerSecond));
         }
         let typical = Rounding::digits(2).percent(model.typical_residual());
-        text.push_str(&format!("; that explains a typical level to {typical}"));
+        text.push_str(&format!("; a typical level is within {typical} of this"));
         Told { text, numbers }
     }
 
-    /// Whether what is told to be set, or the knee, is the last level.
+    /// Whether the recommended level, or the knee, is the last one.
     fn rises_to_the_end(&self) -> bool {
         let last = self.sweep.cells.last();
         let is_set = self.judgement.recommended.iter().any(|found| Some(&found.cell) == last);
@@ -193,11 +193,11 @@ impl Curve<'_> {
         limits
     }
 
-    /// What the curve comes to, where that is something known.
+    /// The highest rate of the curve, if it matches a known limit.
     fn limit(&self, model: &Model, plateau: Option<Interval>) -> Option<String> {
         let best = &self.judgement.cells[self.sweep.cells[self.sweep.best]];
-        // Where the sweep has a knee, what it comes to was measured; else the curve has to tell,
-        // with a plateau that is there for certain.
+        // If the sweep has a knee, the highest rate was measured; otherwise it comes from the
+        // curve, if its plateau is certain.
         let highest = match (self.rises_to_the_end(), plateau) {
             (true, Some(_)) => model.highest_bytes_per_second(),
             _ => best.bytes_per_second,
@@ -213,7 +213,7 @@ impl Curve<'_> {
         ))
     }
 
-    /// Single levels that a curve has no explanation for, or that there is no such curve.
+    /// Levels that the curve does not explain, or that no curve fits.
     fn off_the_curve(&self, model: &Model) -> Vec<String> {
         if !model.holds() {
             return vec![self.no_curve(model)];
@@ -229,8 +229,7 @@ impl Curve<'_> {
                 None => String::new(),
             };
             format!(
-                "{} {}{} is out of line: {}, {:.0} % {} than the other levels let one \
-                 expect{others}",
+                "{} {}{} is out of line: {}, {:.0} % {} than the other levels predict{others}",
                 title(&self.sweep.factor),
                 self.level(place),
                 in_brackets(&self.sweep.others, self.factors),
@@ -245,8 +244,8 @@ impl Curve<'_> {
     fn no_curve(&self, model: &Model) -> String {
         let far: Vec<String> = model.strays().map(|place| self.level(place)).collect();
         format!(
-            "{}: a fixed time and a rate do not explain these levels, so neither is told: {} of {} \
-             ({}) lie more than {:.0} % off the curve that fits best",
+            "{}: a fixed time and a rate do not explain these levels: {} of {} ({}) lie more than \
+             {:.0} % off the best fit",
             self.named(),
             far.len(),
             self.sweep.cells.len(),
@@ -259,7 +258,7 @@ impl Curve<'_> {
         &self.judgement.cells[self.sweep.cells[place]]
     }
 
-    /// As it is shown.
+    /// The level as it is printed.
     fn level(&self, place: usize) -> String {
         let level = self.cell(place).cell.get(&self.sweep.factor);
         level.map_or(String::new(), |level| level.shown(&self.sweep.factor))
@@ -276,7 +275,7 @@ fn say_all(
     off.into_iter().for_each(|text| say(&rules::OFF_THE_CURVE, plain(text)));
 }
 
-/// ` (data zeros)`, or nothing where there is nothing else.
+/// ` (data zeros)`, or nothing if nothing else is fixed.
 fn in_brackets(others: &Cell, factors: &[Factor]) -> String {
     match shown_cell(others, factors).as_str() {
         "the only combination" => String::new(),
@@ -284,7 +283,7 @@ fn in_brackets(others: &Cell, factors: &[Factor]) -> String {
     }
 }
 
-/// A time and its interval; a bound where nothing else is known, a range where that is wide.
+/// A time and its interval; a bound if the lower end is near zero, a range if the interval is wide.
 fn fixed_time(value: f64, known: Interval, times: f64) -> String {
     let scaled = known.map(|nanoseconds| times * nanoseconds / 1e9);
     let digits = Rounding::within(scaled.low, scaled.high);
@@ -315,7 +314,7 @@ mod tests {
     const WINDOWS: [u64; 8] =
         [256 << 10, 512 << 10, 1 << 20, 2 << 20, 2560 << 10, 4 << 20, 8 << 20, 16 << 20];
 
-    /// Everything that is told of five runs of each window at these rates.
+    /// All sentences on five runs of each window at these rates.
     fn told(rates: [f64; 8]) -> String {
         let mut runs = Vec::new();
         for repeat in 1..=5 {
@@ -335,12 +334,12 @@ mod tests {
         judgement.sentences.iter().map(|one| one.text.clone() + "\n").collect()
     }
 
-    /// A disk of 5.5 ms and 600 MB/s behind a loop device, whose windows step: what a curve through
-    /// them would say (3.7 ms, 900 MB/s) is wrong, and was told with narrow intervals.
+    /// A disk of 5.5 ms and 600 MB/s behind a loop device, whose windows step. A curve through them
+    /// would give wrong values (3.7 ms, 900 MB/s), and once did with narrow intervals.
     #[test]
     fn levels_that_follow_no_curve_are_told_no_numbers_of_one() {
         let text = told([72.8e6, 143e6, 200e6, 210e6, 250e6, 525e6, 394e6, 484e6]);
-        assert!(text.contains("do not explain these levels, so neither is told: 3 of 8"), "{text}");
+        assert!(text.contains("do not explain these levels: 3 of 8"), "{text}");
         for wrong in ["the device answers after", "to bridge", "out of line", "never faster than"] {
             assert!(!text.contains(wrong), "{wrong}: {text}");
         }

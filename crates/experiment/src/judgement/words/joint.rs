@@ -1,5 +1,5 @@
-//! What a setting does at each level of a load, where that differs, and what conditions do that
-//! nobody chooses.
+//! The effect of a setting at each level of a load, if it differs, and the effects of conditions
+//! that you do not choose.
 
 use base::finding::{Certainty, Finding, Unit};
 
@@ -44,8 +44,9 @@ struct Joint<'a> {
 const LOAD_LEVELS_MAX: usize = 4;
 
 impl Joint<'_> {
-    /// Told where all levels of the load at once leave no doubt that it depends on them: who picks
-    /// the two that lie furthest apart and tests these finds something in every fourth experiment.
+    /// The sentence, if all levels of the load together show that the effect depends on them.
+    /// Testing only the two levels that lie furthest apart would find something in every fourth
+    /// experiment.
     fn sentence(&self) -> Option<Sentence> {
         let (first, last) = (self.setting.levels.first()?, self.setting.levels.last()?);
         let at = |level: &Level| {
@@ -62,7 +63,7 @@ impl Joint<'_> {
         let told: Vec<String> =
             effects.iter().take(LOAD_LEVELS_MAX).map(|effect| self.told(effect)).collect();
         let text = format!(
-            "what {} {} brings instead of {} depends on the {}: {}",
+            "the effect of {} {} instead of {} depends on the {}: {}",
             self.setting.title(),
             last.shown(&self.setting.name),
             first.shown(&self.setting.name),
@@ -74,7 +75,7 @@ impl Joint<'_> {
     }
 
     fn find(&self, setting_level: &Level, load_level: &Level) -> Option<usize> {
-        // Other loads at their first levels, where the anchor leaves them open.
+        // Loads that the anchor does not fix stay at their first levels.
         let mut wanted = self.judgement.recommended.first()?.load.clone();
         wanted.extend(self.anchor.clone());
         wanted.insert(self.setting.name.clone(), setting_level.clone());
@@ -94,7 +95,7 @@ impl Joint<'_> {
     }
 }
 
-/// Settings that make some combinations slower and others faster: there is no average to tell.
+/// Settings that make some combinations slower and others faster, so that an average means nothing.
 pub fn turned(factors: &[Factor], judgement: &Judgement) -> Vec<Sentence> {
     let sentence = |effect: &Effect| {
         let ends = effect.turns_around.as_ref()?;
@@ -125,7 +126,7 @@ fn joined(parts: &[String]) -> String {
     }
 }
 
-/// What the conditions do that the conclusions are over.
+/// The effects of the pooled conditions.
 pub fn conditions(judgement: &Judgement, options: &JudgementOptions) -> Vec<Sentence> {
     let Some(pooled) = &judgement.pooled else { return Vec::new() };
     let own = judgement

@@ -1,8 +1,8 @@
-//! What a file costs however long it is, and how fast its bytes are: several lengths together.
+//! The fixed time of a file and the rate of its bytes, from several lengths together.
 //!
-//! Two lengths set against each other are a percentage that holds for these two and no third one.
-//! Every file has a fixed time, a filemark or a start of the drive, and a rate behind it. Lengths
-//! are those of runs of one file each, or of one run that is cut into more and more files.
+//! Two lengths alone give a percentage that holds for no third length. Every file has a fixed time,
+//! a filemark or a start of the drive, and then a rate. The lengths come from runs of one file
+//! each, or from one run that is cut into more and more files.
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format::duration;
@@ -17,14 +17,14 @@ use statistics::curve::Point;
 use statistics::curve::known::{Known, line};
 use statistics::mean;
 
-/// The factors whose levels are lengths of files: bytes of a run, and in how many files.
+/// The factors that set the length of files: bytes of a run, and number of files.
 pub const LENGTHS: [&str; 2] = ["file_bytes", "files"];
 
-/// A fixed time and a rate over the lengths of files, where their rates differ and this explains
-/// them: no length lies further than this off it.
+/// Largest distance of a length from the line of fixed time and rate, as a share, for the line to
+/// explain the rates.
 const RESIDUAL_MAX: f64 = 0.05;
 
-/// Lengths that lie no further apart are one.
+/// Lengths that differ by less than this share count as one.
 const SAME_LENGTH: f64 = 1e-3;
 
 /// Cells whose files have one length.
@@ -33,7 +33,7 @@ struct Length {
     cells: Vec<usize>,
 }
 
-/// The sentence, where the lengths differ.
+/// The sentence, if the lengths differ.
 pub fn over_lengths(
     factors: &[Factor],
     judgement: &Judgement,
@@ -73,13 +73,12 @@ pub fn over_lengths(
     let filemark = filemark_seconds(judgement);
     let of_it = filemark.map_or(String::new(), |filemark| {
         format!(
-            "; the filemark behind it takes {}, in which the drive writes what its buffer holds",
+            "; the filemark after it takes {}, while the drive writes out its buffer",
             duration(filemark)
         )
     });
     let text = format!(
-        "a file takes {}{} however long it is, then its bytes run at {}: from {} lengths{over}\
-         {of_it}",
+        "each file takes a fixed {}{}, then its bytes run at {}: from {} lengths{over}{of_it}",
         seconds(found.overhead_ns),
         between(fixed, seconds),
         rate_within(found.bytes_per_second, behind),
@@ -112,7 +111,7 @@ fn longer_is_faster(judgement: &Judgement) -> bool {
     is(LENGTHS[0], |ratio| ratio > 1.0) || is(LENGTHS[1], |ratio| ratio < 1.0)
 }
 
-/// The lengths of files, ascending: as they were written, or by the levels where nobody counted.
+/// The lengths of files, ascending: as counted while writing, otherwise from the levels.
 fn lengths(judgement: &Judgement) -> Vec<Length> {
     let bytes = |cell: &CellSummary| {
         let level = |name: &str| match cell.cell.get(name) {
@@ -136,7 +135,7 @@ fn lengths(judgement: &Judgement) -> Vec<Length> {
     lengths
 }
 
-/// What a filemark takes on average.
+/// The mean time of a filemark.
 fn filemark_seconds(judgement: &Judgement) -> Option<f64> {
     let seconds = |cell: &CellSummary| cell.measures.get("filemark_seconds").copied();
     mean(&judgement.cells.iter().filter_map(seconds).collect::<Vec<f64>>())

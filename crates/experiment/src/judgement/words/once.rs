@@ -7,7 +7,7 @@ use base::finding::{Certainty, Finding};
 use super::super::{Basis, CellSummary, Judgement, Sentence, Subject, rules};
 use crate::record::{Factor, shown_cell};
 
-/// Combinations to repeat that a sentence has room for.
+/// Largest number of combinations to repeat that the sentence names.
 const REPEATED_MAX: usize = 4;
 
 /// Which combinations ran once, and which of them to repeat.
@@ -38,8 +38,8 @@ pub(super) fn repeats(factors: &[Factor], judgement: &Judgement) -> Option<Sente
         some => some.join("; "),
     };
     let text = format!(
-        "{ran_once}: nobody knows what a second run would give, and nothing is recommended from \
-         it; repeat at least {which} (--repeats 5)",
+        "{ran_once}: the scatter of single runs is unknown, so nothing is recommended from them; \
+         repeat at least {which} (--repeats 5)",
     );
     let finding = Finding::new(&rules::ONE_RUN_EACH, Certainty::Measured, text);
     Some(Sentence::new(Subject::Doubt, finding))

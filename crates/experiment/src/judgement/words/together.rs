@@ -1,10 +1,10 @@
-//! What is said of several loads in the same words is said once, with the names of all of them.
+//! Joins equal sentences on several loads into one with the names of all of them.
 
 use crate::judgement::{Judgement, Sentence};
 use crate::record::{Factor, shown_cell};
 
-/// Joins sentences that differ in nothing but the load in front of them. Those with something to
-/// type stay apart, since that is of one load.
+/// Joins sentences that differ only in the load in front of them. Sentences with a command stay
+/// apart, since a command belongs to one load.
 pub fn together(
     sentences: Vec<Sentence>,
     factors: &[Factor],
@@ -59,7 +59,7 @@ impl Said {
 
     fn join(&mut self, other: Said) {
         self.loads.extend(other.loads);
-        // Of all of them only those that are the same for all of them.
+        // Keep only the numbers that all loads share.
         let numbers = other.sentence.finding.numbers;
         self.sentence.finding.numbers.retain(|number| numbers.contains(number));
     }

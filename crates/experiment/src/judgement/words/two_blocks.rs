@@ -1,8 +1,8 @@
-//! Which of two block sizes matters: that of the reads from the disk, or that of the writes.
+//! Which block size matters: that of the reads from the disk, or that of the writes.
 //!
-//! Whoever raises `dd bs=` raises both at once and cannot tell the disk from the adapter. Crossed,
-//! each has an effect of its own, on average over the other. The sentence is said where both
-//! effects are settled: one that may be anything is no reason to acquit the other.
+//! `dd bs=` raises both at once, so it cannot separate the disk from the adapter. Crossed, each
+//! block size has an effect of its own, on average over the other. There is a sentence only if both
+//! effects are settled: an effect that may be anything does not rule out the other.
 
 use base::finding::{Certainty, Finding, Unit};
 
@@ -14,7 +14,7 @@ use crate::quantities::title;
 const READS: &str = "read_block_bytes";
 const WRITES: &str = "block_bytes";
 
-/// The sentence, where both were varied and both are settled.
+/// The sentence, if both were varied and both are settled.
 pub fn which_matters(judgement: &Judgement, options: &JudgementOptions) -> Option<Sentence> {
     let effect = |name: &str| {
         let mut own = judgement.effects.iter();

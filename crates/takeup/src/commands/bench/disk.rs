@@ -25,12 +25,12 @@ use service::outcome::Outcome;
 
 /// Measure random and mixed loads with fio, and what the device makes of them
 ///
-/// The loads are those of the real fio; meanwhile the counters of the device behind PATH are read,
-/// so that both sides stand in one table: the latency that a program sees and the time at the
-/// device, requests as they are asked for and as they arrive. A device or file with data in it is
-/// never written to without --destructive, and a device that is mounted or part of an array never.
-/// A PATH that does not exist is made for loads that write, and removed at the end. Loads of many
-/// files make theirs in a folder of their own below PATH, and remove it at the end.
+/// Takeup runs fio itself, and meanwhile reads the counters of the device behind PATH. One table
+/// shows both sides: the latency that a program sees and the time at the device, requests as
+/// submitted and as they arrive. Takeup never writes to a device or file that holds data without
+/// --destructive, and never to a device that is mounted or part of an array. For loads that write
+/// it makes a PATH that does not exist, and deletes it at the end. Loads of many files use a folder
+/// of their own below PATH, which Takeup deletes at the end.
 #[derive(Args, Debug)]
 #[command(override_usage = "\
 takeup bench disk [OPTIONS] <PATH>
@@ -46,19 +46,19 @@ Examples:
   takeup bench disk --job mine.fio
   takeup bench disk /srv/scratch.img --job mine.fio --length 40M --job-set runtime=10
 
-Settings of the queue are named as in /sys/block/*/queue and have the values that stand there, with
-'current' for the one in force. They are changed for the runs and put back at the end, also after a
-crash (`takeup bench put-back`).
+Settings of the queue have the names and values of /sys/block/*/queue; 'current' is the value in
+force. Takeup changes them for the runs and restores them at the end, also after a crash (`takeup
+bench put-back`).
 
-A job of your own may have the options that shape a load. Options that remove files, run programs
-or name other files are refused, all of them in one answer (docs/bench.md has the list). Every file
-and device that the job names is checked like a PATH. Sections that name no file work on PATH. Where
-all sections name the same file, PATH takes its place, and --length takes the place of its size.")]
+A job of your own may have the options that shape a load. Takeup refuses options that delete files,
+run programs or name other files, and lists all of them at once (docs/bench.md has the list). It
+checks every file and device that the job names like a PATH. Sections that name no file work on
+PATH. If all sections name the same file, PATH replaces it, and --length replaces its size.")]
 pub struct DiskArgs {
     /// A file or a block device; a folder for loads of many files
     #[arg(value_name = "PATH", required_unless_present_any = ["plan", "job"])]
     path: Option<PathBuf>,
-    /// What is done
+    /// Loads to run
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "randread")]
     load: Vec<DiskLoad>,
     /// Share of reads in rw and randrw
@@ -103,29 +103,29 @@ pub struct DiskArgs {
     /// Part of PATH that is used, from its start; with --job the size of its sections [default: 1G]
     #[arg(long, value_name = "SIZE")]
     length: Option<Size>,
-    /// Length of one run, or 'once': --length once, however long that takes; a job of one's own has
-    /// its own, and many files are gone through once
+    /// Length of one run, or 'once' for --length bytes once, however long that takes; a --job has
+    /// its own length, and loads of many files go through all files once
     #[arg(long, value_name = "TIME", default_value = "5s")]
     runtime: Runtime,
-    /// What PATH holds may be destroyed
+    /// Allow Takeup to destroy what PATH holds
     #[arg(long)]
     destructive: bool,
     #[command(flatten)]
     experiment: ExperimentArgs,
 }
 
-/// Of one run, unless another length is asked for.
+/// Default length of one run, in bytes.
 const LENGTH_BYTES: u64 = 1 << 30;
 
 impl DiskArgs {
-    /// What takes the place of options of the job.
+    /// Options that replace those of the job.
     fn sets(&self) -> Vec<String> {
         let length = self.length.filter(|_| self.job.is_some());
         let length = length.map(|length| format!("size={}", length.0));
         self.job_set.iter().cloned().chain(length).collect()
     }
 
-    /// Whether a load of many files is asked for.
+    /// Whether there is a load of many files.
     fn has_files(&self) -> bool {
         self.load.iter().any(|load| load.is_of_files())
     }
@@ -139,7 +139,7 @@ struct QueueArgs {
     /// Schedulers of the disk
     #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     scheduler: Vec<String>,
-    /// Requests are joined (0), only where that costs nothing (1), never (2)
+    /// Merge requests: always (0), only where that costs nothing (1), never (2)
     #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     nomerges: Vec<String>,
     /// Largest request at the disk in KiB
@@ -152,13 +152,13 @@ struct QueueArgs {
     #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     nr_requests: Vec<String>,
     /// Whether the kernel flushes the disk's cache: 'write back' or 'write through'; without
-    /// flushes a loss of power may take what was said to be safe
+    /// flushes a power loss may destroy data that were reported as safe
     #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
     write_cache: Vec<String>,
 }
 
 impl QueueArgs {
-    /// What is to be set, in the order of the columns.
+    /// The settings as typed, in the order of the columns.
     fn typed(&self) -> [(SettingKind, &[String]); 6] {
         [
             (SettingKind::WriteCache, &self.write_cache),
@@ -278,7 +278,7 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
     })
 }
 
-/// Says what of a job is run in another way than the file has it.
+/// Reports the differences between the job file and what is run.
 fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
     let shown = |path: &Path| escape_path(path);
     let say = |text: String| {
@@ -296,11 +296,11 @@ fn say_changes(file: &Path, job: &UserJob, path: Option<&Path>) {
     for why in reasons {
         let of_it = job.left_out().iter().filter(|(_, own)| *own == why);
         let names: Vec<&str> = of_it.map(|(name, _)| name.as_str()).collect();
-        say(format!("leaves out {}: {why}", names.join(", ")));
+        say(format!("ignores {}: {why}", names.join(", ")));
     }
 }
 
-/// A job with lines that are refused: each of them, with what to do.
+/// The error for a job with refused lines: each of them, with what to do.
 fn refused(path: &Path, lines: &[RefusedLine]) -> Failure {
     let one = |line: &RefusedLine| match line.number {
         Some(number) => format!("line {number}: {line}"),
@@ -311,7 +311,7 @@ fn refused(path: &Path, lines: &[RefusedLine]) -> Failure {
     Failure::of(message, None).with_details(lines.iter().map(one).collect())
 }
 
-/// What went wrong, with what there is to do.
+/// The error with its hint.
 pub fn failure(error: DiskError) -> Failure {
     if let DiskError::Job { path, source: JobError::Lines { lines } } = &error {
         return refused(path, lines);
@@ -322,7 +322,7 @@ pub fn failure(error: DiskError) -> Failure {
             Some(hint) => hint,
             None => return Failure::new(error, None),
         },
-        DiskError::TwoKinds => "measure readfiles and writefiles by themselves",
+        DiskError::TwoKinds => "measure readfiles and writefiles in experiments of their own",
         DiskError::Job { source, .. } => job_hint(source),
         DiskError::Queue(error) => return Failure::new(error, Some(queue_hint(error))),
         _ => return Failure::new(&error, None),
@@ -333,37 +333,41 @@ pub fn failure(error: DiskError) -> Failure {
 fn safety_hint(error: &SafetyError) -> Option<&'static str> {
     Some(match error {
         SafetyError::HoldsData { .. } => {
-            "--destructive gives away what it holds; a PATH that does not exist is made and removed"
+            "add --destructive to destroy what it holds, or name a PATH that does not exist"
         }
-        SafetyError::InUse { .. } => "a device in use is never written to",
-        SafetyError::Beyond { .. } => "size= and offset= have to end in the file",
+        SafetyError::InUse { .. } => {
+            "use another device: Takeup never writes to one that is in use"
+        }
+        SafetyError::Beyond { .. } => "set size= and offset= so that they end within the file",
         SafetyError::Empty { .. } => "fill it first, or measure writes",
         SafetyError::NoFolder { .. } => {
-            "readfiles, writefiles and jobs that name no file make theirs in a folder"
+            "name a folder: readfiles, writefiles and jobs that name no file make their files in it"
         }
         SafetyError::Kind { path } if path.is_dir() => {
-            "in a folder there are --load readfiles and writefiles"
+            "use --load readfiles or writefiles for a folder"
         }
         SafetyError::Room { .. } | SafetyError::Files { .. } => {
-            "fewer or smaller files, or another folder"
+            "use fewer or smaller files, or another folder"
         }
-        SafetyError::Names { .. } => "several sections with fewer files each",
+        SafetyError::Names { .. } => "use several sections with fewer files each",
         _ => return None,
     })
 }
 
 fn job_hint(error: &JobError) -> &'static str {
     match error {
-        JobError::Read(_) => "FILE is a job file of fio's",
-        JobError::Lines { .. } | JobError::NoSection => "docs/bench.md has what a job may say",
+        JobError::Read(_) => "name a job file of fio",
+        JobError::Lines { .. } | JobError::NoSection => {
+            "see docs/bench.md for the options that a job may use"
+        }
         JobError::NoPlace { .. } => {
-            "PATH says where: a file or device to work on, or a folder to make files in (fio would \
-             take its working folder)"
+            "add PATH: a file or device to work on, or a folder for the files (fio would use its \
+             working folder)"
         }
         JobError::NotUsed { .. } => {
             "leave PATH out, or set --job-set filename=FILE for all sections"
         }
-        JobError::NoSize { .. } => "size= or filesize= in bytes",
+        JobError::NoSize { .. } => "set size= or filesize= in bytes",
     }
 }
 
@@ -371,20 +375,20 @@ fn queue_hint(error: &QueueError) -> String {
     let hint = match error {
         QueueError::Settings(error) => {
             return super::guard_hint(error).unwrap_or_else(|| match error {
-                GuardError::Busy { .. } => "it ends by itself; try again then".to_owned(),
-                _ => "settings of a queue are changed by root".to_owned(),
+                GuardError::Busy { .. } => "wait until it ends, then try again".to_owned(),
+                _ => "run it as root: only root can change settings of a queue".to_owned(),
             });
         }
         QueueError::NotOffered { what, .. } if what.starts_with("scheduler") => {
-            "a scheduler is offered once its module is loaded: modprobe bfq"
+            "load the module of the scheduler first, for example: modprobe bfq"
         }
-        QueueError::NotKept { .. } => "udev rules and tuned set such values, too",
+        QueueError::NotKept { .. } => "look at udev rules and tuned: they set such values, too",
         QueueError::Multipath { .. } => {
-            "lowering it makes the paths fail; multipath.conf has max_sectors_kb for them"
+            "set max_sectors_kb in multipath.conf: lowering it here makes the paths fail"
         }
-        QueueError::NotTaken { .. } => "nothing runs with a value that the kernel does not take",
+        QueueError::NotTaken { .. } => "choose a value that the kernel accepts",
         QueueError::NotOffered { .. } | QueueError::Level(_) | QueueError::NoSetting { .. } => {
-            "/sys/block/*/queue has what there is to set"
+            "see /sys/block/*/queue for the settings and their values"
         }
     };
     hint.to_owned()
@@ -395,17 +399,17 @@ fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
     let path = std::path::absolute(&path).unwrap_or(path);
     let mut paths = job.map_or_else(|| vec![path], UserJob::paths);
     if paths.is_empty() {
-        // Of a job whose engines open no file.
+        // For a job whose engines open no file.
         paths.push(PathBuf::from("no file"));
     }
     let names_files = !arguments.files.is_empty() || !arguments.file_size.is_empty();
     if names_files && (job.is_some() || !arguments.has_files()) {
         return Err(Failure::of(
             "--files and --file-size are for loads of many files",
-            Some("--load readfiles,writefiles"),
+            Some("add --load readfiles,writefiles"),
         ));
     }
-    // What a killed experiment left is not what is in force.
+    // Restore first: settings that a killed experiment left are not the ones in force.
     super::recovered().map_err(|error| failure(QueueError::from(error).into()))?;
     let mut factors: Vec<Factor> = match job {
         Some(_) => Vec::new(),
@@ -436,12 +440,12 @@ fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
     })
 }
 
-/// Of loads of many files, unless others are asked for.
+/// Defaults for loads of many files.
 const FILES: u64 = 1000;
 const FILE_BYTES: u64 = 16 << 10;
 
 fn factors(arguments: &DiskArgs) -> Vec<Factor> {
-    // Who asks the disk chooses its blocks; here the disk is what is asked about.
+    // The applications choose the block size, so here it is a load and not a setting.
     let blocks =
         factor("block_bytes", numbers(arguments.block_size.iter().map(|size| size.0)), None);
     let of_files = |name, given: Vec<u64>, usual| {

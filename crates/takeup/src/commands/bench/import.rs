@@ -1,4 +1,4 @@
-//! `takeup bench import`: a table of somebody's own measurements as a file of runs.
+//! `takeup bench import`: a table of other measurements as a file of runs.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use service::outcome::Outcome;
 
 /// Turn a table of measurements into runs, for report and compare
 ///
-/// TABLE is CSV as spreadsheets write it: the first line names the columns, each further one is a
-/// run. bytes, seconds and a rate (mb_s, mib_s, bytes_per_second and the like) are the numbers of a
-/// run, of which two are needed; repeat, note and error are what they say, and measure.NAME is a
-/// further number. Every other column is a factor, its unit the last word of its name: block_bytes
-/// takes 64k and 1M. Lines that begin with # are comments.
+/// TABLE is CSV as spreadsheets write it: the first line names the columns, each further line is a
+/// run. A run needs two of bytes, seconds and a rate (mb_s, mib_s, bytes_per_second and the like).
+/// The columns repeat, note and error are optional, and measure.NAME is a further number. Every
+/// other column is a factor, with its unit as the last word of its name: block_bytes takes 64k and
+/// 1M. Lines that begin with # are comments.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -41,17 +41,16 @@ pub struct ImportArgs {
     /// The table; - is standard input
     #[arg(value_name = "TABLE")]
     table: PathBuf,
-    /// File of the runs, which must not exist
+    /// File for the runs; it must not exist
     #[arg(short, long, default_value = "takeup-bench-import.ndjson", value_name = "FILE")]
     output: PathBuf,
-    /// A column that nobody chooses, as the drive or the data; may be given again
+    /// A column that you do not choose, such as the drive or the data; may be given again
     #[arg(long = "load", value_name = "COLUMN")]
     loads: Vec<String>,
-    /// The level of a column that is in force today, against which gains are told; may be given
-    /// again
+    /// The level of a column that is in force today; gains are relative to it; may be given again
     #[arg(long = "present", value_name = "COLUMN=LEVEL", value_parser = pair)]
     present: Vec<(String, String)>,
-    /// Bytes of each run, where the table does not say
+    /// Bytes of each run, if the table does not have them
     #[arg(long, value_name = "SIZE")]
     bytes: Option<Size>,
     /// Title of the experiment
@@ -63,7 +62,7 @@ pub struct ImportArgs {
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
-    let (column, level) = text.split_once('=').ok_or("it is COLUMN=LEVEL")?;
+    let (column, level) = text.split_once('=').ok_or("expected COLUMN=LEVEL")?;
     Ok((column.to_owned(), level.to_owned()))
 }
 
@@ -84,7 +83,8 @@ fn imported(arguments: &ImportArgs) -> Result<Outcome, Failure> {
         present: arguments.present.clone(),
     };
     let experiment = import(&text, &options, bytes_or_zero).map_err(|error| {
-        let hint = format!("columns that are numbers of a run: {KNOWN_COLUMNS}, measure.NAME");
+        let hint =
+            format!("use these columns for the numbers of a run: {KNOWN_COLUMNS}, measure.NAME");
         Failure::of(format!("{name}: {error}"), Some(&hint))
     })?;
     write(&arguments.output, &experiment)?;
@@ -97,7 +97,7 @@ fn imported(arguments: &ImportArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// A table has no title of its own but its name.
+/// The title of a table is its file name, unless one is given.
 fn title(arguments: &ImportArgs) -> String {
     if !arguments.title.is_empty() {
         return arguments.title.clone();
@@ -114,17 +114,17 @@ fn read(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     source.take(TABLE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > TABLE_BYTES_MAX {
-        return Err(std::io::Error::other("a table of more than 64 MiB"));
+        return Err(std::io::Error::other("the table is larger than 64 MiB"));
     }
-    // Spreadsheets of old write Latin-1; what is no UTF-8 in a word stays recognisable.
+    // Old spreadsheets write Latin-1; a word with invalid UTF-8 stays recognisable.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// All of it or no file.
+/// Writes all runs, or leaves no file.
 fn write(path: &Path, experiment: &Experiment) -> Result<(), Failure> {
     let failed = |error: experiment::record::RecordError| {
         let exists = path.exists();
-        Failure::new(&error, exists.then(|| "--output names another file".to_owned()))
+        Failure::new(&error, exists.then(|| "name another file with --output".to_owned()))
     };
     let mut file = RunFile::create(path, &experiment.header).map_err(failed)?;
     for run in &experiment.runs {

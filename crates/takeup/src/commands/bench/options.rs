@@ -1,4 +1,4 @@
-//! JudgementOptions that all experiments share.
+//! Options that all experiments share.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,23 +13,23 @@ use crate::outcome::Form;
 use arguments::quantity::{Rate, Size, Span};
 use service::failure::{Failure, with_causes};
 
-/// How often, how long, where to, and how much is told.
+/// Options for repeats, time limits, files and output.
 #[derive(Args, Clone, Debug)]
 pub struct ExperimentArgs {
-    /// File of the runs; one that holds the same experiment goes on [default:
+    /// File for the runs; if it holds the same experiment, Takeup continues that [default:
     /// takeup-bench-KIND.ndjson]
     #[arg(short, long, value_name = "FILE", help_heading = "Experiment")]
     pub output: Option<PathBuf>,
     /// Take the plan from a file, as --print-plan writes it; other options of the plan are ignored
     #[arg(long, value_name = "FILE", help_heading = "Experiment")]
     pub plan: Option<PathBuf>,
-    /// Print the plan and run nothing; what it works on is not looked at
+    /// Print the plan and run nothing; Takeup does not look at what the plan works on
     #[arg(long, help_heading = "Experiment")]
     pub print_plan: bool,
-    /// Repeats of every combination at least [default: 5]
+    /// Minimum number of repeats of every combination [default: 5]
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub repeats: Option<u64>,
-    /// Repeats of every combination at most [default: 20]
+    /// Maximum number of repeats of every combination [default: 20]
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub repeats_max: Option<u64>,
     /// End when half of the width of every 95 % interval is below this share of the rate
@@ -38,11 +38,11 @@ pub struct ExperimentArgs {
     /// Begin no run that would not end within this time [default: 10m]
     #[arg(long, value_name = "TIME", help_heading = "Experiment")]
     pub budget: Option<Span>,
-    /// Stop a run after this time and keep what it was slower than; by default after its share of
-    /// the budget, or three times what others took
+    /// Stop a run after this time and keep an upper bound on its rate; by default after its share
+    /// of the budget, or three times as long as other runs
     #[arg(long, value_name = "TIME", help_heading = "Experiment")]
     pub run_limit: Option<Span>,
-    /// Seed of the order of the runs; by default one of its own for each experiment
+    /// Seed of the order of the runs; by default a new one for each experiment
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub seed: Option<u64>,
     /// Title of the experiment
@@ -54,7 +54,7 @@ pub struct ExperimentArgs {
         help_heading = "Experiment"
     )]
     pub title: String,
-    /// Something that cannot be exceeded, for example 'host interface=1200MB'; may be given again
+    /// A known limit of the hardware, for example 'host interface=1200MB'; may be given again
     #[arg(long = "limit", value_name = "NAME=RATE", help_heading = "Experiment")]
     pub limits: Vec<NamedRate>,
     /// Print one JSON document at the end instead of text
@@ -63,34 +63,34 @@ pub struct ExperimentArgs {
     /// Print nothing but warnings and errors
     #[arg(short, long, help_heading = "Output", conflicts_with = "verbose")]
     pub quiet: bool,
-    /// A line for every run
+    /// Print a line for every run
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
-    /// No live line, also on a terminal
+    /// Print no live line, even on a terminal
     #[arg(long, help_heading = "Output")]
     pub no_progress: bool,
 }
 
 impl ExperimentArgs {
-    /// What goes to standard output.
+    /// The form of standard output.
     pub fn form(&self) -> Form {
         if self.json { Form::Json } else { Form::Text }
     }
 
-    /// Where the runs go.
+    /// The file for the runs.
     pub fn output_path(&self, kind: &str) -> PathBuf {
         let usual = || PathBuf::from(format!("takeup-bench-{kind}.ndjson"));
         self.output.clone().unwrap_or_else(usual)
     }
 
-    /// When it ends.
+    /// When the experiment ends.
     pub fn stop(&self) -> Stop {
         self.stop_or(Stop::default())
     }
 
-    /// When it ends, for a design with habits of its own.
+    /// When the experiment ends, for a design with its own defaults.
     pub fn stop_or(&self, usual: Stop) -> Stop {
-        // One of the two that was not typed gives way; two that exclude each other are refused.
+        // A default gives way to the other option; two options that exclude each other are refused.
         let most = self.repeats_max.unwrap_or(u64::MAX);
         let repeats_min = self.repeats.unwrap_or(usual.repeats_min.min(most));
         Stop {
@@ -105,17 +105,17 @@ impl ExperimentArgs {
 
     /// The seed, or one from the clock.
     pub fn seed(&self) -> u64 {
-        // The sum of a TOML integer's range and this program's is 63 bits.
+        // A TOML integer has 63 bits, and seconds of Unix time fit.
         self.seed.unwrap_or_else(experiment::run::unix_seconds)
     }
 
-    /// What the judgement rests on.
+    /// The options of the judgement.
     pub fn judging(&self) -> JudgementOptions {
         let limits = self.limits.iter().map(|limit| limit.0.clone()).collect();
         JudgementOptions { limits, ..JudgementOptions::default() }
     }
 
-    /// The plan of a file, if there is one.
+    /// The plan from --plan, if given.
     pub fn plan_from_file(&self, kind: &str) -> Result<Option<Plan>, Failure> {
         let Some(path) = &self.plan else { return Ok(None) };
         let name = path.display();
@@ -135,14 +135,14 @@ impl ExperimentArgs {
     }
 }
 
-const SHOW_PLAN: &str = "--print-plan shows how a plan is written";
+const SHOW_PLAN: &str = "use --print-plan to see how a plan is written";
 
-/// A size; 0 is one too.
+/// A size, or 0.
 pub fn bytes_or_zero(text: &str) -> Result<u64, arguments::quantity::QuantityError> {
     if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0) }
 }
 
-/// A factor that is a setting, unless there is nothing to set.
+/// A factor with its distinct levels; `None` without levels.
 pub fn factor(name: &str, levels: Vec<Level>, present: Option<Level>) -> Option<Factor> {
     let mut distinct: Vec<Level> = Vec::new();
     for level in levels {
@@ -169,7 +169,7 @@ impl FromStr for NamedRate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<NamedRate, String> {
-        let (name, rate) = text.split_once('=').ok_or("a limit is NAME=RATE")?;
+        let (name, rate) = text.split_once('=').ok_or("expected NAME=RATE")?;
         let rate: Rate = rate.parse().map_err(|error| format!("{error}"))?;
         let name = name.to_owned();
         Ok(NamedRate(PhysicalLimit { name, bytes_per_second: rate.0 as f64 }))

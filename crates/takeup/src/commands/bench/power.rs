@@ -1,4 +1,4 @@
-//! `takeup bench power`: what an experiment will be able to see, before it runs.
+//! `takeup bench power`: the differences that an experiment will be able to find, before it runs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,11 +18,12 @@ use crate::outcome::to_standard_output;
 use service::failure::{Failure, with_causes};
 use service::outcome::Outcome;
 
-/// Tell how many repeats a difference takes, from how this machine scattered before
+/// Compute how many repeats a difference needs, from the scatter of earlier runs
 ///
-/// The scatter comes from RECORDs that `takeup bench` wrote earlier, as alike to what is planned as
-/// can be; without any, from those named takeup-bench-*.ndjson in this folder. A difference counts
-/// as seen when four of five experiments show it, as one of all combinations that are compared.
+/// The scatter comes from RECORDs that `takeup bench` wrote earlier; name records that resemble the
+/// planned experiment. Without any, Takeup uses takeup-bench-*.ndjson in this folder. A difference
+/// counts as found when four of five experiments show it, as one of all combinations that are
+/// compared.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -36,13 +37,13 @@ pub struct PowerArgs {
     /// Files of earlier experiments on this machine
     #[arg(value_name = "RECORD")]
     records: Vec<PathBuf>,
-    /// The difference that is to be seen, in percent
+    /// The difference to find, in percent
     #[arg(short, long, default_value_t = 5.0, value_name = "PERCENT")]
     difference: f64,
     /// Combinations that are compared; by default those of the plan, or of the first record
     #[arg(long, value_name = "N", conflicts_with = "plan")]
     combinations: Option<usize>,
-    /// The plan at hand, as --print-plan writes it: what it could see is told, too
+    /// A plan, as --print-plan writes it; Takeup also reports which difference it can find
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
     /// Print a JSON document
@@ -58,7 +59,10 @@ pub fn run(arguments: &PowerArgs) -> ExitCode {
 
 fn show(arguments: &PowerArgs) -> Result<Outcome, Failure> {
     if !(arguments.difference > 0.0 && arguments.difference <= 1000.0) {
-        return Err(Failure::of("--difference is a percentage above 0, up to 1000", None));
+        return Err(Failure::of(
+            "--difference must be a percentage above 0 and at most 1000",
+            None,
+        ));
     }
     let plan = arguments.plan.as_deref().map(plan).transpose()?;
     let known = known(&arguments.records)?;
@@ -68,7 +72,7 @@ fn show(arguments: &PowerArgs) -> Result<Outcome, Failure> {
         (None, None) => known.combinations,
     };
     if combinations < 2 {
-        return Err(Failure::of("one combination alone is compared with nothing", None));
+        return Err(Failure::of("nothing to compare: there is only one combination", None));
     }
     let answer = Answer { arguments, plan, known, combinations };
     let text = if arguments.json { answer.document() } else { answer.text() };
@@ -81,16 +85,16 @@ fn plan(path: &Path) -> Result<Plan, Failure> {
     let text = machine::small_file::text(path)
         .map_err(|error| Failure::of(format!("read {name}: {error}"), None))?;
     Plan::from_toml(&text, bytes_or_zero).map_err(|error| {
-        let hint = "--print-plan shows how a plan is written";
+        let hint = "use --print-plan to see how a plan is written";
         Failure::of(format!("{name}: {}", with_causes(&error)), Some(hint))
     })
 }
 
-/// What earlier records say.
+/// The scatter in earlier records.
 struct Known {
     noise: Noise,
     files: Vec<PathBuf>,
-    /// Combinations of the first one.
+    /// Number of combinations of the first record.
     combinations: usize,
 }
 
@@ -111,14 +115,14 @@ fn known(named: &[PathBuf]) -> Result<Known, Failure> {
     }
     let noise = Noise::of_several(&noises).ok_or_else(|| {
         Failure::of(
-            "no record with repeats: nothing is known of how this machine scatters",
-            Some("a few repeats tell: `takeup bench read FILE --repeats 3 --repeats-max 3`"),
+            "no record with repeats: the scatter of this machine is unknown",
+            Some("measure a few repeats: `takeup bench read FILE --repeats 3 --repeats-max 3`"),
         )
     })?;
     Ok(Known { noise, files: used, combinations })
 }
 
-/// The records of this folder that have the usual names.
+/// The records of this folder with the default names.
 fn found() -> Vec<PathBuf> {
     let is_record = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -138,10 +142,10 @@ struct Answer<'a> {
     combinations: usize,
 }
 
-/// The share within which two rates are called the same.
+/// Two rates within this share count as the same.
 const BAND: f64 = 0.02;
 
-/// Repeats of which it is told what they show.
+/// Numbers of repeats in the answer.
 const TOLD: [u64; 4] = [3, 5, 10, 20];
 
 impl Answer<'_> {
@@ -161,7 +165,7 @@ impl Answer<'_> {
         seen_with(self.known.noise.scatter, self.combinations, repeats)
     }
 
-    /// Repeats that a plan comes to in its time.
+    /// Repeats for which a plan has time.
     fn planned(&self) -> Option<u64> {
         let stop = self.plan.as_ref()?.stop;
         let in_budget = (stop.budget_seconds / self.seconds(1)).floor() as u64;
@@ -174,11 +178,11 @@ impl Answer<'_> {
         let names: Vec<String> =
             self.known.files.iter().map(|file| file.display().to_string()).collect();
         let digits = Rounding::digits(2);
-        // A variance from so few degrees of freedom is known to this: of 8 to a quarter.
+        // The relative error of a scatter with few degrees of freedom: a quarter with 8 of them.
         let known = Rounding::digits(1).percent((1.0 / (2.0 * degrees.max(0.5))).sqrt());
         let mut text = format!(
-            "from {}: a run differs from another of its kind in the same repeat by {} (known to \
-             about {known} of that), and takes {} with all that belongs to it\n",
+            "from {}: runs of one combination scatter by {} within a repeat (known to about \
+             {known} of that), and a run takes {}, preparation included\n",
             names.join(", "),
             digits.percent(scatter),
             duration(run_seconds),
@@ -186,13 +190,13 @@ impl Answer<'_> {
         let among = self.combinations;
         text.push_str(&match self.repeats() {
             Some(repeats) => format!(
-                "to see a difference of {percent} % among {among} combinations: {repeats} repeats, \
-                 {}\n",
+                "to find a difference of {percent} % among {among} combinations: {repeats} \
+                 repeats, {}\n",
                 duration(self.seconds(repeats))
             ),
             None => format!(
-                "to see a difference of {percent} % among {among} combinations: more repeats than \
-                 can be made; longer runs scatter less\n"
+                "to find a difference of {percent} % among {among} combinations: more repeats than \
+                 are practical; longer runs scatter less\n"
             ),
         });
         for repeats in TOLD {
@@ -207,10 +211,10 @@ impl Answer<'_> {
         let same = repeats_for_the_same(BAND, scatter, self.combinations);
         text.push_str(&match same {
             Some(repeats) => format!(
-                "to tell that two are the same within 2 %: {repeats} repeats, {}\n",
+                "to show that two are the same within 2 %: {repeats} repeats, {}\n",
                 duration(self.seconds(repeats))
             ),
-            None => "to tell that two are the same within 2 %: more repeats than can be made\n"
+            None => "to show that two are the same within 2 %: more repeats than are practical\n"
                 .to_owned(),
         });
         if let Some(repeats) = self.planned() {
@@ -227,8 +231,8 @@ impl Answer<'_> {
                 Rounding::digits(2).percent(seen)
             ),
             None => format!(
-                "the plan has time for {}, which show no difference at all; fewer combinations, \
-                 shorter runs or a longer --budget would\n",
+                "the plan has time for {}, too few to find any difference; use fewer combinations, \
+                 shorter runs or a longer --budget\n",
                 counted(repeats, "repeat", "repeats"),
             ),
         }

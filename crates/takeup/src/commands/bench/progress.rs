@@ -1,4 +1,4 @@
-//! Where an experiment is, on standard error.
+//! The progress of an experiment, on standard error.
 
 use std::cell::Cell as Shared;
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ use experiment::run::Observer;
 use super::options::ExperimentArgs;
 use crate::standard_error::to_standard_error;
 
-/// A live line on a terminal, a line for each run where that was asked for.
+/// A live line on a terminal; a line for each run with --verbose.
 pub struct Progress<'a> {
     factors: &'a [Factor],
     live: bool,
@@ -23,25 +23,25 @@ pub struct Progress<'a> {
 const CLEAR: &str = "\r\x1b[K";
 
 impl<'a> Progress<'a> {
-    /// Decides what is shown.
+    /// From the options of the command.
     pub fn new(arguments: &ExperimentArgs, factors: &'a [Factor]) -> Progress<'a> {
         let live = !arguments.quiet && !arguments.no_progress && std::io::stderr().is_terminal();
         let (lines, quiet) = (arguments.verbose, arguments.quiet);
         Progress { factors, live, lines, quiet, drawn: Shared::new(false) }
     }
 
-    /// A live line where there is a terminal.
+    /// A live line if there is a terminal.
     pub fn live(factors: &'a [Factor]) -> Progress<'a> {
         let live = std::io::stderr().is_terminal();
         Progress { factors, live, lines: false, quiet: false, drawn: Shared::new(false) }
     }
 
-    /// Nothing.
+    /// Shows nothing.
     pub fn silent(factors: &'a [Factor]) -> Progress<'a> {
         Progress { factors, live: false, lines: false, quiet: true, drawn: Shared::new(false) }
     }
 
-    /// Takes the live line off the terminal.
+    /// Erases the live line.
     pub fn close(&self) {
         if self.drawn.replace(false) {
             to_standard_error(CLEAR);

@@ -1,4 +1,4 @@
-//! `takeup bench read`: what a single stream gets.
+//! `takeup bench read`: the rate of a single stream.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ use service::outcome::Outcome;
 
 /// Measure what a backup's single stream gets from files or block devices
 ///
-/// Nothing is written to PATH. Its pages are dropped from the page cache before every run. With
-/// --read-ahead the setting of the device behind PATH is changed for the runs and put back at the
-/// end, also after a crash (`takeup bench put-back`). Lists are separated by commas; every
-/// combination that means something is run.
+/// Takeup writes nothing to PATH. It drops the pages of PATH from the page cache before every run.
+/// With --read-ahead it changes the setting of the device behind PATH for the runs and restores it
+/// at the end, also after a crash (`takeup bench put-back`). Separate the items of a list by
+/// commas; Takeup runs every combination that makes sense.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -30,12 +30,12 @@ Examples:
   takeup bench read big.img --read-ahead 128k,4M --print-plan >plan.toml
   takeup report takeup-bench-read.ndjson --html report.html
 
-A path should be larger than the --length of a run, and that so long that a run takes a second.")]
+PATH should be larger than --length, and --length so large that a run takes a second.")]
 pub struct ReadArgs {
     /// Files or block devices
     #[arg(value_name = "PATH", required_unless_present = "plan")]
     paths: Vec<PathBuf>,
-    /// Which calls read
+    /// Calls to read with
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "psync")]
     engines: Vec<ReadEngine>,
     /// Through the page cache, or past it
@@ -65,7 +65,8 @@ pub struct ReadArgs {
     /// Bytes of one run, from the start of PATH
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     length: Size,
-    /// Reads at random places after each buffered run, to tell what the read-ahead costs others
+    /// Reads at random places after each buffered run, to measure what the read-ahead costs other
+    /// reads
     #[arg(long, value_name = "N", default_value_t = 32)]
     random_reads: u64,
     #[command(flatten)]
@@ -122,7 +123,7 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
 fn failure(error: ReadError) -> Failure {
     let hint = match &error {
         ReadError::Settings(error) => super::guard_hint(error).or_else(|| {
-            Some("read-ahead is set by root; without --read-ahead nothing is changed".to_owned())
+            Some("run it as root to set the read-ahead, or leave --read-ahead out".to_owned())
         }),
         _ => None,
     };
@@ -163,7 +164,7 @@ fn plan(arguments: &ReadArgs) -> Result<Plan, Failure> {
     })
 }
 
-/// `current` becomes the number that is in force on the first path.
+/// Replaces `current` by the number in force on the first path.
 fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
     let Some(first) = arguments.paths.first().filter(|_| !arguments.read_ahead.is_empty()) else {
         return Ok(None);
@@ -172,7 +173,7 @@ fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
     let one = |text: &String| match (text.as_str(), current) {
         ("current", Some(bytes)) => Ok(bytes),
         ("current", None) => Err(Failure::of(
-            format!("{}: no read-ahead is known for its device", first.display()),
+            format!("{}: the read-ahead of its device is unknown", first.display()),
             None,
         )),
         (text, _) => bytes_or_zero(text)
@@ -183,7 +184,7 @@ fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
 }
 
 fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
-    // What a killed experiment left is not what is in force.
+    // Restore first: settings that a killed experiment left are not the ones in force.
     super::recovered().map_err(|error| failure(ReadError::Settings(error)))?;
     let storage = Storage::of(path).map_err(|error| failure(ReadError::Storage(error)))?;
     storage.read_ahead_bytes().map_err(|error| failure(ReadError::Settings(error.into())))

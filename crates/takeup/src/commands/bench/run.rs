@@ -22,12 +22,12 @@ use service::outcome::Outcome;
 
 /// Compare commands and whole pipelines, with what their programs and the device do meanwhile
 ///
-/// Each --command is a level of one factor and runs through the shell. What is typed with --before
-/// runs before every run, what is typed with --after checks what came of it; neither is timed. A
-/// command that fails, or whose check does, is a failed run. With --bytes or --bytes-of rates are
-/// compared, else times. Processor time and bytes of each program are kept, and how full the pipes
-/// between them are. What the commands print goes nowhere without --show-output; a command has no
-/// terminal and no input, and is killed with all its programs at the end of its time.
+/// Each --command is a level of one factor and runs in the shell. --before runs before every run,
+/// and --after checks its result; neither is timed. If a command or its check fails, the run has
+/// failed. With --bytes or --bytes-of Takeup compares rates, otherwise times. It records processor
+/// time and bytes of each program, and how full the pipes between them are. It discards what the
+/// commands print, unless --show-output is given. A command has no terminal and no input; Takeup
+/// kills it with all its programs when its time is over.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -48,23 +48,23 @@ pub struct RunArgs {
     /// A command and its name; may be given again. The first is what is in force today
     #[arg(long = "command", value_name = "NAME=LINE", required_unless_present = "plan")]
     commands: Vec<Named>,
-    /// A factor with its levels, which stand in commands as {NAME}, or {NAME/512} for a part of a
-    /// number; may be given again. Sizes are put in as bytes
+    /// A factor with its levels; commands use it as {NAME}, or as {NAME/512} for a part of a
+    /// number; may be given again. Sizes become bytes
     #[arg(long, value_name = "NAME=LIST")]
     vary: Vec<Named>,
     /// Runs before every run, not timed; may be given again
     #[arg(long, value_name = "LINE")]
     before: Vec<String>,
-    /// Runs before every run of one command, behind --before
+    /// Runs before every run of one command, after --before
     #[arg(long, value_name = "NAME=LINE")]
     each_before: Vec<Named>,
-    /// Runs behind every run, not timed; if it fails, the run has failed. May be given again
+    /// Runs after every run, not timed; if it fails, the run has failed. May be given again
     #[arg(long, value_name = "LINE")]
     after: Vec<String>,
     /// Bytes that every run moves
     #[arg(long, value_name = "SIZE", conflicts_with = "bytes_of")]
     bytes: Option<Size>,
-    /// The same: what this file, device or tree of files holds now
+    /// Bytes that every run moves: what this file, device or tree of files holds now
     #[arg(long, value_name = "PATH")]
     bytes_of: Option<PathBuf>,
     /// Read the counters of the device behind this path, or of a tape drive; may be given again
@@ -73,7 +73,7 @@ pub struct RunArgs {
     /// The shell [default: $SHELL, or /bin/sh]
     #[arg(long, value_name = "SHELL")]
     shell: Option<String>,
-    /// Of a pipeline, only the last program has to succeed
+    /// Only the last program of a pipeline has to succeed
     #[arg(long)]
     last_program_only: bool,
     /// Show what the commands print, on standard error
@@ -83,7 +83,7 @@ pub struct RunArgs {
     experiment: ExperimentArgs,
 }
 
-/// Something with a name in front of it.
+/// `NAME=TEXT` as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
     name: String,
@@ -96,7 +96,7 @@ impl FromStr for Named {
     fn from_str(text: &str) -> Result<Named, String> {
         let is_word = |name: &&str| !name.is_empty() && !name.contains(char::is_whitespace);
         let parts = text.split_once('=').filter(|(name, _)| is_word(name));
-        let (name, text) = parts.ok_or("a name and = come first, for example tar='tar -cf x y'")?;
+        let (name, text) = parts.ok_or("expected a name and =, for example tar='tar -cf x y'")?;
         Ok(Named { name: name.to_owned(), text: text.to_owned() })
     }
 }
@@ -121,14 +121,14 @@ fn measure(arguments: &RunArgs) -> Result<Outcome, Failure> {
 fn failure(error: ProgramsError) -> Failure {
     let hint = match &error {
         ProgramsError::Command(CommandError::Unknown { .. }) => {
-            "--vary names what may stand in braces; braces of a program's own begin with {{"
+            "define it with --vary; write {{ for a brace of the program itself"
         }
         ProgramsError::Command(CommandError::NotVaried { .. }) => {
-            "{NAME} belongs into the command, --before or --each-before: what is in --after alone \
-             changes nothing in a run. Commands that do not depend on it are an experiment of \
-             their own, or each level a --command"
+            "put {NAME} into the command, --before or --each-before: in --after alone it changes \
+             nothing in a run. Commands that do not use it need an experiment of their own, or one \
+             --command for each level"
         }
-        ProgramsError::NoCommands => "--print-plan shows how a plan is written",
+        ProgramsError::NoCommands => "use --print-plan to see how a plan is written",
         _ => return Failure::new(&error, None),
     };
     Failure::new(&error, Some(hint.to_owned()))
@@ -170,7 +170,7 @@ fn commands(arguments: &RunArgs) -> Result<Commands, Failure> {
     for own in &arguments.each_before {
         let found = commands.iter_mut().find(|command| command.name == own.name);
         let command = found.ok_or_else(|| {
-            Failure::of(format!("--each-before {}: there is no such command", own.name), None)
+            Failure::of(format!("--each-before {}: no such command", own.name), None)
         })?;
         command.before.push(own.text.clone());
     }
@@ -189,19 +189,19 @@ fn commands(arguments: &RunArgs) -> Result<Commands, Failure> {
     })
 }
 
-/// Plain numbers are numbers, sizes are bytes, and anything else is words.
+/// The levels are numbers if all are plain numbers, bytes if all are sizes, and otherwise words.
 fn varied(vary: &Named) -> Result<Factor, Failure> {
     let name = vary.name.clone();
     let wrong = |why: &str| Err(Failure::of(format!("--vary {name}: {why}"), None));
     let is_plain = |letter: char| letter.is_ascii_lowercase() || "_0123456789".contains(letter);
     if !name.starts_with(|first: char| first.is_ascii_lowercase()) || !name.chars().all(is_plain) {
-        return wrong("a name is of small letters, digits and _");
+        return wrong("use only lower-case letters, digits and _ in a name");
     }
     let (in_bytes, plain) = (format!("{}_bytes", name.trim_end_matches("_bytes")), name.clone());
     if [&in_bytes, &plain].iter().any(|name| quantities::factor(name).is_condition)
         || name == COMMAND
     {
-        return wrong("this name has a meaning of its own; choose another one");
+        return wrong("this name is reserved; choose another one");
     }
     let texts: Vec<&str> = vary.text.split(',').map(str::trim).collect();
     if texts.iter().any(|text| text.is_empty()) {
@@ -224,7 +224,7 @@ fn bytes_of(path: &Path) -> Result<u64, Failure> {
         .map_err(|error| Failure::of(format!("--bytes-of {}: {error}", path.display()), None))?;
     if bytes == 0 {
         let path = path.display();
-        return Err(Failure::of(format!("--bytes-of {path}: it holds no bytes"), None));
+        return Err(Failure::of(format!("--bytes-of {path}: it is empty"), None));
     }
     Ok(bytes)
 }

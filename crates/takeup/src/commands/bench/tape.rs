@@ -1,4 +1,4 @@
-//! `takeup bench tape`: what a drive takes.
+//! `takeup bench tape`: the rates of a tape drive.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,10 +20,11 @@ use service::outcome::Outcome;
 /// Measure what a tape drive takes: block sizes, data, framings, its compression
 ///
 /// Every run writes a file to the medium in TARGET and ends it with a filemark that waits for the
-/// medium; the rate is told with and without it. TARGET is a tape drive, a virtual one of `takeup
-/// sim tape`, or, to try a plan, a file, a pipe or /dev/null. A medium with data is refused without
-/// --overwrite; what an earlier experiment has left may be written over. The drive's settings are
-/// put back. Lists are separated by commas; every combination that means something is run.
+/// medium; Takeup reports the rate with and without the filemark. TARGET is a tape drive, a virtual
+/// one of `takeup sim tape`, or, to try a plan, a file, a pipe or /dev/null. Takeup refuses a
+/// medium with data without --overwrite; it may overwrite what an earlier experiment left. It
+/// restores the drive's settings at the end. Separate the items of a list by commas; Takeup runs
+/// every combination that makes sense.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -38,8 +39,8 @@ Examples:
   takeup bench tape /mnt/drive/nst0 --preset btape --scale 0.1 -o virtual.ndjson
   takeup report takeup-bench-tape.ndjson --html report.html
 
-A file should be longer than three times the drive's own buffer, which has up to 1 GB. Media wear:
-give an experiment one that has no other use.")]
+A file should be longer than three times the drive's own buffer, which holds up to 1 GB. Media
+wear: use one for experiments alone.")]
 pub struct TapeArgs {
     /// A tape drive, such as /dev/nst0
     #[arg(value_name = "TARGET", required_unless_present = "plan")]
@@ -47,24 +48,24 @@ pub struct TapeArgs {
     /// Bytes of a block
     #[arg(short, long, value_delimiter = ',', value_name = "LIST", default_value = "64k,256k,1M")]
     block_size: Vec<Size>,
-    /// What is written: zeros, random, text:RATIO (as a drive would compress it), a FILE, or a
+    /// Data to write: zeros, random, text:RATIO (as a drive would compress it), a FILE, or a
     /// FOLDER, whose files are read from their disk meanwhile
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "random")]
     data: Vec<Data>,
-    /// Bytes of one read of what is read from its disk, a FOLDER or, with this, a FILE
+    /// Bytes of one read from the disk of a FOLDER or, with this option, of a FILE
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     read_block_size: Vec<Size>,
-    /// What stands around it: raw, tar, bacula
+    /// Format around the data: raw, tar, bacula
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "raw")]
     framing: Vec<Framing>,
     /// Bytes of a run, at most those of a FOLDER [default: 4G]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     length: Vec<Size>,
-    /// Files that a run is cut into, with a filemark behind each; by default one, and with Bacula's
-    /// blocks one for each gigabyte, as Bacula does it
+    /// Files that a run is divided into, with a filemark after each; by default one, and with
+    /// Bacula's blocks one for each gigabyte, as Bacula does it
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     files: Vec<u64>,
-    /// The drive's compression: on, off; without it, it stays as it is
+    /// The drive's compression: on, off; by default it stays as it is
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     drive_compression: Vec<Switch>,
     /// Memory between the generator and the writer; 0 for one thread that does both in turns
@@ -73,13 +74,13 @@ pub struct TapeArgs {
     /// What is measured: write, read (a file that was written just before)
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "write")]
     operation: Vec<OperationName>,
-    /// Name of the medium, for the record; of several, each is asked for when it is its turn
+    /// Name of the medium, for the record; with several, Takeup asks for each when it needs it
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     medium_label: Vec<String>,
     /// A known design: btape, that of Bacula's `btape speed` (36 values for each block size)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["data", "framing", "plan"])]
     preset: Option<Preset>,
-    /// Length of the preset's files, as a share of what they would have
+    /// Length of the preset's files, as a share of their usual length
     #[arg(
         long,
         value_name = "SHARE",
@@ -88,14 +89,14 @@ pub struct TapeArgs {
         conflicts_with = "length"
     )]
     scale: Share,
-    /// What the medium holds may be written over
+    /// Allow Takeup to overwrite what the medium holds
     #[arg(long, conflicts_with = "append")]
     overwrite: bool,
-    /// Write behind what the medium holds
+    /// Write after what the medium holds
     #[arg(long)]
     append: bool,
-    /// Shell command that puts the medium that is wanted into the drive, in the place of a question
-    /// on the terminal
+    /// Shell command that puts the requested medium into the drive, instead of a question on the
+    /// terminal
     ///
     /// Its environment has the medium's name in TAKEUP_MEDIUM, the drive in TAKEUP_DEVICE, and
     /// TAKEUP_ACTION=bench. An exit code other than 0 means that there is no such medium.
@@ -140,12 +141,12 @@ impl std::str::FromStr for Share {
     fn from_str(text: &str) -> Result<Share, String> {
         match text.parse::<f64>() {
             Ok(share) if (1e-6..=1e3).contains(&share) => Ok(Share(share)),
-            _ => Err("a share is a number from 0.000001 to 1000".to_owned()),
+            _ => Err("expected a number from 0.000001 to 1000".to_owned()),
         }
     }
 }
 
-/// Length of a file: longer than three times the buffer of any drive.
+/// Default length of a file in bytes: more than three times the buffer of any drive.
 const USUAL_LENGTH_BYTES: u64 = 4 << 30;
 
 /// Runs the command.
@@ -186,7 +187,7 @@ fn plan(arguments: &TapeArgs) -> Result<Plan, Failure> {
     })
 }
 
-/// What a run writes at most, of what is varied.
+/// The largest number of bytes of a run.
 fn longest(factors: &[Factor]) -> u64 {
     let lengths = factors.iter().filter(|factor| factor.name == "file_bytes");
     let bytes = lengths.flat_map(|factor| &factor.levels).filter_map(|level| match level {
@@ -200,8 +201,8 @@ fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// What is varied, and when that is enough. Loads come first, the block size last: it is what
-/// curves are drawn over.
+/// The factors, and when the experiment ends. Loads come first, the block size last, because curves
+/// are drawn over it.
 fn factors(arguments: &TapeArgs) -> Result<(Vec<Factor>, Stop), Failure> {
     let blocks = numbers(arguments.block_size.iter().map(|size| size.0));
     let read_blocks = numbers(arguments.read_block_size.iter().map(|size| size.0));
@@ -249,7 +250,8 @@ fn ring(arguments: &TapeArgs) -> Result<Option<Factor>, Failure> {
     Ok(factor("ring_bytes", numbers(sizes?), None))
 }
 
-/// A file or folder is known by its whole path, so that the experiment can go on from elsewhere.
+/// A file or folder is recorded by its absolute path, so that the experiment can continue from
+/// another folder.
 fn data_level(data: &Data) -> Level {
     match data {
         Data::Path(path) => Level::Text(absolute(path)),

@@ -1,10 +1,9 @@
-//! What a path is like as a source: its size, the rate at which a backup would read it, and how its
+//! Measures a path as a source: its size, the rate at which a backup would read it, and how its
 //! data compress.
 //!
-//! The rate is that of a real backup run whose archive goes into a pipe, from which it is taken and
-//! thrown away; so it is the same code that reads, encodes and hashes, and it has the same limits.
-//! What passes is sampled. The run ends after the given time; a tree that is larger is then walked
-//! to the end for its size, without reading.
+//! The rate comes from a real backup whose archive goes into a pipe and is discarded, so the same
+//! code reads, encodes and hashes, with the same limits. The archive is sampled. The run ends after
+//! the given time; a larger tree is then walked to the end for its size, without reading.
 
 use std::fs::File;
 use std::io::Read;
@@ -31,39 +30,38 @@ use tree::{
 use crate::options::CommonArgs;
 use service::failure::Failure;
 
-/// What was found.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Content of all files.
+    /// Bytes of content of all files.
     pub size_bytes: u64,
-    /// Their number.
+    /// Number of files.
     pub files: u64,
-    /// Content per second.
+    /// Bytes of content per second.
     pub bytes_per_second: u64,
-    /// Content that was read to find the rate.
+    /// Bytes of content read to find the rate.
     pub read_bytes: u64,
-    /// How long that took.
+    /// Time of reading.
     pub seconds: f64,
-    /// What a drive would make of it; `None` when nothing was read.
+    /// Compression ratio in a drive; `None` if nothing was read.
     pub drive_ratio: Option<f64>,
-    /// What zstd makes of it, and how fast on all cores.
+    /// Ratio of zstd, and its rate on all cores, in bytes a second.
     pub software: Option<(f64, u64)>,
-    /// Objects that could not be looked at.
+    /// Number of objects that could not be read.
     pub problems: u64,
 }
 
-/// Archive between two samples, and bytes of a sample.
+/// Bytes of archive between two samples, and bytes of a sample.
 const SAMPLE_EVERY_BYTES: u64 = 4 << 20;
 const SAMPLE_BYTES: usize = 64 << 10;
-/// What is kept for trying software.
+/// Largest number of bytes kept to try compression in software.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 const SOFTWARE: Compression = Compression::Zstd { level: 3 };
 const PIPE_BYTES: usize = 1 << 20;
 
 /// Measures.
 ///
-/// # Errors
-/// A path is not there, or the user stopped it.
+/// # Errors If a path does not exist, or if the user stopped it.
 pub fn measure(paths: &[PathBuf], seconds: u16, common: &CommonArgs) -> Result<Measured, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
@@ -86,7 +84,7 @@ pub fn measure(paths: &[PathBuf], seconds: u16, common: &CommonArgs) -> Result<M
     })
 }
 
-/// What the trial run gave.
+/// The result of the trial run.
 struct Trial {
     source_bytes: u64,
     files: u64,
@@ -100,7 +98,7 @@ struct Sample {
     kept: Vec<u8>,
 }
 
-/// Counts, and keeps warnings to itself: they will be told when the backup is run.
+/// Counts bytes and ignores warnings: the backup itself will report them.
 #[derive(Default)]
 struct Counts {
     source_bytes: AtomicU64,
@@ -126,7 +124,7 @@ fn read_for_a_while(
 ) -> Result<Trial, Failure> {
     let (taken, given) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
         .map_err(|error| Failure::of(format!("cannot make a pipe: {error}"), None))?;
-    // Smaller pipes are slower, and no reason to fail.
+    // A smaller pipe is slower, but works.
     let _ = rustix::pipe::fcntl_setpipe_size(&given, PIPE_BYTES);
     let options = BackupOptions {
         sources: paths.to_vec(),
@@ -151,7 +149,7 @@ fn read_for_a_while(
         });
         let result = backup(&options, &counts, &cancel);
         drop(ended);
-        // The last writer of the pipe: its reader sees the end.
+        // This closes the last writer of the pipe, so that the reader ends.
         drop(given);
         (result, sampler.join())
     });
@@ -172,13 +170,13 @@ fn read_for_a_while(
     })
 }
 
-/// Takes everything out of the pipe and looks at a part of it.
+/// Reads the pipe to its end, and samples a part of the data.
 fn take(pipe: OwnedFd) -> Sample {
     let mut sample = Sample { estimate: Compressibility::new(), kept: Vec::new() };
     let mut file = File::from(pipe);
     let mut buffer = vec![0; PIPE_BYTES];
     let (mut passed_bytes, mut next_at_bytes) = (0u64, 0u64);
-    // The end, or an error that ends the pipe as well.
+    // An error ends the pipe, too.
     while let Ok(bytes @ 1..) = file.read(&mut buffer) {
         if passed_bytes >= next_at_bytes {
             let part = &buffer[..bytes.min(SAMPLE_BYTES)];
@@ -212,7 +210,7 @@ fn software(sample: &[u8]) -> Result<Option<(f64, u64)>, Failure> {
     Ok(Some((ratio, rate as u64)))
 }
 
-/// Size, number of files, and what could not be looked at.
+/// Size, number of files, and number of objects that could not be read.
 fn walk(paths: &[PathBuf], cancel: &Cancel) -> Result<(u64, u64, u64), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let options = ScanOptions { stop: Arc::clone(&stop), ..ScanOptions::default() };

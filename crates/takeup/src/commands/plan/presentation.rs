@@ -16,50 +16,50 @@ use super::window::Window;
 use crate::calibration::FromRuns;
 use crate::calibration::disk::DiskFromRuns;
 
-/// What follows the plan in the text.
+/// What follows the plan in the text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Details {
     /// Nothing.
     None,
-    /// The table of what the model takes the drive to be.
+    /// The table of the parameters of the drive model.
     Parameters,
 }
 
-/// What there is to tell.
+/// A plan with everything for its presentation.
 pub struct Presentation<'a> {
-    /// The generation, and whose it is where that was said.
+    /// The generation, with the maker if given.
     pub drive: &'static Generation,
-    /// The generation of its media, where that is another one.
+    /// The generation of its media, if it differs.
     pub medium: Option<&'static Generation>,
-    /// Others that were named, to compare it with.
+    /// Other drives to compare it with.
     pub others: &'a [&'static Generation],
-    /// As it was asked.
+    /// The setup as requested.
     pub setup: &'a Setup,
-    /// It and the alternatives; at least one.
+    /// The requested plan and the alternatives; at least one.
     pub list: &'a [Alternative],
-    /// The experiment that its model is taken from.
+    /// The experiment that the drive model comes from.
     pub from: Option<&'a FromRuns>,
-    /// The experiment that the disk of the source is taken from.
+    /// The experiment that the disk of the source comes from.
     pub source_from: Option<&'a DiskFromRuns>,
-    /// How the disk of the source is taken to be read, where its rate is that of a disk.
+    /// How the disk of the source is assumed to be read, if the rate comes from a disk.
     pub reads: Option<DiskReads>,
-    /// What PATH gave.
+    /// The measurement of PATH.
     pub measured: Option<&'a Measured>,
-    /// What the alternatives were made of.
+    /// The choices for the alternatives.
     pub choices: &'a Choices<'a>,
-    /// How many cores there are, where the host cannot read the source any faster.
+    /// The number of cores, if they limit the rate of the source.
     pub bounded_by_cores: Option<usize>,
     /// Whether the ratio of compression is a guess.
     pub is_ratio_assumed: bool,
-    /// The time that there is for it, where that was said.
+    /// The available time, if given.
     pub window: Option<Window>,
 }
 
-/// Rates at which the charts are computed.
+/// Number of rates at which the charts are computed.
 const CHART_POINTS: u64 = 60;
-/// Content of which stops are counted in the chart.
+/// Bytes of content that the stops in the chart refer to.
 const TERABYTE: f64 = 1e12;
-/// Times by less of each other are not set side by side.
+/// Two times within this factor are not compared.
 const WORTH_COMPARING: f64 = 1.02;
 
 impl Presentation<'_> {
@@ -202,7 +202,7 @@ impl Presentation<'_> {
         Ok([chart(title, "MB/s", rates), chart(stops_title, "back-hitches", stops)])
     }
 
-    /// A little over what the drive takes, or over the source.
+    /// The highest rate in the charts: a little above what the drive takes, or above the source.
     fn chart_rate_most(&self) -> u64 {
         let drive = &self.setup.drive;
         let native = drive.highest_bytes_per_second();
@@ -212,7 +212,7 @@ impl Presentation<'_> {
         (shown / 5).saturating_mul(6).saturating_mul(self.setup.drives).max(CHART_POINTS)
     }
 
-    /// The drive, and its media where they are older.
+    /// The drive, and its media if they are older.
     fn drive_title(&self) -> String {
         match self.medium {
             Some(medium) => format!("{} with {} media", self.drive.title(), medium.name),
@@ -244,11 +244,11 @@ impl Presentation<'_> {
         let mut from = rate(setup.source.bytes_per_second as f64);
         if let Some(cores) = self.bounded_by_cores {
             let cores = counted(cores as u64, "core can read", "cores can read");
-            from.push_str(&format!(", which is what {cores} and hash (--cores),"));
+            from.push_str(&format!(", limited to what {cores} and hash (--cores),"));
         }
         let bytes = size(setup.source.size_bytes);
         let ring = size(setup.ring_bytes);
-        format!("{bytes}{files} at {from} {drives}, {compression}, {ring} of memory between")
+        format!("{bytes}{files} at {from} {drives}, {compression}, {ring} of ring memory")
     }
 
     fn result(&self) -> String {
@@ -269,15 +269,17 @@ impl Presentation<'_> {
             Limit::Source if self.setup.source.files == 0 => {
                 format!("the source is the limit, at {at}")
             }
-            Limit::Source => format!("the source is the limit, with its files it gives {at}"),
+            Limit::Source => format!("the source is the limit: with its files it gives {at}"),
             Limit::StagingDisk => format!("the staging disk is the limit, at {at}"),
             Limit::SoftwareCompression => format!("compression in software is the limit, at {at}"),
             Limit::Commands => format!(
-                "commands are the limit: blocks of {} come at {at} at most",
+                "commands are the limit: blocks of {} reach {at} at most",
                 size(self.setup.block_bytes)
             ),
-            Limit::Interface => format!("what the drive takes from the host is the limit, {at}"),
-            Limit::Medium => format!("the tape is the limit, {at} of content at its highest speed"),
+            Limit::Interface => format!("the drive's interface is the limit, at {at}"),
+            Limit::Medium => {
+                format!("the tape is the limit, at {at} of content at its highest speed")
+            }
         }
     }
 
@@ -285,7 +287,7 @@ impl Presentation<'_> {
         let plan = self.asked();
         let streaming = percent(plan.streaming_share);
         format!(
-            "the drive stops below {} of content; tape passes the head for {streaming} of the time",
+            "the drive stops below {} of content; it writes for {streaming} of the time",
             rate(plan.lowest_bytes_per_second)
         )
     }
@@ -332,7 +334,7 @@ impl Presentation<'_> {
         best(self.list, most).map(|one| one.name.clone())
     }
 
-    /// What is best with settings, and what more would bring.
+    /// The best plan with settings alone, and the best ones with more effort.
     fn advice(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut told: Option<&Alternative> = None;
@@ -397,8 +399,8 @@ impl Presentation<'_> {
         lines
     }
 
-    /// The same backup with the drive of each maker, where it was not said whose it is and they
-    /// stream at different speeds.
+    /// The same backup with the drive of each maker, if the maker is not given and their speeds
+    /// differ.
     fn makers(&self) -> Vec<(&'static Generation, Plan)> {
         let setup = self.setup;
         let is_of_table = matches!(setup.drive.speeds_origin, Origin::Table(_));
@@ -436,7 +438,7 @@ impl Presentation<'_> {
         let lines: Vec<String> = makers.iter().map(told).collect();
         let typed = |row: &Generation| row.name.to_ascii_lowercase().replace('-', "");
         format!(
-            "whose drive it is was not said, and above the speeds are those of IBM: --drive \
+            "the maker of the drive is not given, so the speeds above are those of IBM: --drive \
              ibm-{}, --drive hp-{}\n  {}\n",
             typed(first),
             typed(last),
@@ -444,7 +446,7 @@ impl Presentation<'_> {
         )
     }
 
-    /// Two columns for each drive that was named.
+    /// The parameters, with two columns for each drive.
     fn parameters(&self) -> Table {
         let others: Vec<_> = self.others.iter().map(|other| TapeParameters::of(other)).collect();
         let mut columns = vec![("parameter", Align::Left)];
@@ -484,7 +486,7 @@ impl Presentation<'_> {
     }
 }
 
-/// Two digits: more than the assumed time of a stop and the assumed buffer let anybody foretell.
+/// Two digits: the assumed time of a stop and the assumed buffer allow no more.
 fn foretold(number: u64) -> u64 {
     let unit = 10u64.pow(number.max(1).ilog10().saturating_sub(1));
     (number + unit / 2) / unit * unit
@@ -513,7 +515,7 @@ fn shown(row: &ParameterRow) -> String {
 
 fn found(measured: &Measured) -> String {
     let ratio = match measured.drive_ratio {
-        Some(ratio) => format!(", a drive would make {ratio:.2}:1 of them"),
+        Some(ratio) => format!(", a drive would compress them {ratio:.2}:1"),
         None => String::new(),
     };
     let software = match measured.software {

@@ -1,7 +1,7 @@
 //! `--set NAME=VALUE`: a parameter of a drive as typed.
 //!
 //! A plain number is in the unit that the name ends with; sizes, rates and times may have a suffix.
-//! Which names there are is the drive's business, and found out when the setting is applied.
+//! The drive knows the valid names, so the name is checked when the setting is applied.
 
 use std::str::FromStr;
 
@@ -17,20 +17,19 @@ use arguments::quantity::{QuantityError, Rate, Size, seconds};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     name: String,
-    /// One, but for the speeds.
+    /// One value; several for the speeds.
     values: Vec<u64>,
 }
 
 /// The parameter that is a list.
 const SPEEDS: &str = "speeds_bytes_per_second";
-/// Drives have a dozen or two.
+/// Largest number of speeds; drives have a dozen or two.
 const SPEEDS_MAX: usize = 100;
 
 impl Setting {
-    /// Changes that parameter of `drive`.
+    /// Changes the parameter of `drive`.
     ///
-    /// # Errors
-    /// When a drive has none of that name.
+    /// # Errors If the drive has no parameter of that name.
     pub fn apply(&self, drive: &mut TapeParameters) -> Result<(), Failure> {
         let is_known = match (&self.values[..], self.name == SPEEDS) {
             (speeds, true) => {
@@ -46,8 +45,8 @@ impl Setting {
         let rows = drive.rows();
         let known: Vec<&str> = rows.iter().map(|row| row.name).collect();
         let there_are = there_are(&self.name, &known);
-        let what = format!("no parameter of a drive: {}: {there_are}", self.name);
-        Err(Failure::of(what, Some("takeup plan --parameters shows their names")))
+        let what = format!("unknown drive parameter: {}: {there_are}", self.name);
+        Err(Failure::of(what, Some("see their names with takeup plan --parameters")))
     }
 }
 
@@ -55,7 +54,7 @@ impl FromStr for Setting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Setting, String> {
-        let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
+        let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
         let values = if name == SPEEDS {
             value.split(',').map(|speed| one(name, speed)).collect::<Result<_, _>>()?
         } else {
@@ -77,14 +76,14 @@ fn one(name: &str, text: &str) -> Result<u64, String> {
         Unit::BytesPerSecond => text.parse::<Rate>().map(|rate| rate.0).map_err(told),
         Unit::Bytes => text.parse::<Size>().map(|size| size.0).map_err(told),
         Unit::Nanoseconds => time_ns(text),
-        _ => Err("the value is a whole number".to_owned()),
+        _ => Err("the value must be a whole number".to_owned()),
     }
 }
 
 fn time_ns(text: &str) -> Result<u64, String> {
     let ns = seconds(text)? * 1e9;
-    // The model limits what is too long for any motion; this keeps it countable.
-    if ns <= 1e18 { Ok(ns.round() as u64) } else { Err("longer than can be counted".to_owned()) }
+    // The model limits times that are too long for any motion; this check avoids an overflow.
+    if ns <= 1e18 { Ok(ns.round() as u64) } else { Err("the time is too long".to_owned()) }
 }
 
 #[cfg(test)]

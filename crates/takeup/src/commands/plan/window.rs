@@ -1,4 +1,4 @@
-//! Whether a plan fits into the time that there is for it, and what would.
+//! Whether a plan fits into the available time, and what would make it fit.
 
 use base::format::{duration, rate, size};
 use model::plan::alternatives::{Alternative, Effort};
@@ -6,33 +6,33 @@ use model::plan::window::Needs;
 use model::plan::{Plan, Setup};
 use serde_json::{Value, json};
 
-/// The time that there is, and what it takes to end within it.
+/// The available time, and what is needed to end within it.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// The time.
+    /// The available time, in seconds.
     pub seconds: f64,
-    /// What would be enough, all else as it was asked.
+    /// What would be enough, with all else as requested.
     pub needs: Needs,
 }
 
 impl Window {
-    /// Whether a plan ends within it.
+    /// Whether a plan ends within that time.
     pub fn fits(&self, plan: &Plan) -> bool {
         plan.seconds <= self.seconds
     }
 
-    /// The head of a column.
+    /// The head of the column.
     pub fn title(&self) -> String {
         format!("within {}", duration(self.seconds))
     }
 
-    /// By how much.
+    /// The time that is left, or missing.
     pub fn cell(&self, plan: &Plan) -> String {
         let by = duration((self.seconds - plan.seconds).abs());
         if self.fits(plan) { format!("{by} left") } else { format!("{by} over") }
     }
 
-    /// What to say of a plan and the ways beside it, the first of which is the plan itself.
+    /// The lines on a plan and its alternatives; the first of `list` is the plan itself.
     pub fn lines(&self, setup: &Setup, list: &[Alternative]) -> Vec<String> {
         let asked = &list[0].plan;
         let time = duration(self.seconds);
@@ -40,11 +40,11 @@ impl Window {
         let needed = rate(setup.source.size_bytes as f64 / self.seconds);
         let bytes = size(setup.source.size_bytes);
         let told = if self.fits(asked) {
-            format!("it fits into {time}, with {by} left")
+            format!("the plan fits into {time}, with {by} left")
         } else {
-            format!("it does not fit into {time}: {by} too long")
+            format!("the plan does not fit into {time}: {by} too long")
         };
-        let mut lines = vec![format!("{told}; {bytes} within that time are {needed}")];
+        let mut lines = vec![format!("{told}; {bytes} in that time need {needed}")];
         if !self.fits(asked) {
             lines.push(self.ways(list));
         }
@@ -52,7 +52,7 @@ impl Window {
         lines
     }
 
-    /// Which of the others fit, by what they take.
+    /// The alternatives that fit, by their effort.
     fn ways(&self, list: &[Alternative]) -> String {
         let of = |effort: Effort| {
             let fitting = list.iter().filter(|one| one.effort == effort && self.fits(&one.plan));
@@ -70,7 +70,7 @@ impl Window {
             .map(|(names, words)| format!("{words}: {names}"))
             .collect();
         match &told[..] {
-            [] => "none of the ways below fits into it".to_owned(),
+            [] => "none of the ways below fits".to_owned(),
             some => format!("it fits {}", some.join("; ")),
         }
     }
@@ -89,7 +89,7 @@ impl Window {
             None => Some("no number of such drives is enough".to_owned()),
         };
         let drives = drives.map_or(String::new(), |drives| format!("; {drives}"));
-        format!("all else as asked: {source}{drives}")
+        format!("with all else as given: {source}{drives}")
     }
 
     /// For documents.
