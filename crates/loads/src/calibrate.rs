@@ -131,7 +131,7 @@ pub struct Calibration {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalibrationError {
     /// It is of something else.
-    #[error("an experiment of the kind {kind:?}, and only one with tape tells of a drive")]
+    #[error("an experiment of the kind {kind:?}; only one with tape measures a drive")]
     OtherKind {
         /// Its kind.
         kind: String,
@@ -143,7 +143,7 @@ pub enum CalibrationError {
         runs: usize,
     },
     /// What was written to is no drive.
-    #[error("its runs went to {path}, which is no tape drive")]
+    #[error("its runs went to {path}, which is not a tape drive")]
     NoDrive {
         /// What it is.
         path: String,
@@ -161,10 +161,10 @@ pub enum CalibrationError {
         names: String,
     },
     /// One run is no finding.
-    #[error("each combination in it ran once, and one run tells no parameter")]
+    #[error("each combination in it ran once; a parameter needs repeats")]
     Once,
     /// There are repeats, but none of what would tell anything.
-    #[error("it tells no parameter of the drive: {why}")]
+    #[error("it shows no parameter of the drive: {why}")]
     Nothing {
         /// Why not, parameter by parameter.
         why: String,
@@ -421,7 +421,8 @@ fn buffer(
     if interval.low <= 0.0 || interval.high > TELLING * interval.low {
         let at_most = interval.high.max(0.0) as u64;
         let most = base::format::size(at_most);
-        let why = why(&format!("at most {most}: the filemarks scatter too much to tell more"));
+        let why =
+            why(&format!("at most {most}: the filemarks scatter too much for a closer value"));
         return Err(why.within(Reach::AtMost(at_most)));
     }
     let from = "how much longer the filemark takes where the buffer is full".to_owned();
@@ -466,7 +467,7 @@ fn back_hitch(groups: &[CellRuns<'_>], lowest: Option<f64>) -> Finding {
 /// What no experiment of this kind shows.
 fn never_told() -> [NotTold; 3] {
     [
-        not_told(SPEEDS, "the lower ones are seen in no run"),
+        not_told(SPEEDS, "no run shows the lower ones"),
         NotTold {
             parameters: vec!["run_up_ns", "restart_fill_percent"],
             why: "the drive's buffer hides how the tape starts".to_owned(),

@@ -139,7 +139,7 @@ impl ProgramsExecutor {
             ));
         }
         if ended.behind_seconds > 0.05 {
-            notes.push("programs went on behind the end of the shell, which is counted".to_owned());
+            notes.push("programs went on after the end of the shell, and are counted".to_owned());
         }
         let called = ended.bytes.map(|bytes| bytes.read_bytes.max(bytes.written_bytes));
         if let Some(called) = called.filter(|called| *called < self.bytes / 2) {
@@ -191,7 +191,7 @@ impl Executor for ProgramsExecutor {
         }
         succeeded(&ended, "the command")?;
         let record = self.record(&ended, watch, measures);
-        self.around("the check behind the run,", &lines.after, cancel)?;
+        self.around("the check after the run,", &lines.after, cancel)?;
         Ok(record)
     }
 

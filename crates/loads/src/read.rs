@@ -61,9 +61,9 @@ impl Subject {
         let file = opened.map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
         let not_readable = |what| ReadError::NotReadable { path: path.to_owned(), what };
         let source = device::source::Source::open(path.as_os_str())
-            .map_err(|_| not_readable("no file and no block device"))?;
+            .map_err(|_| not_readable("neither a file nor a block device"))?;
         let length_bytes =
-            source.length_bytes.ok_or(not_readable("no file and no block device"))?;
+            source.length_bytes.ok_or(not_readable("neither a file nor a block device"))?;
         if length_bytes == 0 {
             return Err(not_readable("empty"));
         }

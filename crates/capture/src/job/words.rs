@@ -28,7 +28,7 @@ pub fn of_group(
 ) -> Vec<String> {
     let name = &captured.name;
     let Some(job) = job else {
-        return vec![format!("{name}: the job did nothing with its files")];
+        return vec![format!("{name}: the job did not use its files")];
     };
     let mut sentences = Vec::new();
     for property in PROPERTIES {
@@ -73,7 +73,7 @@ fn of_time(captured: &FileGroup, job: &FileGroup) -> Vec<String> {
             "{name}: rate: {:.0} reads and writes a second captured, {:.0} by the job{}",
             captured.rate,
             job.rate,
-            if captured.pauses() { "" } else { ", which waits for the disk alone" }
+            if captured.pauses() { "" } else { ", which waits only for the disk" }
         ));
     }
     if let (Some(was), Some(is)) = (captured.burstiness, job.burstiness)
@@ -81,7 +81,7 @@ fn of_time(captured: &FileGroup, job: &FileGroup) -> Vec<String> {
         && is < was / 2.0
     {
         sentences
-            .push(format!("{name}: bursts: variance over mean {was:.1} captured, {is:.1} here"));
+            .push(format!("{name}: bursts: variance over mean {was:.1} captured, {is:.1} in job"));
     }
     sentences
 }

@@ -64,13 +64,13 @@ pub struct DiskCalibration {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskCalibrationError {
     /// It is of something else.
-    #[error("an experiment of the kind {kind:?}, and only those with disks and reads tell of one")]
+    #[error("an experiment of the kind {kind:?}; only disks and reads measure a disk")]
     OtherKind {
         /// Its kind.
         kind: String,
     },
     /// Nobody knows what it asked for.
-    #[error("its load is a job file of one's own, whose requests are not known")]
+    #[error("its load is your own job file, whose requests are not known")]
     OwnJob,
     /// There is no number in it.
     #[error("none of its {runs} runs succeeded")]
@@ -85,10 +85,10 @@ pub enum DiskCalibrationError {
         names: String,
     },
     /// One run is no finding.
-    #[error("each combination in it ran once, and one run tells no parameter")]
+    #[error("each combination in it ran once; a parameter needs repeats")]
     Once,
     /// There are repeats, but none of what would tell anything.
-    #[error("it tells no parameter of the disk: {why}")]
+    #[error("it shows no parameter of the disk: {why}")]
     Nothing {
         /// Why not.
         why: String,
@@ -167,7 +167,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibra
     }
     found.not_told.push(NotTold {
         parameters: vec!["stripe_bytes"],
-        why: "which request goes to which part of the disk, no run tells".to_owned(),
+        why: "no run shows which request goes to which part of the disk".to_owned(),
         bound: None,
     });
     let Found { told, bounds, not_told } = found;
@@ -306,7 +306,7 @@ impl Found {
         }
         let at_least = interval.low.min(NO_TIME);
         let why = if at_least < NO_TIME {
-            "larger blocks would tell what it comes to".to_owned()
+            "larger blocks would show its value".to_owned()
         } else {
             format!("{} take the same whatever their size", best.from)
         };
@@ -338,7 +338,7 @@ impl Found {
                         "{from} stop at a rate that may be the disk's as a whole; smaller blocks, \
                          or a larger size beside them, would tell"
                     ),
-                    None => format!("{from} still grow: more in flight would tell"),
+                    None => format!("{from} still grow: more in flight would show the limit"),
                 };
                 least = Some((at_least, why));
             }
@@ -433,7 +433,9 @@ fn alone(groups: &[Asked<'_>], place: RequestPlace) -> Option<Alone> {
         Ok(with_way(found.grained()))
     } else {
         let most = duration(high / NS);
-        Err(format!("a request takes at most {most} besides its bytes: smaller blocks would tell"))
+        Err(format!(
+            "a request takes at most {most} besides its bytes: smaller blocks would show it"
+        ))
     };
     let mut bytes = (model.bytes_per_second, known.bytes_per_second);
     bytes.1.low = bytes.1.low.min(bytes.0);

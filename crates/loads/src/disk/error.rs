@@ -59,7 +59,7 @@ pub enum DiskError {
         source: JobError,
     },
     /// The plan names none or several.
-    #[error("fio is run on one path at a time")]
+    #[error("takeup runs fio on one path at a time")]
     OnePath,
     /// Loads that make files of their own, and others.
     #[error("loads of many files work below a folder, and others on a file or a device: not both")]

@@ -58,7 +58,7 @@ pub enum SafetyError {
     },
     /// A job would read behind the end, for which fio makes the file longer.
     #[error(
-        "{} has {file_bytes} bytes, and the job reads up to byte {reach_bytes}: fio would write it",
+        "{} has {file_bytes} bytes, but the job reads to byte {reach_bytes}: fio would extend it",
         path.display()
     )]
     Beyond {
@@ -72,7 +72,7 @@ pub enum SafetyError {
     /// A name that fio cannot be told.
     #[error(
         "{} has a backslash, a ';', a '#' or a control character in its name, in a job also a '$', \
-         or ends with a blank: fio would take it for another one",
+         or ends with a blank: fio would use another file",
         path.display()
     )]
     Name {
@@ -86,7 +86,7 @@ pub enum SafetyError {
         section: String,
     },
     /// Files are to be made in what is none.
-    #[error("{} is no folder", path.display())]
+    #[error("{} is not a folder", path.display())]
     NoFolder {
         /// The path.
         path: PathBuf,

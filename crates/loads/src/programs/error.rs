@@ -60,7 +60,7 @@ pub enum ProgramsError {
     #[error("wait for the command")]
     Wait(#[source] io::Error),
     /// A program that no signal ends: it waits for a device in the kernel.
-    #[error("the command does not end, whatever it is told")]
+    #[error("the command does not end, even after SIGKILL")]
     DoesNotEnd,
     /// It said that it failed.
     #[error("{part} failed: {status}{}", said_of(said))]

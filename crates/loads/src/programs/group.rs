@@ -86,7 +86,7 @@ impl CommandEnd {
             (Some(141), _) => "status 141, a program wrote to one that had ended".to_owned(),
             (Some(code), _) => format!("status {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "in no known way".to_owned(),
+            (None, None) => "in an unknown way".to_owned(),
         }
     }
 }

@@ -480,7 +480,7 @@ impl MeasuredDrive {
         self.compression = found.or(Some(expected));
         match found {
             None => Ok(vec![
-                "the drive's compression was switched, but it cannot be asked whether it obeyed"
+                "the drive's compression was switched, but the drive cannot report the result"
                     .to_owned(),
             ]),
             Some(found) if found == expected => Ok(Vec::new()),

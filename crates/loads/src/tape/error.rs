@@ -43,7 +43,7 @@ pub enum TapeBenchError {
         source: io::Error,
     },
     /// It was switched, and the drive says otherwise.
-    #[error("{device} was asked to switch its compression, and did not")]
+    #[error("{device} did not switch its compression")]
     CompressionNotApplied {
         /// The drive.
         device: String,
@@ -117,7 +117,7 @@ pub enum TapeBenchError {
         bytes: u64,
     },
     /// The drive gave other bytes back.
-    #[error("what was read back is not what was written")]
+    #[error("the data read back differ from the data written")]
     NotWhatWasWritten,
     /// A block of another size came back.
     #[error("a block of {bytes} bytes came back where {wanted_bytes} were written")]
@@ -173,13 +173,13 @@ pub enum TapeBenchError {
         what: &'static str,
     },
     /// The plan names none or several.
-    #[error("one drive at a time is measured")]
+    #[error("takeup measures one drive at a time")]
     OneTarget,
     /// Compression is a factor, and the target is no drive.
-    #[error("only a tape drive has a compression that could be switched")]
+    #[error("only a tape drive has compression to switch")]
     NoCompression,
     /// Behind the data of each of several media.
-    #[error("several media are written from their beginning only")]
+    #[error("several media can only be written from their beginning")]
     SeveralMedia,
     /// A cell of the plan asks for something that cannot be.
     #[error(transparent)]

@@ -371,7 +371,7 @@ fn a_tree_that_is_missing_costs_nothing() {
     let empty = tempfile::tempdir().unwrap();
     let factors: &[(&str, &[&str])] = &[("data", &[empty.path().to_str().unwrap()])];
     let error = executor(&drive, factors, TapeOptions::default()).err().unwrap().to_string();
-    assert!(error.ends_with("no file in it holds anything"), "{error}");
+    assert!(error.ends_with("all files in it are empty"), "{error}");
     assert_eq!(files(&drive.cartridge().unwrap()), [0]);
 }
 
