@@ -40,7 +40,7 @@ pub struct Profile {
     pub cost: Option<Cost>,
 }
 
-/// What a recording cost those that were recorded, and whoever recorded.
+/// The cost of a recording, for the recorded processes and for the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Events for each second; a call has two.

@@ -1,14 +1,12 @@
-//! What `/proc` shows of processes whose calls cannot be recorded: without the rights to, in a
-//! container, or with a kernel that has no such events.
+//! Samples of `/proc` for processes whose calls cannot be recorded: without the rights, in a
+//! container, or on a kernel without such events.
 //!
-//! A [`Sampler`] looks at the open files of processes and all that they start, time and again:
-//! where each file's position stands (proc_pid_fdinfo(5)), how it was opened, how large it is; and
-//! at what the kernel counts of each process as a whole (proc_pid_io(5)). Calls, their sizes and
-//! their order are not to be had this way, and nothing is made up in their place: the document has
-//! the fields of a recording, with `null` and a reason where `/proc` does not say it.
+//! A [`Sampler`] reads the open files of processes and their children again and again: the position
+//! of each file (proc_pid_fdinfo(5)), how it was opened, its size; and the kernel's counters of
+//! each process (proc_pid_io(5)). Samples cannot show calls, their sizes and their order: the
+//! document has the fields of a recording, with `null` and a reason for these.
 //!
-//! Not here: a profile of calls, which [`profile`](super::profile) is; and a job for fio, which
-//! cannot be written of this.
+//! [`profile`](super::profile) makes profiles of calls. No job for fio can be made from samples.
 
 mod members;
 mod movement;
@@ -65,7 +63,7 @@ pub struct Sampled {
     pub files_left_out: u64,
     /// A ring of io_uring was open.
     pub has_rings: bool,
-    /// Processes that could not be looked at: they belong to somebody else.
+    /// Processes that could not be looked at: they belong to another user.
     pub refused: u64,
 }
 

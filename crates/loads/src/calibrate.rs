@@ -1,4 +1,4 @@
-//! What a record of `takeup bench tape` tells of the drive that it was made on: parameters of the
+//! Estimates from a record of `takeup bench tape` the parameters of its drive: parameters of the
 //! model of that drive, with intervals, and the names of those that it does not tell.
 //!
 //! Each parameter comes from what shows it alone: the highest speed from the second half of long
@@ -32,7 +32,7 @@ use experiment::record::{Cell, Experiment, RunRecord, word_in};
 use statistics::interval::Interval;
 use written::{CellRuns, Written, groups};
 
-/// A parameter that was told.
+/// A parameter that the record shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     /// Its name, as [`TapeParameters::rows`] has it; of the speeds it is the highest.
@@ -108,7 +108,7 @@ pub struct Beside {
     pub runs: usize,
 }
 
-/// All that a record tells.
+/// All parameters that a record shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// What the drive calls itself: `IBM ULT3580-TD4`.
@@ -127,7 +127,7 @@ pub struct Calibration {
     pub reads: Vec<Beside>,
 }
 
-/// Why a record tells nothing.
+/// Why a record shows no parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalibrationError {
     /// It is of something else.
@@ -188,10 +188,10 @@ const SAME_SPEED: f64 = 0.95;
 /// A rate that lies this near below the lowest speed may be rounding.
 const SPEED_TOLERANCE: f64 = 0.98;
 
-/// What a record tells of its drive.
+/// The parameters that a record shows of its drive.
 ///
 /// # Errors
-/// When it is of no drive, or of several, or tells nothing.
+/// When it is of no drive, or of several, or shows no parameter.
 pub fn calibrate(experiment: &Experiment) -> Result<Calibration, CalibrationError> {
     let kind = &experiment.header.kind;
     if kind != "tape" {
@@ -241,7 +241,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<Calibration, CalibrationErro
 }
 
 impl Calibration {
-    /// Puts what was told in the place of what was known.
+    /// Replaces known values by those that the record shows.
     pub fn apply(&self, drive: &mut TapeParameters) {
         for told in &self.told {
             let value = told.value.round() as u64;
@@ -278,7 +278,7 @@ impl Calibration {
     }
 }
 
-/// What is told and what is not, as it is found.
+/// Known and unknown parameters, as they are found.
 #[derive(Default)]
 struct Found {
     told: Vec<Told>,

@@ -135,7 +135,7 @@ impl DiskExecutor {
     }
 }
 
-/// What a run of a load is about; of a job nobody knows.
+/// What a run of a load is about; not known for a job.
 fn about(load: Option<&Load>) -> About {
     match load {
         Some(load) if load.trims() => About::Discarding,

@@ -26,7 +26,7 @@ use super::numbers::bytes;
 use super::{FioJob, words};
 use crate::words::short_number;
 
-/// What is compared, in the order in which it is told.
+/// The compared properties, in the order of the report.
 pub const PROPERTIES: [&str; 7] = ["engine", "direct", "sizes", "offsets", "mix", "sync", "depth"];
 
 /// How near a job comes.

@@ -11,7 +11,7 @@ use super::FioJob;
 use super::compare::{PROPERTIES, Score, Validation};
 use super::group::FileGroup;
 
-/// Below this a property is told in words.
+/// A property with a lower score is reported in words.
 const PERCENT_GOOD: f64 = 90.0;
 
 /// As fio calls it.

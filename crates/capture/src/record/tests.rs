@@ -1,4 +1,4 @@
-//! What was written is what is read, and what is damaged is told.
+//! A record reads back as it was written, and damage is reported.
 
 use proptest::prelude::*;
 
@@ -115,7 +115,7 @@ fn what_is_missing_or_wrong_is_told_with_its_line() {
     let lines: Vec<&str> = text.lines().collect();
     let until =
         |count: usize| lines[..count].iter().map(|it| format!("{it}\n")).collect::<String>();
-    // Cut off anywhere behind the profile, it is told as far as it goes.
+    // Cut off anywhere after the profile, it is read as far as it goes.
     let cut = read(&text[..text.len() - 4]).unwrap();
     assert!(cut.is_cut && cut.profile.files.len() == 2);
     let cut = read(&until(3)).unwrap();

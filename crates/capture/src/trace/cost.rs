@@ -10,7 +10,7 @@ use crate::trace::error::TraceError;
 use crate::trace::recorder::{Recorder, RecorderOptions};
 use crate::trace::tracefs::Tracefs;
 
-/// Calls that are timed at once, and how often: the fastest time is the one that nobody disturbed.
+/// Calls that are timed at once, and how often: the fastest time is the least disturbed.
 const CALLS: u32 = 2000;
 const ROUNDS: usize = 9;
 /// Room for them, beyond which the oldest are written over.
@@ -23,7 +23,7 @@ const EVENTS: &[WantedEvent] = &[
 /// What a call takes, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// While nobody is recorded.
+    /// While no process is recorded.
     pub alone_ns: f64,
     /// While its two events are.
     pub recorded_ns: f64,

@@ -43,7 +43,7 @@ pub struct Bound {
     pub why: String,
 }
 
-/// All that a record tells.
+/// All parameters that a record shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskCalibration {
     /// What the kernel calls it, with its model where it has one; else the path that was read.
@@ -60,7 +60,7 @@ pub struct DiskCalibration {
     pub not_told: Vec<NotTold>,
 }
 
-/// Why a record tells nothing.
+/// Why a record shows no parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskCalibrationError {
     /// It is of something else.
@@ -132,10 +132,10 @@ const NO_SEEK: f64 = 0.1;
 /// A rate above this is none of a disk: its bytes take no time.
 const NO_TIME: f64 = 1e12;
 
-/// What a record tells of its disk.
+/// The parameters that a record shows of its disk.
 ///
 /// # Errors
-/// When it is of no disk, or of several, or tells nothing.
+/// When it is of no disk, or of several, or shows no parameter.
 pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibrationError> {
     let kind = &experiment.header.kind;
     if !matches!(kind.as_str(), "disk" | "read") {
@@ -176,7 +176,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibra
 }
 
 impl DiskCalibration {
-    /// Puts what was told in the place of what was assumed.
+    /// Replaces assumed values by those that the record shows.
     pub fn apply(&self, disk: &mut DiskParameters) {
         let told = |name: &str| {
             let one = self.told.iter().find(|told| told.parameter == name);
@@ -204,7 +204,7 @@ impl DiskCalibration {
     }
 }
 
-/// What is told and what is not, as it is found.
+/// Known and unknown parameters, as they are found.
 #[derive(Default)]
 struct Found {
     told: Vec<Told>,
@@ -364,7 +364,7 @@ impl Found {
         let is_held = |group: &&Asked<'_>| {
             let rate = group.rate().map_or(0.0, |rate| rate.value);
             let free = group.free(groups, servers).unwrap_or(0.0);
-            // Of what the kernel cuts nobody knows how much is under way.
+            // How many parts of a request that the kernel cuts are in flight is not known.
             let is_near = group.is_whole() && rate >= SAME_RATE * highest;
             is_near && free >= COULD_BE_MORE * rate
         };

@@ -1,4 +1,4 @@
-//! What fio may be let loose on: never on a mounted device, never on data without being told.
+//! Decides what fio may write to: never a mounted device, and data only with permission.
 
 use std::fs;
 use std::io;
@@ -85,7 +85,7 @@ pub enum SafetyError {
         /// The section.
         section: String,
     },
-    /// Files are to be made in what is none.
+    /// Files are to be made in something that is not a folder.
     #[error("{} is not a folder", path.display())]
     NoFolder {
         /// The path.
@@ -136,7 +136,7 @@ pub enum Found {
 pub struct Permit {
     /// What the path was.
     pub found: Found,
-    /// A block device that is written to is claimed, so that nobody mounts it meanwhile.
+    /// A block device that is written to is claimed, so that it cannot be mounted meanwhile.
     _claim: Option<OwnedFd>,
 }
 

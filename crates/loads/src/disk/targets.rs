@@ -123,7 +123,7 @@ pub struct OwnFolder {
 const TRIES_MAX: u32 = 1000;
 
 impl OwnFolder {
-    /// Makes one, that nobody else can look into.
+    /// Makes a folder that other users cannot read.
     ///
     /// # Errors
     /// When it cannot be made.

@@ -158,7 +158,7 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
         let error = run_job("data", &format!("[a]\nrw=read\nbs=4k\n{options}\n")).unwrap_err();
         assert!(error.contains(expected), "{options}: {error}");
     };
-    check("size=2m", "has 1048576 bytes, and the job reads up to byte 2097152");
+    check("size=2m", "has 1048576 bytes, but the job reads to byte 2097152");
     check("size=1m\noffset=4k", "reads up to byte 1052672");
     check("size=101%", "reads up to byte 1059061");
     for line in [

@@ -22,13 +22,13 @@ use super::error::ProgramsError;
 
 /// Between two looks at what runs.
 const STEP: Duration = Duration::from_millis(10);
-/// How long programs have to end by themselves once they are told to.
+/// How long programs have to end by themselves after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a killed one may take: the kernel may have it wait for a device.
 const KILLED: Duration = Duration::from_secs(10);
 /// Of what a command says the end is kept.
 const SAID_BYTES_MAX: usize = 4096;
-/// How much of that is told, in lines and letters.
+/// How much of that is reported, in lines and letters.
 const SAID_LINES: usize = 3;
 const SAID_LETTERS: usize = 300;
 /// How long the rest of what was said may take, where a program outside of the group holds on.

@@ -1,4 +1,4 @@
-//! Why an experiment of reading cannot begin or go on, in types.
+//! Errors of experiments of reading.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Why an experiment with tape cannot begin or go on, in types.
+//! Errors of experiments with tape.
 
 use std::error::Error;
 use std::io;
@@ -74,13 +74,13 @@ pub enum TapeBenchError {
         /// The drive.
         device: String,
     },
-    /// The drive had something to tell.
+    /// The drive reported an event (unit attention).
     #[error("{device} was reset, or has another medium")]
     Attention {
         /// The drive.
         device: String,
     },
-    /// Nobody brings the medium.
+    /// The medium was not loaded.
     #[error("no other medium")]
     NoMedium {
         /// The one that was wanted.
@@ -90,7 +90,7 @@ pub enum TapeBenchError {
         /// [`MediumChanger::bring`]: super::MediumChanger::bring
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A plan with several media, and nobody who changes them.
+    /// A plan with several media, and no way to change them.
     #[error("no other medium: nobody is there to change them")]
     NobodyChanges,
     /// A run is longer than what the medium takes.

@@ -34,7 +34,7 @@ pub enum JobError {
         /// The path.
         path: PathBuf,
     },
-    /// Files that fio would make, of a length that nobody knows.
+    /// Files that fio would make, of unknown length.
     #[error("section [{section}] has no size in bytes, and files are to be made for it")]
     NoSize {
         /// The section.
