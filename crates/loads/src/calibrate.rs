@@ -1,17 +1,17 @@
 //! Estimates from a record of `takeup bench tape` the parameters of its drive: parameters of the
-//! model of that drive, with intervals, and the names of those that it does not tell.
+//! model of that drive, with intervals, and the names of those that it does not show.
 //!
 //! Each parameter comes from what shows it alone: the highest speed from the second half of long
 //! runs of data that do not compress, in which the drive makes the host wait; commands and the way
 //! to the drive from the rates over block sizes of runs in which it does not; the filemark from
 //! runs that leave next to nothing in the drive's buffer; that buffer from how much longer the
-//! filemark of a long run takes. What a drive hides from its host (how it stops, which other speeds
-//! it has) no record tells, and it stays what it was.
+//! filemark of a long run takes. No record shows what a drive hides from its host (how it stops,
+//! which other speeds it has); these parameters keep their values.
 //!
-//! The unit is the repeat: what ran once is never a finding, and tells no parameter. Where an
-//! interval is of several steps its ends are put together, so that it is rather too wide.
+//! The unit is the repeat: a single run is never a finding, and shows no parameter. An interval
+//! from several steps combines their ends, so that it is rather too wide.
 //!
-//! Not here: reading of files, and words for people, which are the binary's.
+//! The binary reads the files and prints the results.
 
 mod commands;
 mod curve;

@@ -5,9 +5,9 @@
 //! come from a ring of `flow` and go back to it at once, so that a run has the same accounting as a
 //! backup and costs no copy more than it.
 //!
-//! Before each run the path's pages are dropped from the page cache, and it is checked that they
-//! are gone. After a run through the cache a few reads at random places tell what the read-ahead of
-//! this cell costs others.
+//! Before each run Takeup drops the path's pages from the page cache, and checks that they are
+//! gone. After a run through the cache a few reads at random places show what the read-ahead of
+//! this cell costs other programs.
 
 mod engine;
 mod error;

@@ -1,4 +1,4 @@
-//! What a recorded call costs here: calls of our own, alone and recorded.
+//! Measures the cost of a recorded call: times own calls with and without recording.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -30,8 +30,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Times some ten thousand calls of this thread, within some hundredths of a second. Nobody
-    /// else is to record calls at the same time, which they would take longer for as well.
+    /// Times some ten thousand calls of this thread, within some hundredths of a second. Another
+    /// recording at the same time would make them slower.
     ///
     /// # Errors
     /// When the kernel does not record.

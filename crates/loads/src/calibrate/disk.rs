@@ -1,16 +1,16 @@
-//! What a record of `takeup bench disk` or `takeup bench read` tells of the disk that it was made
-//! on: parameters of the model of that disk, with intervals; bounds of those that no run has
-//! reached; and the names of those that it does not tell.
+//! Estimates from a record of `takeup bench disk` or `takeup bench read` the parameters of the model
+//! of its disk, with intervals; bounds of those that no run reached; and
+//! the names of those that it does not show.
 //!
-//! Only direct reads tell anything, because each of them is one request: through the page cache the
-//! kernel chooses what is asked for. The time of a request comes from reads one at a time, where it
-//! can be from several sizes of block, which tell the time of its bytes apart; a seek is what it
+//! Only direct reads count, because each of them is one request: through the page cache the kernel
+//! chooses the requests. The time of a request comes from reads one at a time, where it
+//! can be from several sizes of block, which separate the time of its bytes; a seek is what it
 //! takes longer in random places than in a row; how many the disk serves at once is how many times
 //! the rate of one at a time it comes to with more in flight, where that stays below what the disk
 //! moves at its best; and its rate as a whole is what it stays at although it was asked for more,
 //! and could have given more.
 //!
-//! A request's way through the kernel and back is in its time, since no run tells it apart.
+//! A request's way through the kernel and back is in its time: no run can separate it.
 //!
 //! As with drives the unit is the repeat, and where an interval is of several steps its ends are
 //! put together.
