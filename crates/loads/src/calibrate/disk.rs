@@ -1,6 +1,6 @@
-//! Estimates from a record of `takeup bench disk` or `takeup bench read` the parameters of the model
-//! of its disk, with intervals; bounds of those that no run reached; and
-//! the names of those that it does not show.
+//! Estimates from a record of `takeup bench disk` or `takeup bench read` the parameters of the
+//! model of its disk, with intervals; bounds of those that no run reached; and the names of those
+//! that it does not show.
 //!
 //! Only direct reads count, because each of them is one request: through the page cache the kernel
 //! chooses the requests. The time of a request comes from reads one at a time, where it
