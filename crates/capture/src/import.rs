@@ -1,8 +1,8 @@
-//! Recordings that others made: what `strace`, `blkparse` and fio wrote, as operations.
+//! Imports recordings of `strace`, `blkparse` and fio as operations.
 //!
-//! Each is read line by line and keeps what is open or in flight, no more; whatever a line says is
-//! a claim, and one that makes no sense is an error with its number. A last line without an end is
-//! where somebody stopped the recorder, and is left out.
+//! Each importer reads line by line and keeps only what is open or in flight. Lines are untrusted:
+//! one that cannot be parsed is an error with its number. A last line without a line end is left
+//! out: the recorder was stopped there.
 
 pub mod blkparse;
 pub mod iolog;
@@ -14,19 +14,19 @@ use std::io::{self, BufRead, Read};
 
 use super::operation::Recording;
 
-/// Bytes of one line: `strace` prints strings as long as it is told to.
+/// The longest line in bytes: `strace -s` can print long strings.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// Files, descriptors and requests that an import keeps apart.
+/// The most files, descriptors and requests of an import.
 const KEPT_MAX: usize = 1 << 20;
 
-/// What became of an import.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Lines that were read.
     pub lines: u64,
-    /// Operations that came of them.
+    /// Operations found in them.
     pub operations: u64,
-    /// What of this recording cannot be seen, in sentences.
+    /// What this kind of recording cannot show, in sentences.
     pub unseen: Vec<String>,
 }
 
@@ -34,14 +34,14 @@ pub struct Imported {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// It could not be read.
-    #[error("cannot read on behind line {line}: {source}")]
+    #[error("cannot read after line {line}: {source}")]
     Read {
         /// The last line that was read.
         line: u64,
         /// Why.
         source: io::Error,
     },
-    /// A line makes no sense.
+    /// A line cannot be parsed.
     #[error("line {line}: {what}")]
     Line {
         /// Its number, from 1.
@@ -49,12 +49,12 @@ pub enum ImportError {
         /// What is wrong with it.
         what: String,
     },
-    /// There is nothing in it that could be imported.
+    /// No line has an operation.
     #[error("no operation in {lines} lines: {hint}")]
     Nothing {
-        /// Lines that there are.
+        /// Lines in the file.
         lines: u64,
-        /// How such a file is made.
+        /// How to make such a file.
         hint: &'static str,
     },
 }
@@ -108,8 +108,8 @@ impl<R: BufRead> Lines<R> {
         Lines { input, buffer: Vec::new(), number: 0 }
     }
 
-    /// The next line without its end; `None` behind the last that has one. Bytes that are no UTF-8
-    /// are replaced.
+    /// The next line without its line end; `None` after the last one that has it. Bytes that are
+    /// not UTF-8 are replaced.
     fn next(&mut self) -> Result<Option<String>, ImportError> {
         self.buffer.clear();
         let mut limited = (&mut self.input).take(LINE_BYTES_MAX as u64);
@@ -132,8 +132,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Seconds with a fraction, as ns: at most nine digits behind the point, and none of them lost to a
-/// float.
+/// Seconds with a fraction of at most nine digits, as ns; exact, without a float.
 fn nanoseconds(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |it: &str| it.bytes().all(|it| it.is_ascii_digit());

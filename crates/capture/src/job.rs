@@ -63,13 +63,13 @@ const SHARE_MIN: f64 = 0.005;
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// There is nothing in the profile that fio could do.
-    #[error("no read and no write of a file was captured: there is nothing for a job")]
+    #[error("cannot make a job: the capture has no read or write of a file")]
     Nothing,
     /// The folder has a name that fio cannot be told.
     #[error(transparent)]
     Folder(#[from] SafetyError),
     /// A file of the job is one that was captured.
-    #[error("{} is one of the captured files", path.display())]
+    #[error("cannot use {}: it is one of the captured files", path.display())]
     Captured {
         /// The file.
         path: PathBuf,
@@ -78,7 +78,7 @@ pub enum JobError {
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The job file cannot be written.
-    #[error("write {}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -86,7 +86,7 @@ pub enum JobError {
         source: std::io::Error,
     },
     /// What is in the place of a file of the job is not known.
-    #[error("look at {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Look {
         /// The file.
         path: PathBuf,
@@ -183,12 +183,12 @@ impl FioJob {
         }
         let _ = write!(
             text,
-            "[global]\n; files of its own, never those that were captured\ndirectory={}\n\
+            "[global]\n; its own files, never the captured ones\ndirectory={}\n\
              ; threads, so that all of it ends with fio\nthread\n",
             self.directory,
         );
         if let Some(seconds) = self.runtime_seconds {
-            let _ = write!(text, "; ended then, a limit\nruntime={seconds}\n");
+            let _ = write!(text, "; limit of the run time, in seconds\nruntime={seconds}\n");
         }
         for written in &self.groups {
             for section in &written.sections {
@@ -231,13 +231,13 @@ fn plain(text: &str) -> String {
 
 fn heading(profile: &Profile, scale: &scale::Scale) -> String {
     let mut text = format!(
-        "; A job for fio with the load that takeup capture saw in {:.1} s in {}.\n",
+        "; A job for fio with the load of a takeup capture of {:.1} s with {}.\n",
         profile.seconds,
         counted(profile.files.len() as u64, "file", "files"),
     );
     if profile.lost_events > 0 {
         let lost = counted(profile.lost_events, "event was", "events were");
-        let _ = writeln!(text, "; {lost} lost: what is counted below may be too low.");
+        let _ = writeln!(text, "; {lost} lost: the counts below may be too low.");
     }
     if scale.share < 1.0 {
         let share = scale.share * 100.0;
@@ -268,7 +268,7 @@ fn chosen(profile: &Profile) -> (Vec<&FileProfile>, Vec<String>) {
     let sum = |files: &[&FileProfile]| files.iter().map(|file| operations(file)).sum::<u64>();
     let mut left_out = Vec::new();
     for (files, why) in [
-        (&others, "no disk, or closed before anybody could look"),
+        (&others, "no disk, or closed before their name was known"),
         (&small, "less than 0.5 % of operations and bytes each"),
     ] {
         if !files.is_empty() {

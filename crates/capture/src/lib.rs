@@ -1,24 +1,25 @@
-//! What a process does to its files: operations of a recording, and what they say of each file.
+//! How a process uses its files: records operations, and makes a profile of each file.
 //!
-//! [`operation`] is the one model of an operation that a live recording and all imports share;
-//! whoever records hands each to a [`Recording`](operation::Recording). [`profile`] is what they
-//! come to, [`words`] says it by [`rules`], and [`presentation`] shows it. [`live`] records a
-//! process that runs; [`import`] reads recordings of others, and [`record`] keeps what came of
-//! one. Where calls cannot be recorded, [`sampled`] reports what `/proc` shows in their place.
-//! [`trace`] reads the kernel's tracepoints, and [`job`] makes a job for fio of what was recorded.
+//! [`operation`] is the model of an operation that live recordings and imports share; a recorder
+//! passes each one to a [`Recording`](operation::Recording). [`profile`] sums them up, [`words`]
+//! makes findings by [`rules`], and [`presentation`] prints both. [`live`] records a running
+//! process, [`import`] reads recordings of other tools, and [`record`] keeps a capture in a file.
+//! Where calls cannot be recorded, [`sampled`] samples `/proc` instead. [`trace`] reads the
+//! tracepoints of the kernel, and [`job`] writes the load as a job for fio.
 //!
 //! # Map
 //!
 //! - [`operation`]: one model of an operation, for live recordings and imports.
 //! - [`trace`]: the tracepoints of the kernel.
-//! - [`live`]: a process that runs, recorded.
+//! - [`live`]: records a running process.
 //! - [`import`]: recordings of strace, blkparse and fio.
-//! - [`sampled`]: what `/proc` shows where calls cannot be recorded.
-//! - [`profile`]: what operations come to, in limited memory.
+//! - [`sampled`]: samples of `/proc` where calls cannot be recorded.
+//! - [`profile`]: sums of operations, in limited memory.
 //! - [`record`]: a capture in a file.
 //! - [`job`]: a job for fio that repeats the load.
-//! - [`words`]: what a capture means, in words.
-//! - [`rules`]: by which rules.
+//! - [`words`]: findings of a capture.
+//! - [`rules`]: the rules of the findings.
+//! - [`presentation`]: tables and JSON.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod import;

@@ -1,44 +1,43 @@
-//! One operation on a file, as whoever recorded it saw it: the model that a live capture and all
-//! imports share.
+//! One operation on a file: the model that live captures and all imports share.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A value that was seen, or why it cannot be known.
+/// A value, or the reason why it is not known.
 pub type Known<T> = Result<T, Unknown>;
 
-/// Why something cannot be known. Never 0 in its place, and never a guess.
+/// Why a value is not known. It is never replaced by 0 or a guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unknown {
-    /// Neither submission nor completion of a ring's requests says where in the file.
+    /// Events of a ring's requests have no offset in the file.
     OffsetOfRing,
-    /// An `io_submit` shows pointers to its requests only.
+    /// Events of `io_submit` have only pointers to its requests.
     RequestOfAio,
     /// The request names a registered file by its index.
     RegisteredFile,
-    /// Where the file's position stood when the recording began is not known.
+    /// The file's position at the start of the recording is not known.
     Position,
-    /// A splice counts its bytes nowhere until it has ended, and not where they came from.
+    /// A splice has no byte count until it ends, and no source then.
     Splice,
     /// The call had not ended when the recording did.
     NotEnded,
     /// The file was closed before its name was looked up.
     Closed,
-    /// Buffered requests are done while they are submitted: what the program asked for is not seen.
+    /// Buffered requests are done during submission, so that the number in flight is not known.
     DoneAtOnce,
-    /// What was recorded does not say it.
+    /// The recording does not contain it.
     NotRecorded,
-    /// Looking at it needs rights that this process lacks.
+    /// Reading it needs rights that this process lacks.
     NotAllowed,
-    /// A page of a mapped file was fetched; what was done with it is no call.
+    /// A page of a mapped file was fetched; its use makes no call.
     Mapped,
     /// Requests of libaio were in flight before anything was recorded of them.
     BegunBefore,
 }
 
 impl Unknown {
-    /// In words that follow "unknown: ".
+    /// In words that follow "unknown: ". Records store them and are read by them: do not change.
     pub fn reason(self) -> &'static str {
         match self {
             Unknown::OffsetOfRing => "requests of io_uring are seen without their offset",
@@ -92,15 +91,15 @@ impl Serialize for Unknown {
 /// Number of a file in its recording, from 0, in the order in which files were met.
 pub type FileNumber = u32;
 
-/// A file as it was opened. The same path opened with other flags is another file here; the profile
-/// joins those of one path.
+/// A file as it was opened. The same path with other flags is another file here; the profile joins
+/// files of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedFile {
-    /// Its path as the process sees it; ` (deleted)` is cut off and told in `deleted`.
+    /// Its path as the process sees it; ` (deleted)` is removed and set in `deleted`.
     pub path: Known<String>,
     /// What it is.
     pub kind: FileKind,
-    /// Whether it had no name any more.
+    /// Whether it was deleted.
     pub deleted: bool,
     /// Opened with `O_DIRECT`.
     pub direct: Known<bool>,
@@ -190,7 +189,7 @@ pub enum Asked {
     Discard,
 }
 
-/// By which call a program asks for its data to be on the disk.
+/// The call by which a program syncs its data to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SyncCall {
@@ -204,7 +203,7 @@ pub enum SyncCall {
     Msync,
     /// `sync` or `syncfs`: of a whole file system.
     Sync,
-    /// A request of a ring, which is an `fsync` or an `fdatasync`: the event does not tell.
+    /// A request of a ring; its event does not distinguish `fsync` and `fdatasync`.
     Ring,
 }
 
@@ -237,17 +236,17 @@ impl SyncCall {
 pub struct FileOperation {
     /// When it was asked for, in ns of a clock that all operations of a recording share.
     pub start_ns: u64,
-    /// Until the program had its answer.
+    /// Time until the program had its answer, in ns.
     pub duration_ns: Known<u64>,
-    /// Who asked.
+    /// The process that asked.
     pub process: u32,
-    /// With which of its threads.
+    /// The thread that asked.
     pub thread: u32,
-    /// Of what.
+    /// The file.
     pub file: FileNumber,
-    /// How.
+    /// The kind of call.
     pub engine: Engine,
-    /// What.
+    /// What it asked for.
     pub asked: Asked,
     /// Where in the file it begins. Of a direct request of libaio or io_uring it is where that is
     /// on the device: what goes on behind another one or comes again does so there, too.
@@ -264,7 +263,7 @@ pub struct FileOperation {
     pub error: i32,
 }
 
-/// Takes what a recorder sees, in order. One that keeps everything would not be bounded.
+/// Receives operations from a recorder, in order. To stay bounded, it must not keep all of them.
 pub trait Recording {
     /// A file is met for the first time; its number is the count of those before it.
     fn file(&mut self, number: FileNumber, file: &OpenedFile);
@@ -275,6 +274,6 @@ pub trait Recording {
     /// How many were in flight when operations of a file began that were handed out as
     /// [`Unknown::BegunBefore`], and how often: it became known later.
     fn depths(&mut self, _number: FileNumber, _counts: &[(u32, u64)]) {}
-    /// Events that were lost since the last word of them: operations may be missing or be wrong.
+    /// Events were lost since the last call of this: operations may be missing or wrong.
     fn lost(&mut self, events: u64);
 }

@@ -40,7 +40,7 @@ pub struct Profile {
     pub cost: Option<Cost>,
 }
 
-/// What a recording cost those that were recorded, and whoever recorded.
+/// The cost of a recording, for the recorded processes and for the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Events for each second; a call has two.
@@ -87,7 +87,7 @@ pub struct FileProfile {
     /// How often each size was asked for, by reads and by writes; the most frequent sizes.
     pub block_sizes: BlockSizes,
     /// Share of reads and writes that began where one of the last few of their kind ended, so that
-    /// several that read side by side, or requests that end out of order, are sequential as well.
+    /// several parallel readers, or requests that end out of order, are sequential as well.
     pub sequential_share: Option<f64>,
     /// Share of writes that began within what the last write wrote: a log whose last block is
     /// written again until it is full.
@@ -101,7 +101,7 @@ pub struct FileProfile {
     pub synchronous: Option<bool>,
     /// Opened with `O_APPEND`.
     pub append: Option<bool>,
-    /// How its data are asked to be on the disk.
+    /// How its data are synced to the disk.
     pub sync: Sync,
     /// Reads and writes in flight as the program keeps them: 9 in 10 began with so many at most,
     /// themselves included.
@@ -118,7 +118,7 @@ pub struct FileProfile {
     pub burstiness: Option<f64>,
     /// Median time of an operation that is no sync, in s.
     pub latency_seconds: Option<f64>,
-    /// Its size when it was last looked at.
+    /// Its size at the last lookup.
     pub size_bytes: Option<u64>,
     /// Calls that ended with an error.
     pub errors: u64,
@@ -156,7 +156,7 @@ pub struct BlockSizes {
     pub others: u64,
 }
 
-/// A word of a fixed list, of which a record is read without being kept.
+/// A word of a fixed list: reading a record maps its words to those of the list.
 pub type Word = &'static str;
 
 /// The cadence of a file's syncs.
@@ -165,13 +165,13 @@ pub struct Sync {
     /// The call of most of them, `none` without any.
     #[serde(deserialize_with = "known_words::call")]
     pub call: Word,
-    /// How many there were.
+    /// Number of syncs.
     pub calls: u64,
-    /// Median of writes that each of them made sure of, those before the first sync and behind the
-    /// last left out; `None` with fewer than two syncs.
+    /// Median of the writes between two syncs; `None` with fewer than two syncs. Writes before the
+    /// first and after the last sync are left out.
     pub operations_between: Option<f64>,
-    /// Writes between two that 1 in 10 and 9 in 10 do not exceed: far from each other where syncs
-    /// come in bunches.
+    /// The 10 % and 90 % quantiles of the writes between two syncs: far apart where syncs come in
+    /// bunches.
     #[serde(default)]
     pub operations_range: Option<[f64; 2]>,
     /// Writes for each of them, over the whole recording.
@@ -181,7 +181,7 @@ pub struct Sync {
     pub seconds: Option<f64>,
 }
 
-/// What a file is for, from its name and from what is done to it.
+/// What a file is for, from its name and its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {

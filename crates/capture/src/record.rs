@@ -1,13 +1,13 @@
-//! A capture, kept in a file: lines of JSON, of which the first says what it is, and the last that
-//! all is there.
+//! A capture in a file of JSON lines: the first line names the format, the last one the number of
+//! lines.
 //!
-//! The profile has its numbers in one line, each file and each class over time have one of their
-//! own, and readings of devices that were watched beside it are as in the record of a watch, on the
-//! clock of the capture. Its size depends on what was used, not on how long it was recorded. What
-//! is concluded is concluded again from the file, by whatever is known then.
+//! One line has the numbers of the profile; each file and each class over time has its own line.
+//! Readings of watched devices are as in a `takeup watch` record, on the clock of the capture. The
+//! size depends on the files used, not on the length of the capture. Findings are not stored: the
+//! reader derives them again with its own rules.
 //!
-//! It is written when the capture is over, so that a file whose last line is missing was cut off:
-//! it is told as far as it goes.
+//! The record is written when the capture is over. A file without its last line was cut off, and is
+//! shown as far as it goes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -22,13 +22,13 @@ use watch::beside::READINGS_MAX;
 use watch::lines::{Encoder, FileLines, LineFailure, ReadingLine, Readings};
 use watch::record::LineError;
 
-/// Version of the lines. Fields are added without a new one.
+/// Format version. New fields do not change it.
 pub const FORMAT: u32 = 1;
-/// Largest count that is read; no recording has so many of anything, and their sums have room.
+/// Largest count that is read: more than any recording has, and sums do not overflow.
 const COUNT_MAX: u64 = 1 << 50;
 /// Longest recording that is read, in s: some three hundred years.
 const SECONDS_MAX: f64 = 1e10;
-/// Classes of files, at most.
+/// The most classes of files.
 const CLASSES_MAX: usize = 16;
 
 /// Why a file cannot be read.
@@ -44,22 +44,22 @@ pub enum CaptureRecordError {
         /// Why.
         source: io::Error,
     },
-    /// It was not made by a capture.
-    #[error("{} holds no record of `takeup capture`", path.display())]
+    /// `takeup capture` did not write it.
+    #[error("{} is not a `takeup capture` record", path.display())]
     NoRecord {
         /// The file.
         path: PathBuf,
     },
     /// It was made by another version.
-    #[error("{} has format {format}, and only {FORMAT} is known", path.display())]
+    #[error("{} has format {format}, but takeup reads only format {FORMAT}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
         /// Its format.
         format: u32,
     },
-    /// A line is nothing that a capture has.
-    #[error("line {line} of {} is nothing that a capture has", path.display())]
+    /// A line does not belong in a capture record.
+    #[error("{}, line {line}: not a line of a `takeup capture` record", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -69,7 +69,7 @@ pub enum CaptureRecordError {
         source: EntryError,
     },
     /// It ends before the numbers of the profile.
-    #[error("{} ends before the profile", path.display())]
+    #[error("{} was cut off before the profile", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
@@ -79,46 +79,46 @@ pub enum CaptureRecordError {
 /// What is wrong with a line.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
-    /// It is no reading, or none of JSON.
+    /// It is not JSON, or not a reading.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// It stands behind the last one, or the profile stands twice or nowhere in front of it.
-    #[error("it is out of its order")]
+    /// It follows the last line, or the profile is missing before it or comes twice.
+    #[error("it is out of order")]
     Order,
-    /// There are more of its kind than are kept.
-    #[error("there are more {0} than are kept")]
+    /// There are more lines of its kind than a capture writes.
+    #[error("too many {0}")]
     Many(&'static str),
-    /// A number that nothing recorded can have.
-    #[error("{0} is beyond what can be recorded")]
+    /// A number out of range.
+    #[error("{0} is out of range")]
     Number(&'static str),
-    /// The last line speaks of others.
-    #[error("{0} lines in front of it were written, and there are {1}")]
+    /// The last line names another number of lines.
+    #[error("{1} lines precede it, {0} were recorded: the file was cut or edited")]
     Missing(u64, u64),
 }
 
-/// What is known of a capture besides its profile.
+/// Facts about a capture beside its profile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Heading {
     /// The time of day at its beginning, in seconds since 1970.
     pub began_unix_seconds: f64,
     /// What was captured: `process 4711`, or the command as it was typed.
     pub subject: String,
-    /// Events that were taken.
+    /// Number of recorded events.
     pub events: u64,
-    /// How the command ended, if it did badly.
+    /// How the command failed, if it did.
     pub failed: Option<String>,
-    /// Whether somebody stopped it.
+    /// Whether a signal stopped it.
     pub is_stopped: bool,
 }
 
-/// A capture with all that is kept of it.
+/// A capture as it is kept in a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Captured {
-    /// What it is of.
+    /// Facts about the capture.
     pub heading: Heading,
-    /// What it says of each file, and over time.
+    /// The profile of each file, and over time.
     pub profile: Profile,
-    /// What was watched beside it; `None` where nothing was asked for.
+    /// Readings of watched devices; `None` without `--watch`.
     pub beside: Option<Vec<Reading>>,
     /// Whether its end is missing.
     pub is_cut: bool,
@@ -131,7 +131,7 @@ struct First {
     heading: Heading,
 }
 
-/// A line behind the first one.
+/// A line after the first one.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Entry {
@@ -157,7 +157,7 @@ struct Numbers {
 }
 
 impl Captured {
-    /// As the file has it.
+    /// The lines of the file.
     pub fn to_lines(&self) -> String {
         let profile = &self.profile;
         let numbers = Numbers {
@@ -186,11 +186,10 @@ impl Captured {
         text + &line_of(&Entry::End { lines })
     }
 
-    /// Of a file.
+    /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, was made by nothing or another version, or has a line that no
-    /// capture has.
+    /// When it cannot be read, is not a capture record or has another format, or has a wrong line.
     pub fn read(path: &Path) -> Result<Captured, CaptureRecordError> {
         let opened = File::open(path).map_err(|source| CaptureRecordError::File {
             what: "open",
@@ -200,7 +199,7 @@ impl Captured {
         Captured::of(BufReader::new(opened?), path)
     }
 
-    /// Of lines that are there already; `path` is what errors name.
+    /// Reads lines; errors name `path`.
     ///
     /// # Errors
     /// As for [`Captured::read`].
@@ -240,8 +239,8 @@ impl Captured {
     }
 }
 
-/// Whether a file is a record of a capture, of this or another version. Of what can be read once,
-/// as a pipe, it is not asked.
+/// Whether a file is a capture record of this or another format. Only regular files are tested: a
+/// pipe can be read only once.
 pub fn is_record(path: &Path) -> bool {
     let is_file = path.metadata().is_ok_and(|it| it.is_file());
     let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return false };
@@ -250,7 +249,7 @@ pub fn is_record(path: &Path) -> bool {
 }
 
 fn line_of(entry: &impl Serialize) -> String {
-    // Nothing in it is a map with other keys than texts; numbers that JSON has not become null.
+    // All map keys are texts, and numbers that JSON lacks become null: this cannot fail.
     serde_json::to_string(entry).expect("plain numbers and texts") + "\n"
 }
 
@@ -269,7 +268,7 @@ fn first<R: BufRead>(lines: &mut FileLines<R>, path: &Path) -> Result<Heading, C
     let first: First = serde_json::from_slice(&bytes)
         .map_err(|it| wrong(lines, path, LineError::Json(it).into()))?;
     let is_time = (0.0..SECONDS_MAX * 10.0).contains(&first.heading.began_unix_seconds);
-    let number = EntryError::Number("the time of its beginning");
+    let number = EntryError::Number("the start time");
     if is_time { Ok(first.heading) } else { Err(wrong(lines, path, number)) }
 }
 
@@ -289,7 +288,7 @@ fn wrong<R: BufRead>(lines: &FileLines<R>, path: &Path, source: EntryError) -> C
     CaptureRecordError::Line { path: path.to_owned(), line: lines.number(), source }
 }
 
-/// What was read so far.
+/// The lines read so far.
 #[derive(Default)]
 struct Reader {
     numbers: Option<Numbers>,
@@ -351,7 +350,7 @@ fn checked(numbers: Numbers) -> Result<Numbers, EntryError> {
     let costs =
         numbers.cost.map(|it| [it.events_per_second, it.event_seconds, it.recorder_seconds]);
     if costs.into_iter().flatten().any(|it| !(0.0..1e18).contains(&it)) {
-        return Err(EntryError::Number("what it cost"));
+        return Err(EntryError::Number("the cost of recording"));
     }
     Ok(numbers)
 }

@@ -1,8 +1,8 @@
-//! By what it is said how a program uses its files.
+//! The rules by which `takeup capture` describes how a program uses its files.
 
 base::rules! {
-    /// What a program does to its files.
-    pub CAPTURE = "What a program does to its files", told by "takeup capture";
+    /// How a program uses its files.
+    pub CAPTURE = "How a program uses its files", told by "takeup capture";
 
     LOG {
         id: "capture.log",
@@ -19,14 +19,15 @@ base::rules! {
     }
     RANDOM {
         id: "capture.random",
-        looks_at: "the same",
-        speaks_when: "2 in 10 or fewer do, or begin within what the last write wrote",
+        looks_at: "where reads and writes of a file begin",
+        speaks_when: "2 in 10 or fewer begin where one of the last few of their kind ended, or \
+                      within the last write",
         source: "offsets and lengths",
     }
     MIXED {
         id: "capture.mixed",
-        looks_at: "the same",
-        speaks_when: "it is neither, or where they begin is not known",
+        looks_at: "where reads and writes of a file begin",
+        speaks_when: "they are neither in order nor random, or their offsets are not known",
         source: "offsets and lengths",
     }
     SYNCED {
@@ -39,43 +40,43 @@ base::rules! {
         id: "capture.lost",
         looks_at: "events that the kernel or the recorder dropped",
         speaks_when: "there is one",
-        source: "PERF_RECORD_LOST, or what a trace says that it dropped",
+        source: "PERF_RECORD_LOST, or the count of dropped events in an imported trace",
     }
     LEFT_OUT {
         id: "capture.left-out",
-        looks_at: "files, and how many of them are kept",
-        speaks_when: "there were more",
+        looks_at: "the number of files",
+        speaks_when: "there were more than a profile holds",
         source: "the limits of the profile",
     }
     UNSEEN {
         id: "capture.unseen",
-        looks_at: "what this way of recording shows",
-        speaks_when: "it does not show something",
-        source: "what kernel and format tell of a call: docs/capture.md",
+        looks_at: "the way of recording",
+        speaks_when: "it cannot show something",
+        source: "what the kernel and the format record of a call: docs/capture.md",
     }
     COST {
         id: "capture.cost",
-        looks_at: "how many events came, and what one costs",
+        looks_at: "how many events came, and the processor time of one",
         speaks_when: "there were 100,000 a second or more",
-        source: "calls of the recorder's own, alone and recorded, behind the recording",
+        source: "calls that Takeup makes after the recording, with and without recording them",
     }
     TOTALS {
         id: "capture.totals",
-        looks_at: "what the kernel counts of each process",
+        looks_at: "the kernel's counters of each process",
         speaks_when: "calls could not be recorded, and anything was counted",
-        source: "/proc/PID/io and /proc/PID/stat, those of children included",
+        source: "/proc/PID/io and /proc/PID/stat, children included",
     }
     POSITION {
         id: "capture.position",
-        looks_at: "where the position of an open file stands, time and again",
-        speaks_when: "calls could not be recorded, and the position was seen to move",
+        looks_at: "samples of the position of an open file",
+        speaks_when: "calls could not be recorded, and the position moved",
         source: "/proc/PID/fdinfo",
     }
     BESIDE {
         id: "capture.beside",
-        looks_at: "what calls have moved, how far positions moved, and what devices were asked for",
-        speaks_when: "calls could not be recorded, and a tenth or more of one of them is in no \
-                      other",
+        looks_at: "bytes of calls, movement of positions, and bytes of devices",
+        speaks_when: "calls could not be recorded, and a tenth or more of one of these is in \
+                      neither of the others",
         source: "/proc/PID/io and /proc/PID/fdinfo",
     }
 }

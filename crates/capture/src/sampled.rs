@@ -1,14 +1,12 @@
-//! What `/proc` shows of processes whose calls cannot be recorded: without the rights to, in a
-//! container, or with a kernel that has no such events.
+//! Samples of `/proc` for processes whose calls cannot be recorded: without the rights, in a
+//! container, or on a kernel without such events.
 //!
-//! A [`Sampler`] looks at the open files of processes and all that they start, time and again:
-//! where each file's position stands (proc_pid_fdinfo(5)), how it was opened, how large it is; and
-//! at what the kernel counts of each process as a whole (proc_pid_io(5)). Calls, their sizes and
-//! their order are not to be had this way, and nothing is made up in their place: the document has
-//! the fields of a recording, with `null` and a reason where `/proc` does not say it.
+//! A [`Sampler`] reads the open files of processes and their children again and again: the position
+//! of each file (proc_pid_fdinfo(5)), how it was opened, its size; and the kernel's counters of
+//! each process (proc_pid_io(5)). Samples cannot show calls, their sizes and their order: the
+//! document has the fields of a recording, with `null` and a reason for these.
 //!
-//! Not here: a profile of calls, which [`profile`](super::profile) is; and a job for fio, which
-//! cannot be written of this.
+//! [`profile`](super::profile) makes profiles of calls. No job for fio can be made from samples.
 
 mod members;
 mod movement;
@@ -45,17 +43,17 @@ pub struct Totals {
     pub major_faults: u64,
 }
 
-/// What was seen of processes.
+/// Samples of processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
-    /// How long was looked at them.
+    /// Time from the first sample to the last.
     pub seconds: f64,
-    /// How often.
+    /// Number of samples.
     pub looks: u64,
     /// The processes that were met.
     pub processes: u64,
-    /// What all of them did meanwhile, at least: what one did between the last look at it and its
-    /// end is missing if nobody waited for it that was looked at.
+    /// What all of them did, at least: the time between the last sample and the end of a process is
+    /// missing if no sampled process waited for it.
     pub totals: Totals,
     /// Open files that were met, those whose position moved most first.
     pub files: Vec<SampledFile>,
@@ -63,11 +61,11 @@ pub struct Sampled {
     pub files_left_out: u64,
     /// A ring of io_uring was open.
     pub has_rings: bool,
-    /// Processes that could not be looked at: they belong to somebody else.
+    /// Processes of other users, which could not be sampled.
     pub refused: u64,
 }
 
-/// A file that was open at one look or more, by its path.
+/// A file that at least one sample found open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledFile {
     /// Its path.
@@ -86,9 +84,9 @@ pub struct SampledFile {
     pub synchronous: Option<bool>,
     /// Opened with `O_APPEND`.
     pub append: Option<bool>,
-    /// Its size at the last look.
+    /// Its size at the last sample.
     pub size_bytes: Option<u64>,
-    /// How much larger it was then than when it was met.
+    /// How much it grew between the first and the last sample.
     pub grown_bytes: Option<u64>,
     /// Its positions; `None` of what has none, as pipes.
     pub position: Option<Position>,
@@ -96,15 +94,15 @@ pub struct SampledFile {
     pub processes: u64,
 }
 
-/// How the positions of a file's openings moved between looks.
+/// How the positions of a file moved between samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Position {
     /// How far they moved on, at least: read, written or skipped. What several passed at the same
     /// time counts once, since copies of a descriptor share one position.
     pub forward_bytes: u64,
-    /// In how many looks one had moved on.
+    /// Number of samples in which a position had moved forward.
     pub forward: u64,
-    /// In how many one had moved back.
+    /// Number of samples in which a position had moved back.
     pub backward: u64,
 }
 

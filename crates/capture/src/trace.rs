@@ -1,26 +1,26 @@
-//! System calls and requests of other programs, as the kernel's tracepoints tell them.
+//! System calls and requests of other programs, from the kernel's tracepoints.
 //!
 //! A [`Recorder`] has an instance of tracefs of its own (Documentation/trace/ftrace.rst): a set of
-//! buffers that nobody else reads, with the events that it wants, of the threads that it wants, on
+//! buffers that no other program reads, with the chosen events of the chosen threads, on
 //! the kernel's monotonic clock. What it reads there are [`page`]s of binary events, each laid out
 //! as its [`mod@format`] file says, and it hands them out as [`Event`]s in the order of their
 //! times. Nothing is stopped, as ptrace would, and nothing is loaded into the kernel.
 //!
 //! Pages are read by `read(2)` of `trace_pipe_raw`, so there is no mapped memory and no `unsafe`
 //! here. `perf_event_open(2)` would need both, and a descriptor for each event on each processor
-//! for each thread; here there is one descriptor for each processor, whoever is recorded. It is
+//! for each thread; here there is one descriptor for each processor in any case. It is
 //! also the cheaper of the two (`cargo run --release -p capture --example cost`).
 //!
-//! What cannot be seen, wherever it is used:
+//! What tracepoints cannot show:
 //! - Arguments that are pointers: the name behind an `openat`, the requests behind an `io_submit`,
 //!   the lengths behind a `readv`. Only the pointer is recorded.
-//! - Threads that the kernel starts for a ring of io_uring are no children of a system call, so the
+//! - Threads that the kernel starts for a ring of io_uring do not come from a system call, so the
 //!   filter by thread does not follow them: [`Recorder::follow`] adds them, and events of rings are
-//!   recorded whoever they are of, and told apart by their ring.
+//!   recorded for all processes, and distinguished by their ring.
 //! - What happened while a buffer was full: [`Recorder::lost`] counts it.
-//! - Who did it, from within a container: numbers of threads are those of the machine.
+//! - The thread, from within a container: thread numbers are those of the host.
 //!
-//! Not here: what the events mean, which is in [`crate::live`].
+//! [`crate::live`] interprets the events.
 
 mod cost;
 mod error;
@@ -65,7 +65,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// One that was not recorded, for tests of whoever takes events.
+    /// A made-up event, for tests.
     pub fn made(time_ns: u64, thread: u32, kind: u16, fields: &[u64]) -> Event {
         let mut values = [0; FIELDS_MAX];
         let mut known = 0;

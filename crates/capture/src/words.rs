@@ -1,4 +1,4 @@
-//! A profile in sentences.
+//! Findings of a profile.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use super::operation::{Engine, FileKind};
 use super::profile::{Class, Cost, FileProfile, Profile};
 use super::rules;
 
-/// Sentences about files; further ones are in the table.
+/// The most findings about files; the table has all files.
 const MOST: usize = 12;
-/// Operations, or bytes, from which on there is a sentence about a file.
+/// Operations, or bytes, from which on a file gets a finding.
 const MUCH_OPERATIONS: u64 = 8;
 const MUCH_BYTES: u64 = 1 << 20;
-/// From this share on it is said of all.
+/// From this share on a statement holds for all operations.
 const NEARLY_ALL: f64 = 0.9;
-/// Up to this share in order the rest is called random.
+/// Up to this share in order a file counts as random.
 const HARDLY_ANY: f64 = 0.2;
-/// A pause is told when it is longer than this, and than the operation.
+/// A pause is reported if it is longer than this and than the operation, in seconds.
 const LEAST_PAUSE_SECONDS: f64 = 0.000_5;
 
-/// What the profile says: of the recording first, then of its files, those with the most
-/// operations first. Files of one class of which the same is so have one sentence.
+/// Findings about the recording, then about its files, those with the most operations first. Files
+/// of one class with the same finding share it.
 pub fn findings(profile: &Profile) -> Vec<Finding> {
     let mut found = of_recording(profile);
     let all = profile.files.iter().filter(|it| is_place(it) && it.reads + it.writes > 0);
@@ -48,15 +48,14 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
     found
 }
 
-/// Every program reads a few blocks of its libraries; nothing is to be learned from these as long
-/// as there is more.
+/// Whether a file is used more than a library, of which every program reads a few blocks.
 pub fn is_used_much(file: &FileProfile) -> bool {
     let bytes = [file.read_bytes, file.written_bytes].into_iter().flatten().max().unwrap_or(0);
     file.reads + file.writes >= MUCH_OPERATIONS || bytes >= MUCH_BYTES
 }
 
-/// Pipes, sockets and terminals have no places that one could read at; clocks and events are
-/// descriptors and nothing else.
+/// Whether a file has offsets: pipes, sockets and terminals have none, and clocks and events are
+/// descriptors without a file.
 pub fn is_place(file: &FileProfile) -> bool {
     let is_anonymous = file.path.as_ref().is_some_and(|path| path.starts_with("anon_inode:"));
     match file.kind {
@@ -66,7 +65,7 @@ pub fn is_place(file: &FileProfile) -> bool {
     }
 }
 
-/// Files of which the same is so.
+/// Files with the same finding.
 struct SimilarFiles<'a> {
     class: Class,
     rule: &'static Rule,
@@ -86,14 +85,14 @@ fn of_recording(profile: &Profile) -> Vec<Finding> {
     if profile.lost_events > 0 {
         let lost = counted(profile.lost_events, "event was lost", "events were lost");
         let finding = Finding::new(&rules::LOST, Certainty::Told, lost)
-            .because("counts are too low, and sequential and rewrite shares may be")
+            .because("counts are too low, and shares may be wrong")
             .severe(Severity::Warning);
         found.push(finding.with_number("lost events", profile.lost_events as f64, Unit::Count));
     }
     if profile.files_left_out > 0 || profile.operations_left_out > 0 {
         let files = counted(profile.files_left_out, "file has", "files have");
         let operations = counted(profile.operations_left_out, "operation", "operations");
-        let what = format!("{files} no profile, there were too many: {operations} left out");
+        let what = format!("{files} no profile, because there are too many: {operations} left out");
         let finding = Finding::new(&rules::LEFT_OUT, Certainty::Measured, what);
         let count = profile.operations_left_out as f64;
         found.push(finding.with_number("operations left out", count, Unit::Count));
@@ -107,20 +106,20 @@ fn of_recording(profile: &Profile) -> Vec<Finding> {
 fn cost(cost: &Cost) -> Finding {
     let share = cost.events_per_second * cost.event_seconds;
     let what = format!(
-        "{} events a second were recorded: each takes {:.0} ns here, which is {} of processor \
-         time in each second, of those that were recorded",
+        "the recording cost the programs {} of processor time per second: {} events a second at \
+         {:.0} ns each",
+        duration(share),
         count(whole(cost.events_per_second)),
         cost.event_seconds * 1e9,
-        duration(share),
     );
     Finding::new(&rules::COST, Certainty::Inferred, what)
-        .because(format!("taking them took {} of processor time", duration(cost.recorder_seconds)))
+        .because(format!("the recorder itself used {} in all", duration(cost.recorder_seconds)))
         .with_number("events for each second", cost.events_per_second, Unit::Count)
         .with_number("an event", cost.event_seconds, Unit::Seconds)
         .with_number("taking them", cost.recorder_seconds, Unit::Seconds)
 }
 
-/// By what rules, and what each says of one file.
+/// The rules that apply to a file, with the words of each.
 fn of_file(file: &FileProfile) -> Vec<(&'static Rule, String)> {
     if file.class == Class::WriteAheadLog && file.writes > file.reads {
         return vec![(&rules::LOG, log(file))];
@@ -134,7 +133,7 @@ fn of_file(file: &FileProfile) -> Vec<(&'static Rule, String)> {
         }
         (Some(_), _) if file.reads + file.writes == 1 => (&rules::MIXED, "once".to_owned()),
         (Some(share), _) => (&rules::MIXED, format!("{} in order", percent(share))),
-        (None, _) => (&rules::MIXED, "in an order that is not seen".to_owned()),
+        (None, _) => (&rules::MIXED, "in an unknown order".to_owned()),
     };
     let mut words = format!("{} {order}, {}", direction(file), pieces(file));
     words.push_str(&how(file));
@@ -153,26 +152,27 @@ fn of_file(file: &FileProfile) -> Vec<(&'static Rule, String)> {
     said
 }
 
-/// How the syncs of a file come.
+/// How often a file is synced.
 enum Cadence {
-    /// Each behind about so many writes.
+    /// A sync after every so many writes.
     Even(u64),
-    /// In bunches, or with less and more writes between them: how many of how many writes.
+    /// In bunches, or at uneven distances; the words say how many syncs for how many writes.
     Uneven(String),
 }
 
 impl Cadence {
-    /// What share the mean, and 8 in 10 of all, may be off the median for one number to be said.
+    /// How far the mean, and 8 in 10 of all distances, may be from the median for an even cadence,
+    /// as a share of the median.
     const EVEN: f64 = 0.2;
 
-    /// Of a file with two syncs or more.
+    /// The cadence of a file with two syncs or more.
     fn of(file: &FileProfile) -> Cadence {
         let sync = &file.sync;
         let mean = file.writes as f64 / sync.calls.max(1) as f64;
         let median = sync.operations_between.unwrap_or(mean);
         let [low, high] = sync.operations_range.unwrap_or([median; 2]);
         let is_near = |it: f64| (it - median).abs() <= (Cadence::EVEN * median).max(0.05);
-        // Writes before the first one and behind the last one are in the mean only.
+        // Writes before the first sync and after the last are in the mean only.
         let ends = (file.writes as f64 - median * (sync.calls.max(2) - 1) as f64).abs();
         let is_mean = is_near(mean) || ends <= 2.0 * median;
         if median >= 1.0 && is_near(low) && is_near(high) && is_mean {
@@ -187,7 +187,7 @@ impl Cadence {
         if low < mean / 2.0 && median < mean * 0.75 {
             words.push_str(match whole(median) {
                 0 => ", in bunches: half of them with no write between",
-                1 => ", in bunches: half of them with one write between or none",
+                1 => ", in bunches: half of them with at most one write between",
                 _ => ", in bunches",
             });
         }
@@ -195,7 +195,7 @@ impl Cadence {
     }
 }
 
-/// With a decimal where it matters.
+/// A number, with a decimal where it matters.
 pub fn short_number(value: f64) -> String {
     if value >= 10.0 || (value - value.round()).abs() < 0.05 {
         count(whole(value))
@@ -232,21 +232,21 @@ fn direction(file: &FileProfile) -> String {
     }
 }
 
-/// Sizes, and by which call.
+/// Sizes of the operations, and the call.
 fn pieces(file: &FileProfile) -> String {
     let mut by_size: BTreeMap<u64, u64> = BTreeMap::new();
     for (bytes, count) in file.block_sizes.read.iter().chain(&file.block_sizes.write) {
         *by_size.entry(*bytes).or_default() += count;
     }
     let size = match file.block_bytes {
-        None => "in pieces that are not seen".to_owned(),
+        None => "in blocks of unknown size".to_owned(),
         Some(median) => {
             let all = by_size.values().sum::<u64>() + file.block_sizes.others;
             let of_median = by_size.get(&median).copied().unwrap_or(0);
             if of_median as f64 >= all as f64 * NEARLY_ALL {
                 format!("{} at a time", binary_size(median))
             } else {
-                format!("in pieces of many sizes around {}", binary_size(median))
+                format!("in blocks of many sizes around {}", binary_size(median))
             }
         }
     };
@@ -277,7 +277,7 @@ fn call(file: &FileProfile) -> Option<String> {
     })
 }
 
-/// In flight, direct, synchronous, and with what pause.
+/// Operations in flight, direct, synchronous, and pauses.
 fn how(file: &FileProfile) -> String {
     let mut words = match file.depth.map(whole) {
         None => String::new(),
@@ -292,12 +292,12 @@ fn how(file: &FileProfile) -> String {
     }
     let least = file.latency_seconds.unwrap_or(0.0).max(LEAST_PAUSE_SECONDS);
     if let Some(pause) = file.think_seconds.filter(|it| *it >= least) {
-        words.push_str(&format!(", {} between two", rounded(pause)));
+        words.push_str(&format!(", pauses of {}", rounded(pause)));
     }
     words
 }
 
-/// So that files with nearly the same pause have the same sentence.
+/// A rounded pause, so that files with nearly the same pause share a finding.
 fn rounded(seconds: f64) -> String {
     if seconds < 0.001 {
         return "less than 1 ms".to_owned();
@@ -306,7 +306,7 @@ fn rounded(seconds: f64) -> String {
     format!("about {}", duration((seconds / unit).round() * unit))
 }
 
-/// The first, and how many more there are.
+/// The name of the first file, and the number of others.
 fn names(files: &[&FileProfile]) -> String {
     let first = files.first().map_or_else(String::new, |it| short_name(it));
     match files.len() {
@@ -315,12 +315,12 @@ fn names(files: &[&FileProfile]) -> String {
     }
 }
 
-/// The last two parts of a path, or what the file is.
+/// The last two parts of a file's path.
 pub fn short_name(file: &FileProfile) -> String {
     file.path.as_deref().map_or_else(|| "a file without a name".to_owned(), short_path)
 }
 
-/// The last two parts of a path, where that is not all of it.
+/// The last two parts of a path; the whole path if it is shorter.
 pub fn short_path(path: &str) -> String {
     let parts: Vec<&str> = path.rsplitn(3, '/').collect();
     match parts[..] {
@@ -438,12 +438,12 @@ mod tests {
             findings(&database().profile()).iter().map(Finding::sentence).collect();
         let expected = [
             "pg_wal/000000010000000000000001: written 8 KiB at a time by pwrite, each followed by \
-             fdatasync, the last block again and again; one in flight, less than 1 ms between two",
+             fdatasync, the last block again and again; one in flight, pauses of less than 1 ms",
             "backup/shop.dump: written front to back, 1 MiB at a time by write; one in flight, \
-             less than 1 ms between two",
+             pauses of less than 1 ms",
             "backup/shop.dump: data are synced after every 100 writes, by fsync",
             "5/16384 and 1 more: read at random, 16 KiB at a time by io_uring; 8 in flight, \
-             direct, less than 1 ms between two",
+             direct, pauses of less than 1 ms",
         ];
         assert_eq!(said, expected);
     }
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(
             said(&[1, 1, 1, 80], 20),
             "srv/table: data are synced by fsync 80 times for 1 660 writes, one for 21 on average, \
-             in bunches: half of them with one write between or none"
+             in bunches: half of them with at most one write between"
         );
         assert!(said(&[0, 0, 0, 80], 20).ends_with("half of them with no write between"));
         assert_eq!(said(&[20], 80), "srv/table: data are synced after every 20 writes, by fsync");
@@ -492,9 +492,8 @@ mod tests {
         let cost = said.iter().find(|it| it.rule == "capture.cost").unwrap();
         assert_eq!(
             cost.sentence(),
-            "1 600 000 events a second were recorded: each takes 344 ns here, which is 550 ms of \
-             processor time in each second, of those that were recorded: taking them took 440 ms \
-             of processor time"
+            "the recording cost the programs 550 ms of processor time per second: 1 600 000 events \
+             a second at 344 ns each: the recorder itself used 440 ms in all"
         );
     }
 

@@ -1,17 +1,17 @@
-//! What a record of `takeup bench tape` tells of the drive that it was made on: parameters of the
-//! model of that drive, with intervals, and the names of those that it does not tell.
+//! Estimates from a record of `takeup bench tape` the parameters of its drive: parameters of the
+//! model of that drive, with intervals, and the names of those that it does not show.
 //!
 //! Each parameter comes from what shows it alone: the highest speed from the second half of long
 //! runs of data that do not compress, in which the drive makes the host wait; commands and the way
 //! to the drive from the rates over block sizes of runs in which it does not; the filemark from
 //! runs that leave next to nothing in the drive's buffer; that buffer from how much longer the
-//! filemark of a long run takes. What a drive hides from its host (how it stops, which other speeds
-//! it has) no record tells, and it stays what it was.
+//! filemark of a long run takes. No record shows what a drive hides from its host (how it stops,
+//! which other speeds it has); these parameters keep their values.
 //!
-//! The unit is the repeat: what ran once is never a finding, and tells no parameter. Where an
-//! interval is of several steps its ends are put together, so that it is rather too wide.
+//! The unit is the repeat: a single run is never a finding, and shows no parameter. An interval
+//! from several steps combines their ends, so that it is rather too wide.
 //!
-//! Not here: reading of files, and words for people, which are the binary's.
+//! The binary reads the files and prints the results.
 
 mod commands;
 mod curve;
@@ -32,7 +32,7 @@ use experiment::record::{Cell, Experiment, RunRecord, word_in};
 use statistics::interval::Interval;
 use written::{CellRuns, Written, groups};
 
-/// A parameter that was told.
+/// A parameter that the record shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
     /// Its name, as [`TapeParameters::rows`] has it; of the speeds it is the highest.
@@ -108,7 +108,7 @@ pub struct Beside {
     pub runs: usize,
 }
 
-/// All that a record tells.
+/// All parameters that a record shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     /// What the drive calls itself: `IBM ULT3580-TD4`.
@@ -127,11 +127,11 @@ pub struct Calibration {
     pub reads: Vec<Beside>,
 }
 
-/// Why a record tells nothing.
+/// Why a record shows no parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalibrationError {
     /// It is of something else.
-    #[error("an experiment of the kind {kind:?}, and only one with tape tells of a drive")]
+    #[error("an experiment of the kind {kind:?}; only one with tape measures a drive")]
     OtherKind {
         /// Its kind.
         kind: String,
@@ -143,7 +143,7 @@ pub enum CalibrationError {
         runs: usize,
     },
     /// What was written to is no drive.
-    #[error("its runs went to {path}, which is no tape drive")]
+    #[error("its runs went to {path}, which is not a tape drive")]
     NoDrive {
         /// What it is.
         path: String,
@@ -161,10 +161,10 @@ pub enum CalibrationError {
         names: String,
     },
     /// One run is no finding.
-    #[error("each combination in it ran once, and one run tells no parameter")]
+    #[error("each combination in it ran once; a parameter needs repeats")]
     Once,
     /// There are repeats, but none of what would tell anything.
-    #[error("it tells no parameter of the drive: {why}")]
+    #[error("it shows no parameter of the drive: {why}")]
     Nothing {
         /// Why not, parameter by parameter.
         why: String,
@@ -188,10 +188,10 @@ const SAME_SPEED: f64 = 0.95;
 /// A rate that lies this near below the lowest speed may be rounding.
 const SPEED_TOLERANCE: f64 = 0.98;
 
-/// What a record tells of its drive.
+/// The parameters that a record shows of its drive.
 ///
 /// # Errors
-/// When it is of no drive, or of several, or tells nothing.
+/// When it is of no drive, or of several, or shows no parameter.
 pub fn calibrate(experiment: &Experiment) -> Result<Calibration, CalibrationError> {
     let kind = &experiment.header.kind;
     if kind != "tape" {
@@ -241,7 +241,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<Calibration, CalibrationErro
 }
 
 impl Calibration {
-    /// Puts what was told in the place of what was known.
+    /// Replaces known values by those that the record shows.
     pub fn apply(&self, drive: &mut TapeParameters) {
         for told in &self.told {
             let value = told.value.round() as u64;
@@ -278,7 +278,7 @@ impl Calibration {
     }
 }
 
-/// What is told and what is not, as it is found.
+/// Known and unknown parameters, as they are found.
 #[derive(Default)]
 struct Found {
     told: Vec<Told>,
@@ -421,7 +421,8 @@ fn buffer(
     if interval.low <= 0.0 || interval.high > TELLING * interval.low {
         let at_most = interval.high.max(0.0) as u64;
         let most = base::format::size(at_most);
-        let why = why(&format!("at most {most}: the filemarks scatter too much to tell more"));
+        let why =
+            why(&format!("at most {most}: the filemarks scatter too much for a closer value"));
         return Err(why.within(Reach::AtMost(at_most)));
     }
     let from = "how much longer the filemark takes where the buffer is full".to_owned();
@@ -466,7 +467,7 @@ fn back_hitch(groups: &[CellRuns<'_>], lowest: Option<f64>) -> Finding {
 /// What no experiment of this kind shows.
 fn never_told() -> [NotTold; 3] {
     [
-        not_told(SPEEDS, "the lower ones are seen in no run"),
+        not_told(SPEEDS, "no run shows the lower ones"),
         NotTold {
             parameters: vec!["run_up_ns", "restart_fill_percent"],
             why: "the drive's buffer hides how the tape starts".to_owned(),

@@ -1,7 +1,7 @@
 //! `takeup bench disk`: random and mixed loads by the real fio, on a file, a device or many files,
 //! with the devices watched meanwhile.
 //!
-//! Generating such loads is fio's job, and nothing here writes another generator. A cell becomes a
+//! fio generates the loads; this module has no generator of its own. A cell becomes a
 //! command line of fio; what it prints (JSON+) and what the kernel counted of the device in the
 //! same time stand side by side in the record of the run.
 
@@ -70,7 +70,7 @@ pub struct DiskExecutor {
 const FIO_START_SECONDS: f64 = 0.5;
 
 impl DiskExecutor {
-    /// Looks whether all that a plan asks for may be done. `job` is the user's own, which then is
+    /// Checks whether all that a plan asks for may be done. `job` is the user's own, which then is
     /// the only load; `journal` keeps the settings that are to be put back, as it does for reading.
     pub fn new(
         plan: &Plan,
@@ -114,8 +114,8 @@ impl DiskExecutor {
     }
 
     /// What is known of a run that was stopped after so many seconds: what it was to move, and of
-    /// direct requests no more than the device has moved. A file that fio makes first takes a time
-    /// that nobody knows, and what a job of one's own was to move, it says itself and too late.
+    /// direct requests no more than the device has moved. How long fio takes to make a file first
+    /// is not known, and the bytes of the user's own job are known only after its end.
     fn unfinished_of(
         &self,
         load: Option<&Load>,
@@ -135,7 +135,7 @@ impl DiskExecutor {
     }
 }
 
-/// What a run of a load is about; of a job nobody knows.
+/// What a run of a load is about; not known for a job.
 fn about(load: Option<&Load>) -> About {
     match load {
         Some(load) if load.trims() => About::Discarding,
@@ -220,7 +220,7 @@ impl Executor for DiskExecutor {
         }
         self.queues.apply(cell)?;
         let environment = self.environment();
-        // A job of one's own gets what it gets.
+        // The user's own job runs as it is.
         let pages = load.map_or(Pages::Small, |load| load.pages);
         let ramp = self.work.job().map_or(Ramp::None, UserJob::ramp);
         let mut watch = RampWatch::new(&self.device, ramp);

@@ -110,7 +110,7 @@ pub enum PayloadError {
         source: io::Error,
     },
     /// A word that is no file, and nearly the name of data that can be made.
-    #[error("{} is not there, and no data are called {typed}: {}", path.display(),
+    #[error("{} does not exist, and no data are called {typed}: {}", path.display(),
             there_are(typed, &NAMES))]
     Unknown {
         /// The file.
@@ -119,7 +119,7 @@ pub enum PayloadError {
         typed: String,
     },
     /// A tree of nothing but names.
-    #[error("{}: no file in it holds anything", path.display())]
+    #[error("{}: all files in it are empty", path.display())]
     EmptyTree {
         /// The tree.
         path: PathBuf,

@@ -1,11 +1,11 @@
 //! `takeup bench run`: commands and whole pipelines, through the shell, as levels of a factor.
 //!
-//! A run is the command and nothing else: what has to happen before it and the check behind it are
-//! not timed. Where it is known how many bytes a command moves its rate is compared, else the time
-//! that it takes. A command that fails, or whose check does, is a failed run. Meanwhile its
-//! programs and the pipes between them are looked at, and the devices that are to be watched.
+//! Only the command is timed, not what comes before it or the check after it. Where the bytes that
+//! a command moves are known, its rate is compared, else its time. A command that fails, or whose
+//! check fails, is a failed run. Meanwhile Takeup samples its programs, the pipes between them, and
+//! the devices to watch.
 //!
-//! Not here: running programs without a shell, which would be another one's grammar of quotes.
+//! Programs always run through a shell: its quotes need no second parser here.
 
 mod error;
 pub mod group;
@@ -37,7 +37,7 @@ use watch::CommandWatch;
 pub use error::ProgramsError;
 pub use group::CommandOutput;
 
-/// Runs that are not this many times as long as the start of the shell are told to be short.
+/// Runs that are not this many times as long as the start of the shell get a note.
 const SHELL_TIMES: f64 = 20.0;
 
 /// Runs commands as the cells say.
@@ -52,7 +52,7 @@ pub struct ProgramsExecutor {
 }
 
 impl ProgramsExecutor {
-    /// Looks whether all that a plan asks for can be run; nothing of it is.
+    /// Checks whether all commands of a plan can run, without running them.
     pub fn new(plan: &Plan, output: CommandOutput) -> Result<ProgramsExecutor, ProgramsError> {
         let commands = plan.commands.clone().ok_or(ProgramsError::NoCommands)?;
         let cells = plan.cells();
@@ -91,7 +91,7 @@ impl ProgramsExecutor {
         found
     }
 
-    /// Runs what belongs to a run and is not timed.
+    /// Runs the untimed lines of a run.
     fn around(&self, part: &str, lines: &[String], cancel: &Cancel) -> Result<(), ProgramsError> {
         for line in lines {
             let arguments = self.shell.arguments(line);
@@ -139,7 +139,7 @@ impl ProgramsExecutor {
             ));
         }
         if ended.behind_seconds > 0.05 {
-            notes.push("programs went on behind the end of the shell, which is counted".to_owned());
+            notes.push("programs went on after the end of the shell, and are counted".to_owned());
         }
         let called = ended.bytes.map(|bytes| bytes.read_bytes.max(bytes.written_bytes));
         if let Some(called) = called.filter(|called| *called < self.bytes / 2) {
@@ -191,7 +191,7 @@ impl Executor for ProgramsExecutor {
         }
         succeeded(&ended, "the command")?;
         let record = self.record(&ended, watch, measures);
-        self.around("the check behind the run,", &lines.after, cancel)?;
+        self.around("the check after the run,", &lines.after, cancel)?;
         Ok(record)
     }
 

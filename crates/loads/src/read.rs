@@ -5,9 +5,9 @@
 //! come from a ring of `flow` and go back to it at once, so that a run has the same accounting as a
 //! backup and costs no copy more than it.
 //!
-//! Before each run the path's pages are dropped from the page cache, and it is checked that they
-//! are gone. After a run through the cache a few reads at random places tell what the read-ahead of
-//! this cell costs others.
+//! Before each run Takeup drops the path's pages from the page cache, and checks that they are
+//! gone. After a run through the cache a few reads at random places show what the read-ahead of
+//! this cell costs other programs.
 
 mod engine;
 mod error;
@@ -61,9 +61,9 @@ impl Subject {
         let file = opened.map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
         let not_readable = |what| ReadError::NotReadable { path: path.to_owned(), what };
         let source = device::source::Source::open(path.as_os_str())
-            .map_err(|_| not_readable("no file and no block device"))?;
+            .map_err(|_| not_readable("neither a file nor a block device"))?;
         let length_bytes =
-            source.length_bytes.ok_or(not_readable("no file and no block device"))?;
+            source.length_bytes.ok_or(not_readable("neither a file nor a block device"))?;
         if length_bytes == 0 {
             return Err(not_readable("empty"));
         }

@@ -1,9 +1,9 @@
-//! `takeup bench tape`: what a drive takes, and what it gives back.
+//! `takeup bench tape`: writes to a drive, and reads back.
 //!
 //! A run writes the data, framing, block size and length of its cell, as one file or as several, of
-//! which each ends with a filemark that waits for the medium; it tells the rate with the filemarks
-//! (the run's own) and without (a measure). Or it reads such files back and looks whether they are
-//! what was written.
+//! which each ends with a filemark that waits for the medium; it reports the rate with the
+//! filemarks (the run's own) and without (a measure). Or it reads such files back and compares them
+//! with what was written.
 //! Everything goes through a ring of `flow`. While the drive streams it gets no command but WRITE
 //! or READ; counters are the kernel's, or the status file's of a virtual drive.
 //!
@@ -143,7 +143,7 @@ impl TapeExecutor {
         if several && changer.is_none() {
             return Err(TapeBenchError::NobodyChanges);
         }
-        // With one medium the user says by its name what is in the drive; nobody is asked.
+        // With one medium its name says what is in the drive; the user is not asked.
         let changer = changer.filter(|_| several);
         let mut drive = MeasuredDrive::open(drive, status, begin, occupied, changer)?;
         for job in &jobs {

@@ -1,43 +1,43 @@
-//! What a thread is doing, from the call that it waits in.
+//! What a thread is doing, from the system call that it waits in.
 
 use machine::threads::Call;
 
-/// What a thread, or a whole stage, does at one moment. Where a stage has several threads the
-/// first of these that any of them does is what the stage does.
+/// What a thread or a stage does at one moment. The order matters: a stage does the first of these
+/// that any of its threads does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doing {
-    /// Runs, or would if a core was free.
+    /// Runs, or waits for a core.
     Working,
     /// Waits for a file or a device that it reads.
     Reading(String),
-    /// Waits for one that it writes.
+    /// Waits for a file or a device that it writes.
     Writing(String),
-    /// Waits until one has everything that it wrote.
+    /// Waits until a file or a device has everything that it wrote.
     Flushing(String),
     /// Waits for room in a pipe.
     Blocked,
     /// Waits for bytes from a pipe.
     Starved,
-    /// Asks for several files at once; how full its pipes are tells for which it waits.
+    /// Waits for several files at once, as in poll(2); the fill of its pipes shows for which.
     Asking,
-    /// Cannot be seen.
+    /// Not known: Takeup may not trace it.
     Hidden,
-    /// Sleeps until a time has come.
+    /// Sleeps until a given time.
     Sleeping,
-    /// Sleeps for a fixed time, however long something else took before.
+    /// Sleeps for a fixed time, whatever happened before.
     Slept,
     /// Waits for something else.
     Other(&'static str),
-    /// Waits at a pipe within its own stage: what another process of the stage does counts.
+    /// Waits at a pipe within its own stage: the other process there counts.
     Inside,
 }
 
-/// What a file of a process is, as far as that matters here.
+/// The kind of an open file, as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// A pipe, with or without a name.
     Pipe,
-    /// A pipe of which both ends are in one stage.
+    /// A pipe with both ends in one stage.
     InnerPipe,
     /// A file, a folder or a device, by its path.
     File(String),
@@ -45,30 +45,30 @@ pub enum Opened {
     Else(&'static str),
 }
 
-/// Which argument of a call says what it waits for.
+/// What a system call waits for, with the index of the argument that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// The file to read from, by its place among the arguments.
+    /// The file to read from.
     Reads(usize),
     /// The file to write to.
     Writes(usize),
-    /// The file that is to have everything.
+    /// The file to flush.
     Flushes,
-    /// All files of a process, or one that it has no number for any more.
+    /// All files of a process, or one whose descriptor is already closed.
     Closes,
-    /// A file is moved to another one without passing through the program.
+    /// Data move from one file to another without passing through the program.
     Moves {
         from: usize,
         to: usize,
     },
-    /// A file system, by a path that is not seen.
+    /// A file system; the path is not known.
     Path,
     Asks,
-    /// The same, by how many files is in this argument.
+    /// Several files; this argument has their number.
     AsksSeveral(usize),
-    /// Until a time has come.
+    /// A given time.
     Clock,
-    /// Requests that were handed over before.
+    /// Requests that were submitted before.
     Requests,
     Sleeps(&'static str),
 }
@@ -125,12 +125,12 @@ fn waits(number: u64) -> Waits {
     }
 }
 
-/// What a thread does; `opened` tells what an open file of its process is.
+/// What a thread does; `opened` returns the kind of an open file of its process.
 pub fn doing(call: Option<Call>, opened: impl Fn(u64) -> Option<Opened>) -> Doing {
     let (number, arguments) = match call {
         None => return Doing::Hidden,
         Some(Call::Runs) => return Doing::Working,
-        // A page of a file that it has mapped, or of memory that the kernel has to find first.
+        // It waits for a page of a mapped file, or of memory that the kernel has to provide.
         Some(Call::Outside) => return Doing::Reading("mapped memory".to_owned()),
         Some(Call::Waits { number, arguments }) => (number, arguments),
     };
@@ -141,7 +141,7 @@ pub fn doing(call: Option<Call>, opened: impl Fn(u64) -> Option<Opened>) -> Doin
         Some(Opened::File(path)) if writes => Doing::Writing(path),
         Some(Opened::File(path)) => Doing::Reading(path),
         Some(Opened::Else(what)) => Doing::Other(what),
-        // Closed meanwhile: it has gone on.
+        // The file was closed meanwhile: the thread has gone on.
         None => Doing::Working,
     };
     match waits(number) {
@@ -151,16 +151,16 @@ pub fn doing(call: Option<Call>, opened: impl Fn(u64) -> Option<Opened>) -> Doin
             Some(Opened::File(path)) => Doing::Flushing(path),
             _ => Doing::Flushing("a file".to_owned()),
         },
-        // The number is free already while the device still has to take everything.
+        // The descriptor is already free while the device still writes.
         Waits::Closes => Doing::Flushing("a file that it closes".to_owned()),
         Waits::Moves { from, to } => match (at(from, false), at(to, true)) {
-            // For which of the two it waits, how full the pipe is tells.
+            // The fill of the pipe shows for which of the two it waits.
             (Doing::Inside, Doing::Inside) => Doing::Inside,
             (Doing::Starved | Doing::Inside, _) | (_, Doing::Blocked) => Doing::Asking,
             (from, to) => from.min(to),
         },
         Waits::Path => Doing::Reading("a file that it opens".to_owned()),
-        // Of no file at all: it sleeps (select(2)).
+        // Without any file it sleeps (select(2)).
         Waits::AsksSeveral(argument) if arguments[argument] == 0 => Doing::Sleeping,
         Waits::Asks | Waits::AsksSeveral(_) => Doing::Asking,
         Waits::Clock => Doing::Sleeping,
@@ -169,7 +169,7 @@ pub fn doing(call: Option<Call>, opened: impl Fn(u64) -> Option<Opened>) -> Doin
     }
 }
 
-/// Whether a call moves bytes that no counter of the process has.
+/// Whether a call moves bytes that the kernel does not count for the process.
 pub fn moves_uncounted(call: Option<Call>) -> bool {
     let Some(Call::Waits { number, .. }) = call else { return false };
     let is = |it: libc::c_long| u64::try_from(it) == Ok(number);
@@ -206,7 +206,7 @@ mod tests {
         check(libc::SYS_write, [3, 0, 0, 0, 0, 0], Doing::Writing(tape()));
         check(libc::SYS_read, [3, 0, 0, 0, 0, 0], Doing::Reading(tape()));
         check(libc::SYS_fsync, [3, 0, 0, 0, 0, 0], Doing::Flushing(tape()));
-        // Closing a tape waits for the medium, and its number is nobody's any more.
+        // Closing a tape waits for the medium after its descriptor is free.
         let closing = || Doing::Flushing("a file that it closes".to_owned());
         check(libc::SYS_close, [9, 0, 0, 0, 0, 0], closing());
         check(libc::SYS_exit_group, [0; 6], closing());

@@ -1,4 +1,4 @@
-//! One stage while it runs: what its threads do at each look, and what the kernel counted.
+//! One running stage: what its threads do at each sample, and what the kernel counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,29 +12,29 @@ use super::doing::{Doing, Opened, doing, moves_uncounted};
 use super::sampler::PROCESSES_MAX;
 use super::{Stage, Wait, pace};
 
-/// Waits for more things are not told apart.
+/// Waits for more different things than this are not recorded.
 const NAMES_MAX: usize = 64;
-/// Of those so many are told.
+/// This many waits are reported.
 const WAITS_TOLD: usize = 3;
-/// Of its time, from which on what a quota took of a stage is more than an error of its looks.
+/// A quota that took less than this share of a stage's time is within the error of sampling.
 const THROTTLED_SHARE: f64 = 0.02;
 
-/// A process that has moved this much has a part in what its stage moves.
+/// A process that moved fewer bytes is not counted among those that move the stage's data.
 const MOVING_BYTES: u64 = 1 << 20;
-/// Why bytes are not told.
-pub(super) const SPLICES: &str = "it splices, and spliced bytes are not counted";
-const NOT_READABLE: &str = "its counters may not be read";
-/// What a stage waits for that sleeps.
+/// Reasons why the bytes of a stage are not known.
+pub(super) const SPLICES: &str = "it uses splice(2), whose bytes the kernel does not count";
+const NOT_READABLE: &str = "takeup may not read its counters; run takeup as root";
+/// What a sleeping stage waits for.
 pub(super) const CLOCK: &str = "the clock";
 const CLOCK_OR_FILE: &str = "the clock or another file";
-/// The program that sleeps for a fixed time, however long something else took before.
+/// The program that sleeps for a fixed time, whatever happened before.
 const SLEEP: &str = "sleep";
-const SEVERAL: &str = "several processes of it move them, and some of them twice";
+const SEVERAL: &str = "several of its processes move the data, so some bytes would count twice";
 
 /// How a stage was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// It had run before.
+    /// It already ran.
     Running,
     /// It has just been started.
     Started,
@@ -42,18 +42,18 @@ pub(super) enum Found {
     Shell,
 }
 
-/// How the pipes of a stage are.
+/// The state of the pipes of a stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AtPipes {
-    /// One that it reads is empty.
+    /// A pipe that it reads is empty.
     pub(super) is_empty: bool,
-    /// One that it writes is full.
+    /// A pipe that it writes is full.
     pub(super) is_full: bool,
     /// Every stage that wrote its input has ended.
     pub(super) is_input_over: bool,
 }
 
-/// What the kernel has counted of all processes of a stage.
+/// The kernel's counters of all processes of a stage.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     used_seconds: f64,
@@ -61,10 +61,10 @@ struct Counted {
     bytes: ProcessBytes,
 }
 
-/// A stage that is followed.
+/// A stage that is sampled.
 pub(super) struct Followed {
     pub(super) process: Process,
-    /// `None` where its end is only seen by looking.
+    /// `None` where only a sample can show its end.
     ending: Option<Ending>,
     pub(super) is_shell: bool,
     pub(super) is_gone: bool,
@@ -72,27 +72,27 @@ pub(super) struct Followed {
     /// Open files, each with its process, that are pipes between processes of this stage.
     pub(super) inner: BTreeSet<(u32, u64)>,
     stage: Stage,
-    /// When it was first seen.
+    /// When it was found.
     pub(super) since: Instant,
-    /// What its processes had used before it was looked at, once that is known.
+    /// The counters of its processes at the first sample; zero for a stage that was just started.
     before: Option<Counted>,
-    /// Why its bytes are not told.
+    /// Why its bytes are not known.
     uncounted_because: Option<&'static str>,
-    /// Whether what it starts comes and goes.
+    /// Whether it has had child processes: they may come and go.
     starts_others: bool,
-    /// For how long which of the programs that it has started worked.
+    /// Working time of the programs that it started, by name, in seconds.
     worked: BTreeMap<String, f64>,
     schedule_before: BTreeMap<u32, Schedule>,
     schedule: BTreeMap<u32, Schedule>,
-    /// What its group's quota had taken at the first look that found one, and at the last.
+    /// Seconds that the quota of its control group had taken at the first sample and at the last.
     throttled: Option<(f64, f64)>,
     calls: (u64, u64),
     waits: BTreeMap<String, f64>,
-    /// Most threads of it that worked at the same time.
+    /// The most threads that worked at the same time.
     working_at_once: usize,
-    /// How long it had been there when it was last looked at.
+    /// Its age at the last sample, in seconds.
     looked_seconds: f64,
-    /// How long it went on behind the last look, where its input was over by then.
+    /// How long it ran on after the last sample, if its input had ended by then.
     end_seconds: f64,
 }
 
@@ -124,13 +124,13 @@ impl Followed {
         }
     }
 
-    /// Whether it has ended since it was last asked, at next to no cost.
+    /// Whether it has ended since the last check; costs next to nothing.
     pub(super) fn has_just_ended(&self) -> bool {
         !self.is_gone && self.ending.as_ref().is_some_and(Ending::has_come)
     }
 
-    /// Whether it has ended; what the kernel counted of it stays readable until its parent asks.
-    /// Its pipes were like that for so long before.
+    /// Notices whether it has ended. The kernel's counters stay readable until its parent waits for
+    /// it. `pipes` is the state of its pipes during the `seconds` before.
     pub(super) fn notice_end(&mut self, seconds: f64, pipes: AtPipes) {
         if self.is_gone || self.process.runs() {
             return;
@@ -148,14 +148,14 @@ impl Followed {
         }
     }
 
-    /// What it has started, but for what is a stage of its own.
+    /// Finds its processes, without those that are stages themselves.
     pub(super) fn search(&mut self, tops: &BTreeSet<u32>) {
         self.find_processes(tops);
         let now = self.processes.iter().filter_map(|&it| threads::throttled_seconds(it));
         if let Some(now) = now.reduce(f64::max) {
             self.throttled = Some((self.throttled.map_or(now, |(first, _)| first), now));
         }
-        // For a moment, while it becomes another program, it has none.
+        // During an exec it has no command line for a moment.
         let arguments = threads::arguments(self.process.pid);
         if !arguments.is_empty() {
             self.stage.command = arguments.join(" ");
@@ -167,7 +167,7 @@ impl Followed {
         }
     }
 
-    /// A rate that one of its programs was told to hold; of several the lowest.
+    /// Finds the rate limit of its programs; of several the lowest.
     fn find_pace(&mut self) {
         for &process in &self.processes {
             let words = threads::arguments(process);
@@ -193,7 +193,7 @@ impl Followed {
         self.processes = all;
     }
 
-    /// Looks at all threads.
+    /// Samples all threads.
     pub(super) fn look(&mut self, seconds: f64, pipes: AtPipes, tops: &BTreeSet<u32>) {
         if self.starts_others {
             self.find_processes(tops);
@@ -203,7 +203,7 @@ impl Followed {
         for at in 0..self.processes.len() {
             let process = self.processes[at];
             for thread in threads::of(process) {
-                // Anybody may read this one: without it the thread has ended.
+                // Every user may read this file: if it is missing, the thread has ended.
                 let Some(schedule) = Schedule::of(process, thread) else { continue };
                 self.schedule_before.entry(thread).or_insert(schedule);
                 self.schedule.insert(thread, schedule);
@@ -258,7 +258,7 @@ impl Followed {
         }
     }
 
-    /// What the kernel counted so far. What was started and waited for is with who did so.
+    /// Reads the kernel's counters. Children that were waited for are in their parent's.
     fn count(&mut self) {
         let mut counted = Counted::default();
         let all = &mut counted.bytes;
@@ -289,7 +289,7 @@ impl Followed {
         stage.processor_seconds = stage.processor_seconds.max(used_seconds);
         let system_seconds = counted.system_seconds - known.system_seconds;
         stage.system_seconds = stage.system_seconds.max(system_seconds);
-        // A process that ends between two of these reads takes its share along.
+        // The counts of a process that ended between two reads are gone: totals never shrink.
         let most = |now: u64, before: u64, known: u64| now.saturating_sub(before).max(known);
         let bytes_in = stage.bytes_in.unwrap_or(0);
         let bytes_out = stage.bytes_out.unwrap_or(0);
@@ -346,7 +346,7 @@ impl Followed {
         (stage.program().to_owned(), most.0, most.1 / all.max(f64::MIN_POSITIVE))
     }
 
-    /// Samples held against what the kernel counted.
+    /// The result: samples, corrected by the kernel's counters.
     pub(super) fn finish(&mut self) -> Stage {
         let mut stage = std::mem::take(&mut self.stage);
         let of = |value: fn(&Schedule) -> u64| {
@@ -356,8 +356,8 @@ impl Followed {
             };
             self.schedule.iter().map(since).sum::<f64>()
         };
-        // What it did behind the last look is not in the kernel's counts of its threads, which went
-        // with it: it is taken to have gone on as before.
+        // The counters of its threads end with the last sample. After that the stage is assumed to
+        // have gone on as before.
         let longer = if self.looked_seconds > 0.0 {
             (stage.lifetime_seconds / self.looked_seconds).max(1.0)
         } else {
@@ -374,17 +374,17 @@ impl Followed {
         stage.busiest_thread_seconds = each.reduce(f64::max).filter(|_| stage.threads > 1);
         let throttled = self.throttled.map_or(0.0, |(first, last)| (last - first).max(0.0));
         if stage.threads <= 1 {
-            // A thread that is kept back looks as if it ran: it cannot have been for longer than
-            // it looked so and did not run.
+            // A thread that a quota holds back looks as if it ran. It was held back for no longer
+            // than it looked so and did not run.
             stage.throttled_seconds = throttled.min((stage.working_seconds - ran).max(0.0));
         } else {
             stage.throttled_seconds = throttled.min(stage.working_seconds);
         }
         stage.fit();
-        // A shell and what it starts one after the other work like one thread.
+        // A shell and the programs that it starts one after the other work like one thread.
         let is_one_at_a_time = self.working_at_once <= 1 && !stage.is_hidden;
         if is_one_at_a_time && stage.throttled_seconds < THROTTLED_SHARE * stage.lifetime_seconds {
-            // What ended between two looks is counted with who waited for it.
+            // A child that ended between two samples is in the counters of its parent.
             stage.works_for(ran.max(stage.processor_seconds) + waited);
         }
         stage.core_wait_seconds = waited.min(stage.working_seconds);
@@ -417,10 +417,9 @@ impl Stage {
         self.bytes_unknown_because = Some(because);
     }
 
-    /// One thread does nothing else while it is on a core or waits for one, and the kernel counts
-    /// both. Looks alone are wrong by a third now and then: the timer that wakes who looks has its
-    /// place in what it looks at. What they count as work too often is short waiting between calls;
-    /// a sleep is seen for as long as it is.
+    /// Sets the working time of a stage with one thread to the kernel's count. Samples alone are
+    /// wrong by a third at times, because the sampler's timer also wakes the sampled programs. They
+    /// count short waits between calls as work too often; sleeps are sampled at their length.
     fn works_for(&mut self, seconds: f64) {
         let seconds = seconds.min(self.lifetime_seconds);
         let waiting = self.waiting_seconds();
@@ -438,18 +437,18 @@ impl Stage {
         } else if waiting > 0.0 {
             self.scale_waits((self.lifetime_seconds - seconds) / waiting);
         } else {
-            // It was never seen to wait: all of its time was work.
+            // No sample found it waiting: all of its time was work.
             return;
         }
         self.working_seconds = seconds;
     }
 
-    /// All that was not work.
+    /// All time that was not work.
     fn waiting_seconds(&self) -> f64 {
         self.starved_seconds + self.blocked_seconds + self.device_seconds + self.other_seconds
     }
 
-    /// Each kind of waiting, and what is told of one of them apart.
+    /// Scales each kind of waiting, and its parts.
     fn scale_waits(&mut self, factor: f64) {
         let kinds = [
             &mut self.starved_seconds,
@@ -463,8 +462,8 @@ impl Stage {
         kinds.into_iter().for_each(|kind| *kind *= factor);
     }
 
-    /// Makes the kinds of time add up to how long it was there, which the first look and the end
-    /// of the last one are missing from.
+    /// Makes the kinds of time add up to its lifetime: samples miss the time before the first and
+    /// after the last of them.
     fn fit(&mut self) {
         let seen = self.busy_seconds() + self.starved_seconds + self.blocked_seconds;
         if seen <= 0.0 {
@@ -478,7 +477,7 @@ impl Stage {
     }
 }
 
-/// What a file of a process is.
+/// The kind of an open file of a process.
 fn opened(process: u32, file: u64) -> Option<Opened> {
     let path = threads::open_file(process, file)?;
     let shown = path.to_string_lossy();
@@ -532,7 +531,7 @@ mod tests {
         assert!((stage.working_seconds - 9.0).abs() < 1e-9, "{stage:?}");
         assert!((stage.starved_seconds - 0.5).abs() < 1e-9, "{stage:?}");
         assert!((stage.device_write_seconds - 0.25).abs() < 1e-9, "{stage:?}");
-        // Where looks saw too much work a sleep is as long as before.
+        // If samples count too much work, a sleep keeps its length.
         let mut bursts = Stage {
             lifetime_seconds: 10.0,
             working_seconds: 3.0,
@@ -546,11 +545,11 @@ mod tests {
         bursts.works_for(1.0);
         let waits = [bursts.blocked_seconds, bursts.device_seconds, bursts.other_seconds];
         assert_eq!((bursts.working_seconds, waits), (1.0, [2.0, 3.0, 4.0]), "{bursts:?}");
-        // Who was never seen to wait may have done so between two looks, for nobody knows what.
+        // A stage without a sampled wait may have waited between two samples, for unknown reasons.
         let mut busy = Stage { lifetime_seconds: 2.0, working_seconds: 2.0, ..Stage::default() };
         busy.works_for(1.0);
         assert!((busy.working_seconds - 2.0).abs() < 1e-9, "{busy:?}");
-        // Its kinds of time add up also where the last digit of one is rounded.
+        // Its kinds of time add up also after rounding.
         let mut rounded = Stage { lifetime_seconds: 2.0 + 1e-12, ..busy };
         rounded.works_for(1.0);
         let sum = rounded.working_seconds + rounded.waiting_seconds();

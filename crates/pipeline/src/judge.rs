@@ -1,4 +1,4 @@
-//! What a pipeline's limit was, and what would change it.
+//! Names the bottleneck of a pipeline, and the change that helps most.
 
 mod changes;
 mod drive;
@@ -15,61 +15,62 @@ use super::{Look, Stage, line, rules};
 use notes::{not_seen, short};
 pub use words::{PROPOSED, SHELLS};
 
-/// A stage that is busy for this share of the run is what the others wait for.
+/// A stage that is busy for this share of the run is the bottleneck.
 const LIMIT_SHARE: f64 = 0.85;
-/// Stages whose busy times differ by less are not told apart by looks.
+/// Samples cannot separate stages whose busy times differ by less than this share.
 const ALIKE: f64 = 0.03;
-/// One that is busy for this share of it is that, too, where it waits for a device so long, or its
-/// neighbours wait for it for the next share.
+/// This share is enough where the stage waits for a device for so long, or where its neighbours
+/// wait for it for [`NEIGHBOURS_SHARE`].
 const NEARLY_SHARE: f64 = 0.65;
 const NEIGHBOURS_SHARE: f64 = 0.75;
-/// Of the run, from which on a drive at its highest rate is the limit.
+/// A drive that writes at its highest rate for this share of the run is the limit.
 const DRIVE_SHARE: f64 = 0.85;
-/// Of the busy time of a stage, from which on it is about what it waits for.
+/// From this share of its busy time on, a wait is what a stage mainly does.
 const MOSTLY: f64 = 0.5;
-/// Of the run, from which on a quota is its limit.
+/// A quota that holds a stage back for this share of the run is its limit.
 const QUOTA_SHARE: f64 = 0.2;
-/// Of all cores, from which on they are the limit, and of the run that the longest waited for one.
+/// The cores are the limit where stages use this share of them, and the busiest stage waits for
+/// one for [`CORE_WAIT_SHARE`] of the run.
 const CORES_SHARE: f64 = 0.9;
 const CORE_WAIT_SHARE: f64 = 0.1;
-/// A shorter run, or fewer looks, tell nothing.
+/// Shorter runs, or fewer samples, are not judged.
 const SECONDS_MIN: f64 = 0.3;
 const LOOKS_MIN: u64 = 10;
-/// Of the run, for which a dd waits on each side.
+/// Share of the run for which a `dd` waits on each side, or a stage writes, to be reported.
 const SIDE_SHARE: f64 = 0.15;
-/// Of the run, from which on what a stage waits for is worth its name.
+/// Waits for less than this share of the run are not named.
 const WAIT_WORTH_NAMING: f64 = 0.05;
 
-/// What a pipeline's limit was.
+/// The judgement of a pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// The stage that was the limit, by its place; `None` where none was, or it is not known.
+    /// Index of the stage that is the bottleneck; `None` where there is none, or it is not known.
     pub limit: Option<usize>,
-    /// What perfect overlap would take: as long as the longest stage by itself, the cores or the
-    /// drive, and what the end of the target takes; `None` where that is not known.
+    /// Run time with perfect overlap: the longest stage by itself, the cores or the drive, plus the
+    /// time that the target needs at the end; `None` where that is not known.
     pub longest_stage_seconds: Option<f64>,
-    /// What one stage after the other would take.
+    /// Run time if the stages ran one after the other.
     pub sum_seconds: f64,
-    /// Time in which stages waited for each other although none was the limit.
+    /// Time in which stages waited for each other although none was the bottleneck.
     pub waiting_seconds: f64,
-    /// What was found, the limit first.
+    /// All findings, the limit first.
     pub findings: Vec<Finding>,
-    /// What would change it most.
+    /// The change that saves most.
     pub predicted: Option<Predicted>,
 }
 
-/// A change, and what it would bring.
+/// A change, and its forecast.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predicted {
-    /// What would be changed.
+    /// The change, in words.
     pub change: String,
-    /// The pipeline with it, as it is typed, where that is known.
+    /// The changed pipeline as you would type it, where that is known.
     pub command: Option<String>,
-    /// How long it would take.
+    /// Forecast of its run time.
     pub seconds: f64,
 }
 
-/// Judges what was seen; `typed` is the pipeline as it was typed, if it was.
+/// Judges a measured pipeline; `typed` is its command line, if there is one.
 pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
     let split = typed.and_then(line::stages).filter(|split| split.len() == look.stages.len());
     let mut case = Case { look, split, longest: 0, is_shared: false };
@@ -113,11 +114,12 @@ struct Limit {
 
 struct Case<'a> {
     look: &'a Look,
-    /// The stages as typed, if they are those that were seen.
+    /// The stages as typed, if they match the stages that were measured.
     split: Option<Vec<String>>,
-    /// The stage that is judged: the longest, or one of stages that take turns and can be shared.
+    /// The stage that is judged: the longest, or one among stages that take turns that several
+    /// threads could do.
     longest: usize,
-    /// Whether it is that one.
+    /// Whether `longest` is the second of these.
     is_shared: bool,
 }
 
@@ -126,8 +128,8 @@ impl Case<'_> {
         &self.look.stages[self.longest]
     }
 
-    /// The stage that takes longest by itself. Of those that looks do not tell apart it is the one
-    /// that the kernel counted most of.
+    /// The stage that takes longest by itself. Where samples cannot separate stages, it is the one
+    /// with the most time in the kernel's counters.
     fn longest(&self) -> Option<usize> {
         let all = 0..self.look.stages.len();
         let seen = |at: usize| self.seen_seconds(at);
@@ -141,7 +143,7 @@ impl Case<'_> {
             .max_by(|&a, &b| counted(a).total_cmp(&counted(b)))
     }
 
-    /// The limit, what would change it, and what that would bring.
+    /// Names the limit, looks for changes, and forecasts what they save.
     fn judge_limit(&self, judgement: &mut Judgement) {
         let limit = self.limit();
         judgement.limit = limit.stage;
@@ -164,7 +166,7 @@ impl Case<'_> {
             judgement.findings.push(finding);
             predicted.extend(change);
         }
-        // Of what the others wait for most of the time, a part may still be waiting for them.
+        // Even the stage that the others mostly wait for may wait for them at times.
         predicted.extend(self.with_buffer());
         if is_turns {
             judgement.findings.extend(self.lone_blocker());
@@ -186,14 +188,14 @@ impl Case<'_> {
         if rule == &rules::PACE {
             predicted.extend(self.without_rate());
         }
-        // Of two that bring about the same the first is the simpler one.
+        // Of two changes that save about the same the first is simpler.
         judgement.predicted = predicted.into_iter().reduce(|best, next| {
             if next.seconds < (1.0 - ALIKE) * best.seconds { next } else { best }
         });
     }
 
-    /// Of stages that take turns one that works, and for which more cores bring more than a buffer
-    /// between them: the one that gains most.
+    /// A stage, among stages that take turns, that mostly works and gains more from more cores than
+    /// the pipeline from a buffer; of several the one that gains most.
     fn shared_stage(&self) -> Option<usize> {
         let buffered = self.with_buffer().map_or(self.look.seconds, |it| it.seconds);
         let shared = |at: usize| {
@@ -208,8 +210,8 @@ impl Case<'_> {
         all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// More cores for one of stages that take turns, where that brings more than anything else: it
-    /// works too little to be called the limit.
+    /// More cores for a stage among stages that take turns, where that saves more than any other
+    /// change. It works too little to be called the bottleneck.
     fn shared_change(&self, least_seconds: f64) -> Option<(Finding, Predicted)> {
         let shared = |at: usize| {
             let split = self.split.clone();
@@ -232,12 +234,12 @@ impl Case<'_> {
         Finding::new(&rules::WORK, Certainty::Measured, what)
     }
 
-    /// The first finding tells what the change would bring.
+    /// Adds the forecast to the first finding.
     fn tell_forecast(&self, judgement: &mut Judgement) {
         let Judgement { predicted: Some(predicted), findings, .. } = judgement else { return };
         let Some(first) = findings.first_mut() else { return };
         first.gain = Some(format!(
-            "foretold: {} instead of {} for the same data, {:.1} times as fast",
+            "forecast: {} instead of {} for the same data, {:.1} times as fast",
             duration(predicted.seconds),
             duration(self.look.seconds),
             self.look.seconds / predicted.seconds.max(f64::MIN_POSITIVE)
@@ -252,7 +254,7 @@ impl Case<'_> {
         }
     }
 
-    /// How long the pipeline took, without what the line does beside it.
+    /// Run time of the pipeline, without other commands of the line.
     fn seconds(&self) -> f64 {
         self.look.piped_seconds.max(f64::MIN_POSITIVE)
     }
@@ -261,12 +263,12 @@ impl Case<'_> {
         seconds / self.seconds()
     }
 
-    /// A whole run whose pipeline takes so long.
+    /// Run time of the whole line if its pipeline takes `seconds`.
     fn whole(&self, seconds: f64) -> f64 {
         seconds + (self.look.seconds - self.seconds()).max(0.0)
     }
 
-    /// Cores that other programs leave.
+    /// Cores that other programs leave free, at least one.
     fn left_cores(&self) -> f64 {
         (self.look.cores as f64 - self.look.others_cores).max(1.0)
     }
@@ -279,22 +281,23 @@ impl Case<'_> {
         self.look.stages.iter().map(|stage| stage.processor_seconds).sum()
     }
 
-    /// The first stage waits for somebody who is no stage, or the last one does.
+    /// A pipeline whose first or last stage waits for a program that was not measured.
     fn outside(&self) -> Option<Finding> {
         let all = &self.look.stages;
         let (first, last) = (all.first()?, all.last()?);
         let (starved, blocked) =
             (self.share(first.starved_seconds), self.share(last.blocked_seconds));
         let (who, share, whom) = if blocked >= MOSTLY {
-            (self.named(all.len() - 1), blocked, "reads what it writes")
+            (self.named(all.len() - 1), blocked, "reads its output")
         } else if starved >= MOSTLY {
-            (self.named(0), starved, "writes what it reads")
+            (self.named(0), starved, "writes its input")
         } else {
             return None;
         };
-        let what = format!("{who} waits for {} of the run for whoever {whom}", percent(share));
+        let what =
+            format!("{who} waits for {} of the run for the program that {whom}", percent(share));
         let finding = Finding::new(&rules::OUTSIDE, Certainty::Measured, what)
-            .because("that is no stage that was looked at")
+            .because("Takeup did not measure that program")
             .with_number("waits", share, Unit::Share);
         Some(finding)
     }
@@ -322,7 +325,7 @@ impl Case<'_> {
         let held = self.declared_seconds(self.longest).filter(|&it| it >= stage.busy_seconds());
         let finding = if is_quota {
             let what = format!(
-                "{who} is the limit: a quota kept it from the cores for {} of the run",
+                "{who} is the limit: a CPU quota held it back for {} of the run",
                 percent(throttled)
             );
             Finding::new(&rules::QUOTA, Certainty::Measured, what)
@@ -354,18 +357,19 @@ impl Case<'_> {
         Limit { stage: Some(self.longest), finding }
     }
 
-    /// Whether the longest stage is busy for too little to be what the others wait for.
+    /// Whether the longest stage is busy for too little to be the bottleneck.
     fn takes_turns(&self) -> bool {
-        // While another stage is kept from the cores this one starves for what is nobody's limit.
+        // While another stage waits for a core, this one starves, and no stage is the reason.
         let kept = self.kept_from_cores();
-        // What others do once this one has ended it does not keep waiting.
+        // What later stages do once this one has ended does not count against it.
         let behind = self.tails_behind(self.longest).min(MOSTLY * self.seconds() - kept);
         let of_the_rest = self.seen_seconds(self.longest) / (self.seconds() - kept - behind);
         of_the_rest < LIMIT_SHARE && !(of_the_rest >= NEARLY_SHARE && self.neighbours_wait())
     }
 
-    /// Whether it takes turns, and waits for a device for most of the run, or for a drive that
-    /// writes for nearly all of it. What feeds a drive that stops may still be what to change.
+    /// Whether stages take turns and the longest waits for a device for most of the run, or for a
+    /// drive that writes for nearly all of it. If the drive stops, the change that helps may still
+    /// be in the stages before it.
     fn is_device_in_turn(&self) -> bool {
         let device_seconds = self.stage().device_seconds;
         let is_last = self.longest + 1 == self.look.stages.len();
@@ -374,21 +378,20 @@ impl Case<'_> {
         self.takes_turns() && (self.share(device_seconds) >= NEARLY_SHARE || is_drive && is_mostly)
     }
 
-    /// A stage that was told to hold a rate, and does.
+    /// A stage that its own rate limit holds back.
     fn held_by_rate(&self, seconds: f64) -> Finding {
         let stage = self.stage();
         let program = stage.declared_by.as_deref().unwrap_or_else(|| stage.program());
         let what = format!(
-            "{} is the limit: {program} holds the rate that it was told, {}, at which the data \
-             take {}",
+            "{} is the limit: the data take {} at the rate limit of {program}, {}",
             self.named(self.longest),
-            rate(stage.declared_bytes_per_second.unwrap_or(0.0)),
-            duration(seconds.min(self.seconds()))
+            duration(seconds.min(self.seconds())),
+            rate(stage.declared_bytes_per_second.unwrap_or(0.0))
         );
         Finding::new(&rules::PACE, Certainty::Measured, what)
     }
 
-    /// Whether what feeds the longest stage is blocked, and what it feeds is starved.
+    /// Whether the stage before the longest one is blocked, and the stage after it starved.
     fn neighbours_wait(&self) -> bool {
         let all = &self.look.stages;
         let waits = |pipe: &super::Pipe| match (pipe.from, pipe.to) {
@@ -400,14 +403,14 @@ impl Case<'_> {
         !waits.is_empty() && waits.iter().all(|&it| self.share(it) >= NEIGHBOURS_SHARE)
     }
 
-    /// How long another stage waited for a core at most, up to half of the run.
+    /// The longest time for which another stage waited for a core, half of the run at most.
     fn kept_from_cores(&self) -> f64 {
         let others = self.look.stages.iter().enumerate().filter(|(at, _)| *at != self.longest);
         let wait = |stage: &Stage| (stage.core_wait_seconds - stage.throttled_seconds).max(0.0);
         others.map(|(_, stage)| wait(stage)).fold(0.0, f64::max).min(MOSTLY * self.seconds())
     }
 
-    /// What a stage waits for, each for how long.
+    /// What a stage waits for, and for which share of the run.
     fn waits(&self, stage: &Stage) -> String {
         let worth = stage
             .waits_for
@@ -420,7 +423,7 @@ impl Case<'_> {
         };
         let all: Vec<String> = worth.map(one).collect();
         match all.split_last() {
-            None => "something that has no name".to_owned(),
+            None => "something without a name".to_owned(),
             Some((last, [])) => format!("{last} of the run"),
             Some((last, first)) => format!("{} and {last} of the run", first.join(", ")),
         }
@@ -431,7 +434,7 @@ impl Case<'_> {
         let used = |at: usize| all[at].processor_seconds;
         let most = (0..all.len()).max_by(|&a, &b| used(a).total_cmp(&used(b))).unwrap_or(0);
         let what = format!(
-            "the cores are the limit: the stages use {used_cores:.1} of {}, most of it {}",
+            "the cores are the limit: the stages use {used_cores:.1} of {}, most of that {}",
             self.look.cores,
             self.named(most)
         );
@@ -443,8 +446,9 @@ impl Case<'_> {
 
     fn turns(&self, busy_share: f64) -> Finding {
         let what = format!(
-            "no stage is the limit: the longest, {}, is busy for {} of the run",
-            self.named(self.longest),
+            "no single bottleneck: the busiest stage, {} ({}), is busy for {} of the run",
+            self.longest + 1,
+            self.stage().program(),
             percent(busy_share)
         );
         let waiting = self.seconds() - self.seen_seconds(self.longest);
@@ -458,13 +462,11 @@ impl Case<'_> {
             (None, hidden) => {
                 let why = hidden
                     .map_or(String::new(), |at| format!(", because {}", self.hidden_because(at)));
-                format!("how long it would take if all worked at once is not known{why}")
+                format!("the time if all worked at once is not known{why}")
             }
         };
-        let why = format!(
-            "for {} the stages wait for each other; {all_at_once}",
-            duration(waiting.max(0.0))
-        );
+        let why =
+            format!("stages wait for each other for {}; {all_at_once}", duration(waiting.max(0.0)));
         Finding::new(&rules::TURNS, Certainty::Measured, what).because(why).with_number(
             "busy",
             busy_share,
@@ -477,7 +479,7 @@ impl Case<'_> {
     }
 }
 
-/// Bytes in or out for a table.
+/// Bytes read or written, for a table.
 pub fn shown_bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "not known".to_owned(), size)
 }

@@ -1,8 +1,8 @@
-//! A pipeline as it is typed: its stages, and the same with one of them changed.
+//! Splits a pipeline as you type it into stages, and changes one of them.
 //!
-//! As much of the shell's grammar as it takes to find the bars between stages: quotes, escapes and
-//! everything in brackets belong to the stage that they stand in. A line that is more than one
-//! pipeline is left alone.
+//! It knows as much of the shell's grammar as it takes to find the bars between stages: quotes,
+//! escapes and everything in brackets belong to their stage. A line that is more than one pipeline
+//! is not split.
 
 pub mod blocks;
 
@@ -23,13 +23,13 @@ pub fn stages(line: &str) -> Option<Vec<String>> {
             {
                 return None;
             }
-            // Not the one of `2>&1`, of `&>` and of `>|`.
+            // Not the bar of `>|`, and below not the `&` of `2>&1` and `&>`.
             '|' if is_plain && before != Some('>') => {
                 found.push(String::new());
                 continue;
             }
             '&' if is_plain && before != Some('>') && after != Some('>') => return None,
-            // A line that is continued would be another one in one piece.
+            // Joining the stages of a continued line would change its meaning.
             '\n' => return None,
             ';' | '#' if is_plain && !(letter == '#' && before.is_some_and(is_word)) => {
                 return None;
@@ -46,7 +46,8 @@ fn is_word(letter: char) -> bool {
     !letter.is_whitespace()
 }
 
-/// A stage without, and its redirection of standard output with its mark, if it ends with one.
+/// Splits a stage into its command and its redirection of standard output (with the `>`), if it
+/// ends with one.
 pub fn redirection(stage: &str) -> Option<(&str, &str)> {
     let mut place = None;
     let mut at = 0;
@@ -59,22 +60,22 @@ pub fn redirection(stage: &str) -> Option<(&str, &str)> {
     }
     let (command, redirected) = stage.split_at(place?);
     let target = redirected.trim_start_matches(['1', '>']).trim();
-    // One word: what stands behind it would be arguments, and is left alone.
+    // More words after the target would be arguments of the command.
     let is_one = !target.is_empty() && !target.contains(char::is_whitespace);
     (is_one && !target.starts_with('&')).then(|| (command.trim(), redirected.trim()))
 }
 
-/// Letters, each with whether the shell takes it as one of its own, and its neighbours.
+/// Letters, each with whether the shell gives it a special meaning, and its neighbours.
 struct Letters {
     all: Vec<(char, bool)>,
     at: usize,
 }
 
 impl Letters {
-    /// `None` of a line that does not close what it opens.
+    /// `None` for a line with an open quote or bracket.
     fn of(line: &str) -> Option<Letters> {
         let mut all = Vec::new();
-        // What has been opened and not closed, the last first.
+        // Open quotes and brackets, the innermost last.
         let mut open: Vec<char> = Vec::new();
         let mut is_escaped = false;
         for letter in line.chars() {
@@ -117,8 +118,8 @@ impl Iterator for Letters {
     }
 }
 
-/// The line with a buffer in front of its last write: in the place of a `dd` that does nothing else
-/// there, else behind the last stage, whose redirection or target it takes.
+/// The line with a buffer before its last write: it replaces a `dd` that only collects blocks, else
+/// it follows the last stage and takes over its redirection or target.
 pub fn buffered(stages: &[String]) -> Option<String> {
     let (last, first) = stages.split_last()?;
     let (command, target) = match redirection(last) {
@@ -129,12 +130,12 @@ pub fn buffered(stages: &[String]) -> Option<String> {
     let buffer = match dd(command) {
         Some(dd) => {
             match dd.from {
-                // It reads by itself: what it reads goes to the buffer by another that only reads.
+                // This `dd` reads a file itself: another `dd` reads it into the buffer.
                 Some(from) => all.push(format!("dd bs=1M if={from}")),
                 None if first.is_empty() => return None,
                 None => {}
             }
-            // Others in front of it that were to be a buffer, too.
+            // Earlier `dd` that were meant as buffers go as well.
             while all.len() > 1 && all.last().and_then(|it| self::dd(it)).is_some_and(Dd::is_filter)
             {
                 all.pop();
@@ -159,8 +160,8 @@ pub fn buffered(stages: &[String]) -> Option<String> {
     Some(all.join(" | "))
 }
 
-/// A tar that opens its archive by itself, so that it writes to its standard output, and the
-/// archive.
+/// A tar that opens its archive itself, changed to write to standard output, and the archive's
+/// path.
 fn to_standard_output(command: &str) -> Option<(String, String)> {
     if command.contains(['"', '\'', '\\', '`', '$', '(', '{']) {
         return None;
@@ -169,7 +170,7 @@ fn to_standard_output(command: &str) -> Option<(String, String)> {
     if words.first()?.rsplit('/').next() != Some("tar") {
         return None;
     }
-    // The word that ends in `f`, with no other letter before it that takes a value.
+    // The word that ends in `f` and has no other letter that takes a value.
     let takes = |letter: char| "bCTXIgHLNVKF".contains(letter);
     let is_file = |(at, word): (usize, &String)| {
         let letters = word.strip_prefix('-').or((at == 1).then_some(word.as_str()));
@@ -181,7 +182,7 @@ fn to_standard_output(command: &str) -> Option<(String, String)> {
     (target != "-" && !target.starts_with('-')).then(|| (words.join(" "), target))
 }
 
-/// The line with a buffer of that size behind one of its stages.
+/// The line with a buffer of that size after one of its stages.
 pub fn buffered_behind(stages: &[String], at: usize, ring: &str) -> Option<String> {
     let mut all = stages.to_vec();
     if at + 1 >= all.len() || redirection(&all[at]).is_some() {
@@ -191,14 +192,14 @@ pub fn buffered_behind(stages: &[String], at: usize, ring: &str) -> Option<Strin
     Some(all.join(" | "))
 }
 
-/// The line with one stage in the place of another.
+/// The line with one stage replaced.
 pub fn with_stage(stages: &[String], at: usize, stage: String) -> Option<String> {
     let mut all = stages.to_vec();
     *all.get_mut(at)? = stage;
     Some(all.join(" | "))
 }
 
-/// The line with one stage's program changed, options and all.
+/// The line with one stage's program replaced; its options stay.
 pub fn with_program(stages: &[String], at: usize, program: &str) -> Option<String> {
     let stage = stages.get(at)?;
     let end = stage.find(char::is_whitespace).unwrap_or(stage.len());
@@ -207,14 +208,14 @@ pub fn with_program(stages: &[String], at: usize, program: &str) -> Option<Strin
     Some(all.join(" | "))
 }
 
-/// The line without its last stage, into nothing.
+/// The line without its last stage; the output is discarded.
 pub fn without_last(stages: &[String]) -> Option<String> {
     let (_, first) = stages.split_last()?;
-    // `cat` in front of it: a program that sees /dev/null may do nothing at all.
+    // `cat` hides /dev/null: a program that writes to it directly may skip its work.
     (!first.is_empty()).then(|| format!("{} | cat >/dev/null", first.join(" | ")))
 }
 
-/// A `dd` that does nothing but collect blocks.
+/// A `dd` that only collects blocks.
 #[derive(Clone, Copy)]
 struct Dd<'a> {
     block: Option<&'a str>,
@@ -223,7 +224,7 @@ struct Dd<'a> {
 }
 
 impl Dd<'_> {
-    /// Whether it only hands on what it is given.
+    /// Whether it reads standard input and writes standard output.
     fn is_filter(self) -> bool {
         self.from.is_none() && self.to.is_none()
     }
@@ -247,7 +248,7 @@ fn dd(command: &str) -> Option<Dd<'_>> {
     Some(found)
 }
 
-/// A size that means the same here as there: dd's `b`, `w`, `x` and `kB` mean something else.
+/// Whether dd and takeup read a size alike: dd's `b`, `w`, `x` and `kB` differ.
 fn is_size(text: &str) -> bool {
     let digits = text.trim_end_matches(['k', 'K', 'M', 'G']);
     let unit = text.len() - digits.len();

@@ -1,17 +1,17 @@
-//! Stages that had ended before they could be looked at.
+//! Stages that ended before the first sample.
 //!
-//! A short `find` in front of a `cpio` leaves nothing to see. The stages keep the numbers that they
-//! have as typed, so that what is said of stage 2 is said of the second one that the user sees.
+//! A short `find` before a `cpio` leaves nothing to sample. Every stage keeps its number on the
+//! command line, so that stage 2 in the report is the second stage that the user typed.
 
 use super::judge::SHELLS;
 use super::{Look, Stage, line};
 
-/// Words with which a stage begins that the shell runs itself.
+/// First words of a stage that the shell runs itself.
 const COMPOUND: [&str; 5] = ["for", "while", "until", "if", "case"];
 
 impl Look {
-    /// Puts in the stages of a line, as it was typed, of which nothing was seen. Does nothing where
-    /// it is not plain which of them were seen.
+    /// Adds the stages of the typed line that no sample found. Does nothing where it is not clear
+    /// which stages were sampled.
     pub fn add_missed(&mut self, typed: &str) {
         let Some(typed) = line::stages(typed).filter(|typed| typed.len() > self.stages.len())
         else {
@@ -29,8 +29,8 @@ impl Look {
     }
 }
 
-/// Which of the typed stages each of those seen is. Of two that could be one that was seen, the
-/// earlier one is missing: what stands in front ends first.
+/// The index among the typed stages of each sampled stage. Where two typed stages match one sampled
+/// stage, the earlier one is missing: earlier stages end first.
 fn places(seen: &[Stage], typed: &[String]) -> Option<Vec<usize>> {
     let mut places = Vec::new();
     let mut left = typed.len();
@@ -87,7 +87,7 @@ mod tests {
         let mut look = seen(&["cpio -o"]);
         look.add_missed("find . -type f | cpio -o");
         assert_eq!(shown(&look), [("find . -type f", true), ("cpio -o", false)]);
-        // Of two alike the one in front has ended.
+        // Of two equal stages the first has ended.
         let mut look = seen(&["gzip -1", "cat"]);
         look.pipes = vec![Pipe { from: 0, to: 1, ..Pipe::default() }];
         look.add_missed("LC_ALL=C /bin/cat x | gzip -1 | cat");

@@ -1,15 +1,15 @@
-//! The rate at which a program was told to work, from the words that it was started with.
+//! The rate limit of a program, from its command line.
 //!
-//! A program that holds a rate catches up after it was kept waiting: the time in which it was seen
-//! to sleep says nothing of how long it would take undisturbed, the rate does. Known are programs
-//! that hold an average by the clock; what else sleeps has a pace that no look can tell.
+//! A program with a rate limit catches up after it had to wait: its sleeping time does not show how
+//! long it would take undisturbed, but the limit does. The programs here keep an average by the
+//! clock. Samples cannot show the pace of any other program that sleeps.
 
-/// Programs that hold a rate: their options without a value in one letter, and with one.
+/// A program with a rate limit, and the options that set it.
 struct Holder {
     program: &'static str,
     long: &'static [&'static str],
     letters: &'static [char],
-    /// Letters whose word, or the one behind it, is a value of theirs.
+    /// Other letters that take a value, in the same word or in the next.
     valued: &'static [char],
 }
 
@@ -29,7 +29,7 @@ const HOLDERS: [Holder; 3] = [
     Holder { program: "takeup", long: &["--rate-limit"], letters: &[], valued: &[] },
 ];
 
-/// Bytes per second that a program was told to hold, if it was and is one that is known.
+/// The rate limit of a command line in bytes per second, if it has one and the program is known.
 ///
 /// ```text
 /// pv -qL 10m     ->  10485760
@@ -41,10 +41,10 @@ pub fn declared(words: &[String]) -> Option<f64> {
     rate(&at.value(&words[1..])?)
 }
 
-/// A stage as it was typed, without the rate that a program in it was told to hold; `None` where
-/// it cannot be told what to leave out.
+/// A stage, as typed, without the rate limit of a program in it; `None` where it is not clear which
+/// words to remove.
 pub fn without_rate(typed: &str) -> Option<String> {
-    // Quotes, and what stands in them, are nothing to change a word in.
+    // Words cannot be changed safely within quotes.
     if typed.contains(['"', '\'', '\\', '`', '$']) {
         return None;
     }
@@ -79,13 +79,13 @@ fn holder(word: &str) -> Option<&'static Holder> {
     HOLDERS.iter().find(|holder| holder.program == program)
 }
 
-/// Where the option stands.
+/// Where the rate limit is on the command line.
 struct OptionPlace {
-    /// Its word.
+    /// Index of its word.
     word: usize,
-    /// What of that word is not this option.
+    /// Bytes of that word before the option.
     rest: usize,
-    /// Where its value begins in that word.
+    /// Byte offset of its value in that word.
     value: usize,
     /// The value is the next word.
     is_next: bool,
@@ -133,7 +133,7 @@ fn place(holder: &Holder, words: &[String]) -> Option<OptionPlace> {
     None
 }
 
-/// A rate as these programs take it: powers of 1024.
+/// A rate as these programs read it: `k`, `m` and `g` are powers of 1024.
 fn rate(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let number: f64 = digits.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Looks at the processes of a pipeline.
+//! Samples the processes of a pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,23 +12,23 @@ use machine::threads;
 use super::followed::{AtPipes, Followed, Found, SPLICES};
 use super::{Look, Pipe, Stage};
 
-/// Share of a core that looking takes at most, beside [`COST_SECONDS`] for the beginning.
+/// The largest share of a core that sampling takes, beside [`COST_SECONDS`] at the start.
 pub const COST_SHARE: f64 = 0.008;
-/// Processor time with which a short run is looked at as often as a long one.
+/// Processor time, in seconds, that sampling may take at the start without a limit on its share.
 pub const COST_SECONDS: f64 = 0.05;
-/// Between two looks at least.
+/// The shortest time between two samples.
 const STEP: Duration = Duration::from_millis(10);
-/// Looks from one search for processes to the next, once the first have passed.
+/// Samples from one search for processes to the next, after the first [`SEARCHES_AT_FIRST`].
 const SEARCH_EVERY: u64 = 5;
 const SEARCHES_AT_FIRST: u64 = 10;
-/// More processes, stages and pipes are not followed.
+/// Further processes, stages and pipes are not sampled.
 pub(super) const PROCESSES_MAX: usize = 256;
 const STAGES_MAX: usize = 32;
 const PIPES_MAX: usize = 64;
-/// A pipe that is so full, or so empty, has one side waiting.
+/// The writer of a pipe waits when it is this full.
 const FULL_SHARE: f64 = 7.0 / 8.0;
 
-/// Looks at a pipeline, again and again.
+/// Samples a pipeline until it ends.
 pub struct Sampler {
     start: Instant,
     last: Instant,
@@ -38,12 +38,12 @@ pub struct Sampler {
     is_stopped: bool,
     followed: Vec<Followed>,
     pipes: Vec<Between>,
-    /// Processes that are followed where they were found and not started.
+    /// The processes given to [`Sampler::of_processes`]; `None` where a shell starts them.
     attached: Option<Vec<u32>>,
-    /// First processes of stages.
+    /// The first process of each stage.
     tops: BTreeSet<u32>,
     clock: Option<ProcessorClock>,
-    /// What the shell was started with: it may become its only program.
+    /// The shell's command line: the shell may replace itself with its only program.
     shell: Vec<String>,
 }
 
@@ -63,12 +63,12 @@ struct Between {
 }
 
 impl Sampler {
-    /// Of what a shell that was started with these words is about to start.
+    /// Samples the stages that a shell with this command line will start.
     pub fn of_shell(arguments: &[String]) -> Sampler {
         Sampler { shell: arguments.to_vec(), ..Sampler::new(None) }
     }
 
-    /// Of processes that are there.
+    /// Samples processes that already run.
     pub fn of_processes(processes: Vec<u32>) -> Sampler {
         Sampler::new(Some(processes))
     }
@@ -91,24 +91,24 @@ impl Sampler {
         }
     }
 
-    /// Whether any stage is still there.
+    /// Whether any stage still runs.
     pub fn is_running(&self) -> bool {
         self.followed.iter().any(|followed| !followed.is_gone)
     }
 
-    /// What each stage that is there did most so far: its program, the kind of time, its share.
+    /// What each running stage did most so far: its program, the kind of time, the share.
     pub fn so_far(&self) -> Vec<(String, &'static str, f64)> {
         let order = self.order();
         let live = order.iter().map(|&at| &self.followed[at]).filter(|it| !it.is_gone);
         live.filter(|it| !it.is_shell).map(Followed::mostly).collect()
     }
 
-    /// Looks, if it is time to. `shell` is who started it, or any number where the processes were
-    /// attached to.
+    /// Takes a sample if it is due. `shell` is the process that starts the stages; it is not used
+    /// for processes that already ran.
     pub fn look(&mut self, shell: u32) {
         let now = Instant::now();
-        // The next look may be far off, and what a stage does behind the end of another is as long
-        // as it is: each end is a moment to look.
+        // The next sample may be far off, and how long a stage runs after another has ended is
+        // measured from that end: each end is sampled.
         let is_time = now >= self.next || self.followed.iter().any(Followed::has_just_ended);
         if self.is_stopped || !is_time {
             return;
@@ -133,13 +133,12 @@ impl Sampler {
         self.next = (now + STEP).max(self.start + Duration::from_secs_f64(affordable_at));
     }
 
-    /// Looks no more: the stages are about to be ended from outside, and how long that takes is not
-    /// their time.
+    /// Stops sampling: the stages will be ended from outside, and the time of that is not theirs.
     pub fn stop(&mut self) {
         self.is_stopped = true;
     }
 
-    /// Finds who has ended in the time since the last look, which was so long ago.
+    /// Finds stages that ended in the `seconds` since the last sample.
     fn notice_ends(&mut self, seconds: f64) {
         let at_pipes = self.at_pipes();
         for (followed, pipes) in self.followed.iter_mut().zip(at_pipes) {
@@ -147,7 +146,7 @@ impl Sampler {
         }
     }
 
-    /// How the pipes of each stage are.
+    /// The state of the pipes of each stage.
     fn at_pipes(&self) -> Vec<AtPipes> {
         let mut at_pipes = vec![AtPipes::default(); self.followed.len()];
         for between in self.pipes.iter().filter(|between| between.is_open) {
@@ -177,12 +176,12 @@ impl Sampler {
         }
     }
 
-    /// What the shell has started, or the program that it became.
+    /// The processes that the shell started, or the program that it became.
     fn tops(&self, shell: u32) -> Vec<u32> {
         if threads::arguments(shell) == self.shell { tops(shell) } else { vec![shell] }
     }
 
-    /// Finds stages that have begun, and what belongs to them.
+    /// Finds stages that have started, and their processes.
     fn search(&mut self, shell: u32) {
         let tops = self.attached.clone().unwrap_or_else(|| self.tops(shell));
         self.tops = tops.iter().copied().collect();
@@ -190,8 +189,8 @@ impl Sampler {
             let Some(process) = Process::of(top) else { continue };
             let known = self.followed.iter().any(|followed| followed.process == process);
             if !known && self.followed.len() < STAGES_MAX {
-                // A child has the shell's words until it becomes a program of its own, and the
-                // shell has none for a moment while it becomes the shell.
+                // A child has the shell's command line until its exec, and the shell itself has
+                // none for a moment during its own exec.
                 let words = threads::arguments(top);
                 let is_shell = top == shell && (words == self.shell || words.is_empty());
                 let found = match (&self.attached, is_shell) {
@@ -247,8 +246,8 @@ impl Sampler {
         }
     }
 
-    /// Pipes of which one stage has all ends that a stage has, each in another of its processes:
-    /// who waits there waits for its own stage.
+    /// Finds pipes whose both ends are held within one stage: a process that waits there waits for
+    /// its own stage.
     fn find_inner(&mut self, held: &BTreeMap<pipes::Number, Vec<(usize, u32, End)>>) {
         self.followed.iter_mut().for_each(|followed| followed.inner.clear());
         for holders in held.values() {
@@ -264,7 +263,7 @@ impl Sampler {
         }
     }
 
-    /// The last stage as a rule ends between two looks: nobody asks again once the shell has ended.
+    /// The last stage mostly ends between two samples, and there is none after the shell's end.
     fn notice_last_end(&mut self) {
         let now = Instant::now();
         if !self.is_stopped && self.followed.iter().any(Followed::has_just_ended) {
@@ -273,15 +272,15 @@ impl Sampler {
         }
     }
 
-    /// What was seen.
+    /// The result.
     pub fn finish(mut self) -> Look {
         self.notice_last_end();
         let seconds = self.last.duration_since(self.start).as_secs_f64();
-        // The shell is a stage where it became the only program, and only there.
+        // The shell is a stage only if it became the only program.
         let has_others = self.followed.iter().any(|followed| !followed.is_shell);
         let order = self.order();
         let joined: BTreeSet<usize> = self.pipes.iter().flat_map(|it| [it.from, it.to]).collect();
-        // What runs beside a pipeline is no part of it.
+        // Programs that run beside the pipeline are not stages.
         let is_part = |at: &usize| joined.is_empty() || joined.contains(at);
         let is_other = |at: &usize| !(has_others && self.followed[*at].is_shell);
         let kept: Vec<usize> = order.into_iter().filter(|it| is_part(it) && is_other(it)).collect();
@@ -322,7 +321,7 @@ impl Sampler {
         }
     }
 
-    /// Stages in the order of the data, and of their start where no pipe says more.
+    /// Stages in the order of the data; in the order of their start where no pipe joins them.
     fn order(&self) -> Vec<usize> {
         let mut left: Vec<usize> = (0..self.followed.len()).collect();
         left.sort_by_key(|&at| {
@@ -333,7 +332,7 @@ impl Sampler {
             let feeds = |at: usize| {
                 self.pipes.iter().any(|it| it.to == at && left.contains(&it.from) && it.from != at)
             };
-            // In a circle anybody may be the first.
+            // In a circle of pipes any stage may be the first.
             let next = left.iter().position(|&at| !feeds(at)).unwrap_or(0);
             order.push(left.remove(next));
         }
@@ -341,8 +340,8 @@ impl Sampler {
     }
 }
 
-/// A stage whose calls read much less than was written for it to read, and which is not read to the
-/// end by that, moves bytes in a way that is not counted.
+/// A stage whose calls read less than half of what was written for it moves bytes in a way that no
+/// counter has; what its pipe can hold is taken into account.
 fn uncounted(stages: &mut [Stage], pipes: &[Pipe]) {
     for pipe in pipes {
         let given = stages[pipe.from].bytes_out.unwrap_or(0);
@@ -353,8 +352,8 @@ fn uncounted(stages: &mut [Stage], pipes: &[Pipe]) {
     }
 }
 
-/// What a shell has started, each a stage: its children, or, where it has a single one that has
-/// several itself, those. The shell itself where it became the program.
+/// The first process of each stage that a shell started: its children, or the children of its only
+/// child if that has several. The shell itself where it became the program.
 fn tops(shell: u32) -> Vec<u32> {
     let mut at = shell;
     for _ in 0..8 {
@@ -368,7 +367,7 @@ fn tops(shell: u32) -> Vec<u32> {
     children(at)
 }
 
-/// A process with all that pipes join it to, however many stages away; in no order.
+/// A process and all processes that pipes join it to, however many stages away, by number.
 pub fn joined(process: u32) -> Vec<u32> {
     let Ok(all) = fs::read_dir("/proc") else { return vec![process] };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
@@ -382,29 +381,29 @@ pub fn joined(process: u32) -> Vec<u32> {
         next += 1;
         let Some((_, here)) = all.iter().find(|(it, _)| *it == at) else { continue };
         for (other, there) in &all {
-            // Standard error is no part of a pipeline, nor is a pipe without a name that two
-            // programs have beside their input and output.
+            // Standard error is not part of a pipeline, nor is an unnamed pipe that two programs
+            // have beside their input and output.
             let is_own = |end: &End| end.file == 0 || end.file == 1 || end.pipe.is_named();
             let joins = |a: &End, b: &End| {
                 let is_between = a.pipe == b.pipe && a.side != b.side;
                 is_between && a.file != 2 && b.file != 2 && (is_own(a) || is_own(b))
             };
             let is_joined = here.iter().any(|a| there.iter().any(|b| joins(a, b)));
-            // Who has both ends of a pipe talks to itself, or has forgotten to close one.
+            // A process with both ends of a pipe talks to itself, or did not close one of them.
             let both = |ends: &[End]| {
                 let has = |side: Side, pipe: pipes::Number| {
                     ends.iter().any(|end| end.side == side && end.pipe == pipe)
                 };
                 ends.iter().all(|end| has(Side::Read, end.pipe) && has(Side::Write, end.pipe))
             };
-            // Who has started it may collect what it prints, and is no stage of it.
+            // A parent may collect what `process` prints, and is not a stage.
             let is_joined = is_joined && !found.contains(other) && !both(there);
             if is_joined && !below(*other).contains(&process) {
                 found.push(*other);
             }
         }
     }
-    // What one of them has started holds its pipes, too, and is part of it.
+    // The children of a stage hold its pipes as well, and are part of it.
     let is_below =
         |it: &u32| *it != process && found.iter().any(|other| below(*other).contains(it));
     let mut kept: Vec<u32> = found.iter().copied().filter(|it| !is_below(it)).collect();
@@ -412,7 +411,7 @@ pub fn joined(process: u32) -> Vec<u32> {
     kept
 }
 
-/// All that a process has started, and what that has.
+/// All descendants of a process.
 fn below(process: u32) -> Vec<u32> {
     let mut below = children(process);
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! A profile as text and as a document of JSON: whoever recorded or imported it, it is shown alike.
+//! A profile as text and as JSON, the same for recordings and imports.
 
 use crate::findings::list;
 use crate::table::{Align, Colour, Emphasis, Table};
@@ -11,27 +11,27 @@ use capture::job::{PROPERTIES, Validation};
 use capture::profile::{Class, FileProfile, Profile};
 use capture::words;
 
-/// Files that the table has.
+/// The most files in the table.
 const FILES: usize = 30;
-/// Letters of a path in it.
+/// The most letters of a path in the table.
 const LETTERS: usize = 44;
 
-/// The document.
+/// The JSON document.
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
     /// The profile itself: `seconds`, `files`, `lost_events` and what was left out.
     #[serde(flatten)]
     pub profile: &'a Profile,
-    /// What it says, in sentences.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
-/// The document of a profile.
+/// The JSON document of a profile.
 pub fn document(profile: &Profile) -> Document<'_> {
     Document { profile, findings: words::findings(profile) }
 }
 
-/// The table, why it has gaps, and the sentences.
+/// The table, the reasons for its gaps, and the findings.
 pub fn text(profile: &Profile, colour: Colour) -> String {
     let calls: u64 = profile.files.iter().map(|it| it.calls).sum();
     let files = counted(profile.files.len() as u64, "file", "files");
@@ -51,9 +51,9 @@ pub fn text(profile: &Profile, colour: Colour) -> String {
     }
     let others = profile.files.len() - places.len();
     if others > 0 {
-        let what = counted(others as u64, "descriptor is", "descriptors are");
-        let rest = "pipes, sockets, terminals and the like: --json has them";
-        text.push_str(&format!("{what} {rest}\n"));
+        let what = counted(others as u64, "other descriptor", "other descriptors");
+        let rest = "pipes, sockets, terminals and the like (--json lists them)";
+        text.push_str(&format!("{what}: {rest}\n"));
     }
     text.push_str(&gaps(shown));
     let findings = words::findings(profile);
@@ -63,7 +63,7 @@ pub fn text(profile: &Profile, colour: Colour) -> String {
     text
 }
 
-/// Columns of the table, and at which edge their cells stand.
+/// Columns of the table, and their alignment.
 pub const COLUMNS: [(&str, Align); 13] = [
     ("file", Align::Left),
     ("class", Align::Left),
@@ -90,7 +90,7 @@ fn table(files: &[&FileProfile], colour: Colour) -> String {
     table.render(colour)
 }
 
-/// The row of a file: a cell for each of [`COLUMNS`], `?` for what is not known, its path whole.
+/// The row of a file: a cell for each of [`COLUMNS`], `?` for unknown values, the path in full.
 pub fn cells(file: &FileProfile) -> Vec<String> {
     let or_unknown = |it: Option<String>| it.unwrap_or_else(|| "?".to_owned());
     let of_writes = |it: Option<f64>| match file.writes {
@@ -118,7 +118,7 @@ pub fn cells(file: &FileProfile) -> Vec<String> {
     ]
 }
 
-/// `fdatasync / 1`: the call, and how many writes there are for each of them.
+/// The sync call, and the writes per call: `fdatasync / 1`.
 fn sync(file: &FileProfile) -> String {
     match (file.sync.call, file.sync.operations_between) {
         ("none", _) if file.synchronous == Some(true) => "each write".to_owned(),
@@ -131,7 +131,7 @@ fn sync(file: &FileProfile) -> String {
     }
 }
 
-/// Why there is a question mark: each reason once in a line, with what it is of.
+/// The reasons for question marks: a line for each reason, with its columns.
 pub fn gaps(files: &[&FileProfile]) -> String {
     const SHOWN: [(&str, &str); 7] = [
         ("read_bytes", "bytes read"),
@@ -166,7 +166,7 @@ pub fn gaps(files: &[&FileProfile]) -> String {
     reasons.iter().map(line).collect()
 }
 
-/// The end of a long path says more than its beginning.
+/// A path, shortened to its end.
 pub(super) fn shortened(path: Option<&str>) -> String {
     let shown = escape_controls(path.unwrap_or("?"));
     let letters = shown.chars().count();
@@ -177,7 +177,7 @@ pub(super) fn shortened(path: Option<&str>) -> String {
     format!("...{rest}")
 }
 
-/// What a file is for, in a word.
+/// The name of a class.
 pub fn class_name(class: Class) -> &'static str {
     match class {
         Class::WriteAheadLog => "log",
@@ -289,10 +289,10 @@ file       class  engine  reads  writes  read  written      block  in order  aga
     \x20   ?  -
 ? bytes read, block, in order, depth: io_submit shows pointers to its requests, not what they ask
 
-- warning: 2 events were lost: counts are too low, and sequential and rewrite shares may be
-- 1 file has no profile, there were too many: 1 operation left out
+- warning: 2 events were lost: counts are too low, and shares may be wrong
+- 1 file has no profile, because there are too many: 1 operation left out
 - pages of a mapping that are in memory are not seen
-- /dev/sdb: read in an order that is not seen, in pieces that are not seen by io_submit, direct
+- /dev/sdb: read in an unknown order, in blocks of unknown size by io_submit, direct
 ";
         assert_eq!(text, expected);
         let document = serde_json::to_value(document(&profile)).unwrap();

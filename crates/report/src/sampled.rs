@@ -1,4 +1,4 @@
-//! What was seen as text and as a document of JSON, which has the fields of a recording's.
+//! Samples of `/proc` as text and as JSON with the fields of a recording.
 
 use crate::findings::list;
 use crate::table::{Align, Colour, Emphasis, Table};
@@ -16,25 +16,25 @@ use capture::sampled::{Position, Sampled, SampledFile, Totals};
 #[cfg(test)]
 mod tests;
 
-/// Files that the table has.
+/// The most files in the table.
 const FILES: usize = 30;
-/// Files that there is a sentence about.
+/// The most files with a finding.
 const SENTENCES: usize = 12;
-/// From this share on something is worth a sentence.
+/// From this share on there is a finding.
 const MUCH: f64 = 0.1;
-/// Fewer bytes than this are of no interest there.
+/// Fewer bytes than this are not reported.
 const MUCH_BYTES: u64 = 1 << 20;
 
-const OF_CALLS: &str = "calls are not recorded: /proc shows positions of files and counts of the \
-                        whole process";
-const OF_POSITION: &str = "a position that moves was read, written or skipped: /proc does not say";
-const OF_NAME: &str = "its name does not say, and what is done to it is not recorded";
-const OF_BOTH: &str = "it was opened with and without, or /proc does not say";
+const OF_CALLS: &str = "calls were not recorded: /proc shows only positions of files and counters \
+                        of the process";
+const OF_POSITION: &str = "/proc does not show whether a position moved by reads, writes or seeks";
+const OF_NAME: &str = "its name does not show it, and its use was not recorded";
+const OF_BOTH: &str = "it was opened with and without, or /proc does not show it";
 const OF_SIZE: &str = "only regular files have a size here";
 const OF_EVENTS: &str = "no events were recorded";
 
-/// The document: the fields of a recording's, `null` with a reason where `/proc` does not say it,
-/// and `looks`, `totals`, `fallback`. `why` is what stood against a recording.
+/// The JSON document: the fields of a recording, `null` with a reason where `/proc` does not show
+/// them, and `looks`, `totals`, `fallback`. `why` is the reason why calls were not recorded.
 pub fn document(sampled: &Sampled, why: &str) -> Value {
     let mut unknown = Map::new();
     let profile = Profile { seconds: sampled.seconds, ..Profile::default() };
@@ -57,7 +57,7 @@ pub fn document(sampled: &Sampled, why: &str) -> Value {
     Value::Object(document)
 }
 
-/// A field for each of a recording, and why it is `null`.
+/// The fields of a recording, all `null` with the reason `why`.
 fn nulls(recorded: &Value, why: &str, unknown: &mut Map<String, Value>) -> Map<String, Value> {
     let names = recorded.as_object().into_iter().flat_map(Map::keys);
     let names: Vec<&String> = names.filter(|name| *name != "unknown").collect();
@@ -65,7 +65,7 @@ fn nulls(recorded: &Value, why: &str, unknown: &mut Map<String, Value>) -> Map<S
     names.into_iter().map(|name| (name.clone(), Value::Null)).collect()
 }
 
-/// Puts values in; what is `null` keeps its reason.
+/// Sets known values; a `null` keeps its reason.
 fn fill(document: &mut Map<String, Value>, unknown: &mut Map<String, Value>, known: Value) {
     let Value::Object(known) = known else { return };
     for (name, value) in known {
@@ -88,7 +88,7 @@ fn file_document(file: &SampledFile) -> Value {
         ("append", OF_BOTH),
         ("size_bytes", OF_SIZE),
         ("grown_bytes", OF_SIZE),
-        ("position", "it has none"),
+        ("position", "this file has no position"),
     ] {
         unknown.insert(name.to_owned(), json!(why));
     }
@@ -104,7 +104,7 @@ fn file_document(file: &SampledFile) -> Value {
         "position": file.position,
         "opened_for": opened_for(file),
         "processes": file.processes,
-        // It rests on nothing that some calls told and others did not.
+        // Nothing here is known for only a part of the calls.
         "known_share": {},
     });
     fill(&mut document, &mut unknown, known);
@@ -112,7 +112,7 @@ fn file_document(file: &SampledFile) -> Value {
     Value::Object(document)
 }
 
-/// A file as a recording has it, for the names of its fields.
+/// A file of a recording, for the names of its fields.
 fn a_recorded_file() -> Value {
     use capture::operation::{Asked, Engine, FileOperation, Recording};
     let known = Err(Unknown::NotRecorded);
@@ -154,14 +154,14 @@ fn opened_for(file: &SampledFile) -> Option<&'static str> {
     }
 }
 
-/// What it is, the two tables, and the sentences.
+/// The reason for sampling, the two tables, and the findings.
 pub fn text(sampled: &Sampled, why: &str, colour: Colour) -> String {
     let mut text = format!("No calls were recorded: {}.\n", escape_controls(why));
     let apart = sampled.seconds / sampled.looks.saturating_sub(1).max(1) as f64;
     text += &format!(
-        "This is what /proc shows of {}, in {} within {}, {} apart.\n",
+        "Takeup sampled /proc instead: {}, {} in {}, one every {}.\n",
         counted(sampled.processes, "process", "processes"),
-        counted(sampled.looks, "look", "looks"),
+        counted(sampled.looks, "sample", "samples"),
         duration(sampled.seconds),
         duration(apart),
     );
@@ -177,8 +177,9 @@ pub fn text(sampled: &Sampled, why: &str, colour: Colour) -> String {
     }
     let others = sampled.files.len() - places.len();
     if others > 0 {
-        let what = counted(others as u64, "other is no file", "others are no files");
-        text += &format!("{what}: pipes, sockets, terminals and the like, in --json\n");
+        let what = counted(others as u64, "other descriptor", "other descriptors");
+        let rest = "pipes, sockets, terminals and the like (--json lists them)";
+        text += &format!("{what}: {rest}\n");
     }
     text + &format!("\n{}", list(&findings(sampled, why)))
 }
@@ -216,9 +217,9 @@ fn files_table(files: &[&SampledFile], colour: Colour) -> String {
         ("file", Align::Left),
         ("class", Align::Left),
         ("opened for", Align::Left),
-        ("position on", Align::Right),
-        ("looks on", Align::Right),
-        ("looks back", Align::Right),
+        ("moved", Align::Right),
+        ("forward", Align::Right),
+        ("back", Align::Right),
         ("grown", Align::Right),
         ("direct", Align::Right),
         ("synchronous", Align::Right),
@@ -244,40 +245,36 @@ fn files_table(files: &[&SampledFile], colour: Colour) -> String {
     table.render(colour)
 }
 
-/// What looking from time to time does not show, in sentences.
+/// What samples of `/proc` cannot show, in sentences.
 pub fn unseen(sampled: &Sampled) -> Vec<String> {
     let apart = sampled.seconds / sampled.looks.saturating_sub(1).max(1) as f64;
     let mut unseen = vec![
-        "which calls there were, of which sizes, in which order, how deep, with which pauses and \
-         syncs is not known"
-            .to_owned(),
-        "what goes through pread, pwrite, mapped files, rings and libaio moves no position: it is \
-         in the counts of the process at most"
+        "not known: the calls, their sizes, order and depth, pauses and syncs".to_owned(),
+        "pread, pwrite, mapped files, io_uring and libaio move no position: at most the counters \
+         of the process include them"
             .to_owned(),
         format!("files that are open for less than {} may be missing", duration(apart)),
     ];
     if sampled.has_rings {
-        unseen
-            .push("there is a ring of io_uring: its requests are no calls that are counted".into());
+        unseen.push("a process uses io_uring: its requests are not in the counted calls".into());
     }
     if sampled.files_left_out > 0 {
         let files = counted(sampled.files_left_out, "file is", "files are");
-        unseen.push(format!("{files} left out, there were too many"));
+        unseen.push(format!("{files} left out, because there are too many"));
     }
     if sampled.refused > 0 {
-        let one = "process that was started belongs";
-        let others = counted(sampled.refused, one, "processes that were started belong");
-        unseen.push(format!("{others} to somebody else, and nothing is seen of it"));
+        let others = counted(sampled.refused, "child process belongs", "child processes belong");
+        unseen.push(format!("{others} to another user, and these numbers leave it out"));
     }
     unseen
 }
 
-/// What was seen, in sentences: that it is no recording first.
+/// The findings; the first says that nothing was recorded.
 pub fn findings(sampled: &Sampled, why: &str) -> Vec<Finding> {
     let what = format!("no calls were recorded: {why}");
     let fallback = Finding::new(&rules::UNSEEN, Certainty::Told, what)
         .severe(Severity::Warning)
-        .because("this is what /proc shows from time to time");
+        .because("these are samples of /proc");
     let mut found = vec![fallback];
     found.extend(of_totals(&sampled.totals));
     let moved = sampled.files.iter().filter(|it| is_place(it)).filter_map(of_file);
@@ -328,11 +325,12 @@ fn of_file(file: &SampledFile) -> Option<Finding> {
     };
     let name = capture::words::short_path(&file.path);
     let order = match backward {
-        0 if looks == 1 => "seen to move once".to_owned(),
-        0 => format!("never back in {} looks: in order, as far as looks show", count(looks)),
-        _ => format!("back in {} of {} looks: not in order", count(backward), count(looks)),
+        0 if looks == 1 => "in one sample".to_owned(),
+        0 => format!("never back in {} samples: in order, as far as samples show", count(looks)),
+        _ => format!("back in {} of {} samples: not in order", count(backward), count(looks)),
     };
-    let what = format!("{name}: {way}its position moved on by {}, {order}", size(forward_bytes));
+    let what =
+        format!("{name}: {way}its position moved forward by {}, {order}", size(forward_bytes));
     let finding = Finding::new(&rules::POSITION, Certainty::Measured, what);
     Some(
         finding
@@ -342,7 +340,7 @@ fn of_file(file: &SampledFile) -> Option<Finding> {
     )
 }
 
-/// What one of the three sources has and the others have not.
+/// Bytes that one of the three sources counts and the others do not.
 fn beside(sampled: &Sampled) -> Vec<Finding> {
     let totals = &sampled.totals;
     let called = totals.read_bytes.saturating_add(totals.written_bytes);
@@ -360,26 +358,26 @@ fn beside(sampled: &Sampled) -> Vec<Finding> {
     tell(
         called.saturating_sub(moved),
         called,
-        "of what calls read and wrote moved no position that was seen: by pread and pwrite, \
-         through pipes and sockets, or in files that were not open at a look",
+        "of the bytes of calls moved no sampled position: they went through pread and pwrite, \
+         pipes and sockets, or files that no sample found open",
     );
     tell(
         moved.saturating_sub(called),
         moved,
-        "of what positions moved on was neither read nor written by a call: it was skipped, or \
+        "of the movement of positions came from no read or write call: it was skipped or \
          spliced",
     );
     tell(
         totals.device_read_bytes.saturating_sub(totals.read_bytes),
         totals.device_read_bytes,
-        "of what devices were asked for was asked by no call that reads: it was read ahead, \
-         through mapped files, by rings or by libaio",
+        "of the reads from devices came from no read call: they are read-ahead, or of mapped \
+         files, io_uring or libaio",
     );
     tell(
         totals.device_written_bytes.saturating_sub(totals.written_bytes),
         totals.device_written_bytes,
-        "of what devices are given was given by no call that writes: it went through mapped \
-         files, rings or libaio",
+        "of the writes to devices came from no write call: they are of mapped files, io_uring or \
+         libaio",
     );
     found
 }

@@ -185,7 +185,7 @@ fn limit(outcome: &mut Outcome, said: &Value, truth: &Truth) {
     };
     let because = format!("{rule}, stage {named:?}: {}; {truth}", sentences(said));
     outcome.check(LIMIT, right, because.clone());
-    let sentence = if named.is_some() { "stage N is the limit" } else { "no stage is the limit" };
+    let sentence = if named.is_some() { "stage N is the limit" } else { "no single bottleneck" };
     outcome.claim(sentence, right, because);
 }
 

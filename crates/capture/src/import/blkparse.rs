@@ -31,11 +31,11 @@ pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Impo
     trace.finish();
     let operations = trace.operations;
     if operations == 0 {
-        let hint = "`blkparse -i TRACE` prints what `blktrace` wrote";
+        let hint = "make one with `blktrace` and `blkparse -i TRACE`";
         return Err(ImportError::Nothing { lines: lines.number, hint });
     }
-    let unseen = "a trace of the block layer has requests as devices get them: neither calls nor \
-                  files, nor what the page cache answers or puts together";
+    let unseen = "a block trace has the requests that devices get: no calls, no files, and not \
+                  what the page cache answers or merges";
     Ok(Imported { lines: lines.number, operations, unseen: vec![unseen.to_owned()] })
 }
 
@@ -92,11 +92,12 @@ impl Trace<'_> {
             return Ok(());
         }
         let number = |text: &str, what: &str| {
-            text.parse::<u64>().map_err(|_| format!("{what} {text:?} is no number"))
+            text.parse::<u64>().map_err(|_| format!("{what} {text:?} is not a number"))
         };
-        let at_ns = nanoseconds(time).ok_or_else(|| format!("the time {time:?} is no number"))?;
+        let at_ns =
+            nanoseconds(time).ok_or_else(|| format!("the time {time:?} is not a number"))?;
         let process = u32::try_from(number(process, "the process")?)
-            .map_err(|_| format!("there is no process {process}"))?;
+            .map_err(|_| format!("{process} is not a process number"))?;
         let has_sectors = matches!(rest, [_, "+", _, ..]);
         let Some((asked, is_forced)) = meaning(flags, has_sectors) else { return Ok(()) };
         let (sector, bytes) = match rest {

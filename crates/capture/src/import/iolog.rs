@@ -22,7 +22,7 @@ pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Impo
         Some("fio version 3 iolog") => 3,
         _ => {
             lines.number = 1;
-            let what = "it is not the head of an I/O log of fio, `fio version 2 iolog` or 3";
+            let what = "not the first line of a fio I/O log, `fio version 2 iolog` or 3";
             return Err(lines.error(what));
         }
     };
@@ -37,12 +37,11 @@ pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Impo
     }
     imported.lines = lines.number;
     if imported.operations == 0 {
-        let hint = "`fio --write_iolog=FILE` writes such logs";
+        let hint = "make one with `fio --write_iolog=FILE`";
         return Err(ImportError::Nothing { lines: imported.lines, hint });
     }
     imported.unseen.push(
-        "an I/O log of fio has neither the engine of an operation nor how long it took, nor what \
-         was in flight"
+        "an I/O log of fio has no engines, no durations and no number of requests in flight"
             .to_owned(),
     );
     Ok(imported)
@@ -84,7 +83,7 @@ impl Log<'_> {
             ("sync", _) => Asked::Sync(SyncCall::Fsync),
             ("datasync", _) => Asked::Sync(SyncCall::Fdatasync),
             ("trim", Some(_)) => Asked::Discard,
-            _ => return Err(format!("there is no action {action:?} with so many words")),
+            _ => return Err(format!("unknown action {action:?} for a line of this many words")),
         };
         let offset_bytes = offset.map(|it| number(it, "the offset")).transpose()?.unwrap_or(0);
         let bytes = length.map(|it| number(it, "the length")).transpose()?.unwrap_or(0);
@@ -136,5 +135,5 @@ impl Log<'_> {
 }
 
 fn number(text: &str, what: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("{what} {text:?} is no number"))
+    text.parse().map_err(|_| format!("{what} {text:?} is not a number"))
 }

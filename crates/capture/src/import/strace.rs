@@ -34,7 +34,7 @@ pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Impo
     trace.finish();
     let (operations, unseen) = (trace.operations, trace.unseen);
     if operations == 0 {
-        let hint = "`strace -f -ttt -T -yy -o FILE COMMAND` writes such files";
+        let hint = "make one with `strace -f -ttt -T -yy -o FILE COMMAND`";
         return Err(ImportError::Nothing { lines: lines.number, hint });
     }
     Ok(Imported { lines: lines.number, operations, unseen })
@@ -112,7 +112,7 @@ impl<'a> Trace<'a> {
 
     fn line(&mut self, text: &str) -> Result<(), String> {
         let (thread, start_ns, text) = stamped(text)?;
-        let line = line::line(text).ok_or("it is no line of strace")?;
+        let line = line::line(text).ok_or("not a line of strace")?;
         match line {
             Line::Other => Ok(()),
             Line::Exited => {
@@ -198,7 +198,7 @@ impl<'a> Trace<'a> {
             return Err(format!("the call of {name} has no closing bracket"));
         };
         let returned = line::returned(rest)
-            .ok_or_else(|| format!("the call of {name} does not say what it returned"))?;
+            .ok_or_else(|| format!("the call of {name} has no return value"))?;
         self.done(&Call { name, arguments, returned, thread, start_ns, in_flight })
     }
 
@@ -225,7 +225,8 @@ impl<'a> Trace<'a> {
         // Each child has a copy of what is open.
         let open = thread.descriptors.borrow().len();
         if open.saturating_mul(self.threads.len()) > 16 * KEPT_MAX {
-            return Err(format!("{open} descriptors in each of {} threads", self.threads.len()));
+            let threads = self.threads.len();
+            return Err(format!("too many descriptors: {open} in each of {threads} threads"));
         }
         self.threads.insert(number, thread);
         Ok(())
@@ -343,8 +344,7 @@ fn put(
 /// Process, time in ns, and the rest: `[pid 7] 1.5 ...`, `7 1.5 ...` or `1.5 ...`.
 fn stamped(text: &str) -> Result<(u32, u64, &str), String> {
     let text = text.trim_start();
-    let no_time =
-        || "there is no time in front, as `strace -f -ttt -T -yy -o FILE` writes it".to_owned();
+    let no_time = || "no time at its start; use `strace -f -ttt -T -yy -o FILE`".to_owned();
     let word = |text: &str| text.split_ascii_whitespace().next().unwrap_or("").to_owned();
     let (thread, rest) = if let Some(rest) = text.strip_prefix("[pid ") {
         let (number, rest) = rest.split_once(']').ok_or_else(no_time)?;

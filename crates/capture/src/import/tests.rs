@@ -137,12 +137,12 @@ fn errors_name_the_line() {
         let result = strace::import(Cursor::new(text), &mut All::default());
         result.unwrap_err().to_string()
     };
-    let hint = "no operation in 1 lines: `strace -f -ttt -T -yy -o FILE COMMAND` writes such files";
+    let hint = "no operation in 1 lines: make one with `strace -f -ttt -T -yy -o FILE COMMAND`";
     assert_eq!(told("1 2.0 +++ exited with 0 +++\n"), hint);
-    let no_time = "line 2: there is no time in front, as `strace -f -ttt -T -yy -o FILE` writes it";
+    let no_time = "line 2: no time at its start; use `strace -f -ttt -T -yy -o FILE`";
     assert_eq!(told("1 2.0 close(1) = 0\nread(3</a>, \"\", 1) = 0\n"), no_time);
     assert_eq!(told("1 2.0 read(3</a>, \"\n"), "line 1: the call of read has no closing bracket");
-    assert_eq!(told("1 2.0 hello\n"), "line 1: it is no line of strace");
+    assert_eq!(told("1 2.0 hello\n"), "line 1: not a line of strace");
     let long = format!("1 2.0 read(3</a>, \"{}\", 4) = 4\n", "x".repeat(1 << 20));
     assert_eq!(told(&long), "line 1: it is longer than 1 MiB");
 }
@@ -193,11 +193,11 @@ fn a_log_of_fio_in_version_3_and_2() {
         let result = iolog::import(Cursor::new(text), &mut All::default());
         result.unwrap_err().to_string()
     };
-    let head = "line 1: it is not the head of an I/O log of fio, `fio version 2 iolog` or 3";
+    let head = "line 1: not the first line of a fio I/O log, `fio version 2 iolog` or 3";
     assert_eq!(told("a\n"), head);
     assert_eq!(told("fio version 2 iolog\na b c\n"), "line 2: it has neither two nor four words");
     let wrong = "fio version 3 iolog\n5 a read x 4096\n";
-    assert_eq!(told(wrong), "line 2: the offset \"x\" is no number");
+    assert_eq!(told(wrong), "line 2: the offset \"x\" is not a number");
     let nothing = iolog::import(Cursor::new("fio version 3 iolog\n"), &mut All::default());
     assert!(matches!(nothing, Err(ImportError::Nothing { lines: 1, .. })));
 }
@@ -303,10 +303,10 @@ fn requests_of_the_block_layer_from_queue_to_completion() {
         let result = blkparse::import(Cursor::new(text), &mut All::default());
         result.unwrap_err().to_string()
     };
-    let hint = "no operation in 1 lines: `blkparse -i TRACE` prints what `blktrace` wrote";
+    let hint = "no operation in 1 lines: make one with `blktrace` and `blkparse -i TRACE`";
     assert_eq!(told("CPU0 (sda):\n"), hint);
     let line = "8,0 1 1 0.5 7 Q R x + 8 [a]\n";
-    assert_eq!(told(line), "line 1: the sector \"x\" is no number");
+    assert_eq!(told(line), "line 1: the sector \"x\" is not a number");
     // A flush before the data is no flush alone.
     let text = "8,0 1 1 0.1 7 D FWFS 8 + 8 [a]\n8,0 1 2 0.2 7 C FWFS 8 + 8 [0]\n";
     let mut all = All::default();

@@ -40,7 +40,7 @@ pub fn add(group: &FileGroup, part: Part, lines: &mut SectionLines) -> u64 {
     };
     lines.add(format!("{option}={}", values.join(",")), origins.join("; "));
     if odd {
-        lines.add("bs_unaligned=1", "some sizes are no multiple of the smallest");
+        lines.add("bs_unaligned=1", "some sizes are not multiples of the smallest");
     }
     largest
 }
@@ -53,7 +53,7 @@ fn assumed_block(group: &FileGroup, calls: u64, moved: Option<u64>) -> (u64, Str
     match moved.and_then(|moved| moved.checked_div(calls)).filter(|mean| *mean > 0) {
         Some(mean) => {
             let block = mean.next_multiple_of(512);
-            (block, format!("the mean of what was moved, {},", bytes(block)))
+            (block, format!("the mean, {},", bytes(block)))
         }
         None => (4096, "4096".to_owned()),
     }
@@ -128,7 +128,7 @@ impl Split {
         }
         if less > 0 {
             let sizes = counted(less as u64, "size", "sizes");
-            text += &format!("; {sizes} too seldom for a whole per cent");
+            text += &format!("; {sizes} below 1 %");
         }
         text
     }

@@ -26,7 +26,7 @@ use super::numbers::bytes;
 use super::{FioJob, words};
 use crate::words::short_number;
 
-/// What is compared, in the order in which it is told.
+/// The compared properties, in the order of the report.
 pub const PROPERTIES: [&str; 7] = ["engine", "direct", "sizes", "offsets", "mix", "sync", "depth"];
 
 /// How near a job comes.
@@ -159,8 +159,8 @@ fn judge<T>(
     let (one, other) = (side(captured), side(job));
     let (percent, reason) = match (&one.value, &other.value) {
         (Ok(one), Ok(other)) => (Some(share(one, other).clamp(0.0, 1.0) * 100.0), None),
-        (Err(reason), _) => (None, Some(format!("not seen in the capture: {reason}"))),
-        (_, Err(reason)) => (None, Some(format!("not seen of the job: {reason}"))),
+        (Err(reason), _) => (None, Some(format!("not known in the capture: {reason}"))),
+        (_, Err(reason)) => (None, Some(format!("not known of the job: {reason}"))),
     };
     Score { percent, captured: one.words, job: other.words, reason }
 }
@@ -192,7 +192,7 @@ fn score(property: &str, captured: &FileGroup, job: Option<&FileGroup>) -> Score
         "mix" => {
             let known = |group: &FileGroup| {
                 let words = |share: &f64| format!("{} reads", percent(*share));
-                Side::of(group.read_share(), words, "there are neither reads nor writes")
+                Side::of(group.read_share(), words, "there are no reads or writes")
             };
             judge(captured, job, known, |one, other| 1.0 - (one - other).abs())
         }

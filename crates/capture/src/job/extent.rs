@@ -60,7 +60,7 @@ pub fn size_of(group: &FileGroup, share: f64) -> (u64, String, Before) {
     match group.size_bytes {
         Some(size) if group.device => {
             let cut = size.min(moved.saturating_mul(4)).max(64 << 20);
-            let origin = format!("the device has {}, of which a part is taken", bytes(size));
+            let origin = format!("a part of the device, which has {}", bytes(size));
             (padded(cut), origin, Before::There)
         }
         // What was moved more than once is no larger for that.
@@ -126,7 +126,7 @@ pub fn size(
         if cut < size { (cut, format!("{origin}; cut by a limit")) } else { (size, origin) };
     lines.add(format!("filesize={}", fio_size(size)), origin);
     if files > 1 {
-        lines.add(format!("nrfiles={files}"), "each of them of that size");
+        lines.add(format!("nrfiles={files}"), "each of that size");
     }
     let operations = part.reads(group) + part.writes(group);
     let own = whole(operations as f64 * scale.share * scale.slice).div_ceil(jobs).max(1);
@@ -138,7 +138,7 @@ pub fn size(
     };
     lines.add(format!("number_ios={own}"), origin);
     let most = own.saturating_mul(block).max(size.saturating_mul(files)).max(unit);
-    lines.add(format!("io_size={}", fio_size(most)), "more than number_ios takes, which ends it");
+    lines.add(format!("io_size={}", fio_size(most)), "more than number_ios needs, which ends it");
     if part.writes(group) > 0 {
         written(group, before, cut < size, lines);
     }
@@ -148,18 +148,18 @@ pub fn size(
 /// What was there before a write.
 fn written(group: &FileGroup, before: Before, is_cut: bool, lines: &mut SectionLines) {
     match before {
-        Before::There => lines.add("overwrite=1", "the file had room for what was written"),
+        Before::There => lines.add("overwrite=1", "the file was as large as this before"),
         Before::Grew if group.append == Some(true) && !is_cut => {
             lines.add("file_append=1", "opened to append; the job's file begins empty");
-            lines.add("fallocate=none", "it grows with what is written");
+            lines.add("fallocate=none", "it grows as the job writes");
         }
-        Before::Grew => lines.add("fallocate=none", "the file grew with what was written"),
+        Before::Grew => lines.add("fallocate=none", "the file grew as the program wrote"),
         Before::Unknown => {
             let placed = matches!(group.class, Class::WriteAheadLog | Class::Data);
             let why = group.reason("size_bytes");
             let value = placed.then(|| "overwrite=1".to_owned());
-            let taken = if placed { "a file that was there" } else { "a file that grows" };
-            lines.assume(value, "what was there before", why, taken);
+            let taken = if placed { "an existing file" } else { "a growing file" };
+            lines.assume(value, "the size before", why, taken);
         }
     }
 }

@@ -226,7 +226,7 @@ impl FileGroup {
 
     /// Why a field of the profile is not known.
     pub fn reason(&self, field: &str) -> &'static str {
-        self.unknown.get(field).copied().unwrap_or("too few operations tell it")
+        self.unknown.get(field).copied().unwrap_or("too few operations show it")
     }
 
     /// Whether the program waits for each answer before it asks again, with a pause that counts.

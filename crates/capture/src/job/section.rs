@@ -28,7 +28,7 @@ const FLOW_MAX: f64 = 1000.0;
 const FLOW_OF_SYNCS: f64 = 8.0;
 
 /// Why requests of several sizes go without a map.
-const MAP_CUTS: &str = "fio's map of places used before would cut the larger requests";
+const MAP_CUTS: &str = "fio's map of used places would cut the larger requests";
 
 /// A section.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl JobSection {
         }
         pace(group, part, jobs, slice.share, &mut lines);
         if let Some(before) = after {
-            let why = "one after the other: side by side there would be more in flight";
+            let why = "one after the other: at once there would be more in flight";
             lines.add(format!("wait_for={before}"), why);
         }
         JobSection { name, lines: lines.0, file_bytes: cut }
@@ -95,15 +95,15 @@ fn captured(group: &FileGroup, lines: &mut SectionLines) {
         several => format!("captured: {first} and {} more that are alike", several - 1),
     });
     if group.device {
-        lines.say("captured from a block device; a file stands for it");
+        lines.say("captured from a block device; a file replaces it");
     }
     let own = group.names.join(":");
     let why = match (group.names.len(), group.paths.len()) {
-        (1, 0 | 1) => "a file of its own".to_owned(),
+        (1, 0 | 1) => "its own file".to_owned(),
         (1, several) => {
-            format!("one file for {several}: fio syncs whichever of several it is at")
+            format!("one file for {several}: with several, fio syncs only the current one")
         }
-        (own, several) => format!("{own} files of its own for {several}"),
+        (own, several) => format!("{own} own files for {several}"),
     };
     lines.add(format!("filename={own}"), why);
     if group.names.len() > 1 && !group.beside {
@@ -114,7 +114,7 @@ fn captured(group: &FileGroup, lines: &mut SectionLines) {
 
 fn engine(group: &FileGroup, part: Part, lines: &mut SectionLines) {
     if part == Part::Syncs && group.sync_call != SyncCall::Ring.name() {
-        let origin = "syncs are calls, and fio's engine for a ring asks that for its syncs";
+        let origin = "syncs were calls, but fio's io_uring submits syncs to the ring";
         return lines.add("ioengine=psync", origin);
     }
     if part == Part::Syncs {
@@ -134,7 +134,7 @@ fn engine(group: &FileGroup, part: Part, lines: &mut SectionLines) {
         Engine::Splice => ("splice", "splice, sendfile or copy_file_range"),
         Engine::Unknown => {
             let value = Some("ioengine=psync".to_owned());
-            return lines.assume(value, "engine", "what was recorded names no call", "psync");
+            return lines.assume(value, "engine", "the recording names no call", "psync");
         }
     };
     lines.add(format!("ioengine={engine}"), calls(by));
@@ -143,7 +143,7 @@ fn engine(group: &FileGroup, part: Part, lines: &mut SectionLines) {
 /// How many requests are in flight; returns the jobs that a section stands for.
 fn depth(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) -> u64 {
     if part == Part::Syncs {
-        lines.say("a request for each sync, since fio makes none without");
+        lines.say("a request for each sync: fio makes no sync without one");
         return 1;
     }
     let known = group.depth.map(|depth| depth.clamp(1.0, DEPTH_MAX));
@@ -180,9 +180,7 @@ fn depth(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) 
         let origin = format!("{depth} in flight from {threads}, one of each at a time");
         lines.add(format!("numjobs={jobs}"), origin);
     } else {
-        lines.say(format!(
-            "depth {depth}: one at a time, which this engine does without being told"
-        ));
+        lines.say(format!("depth {depth}: one at a time, as this engine always does"));
     }
     jobs
 }
@@ -217,11 +215,11 @@ fn order(group: &FileGroup, part: Part, load: &Load, lines: &mut SectionLines) {
     let by_chance = rewritten.is_none() && sequential <= load.in_order_by_chance(group);
     let random = if by_chance && random > 0.0 { 100.0 } else { random };
     if let Some((times, share)) = rewritten {
-        let origin = format!("{} of writes begin within the one before", percent(share));
+        let origin = format!("{} of writes begin within the previous one", percent(share));
         lines.add(format!("rw=randwrite:{times}"), origin);
-        lines.add("rw_sequencer=identical", "each place is written so often, then the next");
+        lines.add("rw_sequencer=identical", "each place is written that often, then the next");
         let origin = format!(
-            "{} of writes begin elsewhere: of the new places {random} %",
+            "{} of writes begin elsewhere: {random} % of the new places",
             percent(elsewhere)
         );
         lines.add(format!("percentage_random={random}"), origin);
@@ -264,7 +262,7 @@ fn behind_the_queued(group: &FileGroup, part: Part, load: &Load, lines: &mut Sec
     let blocks = load.file_bytes / block_bytes;
     let offset = whole(ahead) % blocks.max(1) * block_bytes;
     if offset > 0 {
-        let origin = "behind the writes that are not synced, which go in the same order";
+        let origin = "after the writes without a sync, in the same order";
         lines.add(format!("offset={offset}"), origin);
     }
 }
@@ -308,19 +306,19 @@ fn syncs(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) 
     }
     let mean = group.writes as f64 / group.syncs as f64;
     if matches!(part, Part::Queued | Part::Syncs) {
-        lines.add(format!("flow_id={}", group.flow), "in step with the other one");
+        lines.add(format!("flow_id={}", group.flow), "in step with the other section");
     }
     if part == Part::Queued {
         let (queued, synced) = (part.operations(group), Part::Syncs.operations(group));
         let each = queued as f64 / synced.max(1) as f64;
         let weight = (each * slice.share * FLOW_OF_SYNCS).round().clamp(1.0, FLOW_MAX);
         let what = if part.reads(group) > 0 { "reads and writes" } else { "writes" };
-        let origin = format!("{each:.1} {what} for each that has a sync behind it");
+        let origin = format!("{each:.1} {what} for each one with a sync after it");
         return lines.add(format!("flow={weight}"), origin);
     }
     let mut every = slice.every.unwrap_or_else(|| whole(mean).max(1));
     if part == Part::Syncs {
-        lines.add(format!("flow={FLOW_OF_SYNCS}"), "the weight of one of them");
+        lines.add(format!("flow={FLOW_OF_SYNCS}"), "the weight of one request");
         every = 1;
     }
     let made = match part {
@@ -338,7 +336,7 @@ fn syncs(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) 
         super::super::words::short_number(mean),
     );
     if slice.share < 1.0 {
-        origin.push_str("; this section has its part of them");
+        origin.push_str("; this section has its share");
     } else if made != group.syncs {
         origin.push_str(&format!("; this makes {}", count(made)));
     }
@@ -357,7 +355,7 @@ fn syncs(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) 
     lines.add(option, origin);
     match group.sync_call {
         "sync_file_range" => {
-            lines.say("which flags sync_file_range had is not seen; write is an assumption");
+            lines.say("the flags of sync_file_range are not known; write is an assumption");
         }
         call if call == SyncCall::Ring.name() => {
             lines.say(
@@ -365,7 +363,7 @@ fn syncs(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) 
                        assumption",
             );
         }
-        "sync" => lines.say("fio has no sync of a whole file system; fsync stands for it"),
+        "sync" => lines.say("fio cannot sync a whole file system; it uses fsync instead"),
         _ => {}
     }
 }
@@ -373,10 +371,7 @@ fn syncs(group: &FileGroup, part: Part, slice: Slice, lines: &mut SectionLines) 
 /// How fast.
 fn pace(group: &FileGroup, part: Part, jobs: u64, slice: f64, lines: &mut SectionLines) {
     if !group.pauses() {
-        lines.say(format!(
-            "{:.0} a second, with no pause that counts: as fast as answers come",
-            group.rate
-        ));
+        lines.say(format!("{:.0} a second, without pauses: as fast as answers come", group.rate));
         return;
     }
     let share = |own: u64| group.rate * slice * own as f64 / group.operations().max(1) as f64;
@@ -397,12 +392,12 @@ fn pace(group: &FileGroup, part: Part, jobs: u64, slice: f64, lines: &mut Sectio
         }
         _ => value(&all),
     };
-    let origin = format!("a thread pauses for {:.3} ms between two", think * 1e3);
+    let origin = format!("a thread pauses for {:.3} ms between two requests", think * 1e3);
     lines.add(format!("rate_iops={value}"), origin);
     if let Some(bursts) = group.burstiness.filter(|bursts| *bursts >= 0.5) {
         let origin = format!("variance of the counts over their mean {bursts:.1}; a clock has 0");
         if group.syncs > 0 && part.writes(group) > 0 {
-            lines.say(format!("{origin}; fio dies of rate_process=poisson beside syncs (3.33)"));
+            lines.say(format!("{origin}; fio 3.33 crashes with rate_process=poisson beside syncs"));
         } else {
             lines.add("rate_process=poisson", origin);
         }

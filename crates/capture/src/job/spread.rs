@@ -369,7 +369,7 @@ impl Spread {
     pub fn lines(&self, load: &Load, reuse: Option<f64>) -> Vec<(String, String)> {
         let captured = match reuse {
             Some(reuse) => format!("{} of requests went to places used before", percent(reuse)),
-            None => "whether places were used before is not seen".to_owned(),
+            None => "whether places were used before is not known".to_owned(),
         };
         let brings = format!("brings {}", percent(load.reuse(self)));
         let map = ("norandommap=1".to_owned(), format!("{captured}; without a map {brings}"));

@@ -10,7 +10,7 @@ use super::FioJob;
 use super::compare::{PROPERTIES, Score};
 use super::group::FileGroup;
 
-/// Below this a property is told in words.
+/// A property with a lower score is reported in words.
 const PERCENT_GOOD: f64 = 90.0;
 
 /// As fio calls it.
@@ -27,7 +27,7 @@ pub fn of_group(
 ) -> Vec<String> {
     let name = &captured.name;
     let Some(job) = job else {
-        return vec![format!("{name}: the job did nothing with its files")];
+        return vec![format!("{name}: the job did not use its files")];
     };
     let mut sentences = Vec::new();
     for property in PROPERTIES {
@@ -72,7 +72,7 @@ fn of_time(captured: &FileGroup, job: &FileGroup) -> Vec<String> {
             "{name}: rate: {:.0} reads and writes a second captured, {:.0} by the job{}",
             captured.rate,
             job.rate,
-            if captured.pauses() { "" } else { ", which waits for the disk alone" }
+            if captured.pauses() { "" } else { ", which waits only for the disk" }
         ));
     }
     if let (Some(was), Some(is)) = (captured.burstiness, job.burstiness)
@@ -80,7 +80,7 @@ fn of_time(captured: &FileGroup, job: &FileGroup) -> Vec<String> {
         && is < was / 2.0
     {
         sentences
-            .push(format!("{name}: bursts: variance over mean {was:.1} captured, {is:.1} here"));
+            .push(format!("{name}: bursts: variance over mean {was:.1} captured, {is:.1} in job"));
     }
     sentences
 }

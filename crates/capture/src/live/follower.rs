@@ -50,7 +50,7 @@ pub struct Follower {
     /// What each thread has submitted last to a ring.
     pub(super) last_of_ring: HashMap<u32, (u64, u64)>,
     waiting: Vec<Event>,
-    /// Threads that have ended since somebody asked.
+    /// Threads that have ended since the last query.
     ended: Vec<u32>,
     /// Requests of libaio of which nothing was seen but that they were submitted.
     pub(super) requests_unseen: u64,
@@ -68,7 +68,7 @@ impl Follower {
             if !self.ours.insert(*process) {
                 continue;
             }
-            // It may be gone before anybody asks what its first thread belongs to.
+            // It may end before the process of its first thread is looked up.
             self.threads.started(*process, *process);
             let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { continue };
             for entry in entries.flatten() {
@@ -109,7 +109,7 @@ impl Follower {
         self.descriptors.lose();
     }
 
-    /// Hands out what is left; what has not ended is told as such.
+    /// Hands out the rest; calls that have not ended are marked as such.
     pub fn finish(&mut self, to: &mut dyn Recording) {
         self.take(Vec::new(), to);
         let mut left: Vec<FileOperation> = Vec::new();

@@ -171,19 +171,19 @@ impl Session {
         unseen.extend(missing_words(missing));
         if self.recorder.broken_pages() > 0 {
             let count = self.recorder.broken_pages();
-            unseen.push(format!("{count} pages of the kernel's buffers made no sense"));
+            unseen.push(format!("{count} pages of the kernel's buffers could not be parsed"));
         }
         Ok(RecordingEnd { events: self.events, lost_events: self.lost, unseen })
     }
 }
 
-/// Events that this kernel lacks, but for those that others stand for.
+/// Events that this kernel lacks and no other event replaces.
 fn missing_words(missing: &[String]) -> Option<String> {
     let stands_for = |name: &str| {
         let other = match name {
             "io_uring:io_uring_submit_req" => "io_uring:io_uring_submit_sqe",
             "io_uring:io_uring_submit_sqe" => "io_uring:io_uring_submit_req",
-            // Calls of some architectures only, which have newer ones beside them.
+            // Old calls that some architectures lack.
             "syscalls:sys_enter_open" | "syscalls:sys_exit_open" => return true,
             "syscalls:sys_enter_creat" | "syscalls:sys_exit_creat" => return true,
             "syscalls:sys_enter_dup2" | "syscalls:sys_exit_dup2" => return true,
@@ -193,5 +193,5 @@ fn missing_words(missing: &[String]) -> Option<String> {
     };
     let left: Vec<&str> =
         missing.iter().map(String::as_str).filter(|name| !stands_for(name)).collect();
-    (!left.is_empty()).then(|| format!("this kernel does not tell of {}", left.join(", ")))
+    (!left.is_empty()).then(|| format!("this kernel does not record {}", left.join(", ")))
 }

@@ -17,7 +17,7 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// The process of a thread; `None` of one that is gone before anybody asked.
+    /// The process of a thread; `None` if it ended before the lookup.
     pub(super) fn process(&mut self, thread: u32) -> Option<u32> {
         if self.processes.len() > THREADS_MAX {
             self.processes.clear();

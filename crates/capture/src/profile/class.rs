@@ -102,7 +102,7 @@ fn database(folders: &[&str], name: &str) -> Option<Class> {
     (ends(&data) || begins(&["MANIFEST-"])).then_some(Class::Data)
 }
 
-/// Names that say to everybody what a file is.
+/// Names by convention.
 fn convention(path: &str, folders: &[&str], name: &str) -> Option<Class> {
     let lower = name.to_ascii_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|it| lower.ends_with(it));
@@ -128,7 +128,7 @@ fn is_number(text: &str) -> bool {
 
 /// Operations below which nothing is said of how a file is used.
 const FEW: u64 = 8;
-/// Writes for each sync up to which somebody waits for them.
+/// Up to this many writes for each sync, a program waits for its writes.
 const WRITES_OF_A_LOG: u64 = 16;
 /// Bytes below which nothing is a stream.
 const BYTES_OF_A_STREAM: u64 = 1 << 20;
@@ -142,7 +142,7 @@ fn by_behaviour(it: &Behaviour) -> Class {
     let reads = it.reads as f64 / operations.max(1) as f64;
     let rewrites = it.rewrite_share.unwrap_or(0.0);
     let in_order = if it.writes > it.reads { sequential + rewrites } else { sequential };
-    // Whoever writes a dump asks once, at its end.
+    // A dump is synced once, at its end.
     let is_asked_for = it.syncs >= FEW && it.syncs.saturating_mul(WRITES_OF_A_LOG) >= it.writes;
     let is_waited_for = it.synchronous || is_asked_for;
     if operations >= FEW && reads <= 0.05 && in_order >= 0.9 && is_waited_for {

@@ -219,7 +219,7 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Hashes one number: the standard library's hash is made for keys that somebody chose to collide,
+/// Hashes one number: the standard library's hash is made for keys chosen to collide,
 /// and costs several times as much.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mixing(u64);

@@ -1,5 +1,5 @@
-//! Takes operations as they come and keeps of them what a profile needs: its memory depends on its
-//! limits, not on how long is recorded.
+//! Builds a profile from operations as they come: its memory depends on its limits, not on the
+//! length of the recording.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::{Cost, Profile};
 pub struct ProfileLimits {
     /// Files with a profile; operations of others are counted.
     pub files: usize,
-    /// Openings that are told apart; operations of others are counted as those of files left out.
+    /// Openings with their own entry; operations of others count as of files left out.
     pub openings: usize,
     /// Sizes of reads, and as many of writes, with a count of their own in each file.
     pub sizes: usize,
@@ -57,7 +57,7 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// One that has seen nothing yet.
+    /// A profiler without operations.
     pub fn new(limits: ProfileLimits) -> Profiler {
         Profiler {
             limits,
@@ -87,7 +87,7 @@ impl Profiler {
         self.end_ns = self.end_ns.max(ns);
     }
 
-    /// What of this recording cannot be seen, as a sentence without a full stop.
+    /// Adds what this recording cannot show, as a sentence without a full stop.
     pub fn cannot_see(&mut self, what: impl Into<String>) {
         let what = what.into();
         if !self.unseen.contains(&what) {
@@ -100,7 +100,7 @@ impl Profiler {
         self.cost = Some(cost);
     }
 
-    /// What was seen so far.
+    /// The profile so far.
     pub fn profile(&self) -> Profile {
         let recorded_ns = self.end_ns.saturating_sub(self.begin_ns.unwrap_or(self.end_ns));
         let used = self.gathered.iter().filter(|it| it.is_used());

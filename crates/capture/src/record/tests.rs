@@ -1,4 +1,4 @@
-//! What was written is what is read, and what is damaged is told.
+//! A record reads back as it was written, and damage is reported.
 
 use proptest::prelude::*;
 
@@ -115,35 +115,37 @@ fn what_is_missing_or_wrong_is_told_with_its_line() {
     let lines: Vec<&str> = text.lines().collect();
     let until =
         |count: usize| lines[..count].iter().map(|it| format!("{it}\n")).collect::<String>();
-    // Cut off anywhere behind the profile, it is told as far as it goes.
+    // Cut off anywhere after the profile, it is read as far as it goes.
     let cut = read(&text[..text.len() - 4]).unwrap();
     assert!(cut.is_cut && cut.profile.files.len() == 2);
     let cut = read(&until(3)).unwrap();
     assert!(cut.is_cut && cut.profile.files.len() == 1 && cut.beside == Some(Vec::new()));
-    assert_eq!(told(&until(1)), "job ends before the profile");
-    assert_eq!(told(""), "job holds no record of `takeup capture`");
-    assert_eq!(told("{\"takeup_watch\":1}\n"), "job holds no record of `takeup capture`");
-    assert_eq!(told("{\"takeup_capture\":2}\n"), "job has format 2, and only 1 is known");
-    let line = |number: u32| format!("line {number} of job is nothing that a capture has: ");
+    assert_eq!(told(&until(1)), "job was cut off before the profile");
+    assert_eq!(told(""), "job is not a `takeup capture` record");
+    assert_eq!(told("{\"takeup_watch\":1}\n"), "job is not a `takeup capture` record");
+    let newer = "job has format 2, but takeup reads only format 1";
+    assert_eq!(told("{\"takeup_capture\":2}\n"), newer);
+    let line =
+        |number: u32| format!("job, line {number}: not a line of a `takeup capture` record: ");
     let check = |text: String, expected: String| {
         let told = told(&text);
         assert!(told.starts_with(&expected), "{told}");
     };
     check(text.replacen("\"calls\":", "\"calls\":-", 1), line(3) + "it cannot be parsed");
     let cost = text.replacen("\"event_seconds\":", "\"event_seconds\":-", 1);
-    check(cost, line(2) + "what it cost is beyond");
+    check(cost, line(2) + "the cost of recording is out of range");
     let much = text.replacen("\"writes\":", "\"writes\":9000000000000000", 1);
-    check(much, line(3) + "a count of a file is beyond");
+    check(much, line(3) + "a count of a file is out of range");
     let share = text.replacen("\"sequential_share\":", "\"sequential_share\":7", 1);
-    check(share, line(3) + "a share of a file is beyond");
+    check(share, line(3) + "a share of a file is out of range");
     check(text.replacen("fdatasync", "fdatasink", 1), line(3) + "it cannot be parsed");
     let twice = until(2) + lines[1] + "\n";
-    check(twice, line(3) + "it is out of its order");
-    check(until(1) + lines[2] + "\n", line(2) + "it is out of its order");
+    check(twice, line(3) + "it is out of order");
+    check(until(1) + lines[2] + "\n", line(2) + "it is out of order");
     let without = text.replacen(&format!("{}\n", lines[4]), "", 1);
     let last = lines.len() as u32 - 1;
-    check(without, line(last) + "15 lines in front of it were written, and there are 14");
-    check(text.clone() + lines[2] + "\n", line(last + 2) + "it is out of its order");
+    check(without, line(last) + "14 lines precede it, 15 were recorded: the file was cut");
+    check(text.clone() + lines[2] + "\n", line(last + 2) + "it is out of order");
     let readings: Vec<&&str> = lines.iter().filter(|it| it.starts_with("{\"reading\"")).collect();
     let back = text.replacen(*readings[1], readings[0], 1).replacen(*readings[0], readings[1], 1);
     check(back, line(8) + "its time is 0.250 s before the previous reading");

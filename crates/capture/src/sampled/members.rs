@@ -1,8 +1,8 @@
-//! Processes that are looked at, and what they have done together.
+//! The sampled processes, and the sum of their counters.
 //!
-//! A process that was waited for has its counts added to those of whoever waited (`wait4(2)`,
-//! kernel/exit.c), so that the sum over all that are there loses nothing. One that goes without is
-//! kept with what it had at the last look.
+//! When a parent waits for a child, the kernel adds the child's counters to the parent's
+//! (`wait4(2)`, kernel/exit.c), so that the sum loses nothing. A process that ends without that
+//! keeps the counters of its last sample.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,16 +70,16 @@ pub(super) struct Member {
 #[derive(Debug, Default)]
 pub(super) struct Members {
     all: BTreeMap<u32, Member>,
-    /// Of those that are gone and that nobody took over.
+    /// Counters of ended processes that no parent waited for.
     ended: Totals,
-    /// What those had done that were there from the beginning.
+    /// Counters of the first processes at the first sample.
     before: Totals,
     has_begun: bool,
     /// A process that this one waited for, and what became known of it then.
     waited_for: Option<(u32, Totals)>,
     /// How many were met.
     pub(super) met: u64,
-    /// Processes of others.
+    /// Processes of other users.
     pub(super) refused: BTreeSet<u32>,
 }
 
@@ -161,7 +161,7 @@ impl Members {
                 continue;
             }
             match member.parent.and_then(|parent| room.get_mut(&parent)) {
-                // Whoever waited for it has its counts.
+                // The parent that waited for it has its counters.
                 Some(room) if room.holds(member.totals) => *room = room.less(member.totals),
                 _ => self.ended = self.ended.and(member.totals),
             }

@@ -1,4 +1,4 @@
-//! What a recorded call costs here: calls of our own, alone and recorded.
+//! Measures the cost of a recorded call: times own calls with and without recording.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -10,7 +10,7 @@ use crate::trace::error::TraceError;
 use crate::trace::recorder::{Recorder, RecorderOptions};
 use crate::trace::tracefs::Tracefs;
 
-/// Calls that are timed at once, and how often: the fastest time is the one that nobody disturbed.
+/// Calls that are timed at once, and how often: the fastest time is the least disturbed.
 const CALLS: u32 = 2000;
 const ROUNDS: usize = 9;
 /// Room for them, beyond which the oldest are written over.
@@ -23,15 +23,15 @@ const EVENTS: &[WantedEvent] = &[
 /// What a call takes, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// While nobody is recorded.
+    /// While no process is recorded.
     pub alone_ns: f64,
     /// While its two events are.
     pub recorded_ns: f64,
 }
 
 impl Cost {
-    /// Times some ten thousand calls of this thread, within some hundredths of a second. Nobody
-    /// else is to record calls at the same time, which they would take longer for as well.
+    /// Times some ten thousand calls of this thread, within some hundredths of a second. Another
+    /// recording at the same time would make them slower.
     ///
     /// # Errors
     /// When the kernel does not record.

@@ -1,4 +1,4 @@
-//! What may keep a recording from beginning.
+//! Errors of recording.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,35 +8,35 @@ use thiserror::Error;
 /// Why nothing can be recorded.
 #[derive(Debug, Error)]
 pub enum TraceError {
-    /// This process may not look at what others do.
-    #[error("tracing takes root's rights (CAP_SYS_ADMIN)")]
+    /// This process may not trace others.
+    #[error("tracing needs root (CAP_SYS_ADMIN)")]
     NotAllowed,
-    /// Neither mounted nor to be mounted.
+    /// tracefs is not mounted, and Takeup cannot mount it.
     #[error("tracefs is not mounted and cannot be mounted")]
     NoTracefs {
         /// Why not.
         source: io::Error,
     },
-    /// Numbers of processes are others than the kernel's.
-    #[error("this is a container with process numbers of its own: the kernel records others")]
+    /// Process numbers here differ from the kernel's.
+    #[error("this container has its own process numbers, and the kernel records those of the host")]
     Container,
-    /// The kernel has none of the events that are wanted.
-    #[error("this kernel has no events of system calls (CONFIG_FTRACE_SYSCALLS)")]
+    /// The kernel has no events of system calls.
+    #[error("this kernel has no system call events (CONFIG_FTRACE_SYSCALLS)")]
     NoEvents,
     /// A file of tracefs could not be read or written.
     #[error("cannot {what} {}", path.display())]
     File {
-        /// What was done to it.
+        /// What Takeup tried: `read`, `write` and the like.
         what: &'static str,
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-    /// A file that says how events are laid out makes no sense.
-    #[error("{} is not understood: {why}", path.display())]
+    /// A file with the layout of events cannot be parsed.
+    #[error("cannot parse {}: {why}", path.display())]
     Format {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: crate::trace::format::FormatError,

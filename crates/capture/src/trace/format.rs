@@ -1,25 +1,24 @@
-//! How an event is laid out, from its `format` file (Documentation/trace/events.rst).
+//! The layout of an event, from its `format` file (Documentation/trace/events.rst).
 //!
-//! Fields have other types, places and numbers from one kernel to the next, so nothing about them
-//! is known beforehand but their names.
+//! Types, offsets and numbers of fields differ between kernels; only their names are known before.
 
 use thiserror::Error;
 
-/// An event has fewer fields than this, and they are within its first so many bytes.
+/// Limits on the fields of an event, and on the bytes that they are in.
 const FIELDS_MAX: usize = 256;
 const EVENT_BYTES_MAX: usize = 1 << 16;
 
 /// What is wrong with a `format` file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FormatError {
-    /// It has no number.
-    #[error("it has no ID")]
+    /// It has no ID.
+    #[error("no ID")]
     NoNumber,
-    /// A field without a place, or beyond all bounds.
-    #[error("the field in {0:?} has no name or no place")]
+    /// A field without a name or offset, or out of bounds.
+    #[error("no name or offset in the field {0:?}")]
     Field(String),
     /// More fields than any event has.
-    #[error("it has too many fields")]
+    #[error("too many fields")]
     TooManyFields,
 }
 
@@ -28,17 +27,17 @@ pub enum FormatError {
 pub struct Field {
     /// Its name, without the size of an array.
     pub name: String,
-    /// Where it begins, in bytes.
+    /// Offset in bytes.
     pub offset: usize,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub size: usize,
-    /// Whether its highest bit is a sign.
+    /// Whether it is signed.
     pub is_signed: bool,
 }
 
 impl Field {
-    /// Its value, its sign extended; of one that is longer than 8 bytes the first 8. `None` of an
-    /// event that ends before it.
+    /// Its value, sign-extended; the first 8 bytes of a longer field. `None` if the event ends
+    /// before it.
     pub fn value(&self, event: &[u8]) -> Option<u64> {
         let value = place(event, self.offset, self.size)?;
         if !self.is_signed || self.size >= 8 || self.size == 0 {
@@ -49,7 +48,7 @@ impl Field {
     }
 }
 
-/// A number of `size` bytes, the first 8 of them, in the order of this machine.
+/// A number of `size` bytes (8 at most), in the byte order of this machine.
 pub(crate) fn place(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
     let size = size.min(8);
     let found = bytes.get(offset..offset.checked_add(size)?)?;
@@ -62,9 +61,9 @@ pub(crate) fn place(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
 /// An event's layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFormat {
-    /// What events of its kind begin with.
+    /// The ID that events of its kind begin with.
     pub number: u16,
-    /// Its fields, those that all events have included.
+    /// Its fields, including those that all events have.
     pub fields: Vec<Field>,
 }
 

@@ -1,4 +1,4 @@
-//! An instance of tracefs: buffers of our own, removed with us.
+//! An instance of tracefs: Takeup's own buffers, removed when Takeup ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -11,7 +11,7 @@ use machine::processes::Process;
 use crate::trace::error::TraceError;
 use crate::trace::tracefs::Tracefs;
 
-/// Instances are `takeup-PID-TICKS-COUNT`: whoever finds one knows whether its owner still runs.
+/// Instances are `takeup-PID-TICKS-COUNT`: the name shows whether the owner still runs.
 const NAME: &str = "takeup-";
 /// The kernel takes the threads of one write up to a page (`set_event_pid`).
 const THREADS_AT_ONCE: usize = 100;
@@ -80,7 +80,7 @@ impl Instance {
         self.write(&format!("events/{system}/{name}/enable"), "1")
     }
 
-    /// Whom threads start from now on is recorded with them.
+    /// Records children of the recorded threads from now on.
     pub(crate) fn follow_forks(&self) -> Result<(), TraceError> {
         self.write("options/event-fork", "1")
     }
@@ -158,7 +158,7 @@ pub(crate) fn remove_left(all: &Path, parent: Option<u32>) -> usize {
     left
 }
 
-/// Whose instance it is, by its name.
+/// The process that owns an instance, from its name.
 fn owner(name: &str) -> Option<Process> {
     let mut parts = name.strip_prefix(NAME)?.split('-');
     let pid = parts.next()?.parse().ok()?;
@@ -169,7 +169,7 @@ fn owner(name: &str) -> Option<Process> {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // It is busy while one of its files is open, which none is any more. Nobody is to be told.
+        // It is busy while one of its files is open, and all are closed now. Errors are ignored.
         let _ = self.stop();
         let _ = fs::remove_dir(&self.folder);
     }

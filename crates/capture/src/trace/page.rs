@@ -1,19 +1,19 @@
-//! A page of the ring buffer: events one behind the other, each with the time since the one before
+//! A page of the ring buffer: consecutive events, each with the time since the one before
 //! (Documentation/trace/ring-buffer-design.rst; `include/linux/ring_buffer.h`).
 //!
-//! Pages come from the kernel; they are parsed as if they came from anybody. No I/O is done here.
+//! Pages come from the kernel, but are parsed as untrusted input. This module does no I/O.
 
 use thiserror::Error;
 
 use crate::trace::format::{self, Field, FormatError, place};
 
-/// Types of entries below are lengths, in words of 4 bytes.
+/// Smaller types of entries are lengths, in words of 4 bytes.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// Of the kernel's 59 bits the header of an entry has so many.
+/// Bits of the time difference in the header of an entry, of 59.
 const DELTA_BITS: u32 = 27;
-/// A time stamp has 59 bits; those above are the ones of the time before it.
+/// Bits of a time stamp; the higher bits come from the time before it.
 const STAMP_BITS: u32 = 59;
 /// Beside the length in `commit` (`RB_MISSED_EVENTS`, `RB_MISSED_STORED`).
 const MISSED: u64 = 1 << 31;
@@ -24,22 +24,22 @@ const LENGTH: u64 = (1 << 27) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PageError {
     /// It ends within its own header.
-    #[error("a page of {0} bytes has no room for its header")]
+    #[error("a page of {0} bytes is shorter than its header")]
     Short(usize),
     /// It claims more events than it has bytes.
-    #[error("a page says that it has {said} bytes of events and has {has}")]
+    #[error("a page claims {said} bytes of events but has {has}")]
     Length {
-        /// What it claims.
+        /// Bytes that it claims.
         said: u64,
-        /// What there is.
+        /// Bytes that it has.
         has: usize,
     },
     /// An entry goes beyond the end of the page.
-    #[error("the entry at byte {0} ends behind its page")]
+    #[error("the entry at byte {0} ends after its page")]
     Entry(usize),
 }
 
-/// Where the parts of a page are.
+/// The layout of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     timestamp: Field,
@@ -53,7 +53,7 @@ impl Layout {
     /// From the text of `events/header_page`.
     ///
     /// # Errors
-    /// When a part has no place.
+    /// When a field has no offset.
     pub fn parse(text: &[u8]) -> Result<Layout, FormatError> {
         let fields = format::fields(&String::from_utf8_lossy(text))?;
         let find = |name: &str| {

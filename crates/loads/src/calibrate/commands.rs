@@ -80,7 +80,7 @@ impl Sweep<'_> {
         };
         if !value.is_finite() || interval.high > TELLING * interval.low {
             let least = base::format::rate(interval.low);
-            let why = format!("at least {least}: larger blocks would tell what it comes to");
+            let why = format!("at least {least}: larger blocks would show its value");
             return Err(not_told(HOST, why).within(Reach::AtLeast(interval.low.max(0.0) as u64)));
         }
         Ok(self.estimate(value, interval).told(HOST, from.to_owned()))
@@ -90,7 +90,7 @@ impl Sweep<'_> {
         let interval = known.overhead_ns;
         if interval.low <= 0.0 || interval.high > TELLING * interval.low {
             let most = Rounding::digits(2).seconds(interval.high / 1e9);
-            let why = format!("at most {most}: smaller blocks would tell what it comes to");
+            let why = format!("at most {most}: smaller blocks would show its value");
             return Err(not_told(COMMAND, why).within(Reach::AtMost(interval.high.max(0.0) as u64)));
         }
         Ok(self.estimate(model.overhead_ns, interval).told(COMMAND, from.to_owned()))

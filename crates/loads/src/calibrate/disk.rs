@@ -1,16 +1,16 @@
-//! What a record of `takeup bench disk` or `takeup bench read` tells of the disk that it was made
-//! on: parameters of the model of that disk, with intervals; bounds of those that no run has
-//! reached; and the names of those that it does not tell.
+//! Estimates from a record of `takeup bench disk` or `takeup bench read` the parameters of the
+//! model of its disk, with intervals; bounds of those that no run reached; and the names of those
+//! that it does not show.
 //!
-//! Only direct reads tell anything, because each of them is one request: through the page cache the
-//! kernel chooses what is asked for. The time of a request comes from reads one at a time, where it
-//! can be from several sizes of block, which tell the time of its bytes apart; a seek is what it
+//! Only direct reads count, because each of them is one request: through the page cache the kernel
+//! chooses the requests. The time of a request comes from reads one at a time, where it
+//! can be from several sizes of block, which separate the time of its bytes; a seek is what it
 //! takes longer in random places than in a row; how many the disk serves at once is how many times
 //! the rate of one at a time it comes to with more in flight, where that stays below what the disk
 //! moves at its best; and its rate as a whole is what it stays at although it was asked for more,
 //! and could have given more.
 //!
-//! A request's way through the kernel and back is in its time, since no run tells it apart.
+//! A request's way through the kernel and back is in its time: no run can separate it.
 //!
 //! As with drives the unit is the repeat, and where an interval is of several steps its ends are
 //! put together.
@@ -43,7 +43,7 @@ pub struct Bound {
     pub why: String,
 }
 
-/// All that a record tells.
+/// All parameters that a record shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskCalibration {
     /// What the kernel calls it, with its model where it has one; else the path that was read.
@@ -60,17 +60,17 @@ pub struct DiskCalibration {
     pub not_told: Vec<NotTold>,
 }
 
-/// Why a record tells nothing.
+/// Why a record shows no parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskCalibrationError {
     /// It is of something else.
-    #[error("an experiment of the kind {kind:?}, and only those with disks and reads tell of one")]
+    #[error("an experiment of the kind {kind:?}; only disks and reads measure a disk")]
     OtherKind {
         /// Its kind.
         kind: String,
     },
     /// Nobody knows what it asked for.
-    #[error("its load is a job file of one's own, whose requests are not known")]
+    #[error("its load is your own job file, whose requests are not known")]
     OwnJob,
     /// There is no number in it.
     #[error("none of its {runs} runs succeeded")]
@@ -85,10 +85,10 @@ pub enum DiskCalibrationError {
         names: String,
     },
     /// One run is no finding.
-    #[error("each combination in it ran once, and one run tells no parameter")]
+    #[error("each combination in it ran once; a parameter needs repeats")]
     Once,
     /// There are repeats, but none of what would tell anything.
-    #[error("it tells no parameter of the disk: {why}")]
+    #[error("it shows no parameter of the disk: {why}")]
     Nothing {
         /// Why not.
         why: String,
@@ -132,10 +132,10 @@ const NO_SEEK: f64 = 0.1;
 /// A rate above this is none of a disk: its bytes take no time.
 const NO_TIME: f64 = 1e12;
 
-/// What a record tells of its disk.
+/// The parameters that a record shows of its disk.
 ///
 /// # Errors
-/// When it is of no disk, or of several, or tells nothing.
+/// When it is of no disk, or of several, or shows no parameter.
 pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibrationError> {
     let kind = &experiment.header.kind;
     if !matches!(kind.as_str(), "disk" | "read") {
@@ -167,7 +167,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibra
     }
     found.not_told.push(NotTold {
         parameters: vec!["stripe_bytes"],
-        why: "which request goes to which part of the disk, no run tells".to_owned(),
+        why: "no run shows which request goes to which part of the disk".to_owned(),
         bound: None,
     });
     let Found { told, bounds, not_told } = found;
@@ -176,7 +176,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibra
 }
 
 impl DiskCalibration {
-    /// Puts what was told in the place of what was assumed.
+    /// Replaces assumed values by those that the record shows.
     pub fn apply(&self, disk: &mut DiskParameters) {
         let told = |name: &str| {
             let one = self.told.iter().find(|told| told.parameter == name);
@@ -204,7 +204,7 @@ impl DiskCalibration {
     }
 }
 
-/// What is told and what is not, as it is found.
+/// Known and unknown parameters, as they are found.
 #[derive(Default)]
 struct Found {
     told: Vec<Told>,
@@ -306,7 +306,7 @@ impl Found {
         }
         let at_least = interval.low.min(NO_TIME);
         let why = if at_least < NO_TIME {
-            "larger blocks would tell what it comes to".to_owned()
+            "larger blocks would show its value".to_owned()
         } else {
             format!("{} take the same whatever their size", best.from)
         };
@@ -338,7 +338,7 @@ impl Found {
                         "{from} stop at a rate that may be the disk's as a whole; smaller blocks, \
                          or a larger size beside them, would tell"
                     ),
-                    None => format!("{from} still grow: more in flight would tell"),
+                    None => format!("{from} still grow: more in flight would show the limit"),
                 };
                 least = Some((at_least, why));
             }
@@ -364,7 +364,7 @@ impl Found {
         let is_held = |group: &&Asked<'_>| {
             let rate = group.rate().map_or(0.0, |rate| rate.value);
             let free = group.free(groups, servers).unwrap_or(0.0);
-            // Of what the kernel cuts nobody knows how much is under way.
+            // How many parts of a request that the kernel cuts are in flight is not known.
             let is_near = group.is_whole() && rate >= SAME_RATE * highest;
             is_near && free >= COULD_BE_MORE * rate
         };
@@ -433,7 +433,9 @@ fn alone(groups: &[Asked<'_>], place: RequestPlace) -> Option<Alone> {
         Ok(with_way(found.grained()))
     } else {
         let most = duration(high / NS);
-        Err(format!("a request takes at most {most} besides its bytes: smaller blocks would tell"))
+        Err(format!(
+            "a request takes at most {most} besides its bytes: smaller blocks would show it"
+        ))
     };
     let mut bytes = (model.bytes_per_second, known.bytes_per_second);
     bytes.1.low = bytes.1.low.min(bytes.0);

@@ -306,7 +306,7 @@ fn records_of_something_else_are_refused() {
         all(experiment, "path", "/tmp/x");
         experiment.runs.iter_mut().for_each(|run| drop(run.environment.remove("drive")));
     });
-    assert_eq!(file, "its runs went to /tmp/x, which is no tape drive");
+    assert_eq!(file, "its runs went to /tmp/x, which is not a tape drive");
     let several = refused(&|experiment| {
         experiment.runs[0].environment.insert("drive".to_owned(), "HP Ultrium 4".to_owned());
     });

@@ -1,4 +1,4 @@
-//! Why an experiment with fio cannot begin or go on, in types.
+//! Errors of experiments with fio.
 
 use std::io;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub enum DiskError {
     /// Nothing is known of a fio that was started.
     #[error("wait for fio")]
     Wait(#[source] io::Error),
-    /// fio did not do what it was told.
+    /// fio failed.
     #[error("fio: {said}")]
     Failed {
         /// Its own words.
@@ -58,8 +58,8 @@ pub enum DiskError {
         /// Why.
         source: JobError,
     },
-    /// The plan names none or several.
-    #[error("fio is run on one path at a time")]
+    /// The plan names no path, or several.
+    #[error("takeup runs fio on one path at a time")]
     OnePath,
     /// Loads that make files of their own, and others.
     #[error("loads of many files work below a folder, and others on a file or a device: not both")]

@@ -1,4 +1,4 @@
-//! What fio may be let loose on: never on a mounted device, never on data without being told.
+//! Decides what fio may write to: never a mounted device, and data only with permission.
 
 use std::fs;
 use std::io;
@@ -58,7 +58,7 @@ pub enum SafetyError {
     },
     /// A job would read behind the end, for which fio makes the file longer.
     #[error(
-        "{} has {file_bytes} bytes, and the job reads up to byte {reach_bytes}: fio would write it",
+        "{} has {file_bytes} bytes, but the job reads to byte {reach_bytes}: fio would extend it",
         path.display()
     )]
     Beyond {
@@ -72,7 +72,7 @@ pub enum SafetyError {
     /// A name that fio cannot be told.
     #[error(
         "{} has a backslash, a ';', a '#' or a control character in its name, in a job also a '$', \
-         or ends with a blank: fio would take it for another one",
+         or ends with a blank: fio would use another file",
         path.display()
     )]
     Name {
@@ -85,8 +85,8 @@ pub enum SafetyError {
         /// The section.
         section: String,
     },
-    /// Files are to be made in what is none.
-    #[error("{} is no folder", path.display())]
+    /// Files are to be made in something that is not a folder.
+    #[error("{} is not a folder", path.display())]
     NoFolder {
         /// The path.
         path: PathBuf,
@@ -136,7 +136,7 @@ pub enum Found {
 pub struct Permit {
     /// What the path was.
     pub found: Found,
-    /// A block device that is written to is claimed, so that nobody mounts it meanwhile.
+    /// A block device that is written to is claimed, so that it cannot be mounted meanwhile.
     _claim: Option<OwnedFd>,
 }
 

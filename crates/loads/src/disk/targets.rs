@@ -123,7 +123,7 @@ pub struct OwnFolder {
 const TRIES_MAX: u32 = 1000;
 
 impl OwnFolder {
-    /// Makes one, that nobody else can look into.
+    /// Makes a folder that other users cannot read.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -238,7 +238,7 @@ pub fn check_room(folder: &Path, room: Room) -> Result<(), SafetyError> {
 /// The path as fio takes it. A colon is the end of a name to fio, unless a backslash stands before.
 ///
 /// # Errors
-/// When fio would take it for another one: it cuts off a blank at the end, and all from a `;` or a
+/// When fio would use another file: it cuts off a blank at the end, and all from a `;` or a
 /// `#` on.
 pub fn fio_name(path: &Path) -> Result<OsString, SafetyError> {
     let bytes = path.as_os_str().as_bytes();

@@ -158,7 +158,7 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
         let error = run_job("data", &format!("[a]\nrw=read\nbs=4k\n{options}\n")).unwrap_err();
         assert!(error.contains(expected), "{options}: {error}");
     };
-    check("size=2m", "has 1048576 bytes, and the job reads up to byte 2097152");
+    check("size=2m", "has 1048576 bytes, but the job reads to byte 2097152");
     check("size=1m\noffset=4k", "reads up to byte 1052672");
     check("size=101%", "reads up to byte 1059061");
     for line in [
@@ -190,7 +190,7 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
     check("size=${NO_SUCH_SIZE}", "needs NO_SUCH_SIZE in the environment");
     for name in ["a\\b", "a\\:b", "a\nb", "data ", "data\t", "a#b", "a;b", "a$jobname"] {
         let error = run_job(name, "[a]\nrw=read\n").unwrap_err();
-        assert!(error.contains("fio would take it for another one"), "{error}");
+        assert!(error.contains("fio would use another file"), "{error}");
     }
 }
 
@@ -423,7 +423,7 @@ fn files_that_a_job_does_not_name_are_made_apart() {
     };
     check("[a]\nrw=read\nsize=1m\n", None, "section [a] names neither a file nor a folder");
     check("[a]\nrw=read\ndirectory=FOLDER\n", None, "section [a] has no size in bytes");
-    check("[a]\nrw=read\nsize=1m\ndirectory=FOLDER/other\n", None, "is no folder");
+    check("[a]\nrw=read\nsize=1m\ndirectory=FOLDER/other\n", None, "is not a folder");
     check("[a]\nrw=read\nsize=900000t\ndirectory=FOLDER\n", None, "are free");
     check("[a]\nrw=write\nfilename=other\n", Some(""), "other holds data");
 }
@@ -473,7 +473,7 @@ fn many_files_are_made_and_read() {
     let here = directory.path();
     check(here, &levels("readfiles", 20000), "no multiple of requests of ");
     check(here, &levels("writefiles", 1 << 40), "are free");
-    check(&here.join("takeup.0.0"), &levels("readfiles", 8192), "is no folder");
+    check(&here.join("takeup.0.0"), &levels("readfiles", 8192), "is not a folder");
     check(here, &levels("randread", 8192), "is neither a file nor a block device");
     let direct = [levels("readfiles", 1000).to_vec(), vec![("cache", text("direct"))]].concat();
     check(

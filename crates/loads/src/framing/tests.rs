@@ -279,7 +279,7 @@ fn a_tree_is_looked_at_before_it_is_read() {
     assert_eq!((without.objects, without.bytes), (9, content.bytes));
     let empty = tree_of(&[0, 0]);
     let error = survey(empty.path(), None).unwrap_err().to_string();
-    assert!(error.ends_with("no file in it holds anything"), "{error}");
+    assert!(error.ends_with("all files in it are empty"), "{error}");
     let error = survey(std::path::Path::new("/nowhere"), None).unwrap_err().to_string();
     assert!(error.contains("/nowhere"), "{error}");
 }

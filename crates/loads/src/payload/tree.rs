@@ -122,7 +122,7 @@ impl Unread {
 /// Looks at all of a tree and reads nothing of it.
 ///
 /// # Errors
-/// It is not there, or no file in it holds anything.
+/// It is not there, or all files in it are empty.
 pub fn survey(path: &Path, output: Option<Identity>) -> Result<Content, PayloadError> {
     let wanted = WantedObjects::Objects;
     let mut tree = Tree::start(path, TreeOptions { wanted, read_block_bytes: None, output })?;

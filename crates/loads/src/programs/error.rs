@@ -1,4 +1,4 @@
-//! Why an experiment with commands cannot begin, or a run of one gave no number.
+//! Errors of experiments with commands.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub enum ProgramsError {
     /// One of them cannot be run as it is.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// The shell is not there, or is none.
+    /// The shell does not exist, or is not a shell.
     #[error("shell {shell}: {why}")]
     Shell {
         /// As named.
@@ -56,11 +56,11 @@ pub enum ProgramsError {
         /// Why.
         source: io::Error,
     },
-    /// Nothing is known of what was started.
+    /// The end of a started command is not known.
     #[error("wait for the command")]
     Wait(#[source] io::Error),
     /// A program that no signal ends: it waits for a device in the kernel.
-    #[error("the command does not end, whatever it is told")]
+    #[error("the command does not end, even after SIGKILL")]
     DoesNotEnd,
     /// It said that it failed.
     #[error("{part} failed: {status}{}", said_of(said))]

@@ -1,8 +1,8 @@
-//! A command in a process group of its own, of which nothing stays behind.
+//! A command in its own process group, which leaves no process behind.
 //!
 //! The group is led by a guard: a shell that waits for the end of its standard input, which only
-//! this process holds open, and then kills the group. So the group goes with this process however
-//! that ends, also by SIGKILL, and its number cannot become somebody else's while it is in use.
+//! this process holds open, and then kills the group. So the group ends with this process, even by
+//! SIGKILL, and its number cannot be reused while it is in use.
 //! What leaves the group by itself (`setsid`, a daemon) was meant to stay, and does.
 
 use std::io::{self, Read, Write as _};
@@ -20,15 +20,15 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::error::ProgramsError;
 
-/// Between two looks at what runs.
+/// Time between two samples of the programs.
 const STEP: Duration = Duration::from_millis(10);
-/// How long programs have to end by themselves once they are told to.
+/// How long programs have to end by themselves after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a killed one may take: the kernel may have it wait for a device.
 const KILLED: Duration = Duration::from_secs(10);
-/// Of what a command says the end is kept.
+/// Bytes kept from the end of a command's standard error.
 const SAID_BYTES_MAX: usize = 4096;
-/// How much of that is told, in lines and letters.
+/// How much of that is reported, in lines and letters.
 const SAID_LINES: usize = 3;
 const SAID_LETTERS: usize = 300;
 /// How long the rest of what was said may take, where a program outside of the group holds on.
@@ -86,7 +86,7 @@ impl CommandEnd {
             (Some(141), _) => "status 141, a program wrote to one that had ended".to_owned(),
             (Some(code), _) => format!("status {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "in no known way".to_owned(),
+            (None, None) => "in an unknown way".to_owned(),
         }
     }
 }
@@ -116,7 +116,7 @@ pub fn run(
             return Err(error);
         }
     };
-    // What it waited for is told until it is waited for itself.
+    // The counters of its children stay readable until it is waited for itself.
     let bytes = ProcessBytes::of(process);
     let status = child.wait().map_err(ProgramsError::Wait)?;
     let ended = group.wait_for_the_rest(cancel, &mut || look(process))?.unwrap_or(shell_ended);
@@ -165,7 +165,7 @@ fn wait_for(
     }
 }
 
-/// A thread that waits for a process without taking its end away, and tells when that was.
+/// A thread that waits for the end of a process without reaping it, and reports the time.
 fn watch_end(process: u32) -> Result<Receiver<Instant>, ProgramsError> {
     let (tell, told) = channel();
     let number = Pid::from_raw(process.cast_signed()).ok_or(io::ErrorKind::NotFound);
@@ -232,7 +232,7 @@ impl ProcessGroup {
     }
 
     fn tell(&self, signal: Signal) {
-        // Whoever has ended meanwhile needs no signal.
+        // A process that has ended meanwhile needs no signal.
         let _ = kill_process_group(self.number, signal);
     }
 
@@ -299,7 +299,7 @@ impl Said {
         Said { tail, ended }
     }
 
-    /// The lines of it that tell most, in one.
+    /// Its most informative lines, joined.
     fn end(self) -> String {
         let _ = self.ended.recv_timeout(REST);
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);

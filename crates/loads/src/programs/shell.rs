@@ -40,7 +40,7 @@ impl Shell {
                 ended => ended?,
             };
             if !ended.status.success() {
-                return Err(wrong(format!("is no shell: {}", ended.how())));
+                return Err(wrong(format!("is not a shell: {}", ended.how())));
             }
             seconds.push(ended.seconds.min(start.elapsed().as_secs_f64()));
         }
@@ -117,7 +117,7 @@ mod tests {
         shell.check("command a", "LC_ALL=C tarr").unwrap();
         let error = |name: &str| Shell::new(name, Failing::AnyProgram).unwrap_err().to_string();
         assert!(error("/no/such/shell").contains("No such file"), "{}", error("/no/such/shell"));
-        assert!(error("/bin/false").contains("is no shell: status 1"));
+        assert!(error("/bin/false").contains("is not a shell: status 1"));
         assert!(!Shell::new("bash", Failing::LastProgram).unwrap().tells_all);
     }
 }

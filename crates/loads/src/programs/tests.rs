@@ -101,7 +101,7 @@ fn what_fails_is_no_number_and_says_why() {
     let mut checked = plan(&[("a", "true")]);
     checked.commands.as_mut().unwrap().after = vec!["echo wrong sum >&2; false".into()];
     let error = execute(&checked, "a").unwrap_err().to_string();
-    assert!(error.starts_with("the check behind the run, ") && error.ends_with(": wrong sum"));
+    assert!(error.starts_with("the check after the run, ") && error.ends_with(": wrong sum"));
     let mut first = plan(&[("a", "touch made")]);
     first.commands.as_mut().unwrap().before = vec!["exit 7".into()];
     let error = execute(&first, "a").unwrap_err().to_string();

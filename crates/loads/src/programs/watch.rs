@@ -1,8 +1,8 @@
-//! Looks at the programs of a command while it runs: processor time and bytes of each, and how full
-//! the pipes between them are.
+//! Samples the programs of a running command: processor time and bytes of each, and how full the
+//! pipes between them are.
 //!
-//! What is seen is what the kernel shows of a process that is there: one that lived for less than a
-//! look or two is not among the programs, though all of its time is in that of the command.
+//! The kernel shows only running processes: one that lives for less than a sample or two is not
+//! among the programs, though all of its time is in that of the command.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,7 @@ struct Sums {
     capacity_bytes: u64,
 }
 
-/// What was seen of a command.
+/// Samples of a command.
 #[derive(Default)]
 pub struct CommandWatch {
     looks: u64,
@@ -74,7 +74,7 @@ pub struct CommandWatch {
 }
 
 impl CommandWatch {
-    /// Looks, at a command whose shell has this number.
+    /// Samples the command whose shell has this process number.
     pub fn look(&mut self, shell: u32) {
         if self.looks < SEARCHES_AT_FIRST || self.looks.is_multiple_of(SEARCH_EVERY) {
             self.search(shell);

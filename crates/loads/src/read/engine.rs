@@ -160,7 +160,7 @@ pub fn read(
 struct Shared<'a> {
     reading: &'a Reading,
     blocks: u64,
-    /// The next block that nobody has taken.
+    /// The next block that no reader has taken.
     next: AtomicU64,
     watched: Watching,
     cancel: &'a Cancel,

@@ -1,4 +1,4 @@
-//! Why an experiment of reading cannot begin or go on, in types.
+//! Errors of experiments of reading.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub enum ReadError {
         /// Why.
         source: io::Error,
     },
-    /// A path is no file and no block device, or empty.
+    /// A path is neither a file nor a block device, or empty.
     #[error("{} is {what}", path.display())]
     NotReadable {
         /// The path.
@@ -35,7 +35,7 @@ pub enum ReadError {
     #[error(transparent)]
     Settings(#[from] GuardError),
     /// There is no read-ahead that could be set.
-    #[error("{} is on a file system without a read-ahead that could be set", path.display())]
+    #[error("{} is on a file system without a read-ahead setting", path.display())]
     NoReadAhead {
         /// The path.
         path: PathBuf,

@@ -19,7 +19,7 @@ pub struct Mapping {
     length_bytes: usize,
 }
 
-// SAFETY: the mapping is read only, by anybody; nothing here depends on the thread.
+// SAFETY: the mapping is only read, and nothing here depends on the thread.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -61,7 +61,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping that `new` made, of which nobody holds a reference.
+        // SAFETY: exactly the mapping that `new` made, and no reference to it exists.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.length_bytes) };
     }
 }

@@ -85,12 +85,12 @@ pub(super) struct MeasuredDrive {
     occupied: Occupied,
     area: Option<Area>,
     changer: Option<Box<dyn MediumChanger>>,
-    /// Nothing is known of the position.
+    /// The position is not known.
     lost: bool,
 }
 
 impl MeasuredDrive {
-    /// Opens the drive and looks at it. Nothing is written yet.
+    /// Opens the drive and checks the medium. Writes nothing yet.
     pub(super) fn open(
         drive: Box<dyn TapeDrive>,
         status: Option<StatusFile>,
@@ -248,8 +248,7 @@ impl MeasuredDrive {
         Ok(!was_first)
     }
 
-    /// After a run that has not ended as it should: leaves the medium at a filemark where the drive
-    /// still does what it is told.
+    /// After a failed run: leaves the medium at a filemark if the drive still obeys commands.
     pub(super) fn leave(&mut self) {
         let Some(tape) = &mut self.tape else { return };
         // Near the end of the medium the driver refuses every other write (st.rst).
@@ -480,7 +479,7 @@ impl MeasuredDrive {
         self.compression = found.or(Some(expected));
         match found {
             None => Ok(vec![
-                "the drive's compression was switched, but it cannot be asked whether it obeyed"
+                "the drive's compression was switched, but the drive cannot report the result"
                     .to_owned(),
             ]),
             Some(found) if found == expected => Ok(Vec::new()),

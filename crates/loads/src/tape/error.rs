@@ -1,4 +1,4 @@
-//! Why an experiment with tape cannot begin or go on, in types.
+//! Errors of experiments with tape.
 
 use std::error::Error;
 use std::io;
@@ -43,7 +43,7 @@ pub enum TapeBenchError {
         source: io::Error,
     },
     /// It was switched, and the drive says otherwise.
-    #[error("{device} was asked to switch its compression, and did not")]
+    #[error("{device} did not switch its compression")]
     CompressionNotApplied {
         /// The drive.
         device: String,
@@ -74,13 +74,13 @@ pub enum TapeBenchError {
         /// The drive.
         device: String,
     },
-    /// The drive had something to tell.
+    /// The drive reported an event (unit attention).
     #[error("{device} was reset, or has another medium")]
     Attention {
         /// The drive.
         device: String,
     },
-    /// Nobody brings the medium.
+    /// The medium was not loaded.
     #[error("no other medium")]
     NoMedium {
         /// The one that was wanted.
@@ -90,7 +90,7 @@ pub enum TapeBenchError {
         /// [`MediumChanger::bring`]: super::MediumChanger::bring
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A plan with several media, and nobody who changes them.
+    /// A plan with several media, and no way to change them.
     #[error("no other medium: nobody is there to change them")]
     NobodyChanges,
     /// A run is longer than what the medium takes.
@@ -117,7 +117,7 @@ pub enum TapeBenchError {
         bytes: u64,
     },
     /// The drive gave other bytes back.
-    #[error("what was read back is not what was written")]
+    #[error("the data read back differ from the data written")]
     NotWhatWasWritten,
     /// A block of another size came back.
     #[error("a block of {bytes} bytes came back where {wanted_bytes} were written")]
@@ -173,13 +173,13 @@ pub enum TapeBenchError {
         what: &'static str,
     },
     /// The plan names none or several.
-    #[error("one drive at a time is measured")]
+    #[error("takeup measures one drive at a time")]
     OneTarget,
     /// Compression is a factor, and the target is no drive.
-    #[error("only a tape drive has a compression that could be switched")]
+    #[error("only a tape drive has compression to switch")]
     NoCompression,
     /// Behind the data of each of several media.
-    #[error("several media are written from their beginning only")]
+    #[error("several media can only be written from their beginning")]
     SeveralMedia,
     /// A cell of the plan asks for something that cannot be.
     #[error(transparent)]

@@ -16,7 +16,7 @@ const ROUNDS_MAX: u64 = 1000;
 const BLOCKS_MAX: u64 = 1 << 16;
 /// How much longer than by the drive's rate blocks take, from which on it is told.
 const BY_BLOCKS: f64 = 1.02;
-/// Share of a round from which on winding is told for itself.
+/// Share of a round from which on winding is reported by itself.
 const WINDING_WORTH_NAMING: f64 = 0.005;
 /// How sure the numbers of a virtual drive are.
 const AS_SET: &str = "as the virtual drive is set";

@@ -66,7 +66,7 @@ impl Plain {
                     Err(not_possible("a block device, which takeup bench disk measures"))
                 }
                 FileType::CharacterDevice | FileType::Fifo => Plain::special(path),
-                _ => Err(not_possible("no tape, file or pipe")),
+                _ => Err(not_possible("not a tape, file or pipe")),
             },
         }
     }

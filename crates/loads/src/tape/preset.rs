@@ -7,7 +7,7 @@ use experiment::record::{Factor, Level};
 pub const BTAPE_FILE_BYTES: [u64; 3] = [1 << 30, 2 << 30, 4 << 30];
 /// Repeats of every value.
 pub const BTAPE_REPEATS: u64 = 3;
-/// A drive takes a minute for the largest file; nobody wants such a design cut off.
+/// A drive takes a minute for the largest file; such a design should not be cut off.
 const BUDGET_SECONDS: f64 = 7.0 * 86_400.0;
 
 /// The design of Bacula's `btape speed`: for each block size zeros and random data, raw and in

@@ -229,7 +229,7 @@ fn compression_that_does_not_obey_is_told() {
     drive.change_settings(|settings| settings.answers = Answers::Unreachable);
     let mut on_it = executor(&drive, factors, TapeOptions::default()).unwrap();
     let run = runs(&mut on_it, factors, 1).remove(0).unwrap();
-    assert!(run.notes[0].contains("it cannot be asked whether it obeyed"), "{:?}", run.notes);
+    assert!(run.notes[0].contains("the drive cannot report the result"), "{:?}", run.notes);
     assert!(!drive.glance().compression);
     drop(on_it);
     drive.change_settings(|settings| {
@@ -371,7 +371,7 @@ fn a_tree_that_is_missing_costs_nothing() {
     let empty = tempfile::tempdir().unwrap();
     let factors: &[(&str, &[&str])] = &[("data", &[empty.path().to_str().unwrap()])];
     let error = executor(&drive, factors, TapeOptions::default()).err().unwrap().to_string();
-    assert!(error.ends_with("no file in it holds anything"), "{error}");
+    assert!(error.ends_with("all files in it are empty"), "{error}");
     assert_eq!(files(&drive.cartridge().unwrap()), [0]);
 }
 

@@ -1,7 +1,7 @@
-//! What would change a limit, and what that would bring.
+//! Changes that remove a limit, and forecasts of what they save.
 //!
-//! A forecast does not stop at the limit that is removed: the longest of all that remains binds
-//! next. Where that is not known, nothing is forecast.
+//! A forecast includes the next limit: the longest of what remains. Where that is not known, there
+//! is no forecast.
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format::{duration, percent, rate};
@@ -10,17 +10,17 @@ use super::super::{Stage, line, pace, rules};
 use super::words::{Parallel, does_not_share, faster_level, is_word_of, parallel};
 use super::{Case, DRIVE_SHARE, Judgement, Predicted, SIDE_SHARE};
 
-/// With fewer cores free another thread brings nothing.
+/// With fewer free cores than this another thread saves nothing.
 const FREE_CORES_MIN: f64 = 0.5;
-/// A buffer of more than this is not proposed: what it must hold is at most what is moved.
+/// The largest buffer that is proposed, in bytes.
 const RING_BYTES_MAX: u64 = 1 << 30;
 const RING_BYTES_MIN: u64 = 64 << 20;
-/// Pieces of this size are many.
+/// Pieces up to this size are many in any run that lasts.
 const SMALL_PIECE_BYTES: u64 = 1 << 20;
 
 impl Case<'_> {
-    /// The longest stage writes while it does nothing else. With a buffer behind it, it would write
-    /// while it goes on.
+    /// The longest stage writes while it does nothing else. A buffer after it would write while the
+    /// stage goes on.
     pub(super) fn in_turn(&self) -> Option<(Finding, Option<Predicted>)> {
         let stage = self.stage();
         let writes = stage.device_write_seconds - stage.flush_seconds;
@@ -29,13 +29,13 @@ impl Case<'_> {
             return None;
         }
         let what = format!(
-            "{} waits for what it writes for {} of the run, and works and reads for {}",
+            "{} waits for its writes for {} of the run, and works and reads for {}",
             self.named(self.longest),
             percent(self.share(writes)),
             percent(self.share(rest).min(1.0))
         );
         let finding = Finding::new(&rules::IN_TURN, Certainty::Measured, what)
-            .because("it does one at a time")
+            .because("it does only one of these at a time")
             .with_number("writes", self.share(writes), Unit::Share)
             .with_number("rest", self.share(rest), Unit::Share);
         let is_last = self.longest + 1 == self.look.stages.len();
@@ -52,7 +52,8 @@ impl Case<'_> {
         Some((finding, predicted))
     }
 
-    /// A buffer lets stages go on while the one behind it waits for its target, or works.
+    /// A buffer lets the stages before it go on while the stage after it works or waits for its
+    /// target.
     pub(super) fn with_buffer(&self) -> Option<Predicted> {
         let last = self.look.stages.last()?;
         let seconds = self.overlapped_seconds()?;
@@ -68,7 +69,7 @@ impl Case<'_> {
         let ring = bytes.next_power_of_two().max(RING_BYTES_MIN);
         let ring = format!("{}M", ring >> 20);
         self.if_worth(seconds, || Predicted {
-            change: format!("put a buffer behind {}", self.named(at)),
+            change: format!("put a buffer after {}", self.named(at)),
             command: self
                 .split
                 .as_deref()
@@ -77,8 +78,8 @@ impl Case<'_> {
         })
     }
 
-    /// The stage behind which a pipe is full at some times and empty at others, and all that passes
-    /// there: a buffer of that size never keeps it waiting.
+    /// The stage whose output pipe is full at some times and empty at others, and all bytes that
+    /// pass there: a buffer of that size never makes the stage wait.
     fn gap(&self) -> Option<(usize, u64)> {
         let all = &self.look.stages;
         let waits =
@@ -88,7 +89,7 @@ impl Case<'_> {
         (waits(at) >= SIDE_SHARE).then_some((at, bytes))
     }
 
-    /// The stage that holds a rate, without it.
+    /// Forecast without the stage's rate limit.
     pub(super) fn without_rate(&self) -> Option<Predicted> {
         self.declared_seconds(self.longest)?;
         let stage = self.stage();
@@ -100,7 +101,7 @@ impl Case<'_> {
             line::with_stage(split, self.longest, stage)
         });
         self.if_worth(seconds, || Predicted {
-            change: "leave out the rate that it is told to hold".to_owned(),
+            change: "remove its rate limit".to_owned(),
             command,
             seconds: self.whole(seconds),
         })
@@ -111,7 +112,7 @@ impl Case<'_> {
         self.left_cores() - self.used_seconds() / self.seconds()
     }
 
-    /// What the longest stage does with one thread and another program with all cores.
+    /// A program that does the work of the longest stage with all cores instead of one thread.
     fn shares(&self) -> Option<&'static Parallel> {
         let stage = self.stage();
         let worker = stage.works_most.as_deref().unwrap_or_else(|| stage.program());
@@ -122,7 +123,7 @@ impl Case<'_> {
         (!is_told && rate <= found.fastest_bytes_per_second).then_some(found)
     }
 
-    /// A compressor of one thread beside free cores.
+    /// A compressor with one thread while cores are free.
     pub(super) fn one_core(&self) -> Option<(Finding, Option<Predicted>)> {
         let stage = self.stage();
         let found = self.shares()?;
@@ -133,12 +134,12 @@ impl Case<'_> {
             return None;
         }
         let what = format!(
-            "{program} works with one thread, and {free:.1} of {} cores were free",
+            "{program} uses one thread, and {free:.1} of {} cores were free",
             self.look.cores
         );
         let action = match stage.program() {
-            "tar" => format!("tar -I '{instead}' compresses with all cores"),
-            _ => format!("{instead} does the same with all cores"),
+            "tar" => format!("compress with all cores: tar -I '{instead}'"),
+            _ => format!("use {instead}: it does the same with all cores"),
         };
         let finding = Finding::new(&rules::ONE_CORE, Certainty::Measured, what)
             .with_action(action)
@@ -157,8 +158,8 @@ impl Case<'_> {
         Some((finding, predicted))
     }
 
-    /// How long it takes with all cores: the work of the stage is divided into as many pieces at
-    /// once as there are cores and data, and all stages share the cores.
+    /// Run time with all cores: the work of the stage is divided into as many concurrent pieces as
+    /// there are cores and data, and all stages share the cores.
     fn shared_seconds(&self, found: &Parallel) -> Option<f64> {
         let stage = self.stage();
         let part = (found.work)(&stage.arguments);
@@ -166,7 +167,7 @@ impl Case<'_> {
         let piece_bytes = (found.piece_bytes)(&stage.arguments);
         let pieces = match self.moved_in(self.longest) {
             Some(bytes) => bytes.div_ceil(piece_bytes) as f64,
-            // Of small pieces there are enough in anything that takes as long as this.
+            // A run that lasts this long has enough small pieces.
             None if piece_bytes <= SMALL_PIECE_BYTES => f64::INFINITY,
             None => return None,
         };
@@ -180,19 +181,19 @@ impl Case<'_> {
         Some(self.no_less(at_once.or_else(|| self.kept_going(changed, used))?, saved))
     }
 
-    /// A stage that becomes so much faster makes no more of the run shorter than that: whoever
-    /// waited for others goes on doing so. But a drive that runs out of data less often saves more.
+    /// A stage that becomes faster by `saved_seconds` shortens the run by no more than that: the
+    /// others still wait for each other. Only a drive that runs out of data less often saves more.
     fn no_less(&self, seconds: f64, saved_seconds: f64) -> f64 {
         seconds.max(self.seconds() - saved_seconds.max(0.0) - self.spared_by_buffer())
     }
 
-    /// Bytes that a stage was given.
+    /// Bytes of a stage's input.
     fn moved_in(&self, at: usize) -> Option<u64> {
         let all = &self.look.stages;
         all[at].bytes_in.or_else(|| at.checked_sub(1).and_then(|at| all[at].bytes_out))
     }
 
-    /// What to do where nothing that was found says so, or why there is nothing to say.
+    /// Advice where no finding has any, or the reason why there is none.
     pub(super) fn no_advice(&self, judgement: &Judgement) -> Option<Finding> {
         let has_advice = judgement.findings.iter().any(|finding| finding.action.is_some());
         if has_advice || judgement.predicted.is_some() {
@@ -200,18 +201,18 @@ impl Case<'_> {
         }
         let limit = judgement.findings.first()?.rule.clone();
         if let Some(action) = self.faster_level(&limit) {
-            let what = format!("{} works for the most part", self.named(self.longest));
+            let what = format!("{} spends most of its time working", self.named(self.longest));
             let finding = Finding::new(&rules::LEVEL, Certainty::Inferred, what);
             return Some(
                 finding
-                    .because("a lower level takes less work, and makes more bytes")
+                    .because("a lower level takes less work and makes larger output")
                     .with_action(action),
             );
         }
         if let Some(path) = self.reads_most().filter(|_| limit == &rules::DEVICE) {
-            let what = format!("whether {path} can be read faster is not known");
+            let what = format!("the highest read rate of {path} is not known");
             let finding = Finding::new(&rules::READS, Certainty::Unknown, what);
-            return Some(finding.with_action(format!("`takeup bench read {path}` measures it")));
+            return Some(finding.with_action(format!("measure it: takeup bench read {path}")));
         }
         let what = format!("no advice, because {}", self.why_no_advice(judgement));
         Some(Finding::new(&rules::NO_ADVICE, Certainty::Inferred, what))
@@ -221,14 +222,14 @@ impl Case<'_> {
         let rule = judgement.findings[0].rule.clone();
         let who = self.named(self.longest);
         if rule == &rules::OUTSIDE {
-            "the program that it waits for was not looked at".to_owned()
+            "Takeup did not measure the program that it waits for".to_owned()
         } else if rule == &rules::TURNS {
             match (self.hidden_pace(), self.overlapped_seconds()) {
                 (Some(at), _) => self.hidden_because(at),
                 (None, Some(seconds)) if seconds > DRIVE_SHARE * self.seconds() => {
-                    format!("all at once it would take {}, hardly less", duration(seconds))
+                    format!("all at once it would still take {}", duration(seconds))
                 }
-                _ => "where a buffer would help was not seen".to_owned(),
+                _ => "no pipe was found where a buffer would help".to_owned(),
             }
         } else if rule == &rules::CORES {
             "all cores are in use".to_owned()
@@ -236,32 +237,32 @@ impl Case<'_> {
             let highest = self.look.drive.as_ref().map_or(0.0, |it| it.highest_bytes_per_second);
             format!("the drive is at its highest rate, {}", rate(highest))
         } else if rule == &rules::DEVICE {
-            format!("how fast what {who} waits for can be is not known")
+            format!("the highest rate of what {who} waits for is not known")
         } else if rule == &rules::PACE {
-            format!("{who} waits by itself, and nothing around it makes that shorter")
+            format!("{who} waits of its own accord, and no other stage can shorten that")
         } else {
             self.why_not_shared()
         }
     }
 
-    /// Why no other program is proposed for one that works.
+    /// Why no other program is proposed for a stage that works.
     fn why_not_shared(&self) -> String {
         let who = self.named(self.longest);
         if self.shares().is_none() {
-            return format!("no program that is installed is known to do the work of {who} faster");
+            return format!("no installed program is known to do the work of {who} faster");
         }
         let free = self.free_cores().max(0.0);
         if free < FREE_CORES_MIN && self.look.others_cores >= FREE_CORES_MIN {
             let others = self.look.others_cores;
             return format!(
-                "other programs use {others:.1} of the {} cores, and {free:.1} are left",
+                "other programs use {others:.1} of the {} cores, and {free:.1} are free",
                 self.look.cores
             );
         }
         format!("{free:.1} of {} cores are free for more threads of {who}", self.look.cores)
     }
 
-    /// The lower level of a compressor that works, where nothing else helps.
+    /// A lower level for a compressor, where nothing else helps.
     fn faster_level(&self, limit: &base::finding::RuleId) -> Option<String> {
         if *limit != &rules::WORK && *limit != &rules::CORES {
             return None;
@@ -274,7 +275,7 @@ impl Case<'_> {
         Some(format!("try {level}; what it saves depends on the data"))
     }
 
-    /// The file that the longest stage waits for most, where it reads it.
+    /// The file that the longest stage waits for most, if it reads that file.
     fn reads_most(&self) -> Option<&str> {
         let Stage { waits_for, device_seconds, device_write_seconds, .. } = self.stage();
         let path = waits_for.first()?.what.as_str();

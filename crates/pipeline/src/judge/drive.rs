@@ -1,4 +1,4 @@
-//! The drive behind a pipeline: what it needs for all that it is given, whoever hands it over.
+//! The drive at the end of a pipeline: how long it needs for the data, whichever stage writes.
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format::{duration, rate};
@@ -6,29 +6,30 @@ use base::format::{duration, rate};
 use super::{Case, Predicted, line, rules};
 use crate::Drive;
 
-/// Waiting that is so many times what the drive needs, and this longer, is for its stops.
+/// A wait of more than this many times what the drive needs, plus [`STOPS_SECONDS`], is due to
+/// stops of the drive.
 const STOPS_RATIO: f64 = 1.5;
 const STOPS_SECONDS: f64 = 0.3;
-/// A source that takes less than this share of what the drive writes for never lets it run empty,
-/// with what its model may be off by.
+/// A source that takes less than this share of the drive's writing time never lets the drive run
+/// empty. The margin covers errors of the model.
 const GOES_ON_SHARE: f64 = 0.9;
-/// What the kernel and its caller take for a write as a rule.
+/// Time of the kernel and its caller for a write, as a rule.
 const CALL_SECONDS: f64 = 60e-6;
-/// The same at most.
+/// Time of the kernel and its caller for a write, at most.
 pub(super) const KERNEL_SECONDS: f64 = 120e-6;
 
-/// Blocks of the buffer that is proposed.
+/// Block size of the proposed buffer.
 const BUFFER_BLOCK_BYTES: u64 = 512 << 10;
 
-/// Programs whose output a drive cannot make smaller.
+/// Programs whose output a drive cannot compress further.
 const COMPRESSORS: [&str; 16] = [
     "gzip", "pigz", "bzip2", "pbzip2", "lbzip2", "xz", "zstd", "lz4", "lzop", "lzma", "lzip",
     "plzip", "brotli", "age", "gpg", "openssl",
 ];
 
 impl Case<'_> {
-    /// How long the drive writes what the last stage gave it, at the least; 0 where nothing is
-    /// known of that. A drive that compresses may need less, unless it is given what is compressed.
+    /// The least time in which the drive writes the output of the last stage; 0 where it is not
+    /// known. A drive that compresses may need less, unless its data are compressed already.
     pub(super) fn drive_seconds(&self) -> f64 {
         let stages = &self.look.stages;
         let given = stages.last().and_then(|last| last.bytes_out);
@@ -43,10 +44,10 @@ impl Case<'_> {
         bytes as f64 / drive.highest_bytes_per_second.max(f64::MIN_POSITIVE)
     }
 
-    /// The same with the filemark behind it, which waits for all of it.
+    /// [`Case::drive_seconds`] plus the filemark, which waits until all data are on the medium.
     pub(super) fn drive_seconds_to_end(&self) -> f64 {
         let mark = self.look.drive.as_ref().and_then(|drive| drive.synchronise_seconds);
-        // A run that was cut off has written no mark.
+        // A run that was cut off wrote no filemark.
         let mark = mark.unwrap_or(0.0).min(self.end_seconds());
         match self.drive_seconds() {
             seconds if seconds > 0.0 => seconds + mark,
@@ -54,8 +55,8 @@ impl Case<'_> {
         }
     }
 
-    /// The same from the first byte on, where the pipeline gives the drive its data within so many
-    /// seconds.
+    /// [`Case::drive_seconds_to_end`] from the first byte on, if the pipeline delivers the data
+    /// within `source_seconds`.
     pub(super) fn drive_seconds_fed(&self, source_seconds: f64) -> f64 {
         match self.drive_seconds_to_end() {
             seconds if seconds > 0.0 => self.start_seconds(source_seconds) + seconds,
@@ -63,8 +64,8 @@ impl Case<'_> {
         }
     }
 
-    /// How long the drive collects data before it starts, where it is given all within so many
-    /// seconds; 0 where that is not known.
+    /// How long the drive collects data before it starts, if it gets all data within
+    /// `source_seconds`; 0 where that is not known.
     fn start_seconds(&self, source_seconds: f64) -> f64 {
         let start = || {
             let bytes = self.look.stages.last()?.bytes_out.filter(|&bytes| bytes > 0)? as f64;
@@ -74,8 +75,8 @@ impl Case<'_> {
         start().unwrap_or(0.0)
     }
 
-    /// How long the drive takes to be given all data by so many writes, each of which costs that
-    /// much beside its command and its bytes; `None` where a command's cost is not known.
+    /// How long the transfer of all data to the drive takes with so many writes. Each costs
+    /// `call_seconds` beside its command and its bytes; `None` where a command's cost is not known.
     fn given_seconds(&self, writes: f64, call_seconds: f64) -> Option<f64> {
         let drive = self.look.drive.as_ref()?;
         let bytes = self.look.stages.last()?.bytes_out? as f64;
@@ -83,8 +84,8 @@ impl Case<'_> {
         Some(writes * (drive.command_seconds? + call_seconds) + bytes * byte)
     }
 
-    /// How long the last stage waited for the drive to take its writes, and how long the drive
-    /// takes for them at the most where it never stops; `None` where nothing is known of that.
+    /// How long the last stage waited for the drive to accept its writes, and the longest time that
+    /// the drive needs for them if it never stops; `None` where that is not known.
     fn waited_and_needed(&self) -> Option<(f64, f64)> {
         let last = self.look.stages.last()?;
         let medium = Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
@@ -92,9 +93,9 @@ impl Case<'_> {
         Some((last.device_write_seconds - last.flush_seconds, needed))
     }
 
-    /// What the last stage waits less for the drive's writes with a buffer in front, where what the
-    /// drive takes for a write is known: it then waits for what its commands take, and the medium
-    /// is held against all of it elsewhere.
+    /// How much less the last stage waits for the drive with a buffer before it; 0 where the cost
+    /// of a write is not known. It then waits for the drive's commands only; the callers compare
+    /// the whole run with the time of the medium.
     pub(super) fn spared_by_buffer(&self) -> f64 {
         let of = |last: &super::Stage| {
             let needed = self.given_seconds(last.write_calls as f64, CALL_SECONDS)?;
@@ -104,15 +105,15 @@ impl Case<'_> {
         self.look.stages.last().filter(|_| is_known).and_then(of).unwrap_or(0.0)
     }
 
-    /// Whether the drive was waited for much longer than it takes for the data: it stops for want
-    /// of data, goes back and starts again.
+    /// Whether the last stage waited much longer for the drive than the data take: the drive ran
+    /// out of data, went back and started again.
     pub(super) fn drive_stops(&self) -> bool {
         self.waited_and_needed()
             .is_some_and(|(waited, needed)| waited > STOPS_RATIO * needed + STOPS_SECONDS)
     }
 
-    /// Whether a drive of which no more than its rate is known was waited for for much longer than
-    /// the data take at that: it may have stopped, or its commands take so long.
+    /// Whether the last stage waited much longer than the data take at the drive's rate, where only
+    /// the rate is known: the drive may have stopped, or its commands take so long.
     pub(super) fn may_have_stopped(&self) -> bool {
         let of = |drive: &Drive| {
             let last = self.look.stages.last().filter(|_| drive.command_seconds.is_none())?;
@@ -124,9 +125,10 @@ impl Case<'_> {
         self.look.drive.as_ref().and_then(of).unwrap_or(false)
     }
 
-    /// How long it takes where the drive is given all that it takes, by a last stage of that many
-    /// seconds without its end. A source that is slower than the drive stops it all the same:
-    /// what is collected meanwhile comes behind the end of the source, half of it as a rule.
+    /// Run time if the drive always gets data as fast as the source delivers them; `own_seconds` is
+    /// the time of the last stage without its end. A source that is slower than the drive stops it
+    /// all the same: the data collected during a stop, half of them as a rule, are written after
+    /// the end of the source.
     pub(super) fn streamed_seconds(&self, own_seconds: f64) -> Option<f64> {
         let drive = self.look.drive.as_ref()?;
         let medium = Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
@@ -139,8 +141,9 @@ impl Case<'_> {
         })
     }
 
-    /// How long a drive's data take to be there, by a last stage of that many seconds without its
-    /// end, the stages in front, of which `changed` takes that many seconds, and the cores.
+    /// How long it takes until all data have reached the drive: the longest of the last stage
+    /// without its end (`own_seconds`), the stages before it (`changed` replaces the time of one)
+    /// and the cores.
     fn source_seconds(
         &self,
         own_seconds: f64,
@@ -156,9 +159,9 @@ impl Case<'_> {
         (0..before).try_fold(least, |most, at| Some(most.max(seconds(at)?)))
     }
 
-    /// How long it takes where a drive that stops gets its data faster than it writes them, since
-    /// one of the stages in front takes so long and all together that much processor time: it then
-    /// goes on from its start to its end. `None` where it would stop still.
+    /// Run time if a drive that stops now gets its data faster than it writes them, because one of
+    /// the stages before it (`changed`) becomes faster: it then writes without a stop. `None` where
+    /// it would still stop.
     pub(super) fn kept_going(&self, changed: (usize, f64), used_seconds: f64) -> Option<f64> {
         let mark = self.look.drive.as_ref()?.synchronise_seconds?;
         let medium = Some(self.drive_seconds()).filter(|&seconds| seconds > 0.0)?;
@@ -170,8 +173,8 @@ impl Case<'_> {
         goes_on.then(|| self.start_seconds(source) + medium + mark)
     }
 
-    /// What a drive takes behind the end of a source that takes so long: the filemark, and where
-    /// the source is too slow for the drive to go on, half of what a stop lets it collect.
+    /// Time of the drive after the end of a source that takes `source_seconds`: the filemark, and
+    /// half of what a stop lets the drive collect if the source is too slow to keep it going.
     fn end_behind(&self, source_seconds: f64) -> Option<f64> {
         let drive = self.look.drive.as_ref()?;
         let mark = drive.synchronise_seconds?;
@@ -188,8 +191,8 @@ impl Case<'_> {
         Some(mark + stop / 2.0 * halves)
     }
 
-    /// Whether the drive was waited for longer than its commands and its filemark take, by half a
-    /// stop or more. Little data stays in its buffer, and it never starts before the end.
+    /// Whether the last stage waited for the drive longer than its commands and its filemark take,
+    /// by half a stop or more. Little data fit into the buffer, and the drive starts at the end.
     fn has_stopped(&self, stop_seconds: f64) -> Option<bool> {
         let drive = self.look.drive.as_ref()?;
         let last = self.look.stages.last()?;
@@ -198,37 +201,37 @@ impl Case<'_> {
         Some(last.device_write_seconds - needed > stop_seconds / 2.0)
     }
 
-    /// The same where a stop is a part of it; 0 where nothing is known of one.
+    /// [`Case::end_behind`]; 0 where the drive's stops are not known.
     pub(super) fn stop_at_end_seconds(&self, source_seconds: f64) -> f64 {
         let is_known = self.drive_seconds() > 0.0 && self.end_seconds() > 0.0;
         self.end_behind(source_seconds).filter(|_| is_known).unwrap_or(0.0)
     }
 
-    /// How long the last stage, or the buffer between it and the drive, is busy, without its end.
+    /// Busy time of the last stage, or of the buffer between it and the drive, without its end.
     fn behind_buffer_seconds(&self) -> Option<f64> {
         let last = self.look.stages.last()?;
         let own = self.seen_seconds(self.look.stages.len() - 1) - last.device_write_seconds;
         Some(own.max(self.host_seconds(BUFFER_BLOCK_BYTES)?))
     }
 
-    /// How long the drive takes to be given all data in blocks of so many bytes.
+    /// How long the transfer of all data to the drive takes in blocks of `block_bytes`.
     pub(super) fn host_seconds(&self, block_bytes: u64) -> Option<f64> {
         let bytes = self.look.stages.last()?.bytes_out?;
         self.given_seconds(bytes.div_ceil(block_bytes) as f64, CALL_SECONDS)
     }
 
-    /// That it stops, and what helps.
+    /// Reports that the drive stops, and proposes a buffer.
     pub(super) fn stops(&self) -> Option<(Finding, Option<Predicted>)> {
         let (waited, needed) = self.waited_and_needed().filter(|_| self.drive_stops())?;
         let what = format!(
-            "{} was waited for for {}, and takes the data in {} where it never stops",
-            self.look.drive.as_ref()?.name,
+            "writes waited {} for {}, which needs {} for the data if it never stops",
             duration(waited),
+            self.look.drive.as_ref()?.name,
             duration(needed)
         );
         let command = self.split.as_deref().and_then(line::buffered);
         let finding = Finding::new(&rules::DRIVE_STOPS, Certainty::Inferred, what)
-            .because("a drive that runs out of data stops, goes back and starts again")
+            .because("a drive that runs out of data stops, winds back and starts again")
             .with_number("waited", waited, Unit::Seconds)
             .with_number("needed", needed, Unit::Seconds);
         let change = "put a buffer in front of the drive";
@@ -238,7 +241,7 @@ impl Case<'_> {
             command: command.clone(),
             seconds: self.whole(seconds),
         });
-        let unknown = if predicted.is_some() { "" } else { "; what it saves is not known" };
+        let unknown = if predicted.is_some() { "" } else { "; how much it saves is not known" };
         let finding = match command {
             Some(command) => {
                 finding.with_action(format!("{change}{unknown}: {command}")).with_command(command)
@@ -248,11 +251,11 @@ impl Case<'_> {
         Some((finding, predicted))
     }
 
-    /// The same in words.
+    /// The drive's highest rate and its time for the data, in words.
     pub(super) fn drive_said(&self) -> Option<String> {
         let drive = self.look.drive.as_ref()?;
         let (rate, all) =
             (rate(drive.highest_bytes_per_second), duration(self.drive_seconds_to_end()));
-        Some(format!("{} takes {rate} at most, {all} for all of it", drive.name))
+        Some(format!("{} writes {rate} at most: {all} for the data", drive.name))
     }
 }

@@ -1,5 +1,5 @@
-//! What else is seen of a pipeline: small calls, small pipes, a `dd` that is no buffer, what
-//! was too short or may not be looked at.
+//! Other findings about a pipeline: small calls, small pipes, a `dd` that is no buffer, runs that
+//! are too short, stages that Takeup may not trace.
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format::{binary_size, duration, percent};
@@ -8,10 +8,10 @@ use super::super::{Look, Pipe, Stage, rules};
 use super::words::{SHELLS, ignored_blocking};
 use super::{Case, SIDE_SHARE};
 
-/// Calls that move less are small, where there are many.
+/// Calls that move fewer bytes are small; they are reported from [`MANY_CALLS`] on.
 const SMALL_BYTES: f64 = 4096.0;
 const MANY_CALLS: f64 = 1000.0;
-/// What a pipe holds if nobody says otherwise (pipe(7)).
+/// The default capacity of a pipe (pipe(7)).
 const PIPE_BYTES: u64 = 64 << 10;
 
 impl Case<'_> {
@@ -25,13 +25,13 @@ impl Case<'_> {
             let starved = self.share(stage.starved_seconds);
             let behind = self.share(stage.device_seconds + stage.blocked_seconds);
             let what = format!(
-                "{} waits for its input for {} and for what it writes to for {} of the run",
+                "{} waits for its input for {} and for its output for {} of the run",
                 self.named(at),
                 percent(starved),
                 percent(behind)
             );
             Finding::new(&rules::LONE_BLOCKER, Certainty::Measured, what)
-                .because("it reads nothing while it writes, and is no buffer by itself")
+                .because("dd reads nothing while it writes, so it is no buffer")
                 .with_number("starved", starved, Unit::Share)
                 .with_number("waits", behind, Unit::Share)
         };
@@ -40,7 +40,7 @@ impl Case<'_> {
 
     pub(super) fn small_calls(&self) -> Option<Finding> {
         let stage = self.stage();
-        // A shell reads its own lines, and what it starts has calls of its own.
+        // A shell reads its own lines in small calls; its programs have other calls.
         if stage.works_most.is_some() || SHELLS.contains(&stage.program()) {
             return None;
         }
@@ -56,12 +56,12 @@ impl Case<'_> {
             (Some(mean), None) => ("reads", mean),
             (None, None) => return None,
         };
-        let what = format!("{} {verb} {mean:.0} bytes with each call", self.named(self.longest));
+        let what = format!("{} {verb} {mean:.0} bytes per call", self.named(self.longest));
         let finding = Finding::new(&rules::SMALL_CALLS, Certainty::Measured, what)
             .because("each call costs the kernel about as much as copying a few KiB")
             .with_number("bytes", mean, Unit::Bytes);
         Some(match stage.program() {
-            "dd" => finding.with_action("bs=1M, but for a tape that is to have its blocks"),
+            "dd" => finding.with_action("use bs=1M, except for a tape that needs the small blocks"),
             _ => finding.with_action("look for the option that sets its block size"),
         })
     }
@@ -76,10 +76,10 @@ impl Case<'_> {
                 binary_size(pipe.capacity_bytes)
             );
             Finding::new(&rules::SMALL_PIPE, Certainty::Measured, what)
-                .because("each of them stops the other that much sooner")
+                .because("the smaller the pipe, the sooner each stage waits for the other")
                 .with_action(
-                    "the kernel gives 64 KiB while its user has fewer than \
-                              fs.pipe-user-pages-soft pages in pipes",
+                    "raise sysctl fs.pipe-user-pages-soft: pipes of a user beyond that many \
+                     pages are smaller than 64 KiB",
                 )
                 .with_number("capacity", pipe.capacity_bytes as f64, Unit::Bytes)
         };
@@ -90,13 +90,13 @@ impl Case<'_> {
         let one = |(at, stage): (usize, &Stage)| {
             let factor = ignored_blocking(stage)?;
             let what = format!(
-                "{} has a blocking factor of {factor}, which is ignored because it compresses",
+                "{} ignores its blocking factor of {factor}, because it compresses",
                 self.named(at)
             );
             let finding = Finding::new(&rules::TAR_BLOCKING, Certainty::Told, what);
-            Some(
-                finding.with_action("tar cf - ... | gzip | takeup pipe --block-size SIZE --to ..."),
-            )
+            Some(finding.with_action(
+                "compress in a pipe: tar cf - ... | gzip | takeup pipe --block-size SIZE --to ...",
+            ))
         };
         self.look.stages.iter().enumerate().filter_map(one).collect()
     }
@@ -104,20 +104,19 @@ impl Case<'_> {
 
 pub(super) fn short(look: &Look) -> Finding {
     let what = format!(
-        "the pipeline ran for {} and was looked at {} times, too little to name a limit",
+        "the pipeline ran for {} ({} samples), too short to name a bottleneck",
         duration(look.seconds),
         look.looks
     );
-    Finding::new(&rules::SHORT, Certainty::Unknown, what).with_action("give it more to do")
+    Finding::new(&rules::SHORT, Certainty::Unknown, what).with_action("run it with more data")
 }
 
 pub(super) fn not_seen(look: &Look) -> Vec<Finding> {
     let one = |(at, stage): (usize, &Stage)| {
-        let what =
-            format!("what stage {} ({}) waits for may not be looked at", at + 1, stage.program());
+        let what = format!("Takeup may not trace stage {} ({})", at + 1, stage.program());
         Finding::new(&rules::NOT_SEEN, Certainty::Unknown, what)
-            .because("only how full its pipes were tells whether it worked")
-            .with_action("as root all of it is seen")
+            .because("whether it worked is inferred from how full its pipes were")
+            .with_action("run takeup as root")
     };
     look.stages.iter().enumerate().filter(|(_, it)| it.is_hidden).map(one).collect()
 }

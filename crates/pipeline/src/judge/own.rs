@@ -1,22 +1,23 @@
-//! How long a stage would take if no other ever kept it waiting, and all of them together.
+//! How long a stage would take if no other made it wait, and how long all stages would take then.
 //!
-//! What a stage was seen to do is a bound from below only. A stage that holds a rate by the clock
-//! sleeps less when it was kept waiting, and makes up for it: its rate says how long it takes. One
-//! that sleeps without a rate that is known may or may not make up for it: then nothing is said.
-//! A file that a stage waits for is read ahead while the stage is blocked: what it would be waited
-//! for where nothing blocks the stage is not known.
-//! What a stage does at its end overlaps with nothing: what it does once its input is over, and
-//! what its target does until it has everything.
+//! The measured busy time of a stage is only a lower bound. A stage with a rate limit sleeps less
+//! after it had to wait, and catches up: its rate says how long it takes. A stage that sleeps
+//! without a known rate may or may not catch up: its time is not known.
+//! While a stage is blocked the kernel reads its file ahead: how long the stage would wait for the
+//! file without being blocked is not known.
+//! The end of a stage overlaps with nothing: its work after its input has ended, and the time that
+//! its target needs until it has everything.
 
 use super::Case;
 
-/// Of the run, from which on sleeping or reading and waiting for others hide from each other.
+/// From this share of the run on, sleeping or reading can hide in waits for other stages, and the
+/// other way round.
 const HIDES_SHARE: f64 = 0.05;
-/// Of the time for which a file is waited for: what is read ahead in less changes it little.
+/// Share of a stage's wait for its file: reading ahead during shorter blocks changes little.
 const HIDDEN_SHARE: f64 = 0.5;
 
 impl Case<'_> {
-    /// Bytes that passed a stage, by its own calls or those of its neighbours.
+    /// Bytes that passed a stage, from its own calls or those of its neighbours.
     pub(super) fn moved_bytes(&self, at: usize) -> Option<u64> {
         let all = &self.look.stages;
         let next = |at: usize| all.get(at + 1).and_then(|it| it.bytes_in);
@@ -24,13 +25,13 @@ impl Case<'_> {
         next(at).or(all[at].bytes_out).or_else(|| before(at)).or(all[at].bytes_in)
     }
 
-    /// How long a stage takes at the rate that it was told to hold.
+    /// How long a stage takes at its rate limit.
     pub(super) fn declared_seconds(&self, at: usize) -> Option<f64> {
         let rate = self.look.stages[at].declared_bytes_per_second?;
         Some(self.moved_bytes(at)? as f64 / rate.max(f64::MIN_POSITIVE))
     }
 
-    /// How long a stage takes at the least, by what it was seen to do.
+    /// The least time that a stage takes, from its measured times.
     pub(super) fn seen_seconds(&self, at: usize) -> f64 {
         let stage = &self.look.stages[at];
         match self.declared_seconds(at) {
@@ -46,7 +47,7 @@ impl Case<'_> {
             || (at + 1 == self.look.stages.len() && (self.drive_stops() || self.may_have_stopped()))
     }
 
-    /// Whether a stage waits for the clock, and at other times for its neighbours.
+    /// Whether a stage waits for the clock at times and for its neighbours at others.
     fn sleeps_apart(&self, at: usize) -> bool {
         let stage = &self.look.stages[at];
         let waits = stage.blocked_seconds + stage.starved_seconds;
@@ -55,8 +56,8 @@ impl Case<'_> {
             && self.share(waits) >= HIDES_SHARE
     }
 
-    /// Whether a stage waits for what it reads, and is blocked for so long at other times that
-    /// reading ahead meanwhile hides much of that.
+    /// Whether a stage waits for its file, and is blocked for so long at other times that reading
+    /// ahead hides much of that wait.
     fn is_read_ahead(&self, at: usize) -> bool {
         let stage = &self.look.stages[at];
         let reads = stage.device_seconds - stage.device_write_seconds;
@@ -65,14 +66,15 @@ impl Case<'_> {
         is_much && blocked > HIDDEN_SHARE * reads
     }
 
-    /// How long a stage takes by itself, with its end; `None` where that is not known.
+    /// How long a stage takes by itself, including its end; `None` where that is not known.
     fn own_seconds(&self, at: usize) -> Option<f64> {
         let spared = if at + 1 == self.look.stages.len() { self.spared_by_buffer() } else { 0.0 };
         (!self.hides_its_pace(at)).then(|| self.seen_seconds(at) - spared)
     }
 
-    /// The same of a stage that always has input. Threads that did one after the other for want of
-    /// it overlap then: they take as long as the busiest of them, or all of them on the cores.
+    /// [`Case::own_seconds`] of a stage that always has input. Threads that ran one after the other
+    /// because they starved overlap then: they take as long as the busiest thread, or as all of
+    /// them need on the cores.
     pub(super) fn fed_seconds(&self, at: usize) -> Option<f64> {
         let own = self.own_seconds(at)?;
         let stage = &self.look.stages[at];
@@ -81,22 +83,22 @@ impl Case<'_> {
         Some(own - (stage.working_seconds - fed).max(0.0))
     }
 
-    /// How long a stage goes on where nothing overlaps with it: once its input is over, and at the
-    /// end of the last one until its target has everything.
+    /// How long a stage runs alone: after its input has ended, and for the last stage until its
+    /// target has everything.
     pub(super) fn tail_seconds(&self, at: usize) -> f64 {
         let stage = &self.look.stages[at];
         let is_last = at + 1 == self.look.stages.len();
         stage.tail_seconds.max(if is_last { stage.flush_seconds } else { 0.0 })
     }
 
-    /// How long the stages behind that one go on by themselves.
+    /// How long the stages after `at` run alone.
     pub(super) fn tails_behind(&self, at: usize) -> f64 {
         let last = self.look.stages.len().saturating_sub(1);
         (at + 1..=last).map(|behind| self.look.stages[behind].tail_seconds).sum()
     }
 
-    /// The same where the stage takes that many seconds with its end: what it does there itself
-    /// becomes longer or shorter as the rest does.
+    /// [`Case::tail_seconds`] if the stage takes `own_seconds` including its end: its own work
+    /// there changes in proportion.
     fn tail_with(&self, at: usize, own_seconds: f64) -> f64 {
         let seen = self.seen_seconds(at);
         let end = if at + 1 == self.look.stages.len() { self.end_seconds() } else { 0.0 };
@@ -105,7 +107,7 @@ impl Case<'_> {
         (end + work * ratio.min(1.0)).min(own_seconds)
     }
 
-    /// The first stage whose pace is hidden.
+    /// The first stage whose own time is not known.
     pub(super) fn hidden_pace(&self) -> Option<usize> {
         (0..self.look.stages.len()).find(|&at| self.hides_its_pace(at))
     }
@@ -115,9 +117,9 @@ impl Case<'_> {
         self.look.stages.last().map_or(0.0, |last| last.flush_seconds)
     }
 
-    /// How long all of it takes if nothing waits for anything that can overlap, where `changed`
-    /// takes that many seconds with its end in the place of its own, and all stages that much
-    /// processor time; `None` where that is not known.
+    /// Run time if nothing waits for anything that can overlap. `changed` replaces the time of one
+    /// stage, including its end; `used_seconds` is the processor time of all stages. `None` where
+    /// it is not known.
     pub(super) fn overlapped_with(
         &self,
         changed: Option<(usize, f64)>,
@@ -130,7 +132,8 @@ impl Case<'_> {
         self.overlapped_by(own, used_seconds)
     }
 
-    /// The same where a stage that kept all others waiting takes so long: they are fed then.
+    /// Run time if the stage that all others waited for takes so long: the others then always have
+    /// input.
     pub(super) fn fed_with(&self, (changed, seconds): (usize, f64)) -> Option<f64> {
         let own = |at: usize| if at == changed { Some(seconds) } else { self.fed_seconds(at) };
         self.overlapped_by(own, self.used_seconds())
@@ -144,7 +147,7 @@ impl Case<'_> {
             longest = longest.max(own - tail);
             tails += tail;
         }
-        // A tail works on one core while the others have nothing to do.
+        // A tail works on one core while the other stages have ended.
         let works_alone = (tails - self.end_seconds()).max(0.0);
         let cores = (used_seconds - works_alone).max(0.0) / self.left_cores();
         let source = longest.max(cores);
@@ -152,20 +155,20 @@ impl Case<'_> {
         Some((source + tails - self.end_seconds() + end).max(self.drive_seconds_fed(source)))
     }
 
-    /// The same as it is.
+    /// Run time if nothing waits for anything that can overlap, without a change.
     pub(super) fn overlapped_seconds(&self) -> Option<f64> {
-        // Models of drives are wrong by some percent; the run itself shows what it can take.
+        // Models of drives are wrong by a few percent; the measured run is an upper bound.
         Some(self.overlapped_with(None, self.used_seconds())?.min(self.seconds()))
     }
 
-    /// A stage's name as in a sentence, with what hides its pace.
+    /// The reason why a stage's own time is not known.
     pub(super) fn hidden_because(&self, at: usize) -> String {
         if at + 1 == self.look.stages.len() && self.drive_stops() {
-            return "how long the drive takes without its stops is not known".to_owned();
+            return "the time of the drive without its stops is not known".to_owned();
         }
         if at + 1 == self.look.stages.len() && self.may_have_stopped() {
-            return "the drive was waited for for longer than the data take at its rate: whether it \
-                    stopped for want of data is not known"
+            return "writes waited for the drive longer than the data take at its rate, and whether \
+                    it stopped for want of data is not known"
                 .to_owned();
         }
         let stage = &self.look.stages[at];
@@ -181,8 +184,8 @@ impl Case<'_> {
             );
         }
         format!(
-            "{} waits for the clock for {} of the run and may wait longer where nothing else \
-             keeps it",
+            "{} waits for the clock for {} of the run, and may wait longer if nothing else \
+             delays it",
             self.named(at),
             share(stage.clock_seconds)
         )

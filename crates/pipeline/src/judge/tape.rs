@@ -1,4 +1,4 @@
-//! Writes to a tape that are small: each costs the drive and the kernel a fixed time.
+//! Small writes to a tape: each costs the drive and the kernel a fixed time.
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format::{binary_size, duration};
@@ -6,17 +6,17 @@ use base::format::{binary_size, duration};
 use super::drive::KERNEL_SECONDS;
 use super::{Case, Predicted, line, rules};
 
-/// Smaller writes to a tape cost more than they move, and what is proposed in their place.
+/// Writes to a tape of fewer bytes than this are small; [`PROPOSED_BYTES`] is what Takeup proposes.
 const SMALL_WRITE_BYTES: f64 = 60.0 * 1024.0;
 pub(super) const PROPOSED_BYTES: u64 = 64 << 10;
-/// Fewer writes cost nothing that is worth a word.
+/// Fewer writes cost too little to report.
 const WRITES_MIN: u64 = 200;
-/// Of the run, which the writes must take.
+/// The writes must take this share of the run to be reported.
 const WRITES_SHARE: f64 = 0.1;
 
-/// Processor time of a call beside its bytes at most: what is more is other work.
+/// The most processor time of a call beside its bytes: the rest is other work.
 const CALL_SECONDS_MAX: f64 = 60e-6;
-/// How fast a program reads and writes bytes where each is copied by the kernel.
+/// Rate at which the kernel copies bytes for reads and writes.
 const COPY_BYTES_PER_SECOND: f64 = 4e9;
 
 /// Small writes of the last stage.
@@ -50,8 +50,8 @@ impl Case<'_> {
         })
     }
 
-    /// What a write costs beside its bytes, and a byte; `None` where the drive's numbers are not
-    /// known.
+    /// Seconds of a write beside its bytes, and seconds of a byte; `None` where the drive's numbers
+    /// are not known.
     fn costs(&self, writes: &Writes) -> Option<(f64, f64)> {
         let drive = self.look.drive.as_ref()?;
         let fixed = drive.command_seconds?;
@@ -62,8 +62,7 @@ impl Case<'_> {
         Some((fixed.max(0.0), byte))
     }
 
-    /// Calls of the last stage that read, and processor time that a call costs the kernel beside
-    /// its bytes.
+    /// Read calls of the last stage, and the kernel's processor time of a call beside its bytes.
     fn reads(&self, writes: &Writes) -> (f64, f64) {
         let Some(last) = self.look.stages.last() else { return (0.0, 0.0) };
         let (reads, read_bytes) = match (last.bytes_in, last.read_bytes_mean) {
@@ -76,7 +75,7 @@ impl Case<'_> {
         (reads, each.clamp(0.0, CALL_SECONDS_MAX))
     }
 
-    /// How long it takes with larger writes, each of which costs a fixed time beside its bytes.
+    /// Run time with larger writes, each of which costs a fixed time beside its bytes.
     fn larger_seconds(&self, writes: &Writes, fixed: f64, byte: f64) -> Option<f64> {
         let last = self.look.stages.len().checked_sub(1)?;
         let moved = writes.count * writes.bytes_each;
@@ -86,20 +85,20 @@ impl Case<'_> {
         let (reads, call_seconds) = self.reads(writes);
         let saved_writes = (writes.count - fewer).max(0.0);
         if line::blocks::option(self.look.stages[last].program(), PROPOSED_BYTES).is_some() {
-            // Most programs read as much at once as they write.
+            // Most programs read with the same size as they write.
             let saved_calls = saved_writes + (reads - fewer).max(0.0);
             let saved = saved_writes * fixed + saved_calls * call_seconds;
             let seconds = with_own(self.seen_seconds(last) - saved)?;
             return Some(seconds.max(self.seconds() - saved));
         }
-        // Another program writes, while this one goes on.
+        // A second program writes while this one goes on.
         let each = writes.seconds_each + call_seconds;
         let seconds = with_own(self.seen_seconds(last) - each * writes.count)?;
         Some(seconds.max(fewer * fixed + moved * byte + self.end_seconds()))
     }
 
-    /// The same where the drive is then given its data faster than it writes them, or than it needs
-    /// to go on: it does not stop, whether it did before or not.
+    /// Run time with larger writes if the drive then gets its data faster than it writes them, or
+    /// fast enough to keep going: it does not stop, whether it did before or not.
     fn larger_streamed_seconds(&self, writes: &Writes) -> Option<f64> {
         let last = self.look.stages.len().checked_sub(1)?;
         let stage = &self.look.stages[last];
@@ -120,7 +119,7 @@ impl Case<'_> {
         self.streamed_seconds(own).filter(|_| goes_on || !has_option)
     }
 
-    /// Small writes to a tape by the stage that the others wait for, and what larger ones bring.
+    /// Small writes to a tape by the busiest stage, and what larger ones save.
     pub(super) fn small_tape_writes(&self) -> Option<(Finding, Option<Predicted>)> {
         let tape = self.tape()?;
         let last = self.look.stages.len().checked_sub(1)?;
@@ -129,7 +128,7 @@ impl Case<'_> {
         #[expect(clippy::cast_possible_truncation, reason = "a float becomes the nearest number")]
         let each = binary_size(writes.bytes_each.round() as u64);
         let what = format!(
-            "{} writes {each} to {tape} with each call: {} each, {} in all",
+            "{} writes {each} to {tape} per call: {} each, {} in all",
             self.named(last),
             short(writes.seconds_each),
             duration(writes.seconds_each * writes.count)
@@ -143,19 +142,19 @@ impl Case<'_> {
         let option = line::blocks::option(stage.program(), PROPOSED_BYTES);
         let change = option.map_or_else(
             || "collect blocks of 64 KiB in front of the tape".to_owned(),
-            |option| format!("write 64 KiB with each call ({option})"),
+            |option| format!("write 64 KiB per call: {option}"),
         );
         let unknown = |why: &str| {
-            let action = format!("{change}; what it saves is not known: {why}");
+            let action = format!("{change}; how much it saves is not known, because {why}");
             Some((finding.clone().with_action(action), None))
         };
         let Some((fixed, byte)) = self.costs(&writes) else {
-            return unknown("what a write costs this drive is not known");
+            return unknown("the cost of a write to this drive is not known");
         };
         let seconds = match self.larger_streamed_seconds(&writes) {
             Some(seconds) => seconds,
             None if self.drive_stops() => {
-                return unknown("the drive stops for want of data, and may then no longer");
+                return unknown("the drive stops for want of data, and may no longer do so then");
             }
             None => self.larger_seconds(&writes, fixed, byte)?,
         };
@@ -174,7 +173,7 @@ impl Case<'_> {
             let how = option_or_blocks(stage.program());
             format!("{how} saves about {}", duration(gained))
         });
-        // Where larger writes gain nothing small ones are no finding.
+        // Small writes are a finding only where larger ones save time.
         predicted.is_some().then_some((finding, predicted))
     }
 }

@@ -1,11 +1,11 @@
-//! Pipelines with a known limit, as the sampler would have seen them.
+//! Pipelines with a known bottleneck, as the sampler would report them.
 
 mod paces;
 
 use super::*;
 use crate::{Drive, Pipe, Wait};
 
-/// A stage by its words and the seconds that it works, starves, is blocked and waits for a device.
+/// A stage by its command line and its seconds working, starved, blocked and waiting for a device.
 fn stage(words: &str, seconds: [f64; 4]) -> Stage {
     let [working_seconds, starved_seconds, blocked_seconds, device_seconds] = seconds;
     Stage {
@@ -116,8 +116,8 @@ fn what_sleeps_is_named_by_what_it_sleeps_for() {
     );
 }
 
-/// A program that sleeps in turns with little reads is seen with an empty pipe before it now and
-/// then; all others wait for it all the same.
+/// A program that sleeps between small reads has an empty input pipe at times; all others wait for
+/// it all the same.
 #[test]
 fn what_both_neighbours_wait_for_is_the_limit() {
     let mut seen = look(vec![
@@ -129,12 +129,12 @@ fn what_both_neighbours_wait_for_is_the_limit() {
     let pipe = |from| Pipe { from, to: from + 1, capacity_bytes: 65536, ..Pipe::default() };
     seen.pipes = vec![pipe(0), pipe(1)];
     assert_eq!(judge(&seen, None).limit, Some(1));
-    // Who is starved for half of it waits for others half of the time.
+    // A stage that starves for half of the run waits for others half of the time.
     seen.stages[2].starved_seconds = 5.0;
     assert_eq!(judge(&seen, None).limit, None);
 }
 
-/// What starves because its source is kept from a core by other programs is the limit all the same.
+/// A stage that starves because its source waits for a core is the bottleneck all the same.
 #[test]
 fn cores_that_others_have_hide_no_limit() {
     let mut seen = look(vec![
@@ -152,7 +152,7 @@ fn cores_that_others_have_hide_no_limit() {
     assert_eq!(caveat, Some("another stage waited for a core for 25 % of the run"));
 }
 
-/// A program that is woken for every few bytes looks as busy as the one that writes them.
+/// A program that wakes up for every few bytes looks as busy as the program that writes them.
 #[test]
 fn of_two_that_look_alike_the_one_that_had_the_core_is_the_limit() {
     let mut seen =
@@ -210,7 +210,7 @@ fn what_reads_works_and_writes_by_itself_does_one_at_a_time() {
         predicted.command.unwrap(),
         "tar cf - a | gzip -c | takeup pipe --block-size 512k > /dev/nst0"
     );
-    // What it waits for is read: no buffer behind it changes that.
+    // It waits for reads: no buffer after it changes that.
     seen.stages[1].device_write_seconds = 0.0;
     let found = judge(&seen, None);
     assert!(!rules_of(&found).contains(&"pipeline.in-turn"), "{found:?}");
@@ -242,7 +242,7 @@ fn stages_that_take_turns_are_told_what_overlap_would_bring() {
         predicted.command.unwrap(),
         "tar cf - /srv | gzip -c | takeup pipe --block-size 512k --overwrite --to /dev/nst0"
     );
-    // Another line than that which was seen is not changed.
+    // A line that does not match the samples is not changed.
     let other = judge(&in_turn(), Some("tar cf - /srv | dd obs=512k of=/dev/nst0"));
     assert_eq!(other.predicted.unwrap().command, None);
 }
@@ -267,7 +267,7 @@ fn small_calls_and_small_pipes_are_told() {
     seen.pipes[0].capacity_bytes = 65536;
     seen.stages[0].write_bytes_mean = Some(65536.0);
     assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.work", "pipeline.no-advice"]);
-    // A handful of small calls is nothing.
+    // A few small calls are not reported.
     seen.stages[0].write_bytes_mean = Some(512.0);
     seen.stages[0].bytes_out = Some(51_200);
     assert_eq!(rules_of(&judge(&seen, None)), ["pipeline.work", "pipeline.no-advice"]);
@@ -303,7 +303,7 @@ fn what_was_too_short_or_not_seen_has_no_limit() {
     assert_eq!(judge(&Look::default(), None).limit, None);
 }
 
-/// What runs beside the pipeline is no part of it, and what comes before it takes what it takes.
+/// Programs beside the pipeline are not part of it, and the time before it does not change.
 #[test]
 fn only_the_pipeline_itself_can_be_made_faster() {
     let mut seen = gzip_is_slow();
@@ -339,7 +339,7 @@ fn decompressing_and_what_was_told_its_threads_are_left_alone() {
     }
 }
 
-/// tar czf: the program that works is one that the stage has started.
+/// tar czf: a program that the stage started does the work.
 #[test]
 fn who_works_inside_a_stage_is_named() {
     let mut seen = look(vec![stage("tar czf /srv.tar.gz /srv", [9.9, 0.1, 0.0, 0.0])]);
@@ -350,17 +350,17 @@ fn who_works_inside_a_stage_is_named() {
     assert!(sentence.ends_with("it works for 99 % of the run, most of it in gzip"), "{sentence}");
     assert_eq!(found.predicted.unwrap().command, None);
     let action = found.findings[1].action.as_deref();
-    assert_eq!(action, Some("tar -I 'pigz' compresses with all cores"));
+    assert_eq!(action, Some("compress with all cores: tar -I 'pigz'"));
 }
 
-/// Stages that take turns for reasons of their own are not told to wait less for a target.
+/// Stages that take turns without waiting for a target get no proposal for the target.
 #[test]
 fn a_buffer_is_for_a_target_that_is_waited_for() {
     let mut seen = in_turn();
     seen.absent = vec!["pigz"];
     seen.stages[2] = stage("sort -rn", [4.0, 5.8, 0.0, 0.2]);
     assert_eq!(judge(&seen, None).predicted, None);
-    // What is waited for at the end, for the medium to have everything, no buffer shortens.
+    // No buffer shortens the wait at the end until the medium has everything.
     let mut flushes = in_turn();
     flushes.stages[2].flush_seconds = 4.0;
     flushes.absent = vec!["pigz"];
@@ -381,7 +381,7 @@ fn whoever_is_outside_can_be_the_limit() {
     assert_eq!(judge(&gzip_is_slow(), None).limit, Some(1));
 }
 
-/// Each rule of the room speaks in one of the tests above.
+/// Each rule has a test above.
 #[test]
 fn every_rule_has_a_case() {
     let text = concat!(include_str!("tests.rs"), include_str!("tests/paces.rs"));
@@ -419,17 +419,17 @@ fn no_buffer_is_faster_than_the_drive_behind_it() {
     let of = |look: &Look| judge(look, Some(typed)).predicted.unwrap().seconds;
     assert!((of(&look(vec![in_turns()])) - 5.8).abs() < 0.01);
     assert!((of(&on_a_drive(false, vec![in_turns()])) - 8.0).abs() < 0.01);
-    // What is compressed by the drive may be less on the medium, but not what came compressed.
+    // The drive may make data smaller, but not data that are compressed already.
     assert!((of(&on_a_drive(true, vec![in_turns()])) - 5.8).abs() < 0.01);
     let gzip = stage("gzip -c", [2.0, 0.0, 7.8, 0.0]);
     assert!((of(&on_a_drive(true, vec![gzip, in_turns()])) - 8.0).abs() < 0.01);
     let said = judge(&on_a_drive(false, vec![in_turns()]), Some(typed));
     let caveat = said.findings[0].caveat.clone().unwrap();
-    assert_eq!(caveat, "/dev/nst0 takes 10.0 MB/s at most, 8.00 s for all of it");
+    assert_eq!(caveat, "/dev/nst0 writes 10.0 MB/s at most: 8.00 s for the data");
 }
 
-/// Nobody publishes what a command costs a real drive: long waits may be its commands or its stops,
-/// and what it takes without stops is not known.
+/// The cost of a command is not published for any real drive: long waits may be commands or stops,
+/// and the time without stops is not known.
 #[test]
 fn a_real_drive_that_is_waited_for_for_long_may_have_stopped() {
     let typed = "tar cf - /srv > /dev/nst0";
@@ -443,7 +443,7 @@ fn a_real_drive_that_is_waited_for_for_long_may_have_stopped() {
     assert_eq!((far_below.longest_stage_seconds, far_below.predicted), (None, None));
     let texts = |it: &Finding| [it.sentence(), it.caveat.clone().unwrap_or_default()].concat();
     let all: String = far_below.findings.iter().map(texts).collect();
-    assert!(all.contains("how fast what stage 1 (tar) waits for can be is not known"), "{all}");
+    assert!(all.contains("the highest rate of what stage 1 (tar) waits for is not known"), "{all}");
 }
 
 #[test]

@@ -1,34 +1,33 @@
-//! What the words say that a program was started with.
+//! Reads the command lines of the stages.
 
 use super::super::Stage;
 
-/// Programs that start others.
+/// Shells, which start other programs.
 pub const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "busybox", "fish"];
 
-/// A program of one thread, and what does the same with several.
+/// A program with one thread, and a replacement with several.
 pub(super) struct Parallel {
-    /// It.
+    /// The program with one thread.
     pub(super) program: &'static str,
-    /// What is typed in its place.
+    /// The words to type in its place.
     pub(super) instead: &'static str,
     /// The program that must be installed for that.
     pub(super) installed: &'static str,
-    /// What the same data take of processor time there, in parts of what they take here, by the
-    /// words of the one of one thread.
+    /// Processor time of the replacement for the same data, as a ratio to the program with one
+    /// thread, whose command line is the argument.
     pub(super) work: fn(&[String]) -> f64,
-    /// Where one thread takes more than this, dividing the data costs what the threads save.
+    /// Above this rate of one thread, dividing the data costs what the threads save.
     pub(super) fastest_bytes_per_second: f64,
-    /// The data that one thread of it takes at a time, by the words of the one of one thread.
+    /// Bytes that one thread of the replacement takes at a time, from the same command line.
     pub(super) piece_bytes: fn(&[String]) -> u64,
 }
 
-/// Programs that may be proposed, and must be installed for it.
+/// Programs that Takeup proposes if they are installed.
 pub const PROPOSED: [&str; 5] = ["pigz", "lbzip2", "pbzip2", "xz", "zstd"];
 
-/// zstd 1.5.4 with two threads takes as long as with one where that one takes 170 MB/s, and 0.6 of
-/// the time at 45 MB/s. Pieces:
-/// pigz(1) --blocksize, xz(1) --block-size (three times the dictionary, 1 MiB at least), zstd(1)
-/// --jobsize.
+/// zstd 1.5.4 with two threads takes as long as with one at 170 MB/s per thread, and 0.6 of the
+/// time at 45 MB/s. Sources of the piece sizes: pigz(1) --blocksize, xz(1) --block-size (three
+/// times the dictionary, 1 MiB at least), zstd(1) --jobsize.
 static PARALLEL: [Parallel; 5] = [
     Parallel {
         program: "gzip",
@@ -72,7 +71,7 @@ static PARALLEL: [Parallel; 5] = [
     },
 ];
 
-/// What does the work of a program with several threads: all that is known, the first first.
+/// Known replacements of a program that use several threads, the preferred one first.
 pub(super) fn parallel<'a>(
     program: &'a str,
     absent: &'a [&'static str],
@@ -81,7 +80,7 @@ pub(super) fn parallel<'a>(
     PARALLEL.iter().filter(is_it)
 }
 
-/// The level that a compressor was told, by its words.
+/// The level on a compressor's command line, or `usual`.
 fn level(words: &[String], usual: u32) -> u32 {
     let of = |word: &String| {
         let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
@@ -127,7 +126,7 @@ fn zstd_job_bytes(words: &[String]) -> u64 {
     (4 * window_mib) << 20
 }
 
-/// A compressor with a lower level, where it has one.
+/// The compressor with its lowest level, if it uses a higher one.
 pub(super) fn faster_level(words: &[String]) -> Option<String> {
     let program = words.first()?.rsplit('/').next()?;
     let (lowest, usual) = match program {
@@ -144,12 +143,12 @@ pub(super) fn faster_level(words: &[String]) -> Option<String> {
         .then(|| format!("{program} -{lowest}"))
 }
 
-/// Whether the first word of a stage as it was typed is that program.
+/// Whether the first word of a stage, as typed, is `program`.
 pub(super) fn is_word_of(stage: &str, program: &str) -> bool {
     stage.split_whitespace().next() == Some(program)
 }
 
-/// Whether a compressor was told how many threads to have, or does not compress.
+/// Whether a compressor's options set the number of threads, or it does not compress.
 pub(super) fn does_not_share(words: &[String]) -> bool {
     let long = ["--threads", "--single-thread", "--decompress", "--uncompress", "--test", "--list"];
     words.iter().skip(1).any(|word| {
@@ -159,7 +158,7 @@ pub(super) fn does_not_share(words: &[String]) -> bool {
     })
 }
 
-/// The blocking factor of a tar that lets its compressor write the archive.
+/// The blocking factor of a tar whose compressor writes the archive, so that it has no effect.
 pub(super) fn ignored_blocking(stage: &Stage) -> Option<String> {
     if stage.program() != "tar" {
         return None;
@@ -186,7 +185,7 @@ pub(super) fn ignored_blocking(stage: &Stage) -> Option<String> {
             }
             continue;
         }
-        // Letters in one word; in the first one without a dash values follow in their order.
+        // Letters in one word; after a first word without a dash the values follow in order.
         let Some(letters) = word.strip_prefix('-').or((at == 1).then_some(word.as_str())) else {
             continue;
         };

@@ -1,11 +1,11 @@
-//! A stage as it is typed, with larger writes.
+//! Changes a stage, as you type it, to larger writes.
 
 use super::redirection;
 
-/// Programs that have an option for the size of their writes.
+/// Names of tar.
 const TAR: [&str; 3] = ["tar", "bsdtar", "gtar"];
 
-/// The option with which a program writes so many bytes with each call, where it has one.
+/// The option for `bytes` per write call, if the program has one.
 pub fn option(program: &str, bytes: u64) -> Option<String> {
     match program {
         tar if TAR.contains(&tar) => Some(format!("-b {}", bytes / 512)),
@@ -15,9 +15,9 @@ pub fn option(program: &str, bytes: u64) -> Option<String> {
     }
 }
 
-/// The stage with that option, where it is known how to type it.
+/// The stage with that option, where Takeup can insert it.
 pub fn larger(stage: &str, bytes: u64) -> Option<String> {
-    // Quotes and brackets are nothing to change a word in.
+    // Words cannot be changed safely within quotes and brackets.
     if stage.contains(['"', '\'', '\\', '`', '$', '(', '{']) {
         return None;
     }
@@ -36,7 +36,7 @@ pub fn larger(stage: &str, bytes: u64) -> Option<String> {
     Some(words.join(" ") + &target)
 }
 
-/// The stage with a program behind it that collects larger blocks, where its output is redirected.
+/// The stage followed by a program that collects larger blocks, if its output is redirected.
 pub fn collected(stage: &str, bytes: u64) -> Option<String> {
     let (command, target) = redirection(stage)?;
     Some(format!("{command} | takeup pipe --block-size {}k {target}", bytes >> 10))
@@ -57,7 +57,7 @@ fn tar_words(words: &[&str], bytes: u64) -> Option<Vec<String>> {
             return Some(kept);
         }
         let Some(letters) = word.strip_prefix('-').filter(|it| !it.starts_with('-')) else {
-            // Letters without a dash: values follow in their order, and are left alone.
+            // Letters without a dash: their values follow in order, and are not changed.
             if at == 1 && word.contains('b') {
                 return None;
             }
@@ -91,7 +91,7 @@ fn dd_words(words: &[&str], bytes: u64) -> Option<Vec<String>> {
     for word in &words[1..] {
         match word.split_once('=')?.0 {
             "bs" | "ibs" | "obs" => {}
-            // Counted in the blocks that change.
+            // These count in blocks, whose size changes.
             "count" | "skip" | "seek" | "cbs" => return None,
             "conv" if word.contains("sync,") || word.ends_with("sync") => return None,
             _ => kept.push((*word).to_owned()),
@@ -112,7 +112,7 @@ fn cpio_words(words: &[&str], bytes: u64) -> Option<Vec<String>> {
             "-B" => {}
             _ if word.starts_with("--io-size=") || word.starts_with("--block-size=") => {}
             _ if word.starts_with("-C") => {}
-            // In a word with others it is left alone.
+            // Joined with other letters the option is not changed.
             _ if word.starts_with('-') && !word.starts_with("--") && word.contains(['B', 'C']) => {
                 return None;
             }

@@ -117,35 +117,33 @@ fn sentences_say_what_it_is_and_what_is_in_no_position() {
     let text = text(&sampled, "the reason", Colour::Plain);
     let expected = "\
 No calls were recorded: the reason.
-This is what /proc shows of 1 process, in 51 looks within 1.00 s, 20 ms apart.
+Takeup sampled /proc instead: 1 process, 51 samples in 1.00 s, one every 20 ms.
 
          calls   bytes  a call  devices
 read     1 000  105 MB  105 kB   210 MB
 written      0     0 B       -      0 B
 
-file              class  opened for  position on  looks on  looks back  grown  \
-    direct  synchronous
-/srv/a/in-order   ?      reading         41.9 MB        30           0    0 B      no           no
-/srv/a/at-random  ?      reading         10.5 MB        20          18    0 B      no           no
-/srv/a/still      ?      reading             0 B         0           0    0 B      no           no
+file              class  opened for    moved  forward  back  grown  direct  synchronous
+/srv/a/in-order   ?      reading     41.9 MB       30     0    0 B      no           no
+/srv/a/at-random  ?      reading     10.5 MB       20    18    0 B      no           no
+/srv/a/still      ?      reading         0 B        0     0    0 B      no           no
 
-- warning: no calls were recorded: the reason: this is what /proc shows from time to time
+- warning: no calls were recorded: the reason: these are samples of /proc
 - 1 000 calls have read 105 MB, pipes and sockets included
-- a/in-order: open for reading: its position moved on by 41.9 MB, never back in 30 looks: in \
-order, as far as looks show
-- a/at-random: open for reading: its position moved on by 10.5 MB, back in 18 of 38 looks: not in \
-order
-- 52.4 MB (50 %) of what calls read and wrote moved no position that was seen: by pread and \
-pwrite, through pipes and sockets, or in files that were not open at a look
-- 105 MB (50 %) of what devices were asked for was asked by no call that reads: it was read ahead, \
-through mapped files, by rings or by libaio
-- which calls there were, of which sizes, in which order, how deep, with which pauses and syncs is \
-not known
-- what goes through pread, pwrite, mapped files, rings and libaio moves no position: it is in the \
-counts of the process at most
+- a/in-order: open for reading: its position moved forward by 41.9 MB, never back in 30 samples: \
+in order, as far as samples show
+- a/at-random: open for reading: its position moved forward by 10.5 MB, back in 18 of 38 samples: \
+not in order
+- 52.4 MB (50 %) of the bytes of calls moved no sampled position: they went through pread and \
+pwrite, pipes and sockets, or files that no sample found open
+- 105 MB (50 %) of the reads from devices came from no read call: they are read-ahead, or of \
+mapped files, io_uring or libaio
+- not known: the calls, their sizes, order and depth, pauses and syncs
+- pread, pwrite, mapped files, io_uring and libaio move no position: at most the counters of the \
+process include them
 - files that are open for less than 20 ms may be missing
-- there is a ring of io_uring: its requests are no calls that are counted
-- 1 process that was started belongs to somebody else, and nothing is seen of it
+- a process uses io_uring: its requests are not in the counted calls
+- 1 child process belongs to another user, and these numbers leave it out
 ";
     assert_eq!(text, expected);
 }

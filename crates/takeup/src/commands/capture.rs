@@ -1,9 +1,9 @@
-//! `takeup capture`: what a process really does to its files.
+//! `takeup capture`: records how a process uses its files.
 //!
-//! [`capture::live`] makes operations of what the kernel records; [`subject`] is the
-//! process, started here or found; [`below`] the devices below its files, [`document`] what is
-//! printed and kept; [`job`] the load that fio is to make of it; [`sampling`] what is done where
-//! the kernel does not record.
+//! [`capture::live`] turns the kernel's events into operations. [`subject`] is the recorded
+//! process, [`below`] finds the devices below its files, [`document`] makes the JSON and reads
+//! records, [`job`] writes the load as a job for fio, [`sampling`] samples `/proc` where the kernel
+//! cannot record.
 
 mod below;
 pub mod document;
@@ -47,13 +47,13 @@ use arguments::quantity::{Size, Span};
 use service::failure::Failure;
 use service::output_file::OutputFile;
 
-/// Record what a process really does to its files
+/// Record how a process uses its files
 ///
-/// Records each read, write, sync and the like of a process, its threads and all that it starts, by
-/// the kernel's own tracepoints: nothing is stopped, nothing is loaded into the kernel. At the end
-/// it says of each file how it was used: by which calls, in which sizes, in which order, how deep,
-/// and how often it was made sure of. What cannot be seen is told as such. Takes root's rights;
-/// without them, or with a kernel that does not record calls, it tells what /proc shows.
+/// Records each read, write, sync and the like of a process, its threads and its children with the
+/// kernel's own tracepoints: the process is not stopped, and nothing is loaded into the kernel. At
+/// the end Takeup reports for each file the calls, their sizes and order, the requests in flight,
+/// and how often it was synced. What cannot be known is reported as such. Needs root; without it,
+/// or on a kernel that cannot record calls, Takeup samples /proc instead.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -65,10 +65,10 @@ Examples:
   takeup capture --watch --record load.ndjson -- fio load.fio
   takeup report load.ndjson -o load.html
 
-Whatever a database writes through another process is recorded with the process that started
-both: name the postmaster, not one of its backends.")]
+Name the parent process of a database, such as the postmaster: that records all of its processes,
+including those that write on behalf of others.")]
 pub struct CaptureArgs {
-    /// A process that runs
+    /// Record this running process
     #[arg(
         long,
         value_name = "PID",
@@ -76,26 +76,26 @@ pub struct CaptureArgs {
         conflicts_with_all = ["command", "import", "from"]
     )]
     pid: Option<u32>,
-    /// A recording of others: what strace -f -ttt -T -yy, blkparse or fio --write_iolog wrote
+    /// Import a recording of strace -f -ttt -T -yy, blkparse or fio --write_iolog
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "span", "buffer"])]
     import: Option<PathBuf>,
-    /// Print again what such a file holds that --record made
+    /// Print a capture from a file that --record wrote
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "span", "buffer", "import"])]
     from: Option<PathBuf>,
-    /// Keep what was captured in a file that is not there yet, for `takeup report` and --from
+    /// Write the capture to this new file, for `takeup report` and --from
     #[arg(long, value_name = "FILE", conflicts_with_all = ["import", "from"])]
     record: Option<PathBuf>,
-    /// Watch the block devices below the captured files meanwhile, or those that are named, as
+    /// Watch the block devices below the captured files, or the named ones, during the capture, as
     /// `takeup watch` does
     #[arg(long, value_name = "DEVICE", num_args = 0.., conflicts_with_all = ["import", "from"])]
     watch: Option<Vec<OsString>>,
-    /// Record for so long, such as 30s, 10m; a command is ended then
+    /// Stop recording after this time, such as 30s, 10m, and end the command
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
-    /// Room for what was recorded and not yet read, on all processors together
+    /// Size of the kernel's buffers for recorded events, on all processors together
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     buffer: Size,
-    /// Where tracefs is mounted, if not in one of the usual places
+    /// The mount point of tracefs, if it is not a usual one
     #[arg(long, value_name = "FOLDER", conflicts_with = "import")]
     tracefs: Option<PathBuf>,
     /// Print one JSON document instead of text
@@ -103,37 +103,37 @@ pub struct CaptureArgs {
     json: bool,
     #[command(flatten)]
     job: JobArgs,
-    /// Wait for the end of a capture and take away what it left (started by `takeup capture`)
+    /// Wait for the end of a capture and remove what it left (started by `takeup capture`)
     #[arg(long, hide = true)]
     guard: bool,
-    /// A command to start and record
+    /// Start this command and record it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// Events for each second from which on it is told what they cost.
+/// Events per second from which on their cost is reported.
 const MANY_EVENTS: f64 = 100_000.0;
 
-/// How a recording went.
+/// The outcome of a recording.
 #[derive(Default)]
 struct Recorded {
     ended: RecordingEnd,
     /// The time of day at its beginning, in seconds since 1970.
     began_unix_seconds: f64,
-    /// How the command ended, if it did badly.
+    /// How the command failed, if it did.
     failed: Option<String>,
-    /// Somebody stopped it.
+    /// A signal stopped it.
     is_stopped: bool,
-    /// What was watched beside it.
+    /// Readings of watched devices.
     beside: Option<Vec<Reading>>,
 }
 
-/// What is told, whether it was recorded now, before, or by others.
+/// A capture to report: recorded now, read from a record, or imported.
 struct Told {
     captured: Captured,
-    /// Of one that was imported, its lines.
+    /// Number of lines, if it was imported.
     lines: Option<u64>,
-    /// Why it could not be kept.
+    /// Why the record could not be written.
     not_kept: Option<Failure>,
 }
 
@@ -147,14 +147,14 @@ pub fn run(arguments: &CaptureArgs) -> ExitCode {
         Err(failure) => failure,
     };
     if arguments.json {
-        // The message on standard error tells the same, should this not be read.
+        // The message on standard error repeats it if this write fails.
         let _ = to_standard_output(failure.to_json("capture").as_bytes());
     }
     to_standard_error(&failure.to_text());
     failure.exit_code()
 }
 
-/// With what is recorded.
+/// The means of recording.
 #[derive(Clone, Copy)]
 struct Means<'a> {
     buffer: Size,
@@ -162,7 +162,7 @@ struct Means<'a> {
 }
 
 impl Means<'_> {
-    /// Begins, if the kernel can record and does so for us.
+    /// Begins a recording, if the kernel can record and this process may.
     fn begin(self, subject: &Subject, to: &mut Profiler) -> Result<Begun, TraceError> {
         let tracefs = match self.tracefs {
             Some(folder) => Tracefs::at(folder)?,
@@ -204,7 +204,7 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
             ControlFlow::Break(code) => return Ok(code),
         },
     };
-    // A recording is not lost because it cannot be kept, or nothing more can be made of it.
+    // A recording is printed even if it cannot be written, or no job can be made.
     let made = wanted.make(&told.captured.profile, means, &cancel);
     let (made, failure) = match made {
         Ok(made) => (made, None),
@@ -219,8 +219,8 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
     Ok(if has_failed { ExitCode::from(FAILED) } else { code })
 }
 
-/// What a process does now, kept where that is asked for. Where calls cannot be recorded, what
-/// `/proc` shows is told, and that is all.
+/// Records a process now, and writes the record if asked. Where calls cannot be recorded, prints
+/// samples of `/proc` instead and breaks.
 fn now(
     arguments: &CaptureArgs,
     means: Means<'_>,
@@ -271,7 +271,7 @@ fn now(
     Ok(ControlFlow::Continue(Told { captured, lines: None, not_kept }))
 }
 
-/// A recording of others. Ctrl-C ends it as it ends any program that only reads.
+/// Imports a recording of another tool. Ctrl-C ends it as it ends any program that only reads.
 fn import(path: &Path) -> Result<Told, Failure> {
     let mut profiler = Profiler::new(ProfileLimits::default());
     let what = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
@@ -285,7 +285,7 @@ fn import(path: &Path) -> Result<Told, Failure> {
     Ok(Told { captured, lines: Some(imported.lines), not_kept: None })
 }
 
-/// Records until the process has ended, the time is over, or somebody stops it.
+/// Records until the process ends, the time is over, or a signal comes.
 fn record(
     begun: Begun,
     span: Option<Duration>,
@@ -298,7 +298,7 @@ fn record(
     let failure = |error: TraceError| Failure::new(&error, None);
     let counters = |error: CounterError| Failure::new(&error, None);
     let beside = watched.map(Beside::begin).transpose().map_err(counters)?;
-    // One moment on the clocks of events, of looks and of the day.
+    // The same moment on three clocks: of events, of readings and of the day.
     let (begun, began) = (Instant::now(), SystemTime::now());
     to.begin(capture::trace::now_ns());
     let used_before = used_seconds();
@@ -320,7 +320,7 @@ fn record(
     let ended = session.finish(to).map_err(failure)?;
     let recorder_seconds = used_seconds() - used_before;
     let events_per_second = (ended.events + ended.lost_events) as f64 / seconds.max(1e-3);
-    // What cannot be measured is not told; the recording is there all the same.
+    // If the cost cannot be measured, the recording is reported without it.
     if events_per_second >= MANY_EVENTS
         && let Ok(cost) = capture::trace::Cost::measure(&tracefs)
     {
@@ -339,17 +339,17 @@ fn used_seconds() -> f64 {
     ProcessTimes::of(std::process::id()).map_or(0.0, |times| times.used_seconds())
 }
 
-/// What would help where nothing can be recorded.
+/// A hint where calls cannot be recorded.
 fn hint(error: &TraceError) -> Option<&'static str> {
     match error {
         TraceError::NotAllowed => Some("run it as root, for example with sudo"),
         TraceError::Container => {
-            Some("run it on the host: a container's processes are seen from there")
+            Some("run it on the host, which sees the processes of the container")
         }
         TraceError::NoTracefs { .. } => Some("`mount -t tracefs none /sys/kernel/tracing`"),
-        TraceError::NoEvents => {
-            Some("`strace -f -ttt -T -yy -o FILE` records without them, slowly, for --import")
-        }
+        TraceError::NoEvents => Some(
+            "record with `strace -f -ttt -T -yy -o FILE`, which is slow, and use --import FILE",
+        ),
         _ => None,
     }
 }
@@ -358,13 +358,10 @@ fn refusal(error: &TraceError) -> Failure {
     Failure::new(error, hint(error).map(str::to_owned))
 }
 
-/// A job is made of calls, and so is a record.
+/// The failure for a job or a record, which need recorded calls.
 fn no_calls(what: &str, error: &TraceError) -> Failure {
     let why = refusal(error);
-    let text = format!(
-        "no {what} can be written: /proc shows no calls, and they cannot be recorded: {}",
-        why.message()
-    );
+    let text = format!("cannot write the {what}: calls cannot be recorded: {}", why.message());
     Failure::of(text, hint(error))
 }
 
@@ -389,11 +386,11 @@ fn print(arguments: &CaptureArgs, told: &Told, made: &Made) -> Result<ExitCode, 
         return Ok(ExitCode::SUCCESS);
     }
     let heading = &captured.heading;
-    let stopped = "what was recorded until then is told";
+    let stopped = "the report covers the time until then";
     Ok(how_it_went(heading.failed.as_deref(), heading.is_stopped.then_some(stopped)))
 }
 
-/// Tells what went wrong with the command, or that somebody stopped it, and what there is of it.
+/// Prints how the command failed, or that a signal stopped the capture.
 fn how_it_went(failed: Option<&str>, stopped: Option<&str>) -> ExitCode {
     if let Some(how) = failed {
         to_standard_error(&format!("takeup: the command ended with {how}\n"));

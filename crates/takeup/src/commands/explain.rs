@@ -1,8 +1,8 @@
-//! `takeup explain`: which stage of a pipeline of other programs holds it back.
+//! `takeup explain`: finds the bottleneck of a pipeline of other programs.
 //!
-//! The shell runs the pipeline in a group of its own ([`loads::programs::group`]), [`Sampler`]
-//! looks at it meanwhile, [`judge`] says what was seen, and [`text`] prints that;
-//! [`live`] what is seen so far, [`drive`] knows the tape drive that it ends in.
+//! The shell runs the pipeline in its own process group ([`loads::programs::group`]). [`Sampler`]
+//! samples it meanwhile, [`judge`] judges the samples, and [`text`] prints the result; [`live`]
+//! prints the samples so far, [`drive`] finds the tape drive that the pipeline writes to.
 
 mod drive;
 mod live;
@@ -31,13 +31,13 @@ use crate::terminal::colour;
 use arguments::quantity::Span;
 use service::failure::Failure;
 
-/// Say which stage of a pipeline holds it back, and what would help
+/// Find the bottleneck of a pipeline, and what would help
 ///
-/// Runs a pipeline of other programs through the shell and looks at each of its stages meanwhile:
-/// whether it works, waits for its input, for the next stage, for a file or a device, or for
-/// something else. At the end it names the limit, how much of the time stages waited for each
-/// other, what would change it, and how long it would then take. What the programs print goes
-/// nowhere without --show-output; they have no terminal and no input.
+/// Runs a pipeline of other programs through the shell and samples what each stage does: it works,
+/// or waits for its input, for the next stage, for a file or device, or for something else. At the
+/// end Takeup names the bottleneck, the change that helps most, and how long the pipeline would
+/// then take. The programs have no terminal and no input; their output is discarded without
+/// --show-output.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -49,29 +49,28 @@ Examples:
   takeup explain --pid $(pgrep -x gzip) --for 10s
   takeup explain 'pg_dump shop | gzip > shop.gz' --json | jq '.limit, .findings[].sentence'
 
-The pipeline really runs: what it writes is written. --baseline and --try run it again.")]
+The pipeline really runs and writes its output. --baseline and --try run it again.")]
 pub struct ExplainArgs {
-    /// The pipeline, as one word for the shell, or the words of a single program; behind `--`
-    /// where it has options
+    /// The pipeline in quotes, or the words of a single program, after `--` if it has options
     #[arg(value_name = "PIPELINE", required_unless_present = "pid", conflicts_with = "pid")]
     pipeline: Vec<String>,
-    /// Look at a process that runs, and at all that pipes join it to
+    /// Look at a running process, and at all processes that pipes join it to
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// Look for so long, such as 30s, 10m; a pipeline is ended then
+    /// End the pipeline, or stop looking at --pid, after this time, such as 30s, 10m
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
-    /// Run it first without its last stage: what the rest takes alone; not with --for, since what
-    /// is cut off after the same time cannot be compared
+    /// Run the pipeline first without its last stage, to measure the rest alone; not with --for:
+    /// runs that are cut off after the same time cannot be compared
     #[arg(long, conflicts_with_all = ["pid", "span"])]
     baseline: bool,
-    /// Run it again with the change that is proposed; not with --for
+    /// Run the pipeline again with the proposed change; not with --for
     #[arg(long = "try", conflicts_with_all = ["pid", "span"])]
     tries: bool,
     /// The shell [default: $SHELL, or /bin/sh]
     #[arg(long, value_name = "SHELL", conflicts_with = "pid")]
     shell: Option<String>,
-    /// Show what the programs print, on standard error
+    /// Print the output of the programs on standard error
     #[arg(long, conflicts_with = "pid")]
     show_output: bool,
     /// Print one JSON document instead of text
@@ -79,17 +78,17 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-/// What was seen of one run.
+/// The result of one run.
 struct Seen {
     look: Look,
     judgement: Judgement,
-    /// User and system, of all programs.
+    /// User and system time of all programs.
     processor_seconds: Option<[f64; 2]>,
-    /// How it failed, if it did.
+    /// How the pipeline failed, if it did.
     failed: Option<String>,
-    /// It was ended because its time was over.
+    /// Takeup ended it after the time of `--for`.
     is_ended: bool,
-    /// Somebody stopped it.
+    /// A signal stopped it.
     is_stopped: bool,
 }
 
@@ -100,7 +99,7 @@ pub fn run(arguments: &ExplainArgs) -> ExitCode {
         Err(failure) => failure,
     };
     if arguments.json {
-        // The message on standard error tells the same, should this not be read.
+        // The message on standard error repeats it if this write fails.
         let _ = to_standard_output(failure.to_json("explain").as_bytes());
     }
     to_standard_error(&failure.to_text());
@@ -119,13 +118,13 @@ fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {
     let baseline = if arguments.baseline {
         let stages = line::stages(typed).unwrap_or_default();
         let line = line::without_last(&stages).ok_or_else(|| {
-            let hint = "it needs two stages or more, in one pipeline";
-            Failure::of("--baseline: there is no last stage to leave out", Some(hint))
+            let hint = "use --baseline only with one pipeline of two stages or more";
+            Failure::of("--baseline: the pipeline has no last stage to remove", Some(hint))
         })?;
         let seen = runner.run(&line, &cancel)?;
         succeeded(&seen, &line)?;
         if seen.is_stopped {
-            return Err(Failure::of("stopped before the pipeline was run", None));
+            return Err(Failure::of("stopped before the pipeline ran", None));
         }
         Some((line, seen))
     } else {
@@ -144,25 +143,25 @@ fn explain(arguments: &ExplainArgs) -> Result<ExitCode, Failure> {
     print(arguments, Some(typed), &seen, baseline.as_ref(), tried.as_ref())
 }
 
-/// The line that is run: one word is a line of the shell, several are the words of one program.
+/// The line to run: one word is a line for the shell, several are the words of one program.
 fn typed(words: &[String]) -> Result<String, Failure> {
     let line = match words {
         [line] => line.clone(),
-        // A line in quotes has spaces, and nothing beside it.
+        // A line in quotes contains spaces, and no other word may follow it.
         [first, other, ..] if first.trim().contains(char::is_whitespace) => {
             let hint =
-                "the pipeline is one word, in quotes; options are in `takeup explain --help`";
+                "put the whole pipeline in quotes; `takeup explain --help` lists the options";
             return Err(Failure::of(format!("unexpected argument {other:?}"), Some(hint)));
         }
         words => words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" "),
     };
     if line.trim().is_empty() {
-        return Err(Failure::of("there is nothing to run: the pipeline is empty", None));
+        return Err(Failure::of("the pipeline is empty", None));
     }
     Ok(line)
 }
 
-/// A word as the shell has to be given it.
+/// A word, quoted for the shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -171,7 +170,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Those of the programs that may be proposed which are not installed.
+/// Programs that could be proposed but are not installed.
 fn absent() -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<_> = std::env::split_paths(&path).filter(|it| it.is_absolute()).collect();
@@ -179,7 +178,7 @@ fn absent() -> Vec<&'static str> {
     PROPOSED.iter().filter(is_absent).copied().collect()
 }
 
-/// The line with this program in the place of `takeup`, whatever the path of the shell has.
+/// The line with the path of this program instead of `takeup`, which may not be on the PATH.
 fn with_own_path(line: &str) -> String {
     let own = std::env::current_exe().unwrap_or_else(|_| Path::new("takeup").to_owned());
     let own = own.to_string_lossy().replace('\'', "'\\''");
@@ -255,7 +254,8 @@ impl Runner {
     }
 }
 
-/// A loop or a list of commands is run by the shell itself, whose words are the whole line.
+/// The shell itself runs a loop or a list of commands, and its command line is the whole line:
+/// names such a stage by the words that were typed.
 fn name_parts_of_shell(look: &mut Look, shell: &[String], line: &str) {
     let typed = line::stages(line).filter(|typed| typed.len() == look.stages.len());
     for (at, stage) in look.stages.iter_mut().enumerate() {
@@ -266,7 +266,7 @@ fn name_parts_of_shell(look: &mut Look, shell: &[String], line: &str) {
     }
 }
 
-/// A program whose reader has seen enough, as `head` has, did nothing wrong.
+/// A program whose reader stopped early, such as `head`, did not fail.
 const STATUS_OF_SIGPIPE: i32 = 141;
 
 fn failure_of(ended: &CommandEnd) -> Option<String> {
@@ -281,10 +281,10 @@ fn seconds(ended: &CommandEnd) -> Option<[f64; 2]> {
     ended.user_and_system_ns.map(|both| both.map(|ns| ns as f64 / 1e9))
 }
 
-/// Looks at what runs already.
+/// Samples processes that already run.
 fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure> {
     if machine::processes::ProcessTimes::of(pid).is_none() {
-        let hint = "`ps -e` shows the processes; a container may hide those of others";
+        let hint = "list the processes: ps -e; a container may hide those of other users";
         return Err(Failure::of(format!("there is no process {pid}"), Some(hint)));
     }
     let mut sampler = Sampler::of_processes(joined(pid));
@@ -305,7 +305,7 @@ fn attach(pid: u32, span: Option<Span>, cancel: &Cancel) -> Result<Seen, Failure
     let mut look = sampler.finish();
     (look.drive, look.absent) = (drive::behind(&look), absent());
     let judgement = judge(&look, None);
-    // Whoever looks at what runs stops looking, and nothing else.
+    // A signal ends the sampling only, not the processes.
     Ok(Seen { look, judgement, processor_seconds: None, failed: None, is_ended, is_stopped: false })
 }
 
@@ -364,13 +364,13 @@ fn print(
         return Ok(ExitCode::from(FAILED));
     }
     if seen.is_stopped {
-        to_standard_error("takeup: stopped; what was seen until then is told\n");
+        to_standard_error("takeup: stopped; the report covers the time until then\n");
         return Ok(ExitCode::from(FAILED));
     }
     if arguments.tries && tried.is_none() {
         let why = match seen.judgement.predicted {
-            Some(_) => "how the change is typed in this line is not known",
-            None => "there is no change to propose",
+            Some(_) => "Takeup cannot insert the proposed change into this line",
+            None => "Takeup has no change to propose",
         };
         to_standard_error(&format!("takeup: nothing was tried: {why}\n"));
         return Ok(ExitCode::from(WARNED));

@@ -129,7 +129,7 @@ fn a_record_that_tells_nothing_ends_before_anything_is_done() {
                 }
             },
             &[],
-            "its runs went to /tmp/x, which is no tape drive",
+            "its runs went to /tmp/x, which is not a tape drive",
         ),
         (
             |lines| {

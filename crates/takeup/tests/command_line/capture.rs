@@ -147,7 +147,7 @@ fn how_the_command_fails_is_told() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(expected), "{said}");
     };
-    check(&["no-such-program"], "the command ended with status 127: it was not found");
+    check(&["no-such-program"], "the command ended with status 127: command not found");
     check(&["sh", "-c", "exit 3"], "the command ended with status 3");
     check(&["sh", "-c", "kill -9 $$"], "the command ended with signal 9");
 }

@@ -183,7 +183,7 @@ fn what_cannot_be_kept_or_watched_is_told_before_anything_runs() {
     check(&with(&["--watch", "nosuchdisk"]), "there is no block device nosuchdisk");
     check(&with(&["--from", "there"]), "cannot be used with");
     check(&["capture", "--from", "there", "--record", "kept"], "cannot be used with");
-    check(&["capture", "--from", "there"], "there holds no record of `takeup capture`");
+    check(&["capture", "--from", "there"], "there is not a `takeup capture` record");
     assert!(!at.join("ran").exists());
 }
 

@@ -12,8 +12,8 @@ use crate::{run, shown, takeup};
 
 /// Somebody who is not root.
 const NOBODY: u32 = 65_534;
-const NO_ROOT: &str = "tracing takes root's rights (CAP_SYS_ADMIN)";
-const NO_EVENTS: &str = "this kernel has no events of system calls (CONFIG_FTRACE_SYSCALLS)";
+const NO_ROOT: &str = "tracing needs root (CAP_SYS_ADMIN)";
+const NO_EVENTS: &str = "this kernel has no system call events (CONFIG_FTRACE_SYSCALLS)";
 
 /// A folder like tracefs of a kernel that records what is scheduled and no system calls.
 fn tracefs_without_calls(at: &Path) {
@@ -42,7 +42,7 @@ fn check_load(output: &Output, why: &str, at: &Path) {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.starts_with(&format!("takeup: {why}\nhint: ")), "{said}");
-    assert!(errors.contains("no calls are recorded; this looks at /proc instead"), "{said}");
+    assert!(errors.contains("cannot record system calls; sampling /proc instead"), "{said}");
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(seen["fallback"], why);
     let totals = &seen["totals"];
@@ -83,13 +83,13 @@ fn without_roots_rights_proc_is_looked_at() {
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output, at));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.starts_with(&format!("No calls were recorded: {NO_ROOT}.\n")), "{text}");
-    assert!(text.contains("This is what /proc shows of 1 process, in "), "{text}");
+    assert!(text.contains("Takeup sampled /proc instead: 1 process, "), "{text}");
     // One of somebody else.
     let own = std::process::id().to_string();
     let output = of_nobody(&["capture", "--pid", &own]);
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output, at));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let expected = format!("takeup: process {own} belongs to somebody else\nhint: run it as root");
+    let expected = format!("takeup: process {own} belongs to another user\nhint: run it as root");
     assert!(said.starts_with(&expected), "{said}");
 }
 
@@ -106,7 +106,7 @@ fn a_kernel_without_events_of_calls_is_told_from_one_with() {
     let output = run(at, &[&without[..], &job].concat());
     let said = shown(&output, at);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("no job can be written: /proc shows no calls"), "{said}");
+    assert!(said.contains("cannot write the job: calls cannot be recorded"), "{said}");
     assert!(!at.join("job").exists() && !at.join("begun").exists(), "{said}");
     // How the command ended is told as ever.
     let output = run(at, &[&without[..], &["--", "sh", "-c", "exit 3"]].concat());
@@ -127,6 +127,7 @@ fn within_a_container_proc_is_looked_at() {
     let mut inside = Command::new("unshare");
     inside.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_takeup")]);
     inside.args(["capture", "--json", "--"]).args(LOAD).current_dir(directory.path());
-    let why = "this is a container with process numbers of its own: the kernel records others";
+    let why = "this container has its own process numbers, and the kernel records those of the \
+               host";
     check_load(&inside.output().unwrap(), why, directory.path());
 }

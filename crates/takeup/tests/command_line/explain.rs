@@ -513,7 +513,7 @@ fn what_cannot_be_explained_says_why() {
     assert!(text.contains("nosuchfile"), "{text}");
     let (code, text) = said(&["true", "--baseline"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("there is no last stage to leave out"), "{text}");
+    assert!(text.contains("the pipeline has no last stage to remove"), "{text}");
     let output = run(scene.path(), &["explain", "--pid", "4194999"]);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.starts_with("takeup: there is no process 4194999\nhint: "), "{text}");

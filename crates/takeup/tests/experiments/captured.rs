@@ -223,7 +223,7 @@ fn what_a_job_cannot_be_is_said_before_anything_is_recorded() {
     let output = run(folder.path(), &command);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("takeup: nowhere is no folder\n"), "{said}");
+    assert!(said.starts_with("takeup: nowhere is not a folder\n"), "{said}");
     assert_eq!(names(folder.path()), Vec::<String>::new());
 }
 

@@ -112,7 +112,7 @@ fn what_fails_is_no_fast_run() {
     let output = run(directory.path(), &bench(&checked));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(error.contains("the check behind the run,") && error.contains("not 2"), "{error}");
+    assert!(error.contains("the check after the run,") && error.contains("not 2"), "{error}");
 }
 
 #[test]

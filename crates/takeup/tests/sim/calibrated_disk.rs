@@ -149,6 +149,6 @@ fn a_record_that_tells_nothing_ends_before_anything_is_made() {
                 line["run"]["cell"]["cache"] = json!("buffered");
             }
         },
-        "it tells no parameter of the disk: there are no repeated direct reads",
+        "it shows no parameter of the disk: there are no repeated direct reads",
     );
 }

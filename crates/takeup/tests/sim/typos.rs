@@ -53,10 +53,7 @@ fn a_name_that_is_not_there_costs_no_tape_and_no_file() {
         for (command, expected) in [
             ("bench tape TARGET --overwrite --length 1M --data srcc", "srcc"),
             ("bench tape TARGET --overwrite --length 1M --data zeros,srcc", "srcc"),
-            (
-                "bench tape TARGET --overwrite --length 1M --data drive",
-                "no file in it holds anything",
-            ),
+            ("bench tape TARGET --overwrite --length 1M --data drive", "all files in it are empty"),
             ("bench tape TARGET --overwrite --length 1M -o folderr/runs", "folderr/runs"),
             ("pipe --from srcc --to TARGET --overwrite", "srcc"),
             ("backup srcc --to TARGET --overwrite --force", "srcc"),

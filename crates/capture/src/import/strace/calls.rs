@@ -8,8 +8,8 @@ use super::super::{KEPT_MAX, nanoseconds};
 use super::line;
 use super::{Call, Description, Pending, Trace, put};
 
-const RINGS: &str = "requests of io_uring are not in a trace of strace";
-const MAPPINGS: &str = "what is read and written through mappings is not in a trace of strace";
+const RINGS: &str = "strace does not show requests of io_uring";
+const MAPPINGS: &str = "strace does not show reads and writes through mapped files";
 const AIO: &str = "strace shows requests of io_submit, not when each of them ended";
 
 /// How a call asks: by which engine, for what, and where it says where.

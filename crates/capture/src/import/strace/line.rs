@@ -126,7 +126,7 @@ pub struct Returned<'a> {
     pub text: &'a str,
     /// The name of an error.
     pub error: Option<&'a str>,
-    /// How long the call took, as `-T` tells it.
+    /// How long the call took, from `-T`.
     pub duration: Option<&'a str>,
 }
 

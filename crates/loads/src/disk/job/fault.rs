@@ -34,7 +34,7 @@ pub enum JobError {
         /// The path.
         path: PathBuf,
     },
-    /// Files that fio would make, of a length that nobody knows.
+    /// Files that fio would make, of unknown length.
     #[error("section [{section}] has no size in bytes, and files are to be made for it")]
     NoSize {
         /// The section.
@@ -59,24 +59,24 @@ pub struct RefusedLine {
 pub enum LineFault {
     /// A section whose name could be that of a file.
     #[error(
-        "is no plain name: name the section in brackets with letters, digits, blanks and -_.%, and \
-         its file with filename="
+        "is not a plain name: name the section in brackets with letters, digits, blanks and -_.%, \
+         and its file with filename="
     )]
     Section,
     /// A percentage without a number.
-    #[error("is no share: write a whole number and %")]
+    #[error("is not a percentage: write a whole number and %")]
     Share,
     /// No size that fio would understand.
-    #[error("is no size: write bytes, or a number with k, m, g or t")]
+    #[error("is not a size: write bytes, or a number with k, m, g or t")]
     Size,
     /// No plain number.
-    #[error("is no number from 1 to {NUMBER_MAX}")]
+    #[error("is not a number from 1 to {NUMBER_MAX}")]
     Number,
     /// Another engine than those that do nothing but read and write.
     #[error("is refused: {}", engine_advice(_0))]
     Engine(String),
     /// Nothing that fio does.
-    #[error("is none of the patterns {}", PATTERNS.join(" "))]
+    #[error("is not one of the patterns {}", PATTERNS.join(" "))]
     Pattern,
     /// An option that may harm.
     #[error("is refused: {_0}")]
@@ -97,18 +97,18 @@ pub enum LineFault {
     #[error("is refused: memory is malloc, shm, shmhuge or mmap, without the name of a file")]
     Memory,
     /// A list of files that fio would understand in another way.
-    #[error("is no list of files: names are divided by ':', and '-' is none")]
+    #[error("is not a list of files: separate names with ':'; '-' is not a file")]
     Files,
     /// A pattern for names that could lead elsewhere.
     #[error("has more in it than letters, numbers, $jobname, $jobnum and $filenum")]
     Format,
     /// It stands before the first section.
-    #[error("stands in no section: write [global] above it")]
+    #[error("is in no section: write [global] above it")]
     Outside,
     /// fio reads a line in pieces of this size, each as a line of its own.
     #[error("is longer than {} bytes: shorten it", super::LINE_BYTES_MAX)]
     Long,
     /// What was set beside the file is no option with a value.
-    #[error("is no NAME=VALUE")]
+    #[error("is not NAME=VALUE")]
     NoValue,
 }

@@ -392,7 +392,7 @@ const TABLE: &[(Treatment, &[&str])] = &[
     (Refused("it puts another file into the job: copy the lines of that file"), &["include"]),
 ];
 
-/// What becomes of the option of this name; `None` of one that nobody knows.
+/// What becomes of the option of this name; `None` for an unknown one.
 pub fn treatment(name: &str) -> Option<Treatment> {
     let found = TABLE.iter().find(|(_, names)| names.contains(&name));
     found.map(|(treatment, _)| *treatment)

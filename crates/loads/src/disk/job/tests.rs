@@ -74,7 +74,7 @@ fn files_are_divided_by_colons() {
     assert_eq!(files("a\\:b:c\\d").unwrap(), "a:b|c\\d");
     for wrong in ["", "a::b", ":a", "-", "a:-", "$DISK", "a`b`"] {
         let error = files(wrong).unwrap_err().to_string();
-        assert!(error.contains("is no list of files"), "{error}");
+        assert!(error.contains("is not a list of files"), "{error}");
     }
 }
 
@@ -135,7 +135,7 @@ fn what_is_not_on_the_list_is_refused() {
     let error = read(&long).unwrap_err().to_string();
     assert!(error.contains("is longer than 4000 bytes"), "{error}");
     let outside = read("rw=write\n[a]\n").unwrap_err().to_string();
-    assert!(outside.contains("stands in no section"), "{outside}");
+    assert!(outside.contains("is in no section"), "{outside}");
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn what_is_set_beside_the_file_takes_the_place_of_what_is_in_it() {
     assert!(!text.contains("40g") && !text.contains("runtime=180"), "{text}");
     for (set, expected) in [
         ("exec_prerun=x", "is refused: it runs a program"),
-        ("size", "is no NAME=VALUE"),
-        ("size=1m\nunlink=1", "is no size"),
+        ("size", "is not NAME=VALUE"),
+        ("size=1m\nunlink=1", "is not a size"),
         ("bs=1m\nunlink=1", "has more in it"),
         ("rw=read:8\nunlink=1", "has more in it"),
         ("runtime=1\n[b]", "has more in it"),

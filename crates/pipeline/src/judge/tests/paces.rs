@@ -1,4 +1,4 @@
-//! What a stage takes by itself, what binds next, and what overlaps with nothing.
+//! The time of a stage by itself, the next limit, and work that overlaps with nothing.
 
 use super::super::*;
 use super::{look, on_a_drive, rules_of, stage, waits_for, writes};
@@ -7,7 +7,7 @@ use crate::{Drive, Pipe};
 const MIB: f64 = 1_048_576.0;
 
 /// `head -c 80M noise | pv -qL 16m | gzip -1`: pv sends bursts into a full pipe and sleeps between
-/// them; it makes up for the time in which it was blocked, so that no buffer saves any.
+/// them; it catches up after it was blocked, so that no buffer saves time.
 fn paced() -> Look {
     let mut pv = stage("pv -qL 16m", [0.05, 0.0, 2.4, 0.0]);
     (pv.other_seconds, pv.clock_seconds) = (2.5, 2.5);
@@ -28,17 +28,17 @@ fn a_rate_that_is_held_is_the_limit_however_it_is_held() {
     // The data take 5 s at that rate, and the run itself 4.95.
     assert!((found.longest_stage_seconds.unwrap() - 4.95).abs() < 1e-9, "{found:?}");
     let sentence = found.findings[0].sentence();
-    let expected = "stage 2 (pv) is the limit: pv holds the rate that it was told, 16.8 MB/s, at \
-                    which the data take 4.95 s";
+    let expected = "stage 2 (pv) is the limit: the data take 4.95 s at the rate limit of pv, \
+                    16.8 MB/s";
     assert_eq!(sentence, expected);
-    // Without it gzip is what binds.
+    // Without the limit of pv, gzip is the next.
     let predicted = found.predicted.unwrap();
     assert!((predicted.seconds - 3.2).abs() < 1e-9, "{predicted:?}");
     assert_eq!(predicted.command.unwrap(), "head -c 80M noise | pv -q | gzip -1");
 }
 
-/// zstd reads, compresses and writes with a thread for each. One that starves does one after the
-/// other; one that is fed does them beside each other.
+/// zstd has a thread each to read, compress and write. They run one after the other while zstd
+/// starves, and at once while it has input.
 #[test]
 fn threads_that_starved_overlap_when_they_are_fed() {
     let mut seen = paced();
@@ -48,13 +48,13 @@ fn threads_that_starved_overlap_when_they_are_fed() {
     seen.stages[2].busiest_thread_seconds = Some(2.1);
     let predicted = judge(&seen, None).predicted.unwrap();
     assert!((predicted.seconds - 2.1).abs() < 1e-9, "{predicted:?}");
-    // No thread is more than all, and all of it takes the cores for so long.
+    // The busiest thread needs no more than all threads, and all need the cores for this long.
     seen.stages[2].busiest_thread_seconds = Some(1.0);
     let predicted = judge(&seen, None).predicted.unwrap();
     assert!((predicted.seconds - 1.75).abs() < 1e-9, "{predicted:?}");
 }
 
-/// What sleeps by a rule of its own may make up for it, or not.
+/// A program that sleeps by an unknown rule may catch up, or not.
 #[test]
 fn the_floor_of_what_sleeps_and_waits_is_not_known() {
     let mut seen = paced();
@@ -64,13 +64,10 @@ fn the_floor_of_what_sleeps_and_waits_is_not_known() {
     assert_eq!((found.limit, found.longest_stage_seconds), (None, None));
     assert_eq!(found.predicted, None);
     let sentence = found.findings[0].sentence();
-    assert!(
-        sentence.contains("how long it would take if all worked at once is not known"),
-        "{sentence}"
-    );
+    assert!(sentence.contains("the time if all worked at once is not known"), "{sentence}");
     let why = found.findings[1].sentence();
     assert!(why.starts_with("no advice, because stage 2 (pv) waits for the clock"), "{why}");
-    // Where it was never kept waiting, what was seen is what it takes.
+    // If it never had to wait, its measured time is its own time.
     seen.stages[1].blocked_seconds = 0.1;
     assert!(judge(&seen, None).longest_stage_seconds.is_some());
 }
@@ -87,7 +84,7 @@ fn a_forecast_goes_on_to_the_next_limit() {
     assert_eq!(found.limit, Some(1));
     let predicted = found.predicted.unwrap();
     assert!((predicted.seconds - 4.0).abs() < 1e-9, "{predicted:?}");
-    // Nothing is proposed that the next limit leaves without effect.
+    // A change that has no effect because of the next limit is not proposed.
     seen.stages[0].declared_bytes_per_second = Some(17.0 * MIB);
     assert_eq!(judge(&seen, None).predicted, None);
 }
@@ -107,7 +104,7 @@ fn more_threads_than_pieces_bring_nothing() {
     zstd.bytes_in = Some(30 << 20);
     let mut seen = look(vec![stage("cat x", [0.1, 0.0, 9.9, 0.0]), zstd]);
     assert!(judge(&seen, None).predicted.is_some());
-    // Where it passes 110 MB/s more threads save nothing.
+    // At 110 MB/s more threads save nothing.
     seen.stages[1].bytes_in = Some(1_100_000_000);
     let found = judge(&seen, Some("cat x | zstd -15"));
     assert_eq!((found.limit, &found.predicted), (Some(1), &None));
@@ -131,8 +128,8 @@ fn the_end_of_a_target_is_added() {
     assert!((found.predicted.unwrap().seconds - 7.7).abs() < 1e-9);
 }
 
-/// `cat x | zstd -9 | sha512sum - other`: what the last stage does once its input is over overlaps
-/// with nothing, whatever stands in front.
+/// `cat x | zstd -9 | sha512sum - other`: the work of the last stage after its input has ended
+/// overlaps with nothing.
 #[test]
 fn what_a_stage_does_after_its_input_is_added() {
     let mut seen = look(vec![
@@ -144,20 +141,20 @@ fn what_a_stage_does_after_its_input_is_added() {
     (seen.seconds, seen.piped_seconds) = (9.0, 9.0);
     let floor = |look: &Look| judge(look, None).longest_stage_seconds.unwrap();
     assert!((floor(&seen) - 9.0).abs() < 1e-9, "{}", floor(&seen));
-    // Before that zstd is what all wait for.
+    // Before that zstd is the bottleneck.
     assert_eq!(judge(&seen, None).limit, Some(1));
     // The end of a target is a part of it.
     seen.stages[2].flush_seconds = 1.0;
     assert!((floor(&seen) - 9.0).abs() < 1e-9, "{}", floor(&seen));
-    // Cores that the others share are free of it.
+    // The other stages share the cores without it.
     (seen.seconds, seen.piped_seconds) = (11.0, 11.0);
     seen.stages[1] = stage("zstd -9 -T2", [6.0, 0.0, 0.2, 0.0]);
     (seen.stages[1].threads, seen.stages[1].processor_seconds) = (4, 11.9);
     assert!((floor(&seen) - 10.0).abs() < 1e-9, "{}", floor(&seen));
 }
 
-/// `cat slow | gzip -1`: while cat is blocked the kernel reads ahead, so that the time it waits for
-/// the disk says little of what the disk takes.
+/// `cat slow | gzip -1`: while cat is blocked the kernel reads ahead, so that its wait for the disk
+/// does not show how long the disk needs.
 #[test]
 fn the_pace_of_what_is_read_ahead_is_not_known() {
     let mut seen = look(vec![
@@ -169,17 +166,17 @@ fn the_pace_of_what_is_read_ahead_is_not_known() {
     assert_eq!((found.limit, found.longest_stage_seconds), (Some(1), None), "{found:?}");
     assert_eq!(found.predicted, None, "what the disk gives a faster gzip is not known");
     assert_eq!(rules_of(&found), ["pipeline.work", "pipeline.one-core"]);
-    // The disk was hardly waited for: it gives more than gzip takes.
+    // cat hardly waited for the disk: the disk is faster than gzip.
     seen.stages[0] = waits_for("/srv/slow", stage("cat /srv/slow", [0.2, 0.0, 9.6, 0.2]));
     assert!(judge(&seen, None).predicted.is_some());
-    // It was blocked for so little that most of what the disk takes was seen.
+    // cat was blocked so little that the samples show most of the disk's time.
     seen.stages[0] = waits_for("/srv/slow", stage("cat /srv/slow", [0.2, 0.0, 1.8, 8.0]));
     seen.stages[1] = stage("gzip -1", [8.0, 2.0, 0.0, 0.0]);
     let found = judge(&seen, None);
     assert!((found.longest_stage_seconds.unwrap() - 8.2).abs() < 1e-9, "{found:?}");
 }
 
-/// `gzip >drive`: with something that collects its blocks it no longer waits for the drive.
+/// `gzip >drive`: with a program that collects its blocks gzip no longer waits for the drive.
 #[test]
 fn what_has_no_option_for_its_blocks_goes_on_while_another_writes() {
     let mut gzip = writes("/dev/nst0", stage("gzip -1", [4.0, 0.0, 0.0, 6.0]));
@@ -195,7 +192,7 @@ fn what_has_no_option_for_its_blocks_goes_on_while_another_writes() {
     assert!((predicted.seconds - 5.0).abs() < 1e-9, "{found:?}");
 }
 
-/// pigz takes 0.8 of the work of gzip at level 1, and 0.9 at 6.
+/// pigz needs 0.8 of the work of gzip at level 1, and 0.9 at 6.
 #[test]
 fn the_work_of_pigz_is_that_of_its_level() {
     let seconds = |gzip: &str| {
@@ -224,7 +221,7 @@ fn a_buffer_behind_what_works_in_bursts() {
     assert_eq!(judge(&seen, None).predicted, None);
 }
 
-/// Pauses of 4.5 s in 5.9: the bursts are the limit, and still a buffer brings the rest.
+/// Pauses of 4.5 s in 5.9: the bursts are the limit, and a buffer still saves the rest.
 #[test]
 fn a_buffer_behind_bursts_that_are_the_limit() {
     let mut bursts = stage("bash bursts", [0.1, 0.0, 1.3, 0.0]);
@@ -240,7 +237,7 @@ fn a_buffer_behind_bursts_that_are_the_limit() {
     assert!(predicted.command.unwrap().contains("bursts | takeup pipe --ring 64M | gzip"));
 }
 
-/// Both work most of the time, and more cores for the longer one bring more than a buffer.
+/// Both work most of the time, and more cores for the longer one save more than a buffer.
 #[test]
 fn the_longest_of_two_that_take_turns_is_the_limit_where_it_can_be_shared() {
     let mut bursts = stage("bash bursts", [0.1, 0.0, 1.6, 0.0]);
@@ -252,10 +249,10 @@ fn the_longest_of_two_that_take_turns_is_the_limit_where_it_can_be_shared() {
     assert_eq!(found.limit, Some(1));
     assert_eq!(rules_of(&found), ["pipeline.work", "pipeline.one-core"]);
     assert!(found.predicted.unwrap().command.unwrap().contains("pigz"));
-    // It saves no more than what gzip takes less: the pauses stay.
+    // It saves no more than gzip becomes faster: the pauses stay.
     let predicted = judge(&seen, None).predicted.unwrap();
     assert!((predicted.seconds - (2.3 - (1.8 - 0.8 * 1.8 / 2.0))).abs() < 1e-9, "{predicted:?}");
-    // Without it the turns are what can be changed.
+    // Without pigz only a buffer between the stages can help.
     seen.absent = vec!["pigz"];
     let found = judge(&seen, Some("bash bursts | gzip -1 >x"));
     assert_eq!((found.limit, rules_of(&found)), (None, vec!["pipeline.turns"]));
@@ -284,7 +281,7 @@ fn the_stage_that_can_be_shared_is_the_limit_if_that_brings_most() {
 }
 
 /// gzip works for a third of the run, and pigz would give a drive that stops now and then its data
-/// faster than it writes them: no limit, and still the best that can be done.
+/// faster than it writes them: no bottleneck, and still the best change.
 #[test]
 fn more_cores_for_what_is_no_limit_may_bring_most() {
     let mut dd = writes("/dev/nst0", stage("dd obs=64k of=/dev/nst0", [0.2, 1.2, 0.0, 4.6]));
@@ -306,8 +303,8 @@ fn more_cores_for_what_is_no_limit_may_bring_most() {
     assert_eq!(predicted.command.unwrap(), typed.replace("gzip", "pigz"));
 }
 
-/// `gzip | dd of=drive`: dd waits for the drive, which now and then runs out of data. What the
-/// drive takes for the writes is known, and with a buffer it takes no more.
+/// `gzip | dd of=drive`: dd waits for the drive, which runs out of data at times. The drive's time
+/// for the writes is known, and with a buffer it needs no more.
 #[test]
 fn a_drive_with_a_buffer_in_front_takes_what_its_commands_take() {
     let mut dd = writes("/dev/nst0", stage("dd obs=64k of=/dev/nst0", [0.1, 0.8, 0.0, 2.1]));
@@ -321,7 +318,7 @@ fn a_drive_with_a_buffer_in_front_takes_what_its_commands_take() {
     drive.synchronise_seconds = Some(0.29);
     let typed = "cat x | gzip -1 | dd obs=64k of=/dev/nst0";
     let found = judge(&seen, Some(typed));
-    // It is waited for for 70 % of the run.
+    // dd waits for it for 70 % of the run.
     assert_eq!(found.limit, Some(2), "{found:?}");
     // 48.2 MB at 39 MB/s and a filemark.
     assert!((found.predicted.clone().unwrap().seconds - 1.527).abs() < 1e-2, "{found:?}");
@@ -331,17 +328,17 @@ fn a_drive_with_a_buffer_in_front_takes_what_its_commands_take() {
     let expected = 1.1 * 16.0 / 46.0 + f64::from(46 << 20) / 39e6 + 0.29;
     assert!((floor - expected).abs() < 1e-9, "{floor} {expected}");
     seen.drive.as_mut().unwrap().start_bytes = None;
-    // For less than two thirds of it, and they take turns.
+    // dd waits for less than two thirds of the run: the stages take turns.
     let mut turns = seen.clone();
     (turns.stages[2].device_seconds, turns.stages[2].working_seconds) = (1.9, 0.3);
     let found = judge(&turns, Some(typed));
     assert_eq!((found.limit, rules_of(&found)[0]), (None, "pipeline.turns"), "{found:?}");
-    // But for a drive that writes for nearly all of it: 2.29 s and the filemark, of 3 s.
+    // Except with a drive that writes for nearly all of it: 2.29 s and the filemark, of 3 s.
     turns.drive.as_mut().unwrap().highest_bytes_per_second = 21e6;
     let found = judge(&turns, Some(typed));
     assert_eq!((found.limit, rules_of(&found)[0]), (Some(2), "pipeline.device"), "{found:?}");
-    // A drive that gzip cannot keep going stops whatever stands in front: at 80 MB/s it writes all
-    // of it in 0.6 s of the 1.1 s, and half of what a stop of 0.4 s lets it collect at the end.
+    // A drive that gzip cannot keep going stops with or without a buffer: at 80 MB/s it writes the
+    // data in 0.6 s of the 1.1 s, and half of what it collects in a stop of 0.4 s at the end.
     let drive = seen.drive.as_mut().unwrap();
     drive.highest_bytes_per_second = 80e6;
     (drive.lowest_bytes_per_second, drive.stop_seconds) = (Some(80e6), Some(0.4));
@@ -351,8 +348,8 @@ fn a_drive_with_a_buffer_in_front_takes_what_its_commands_take() {
     assert!((floor - expected).abs() < 1e-9, "{floor} {expected}");
 }
 
-/// A drive that stops for want of data goes on where it gets them faster than it writes them: pigz
-/// brings more than a buffer, behind which gzip is still too slow.
+/// A drive that stops for want of data keeps going if it gets them faster than it writes them: pigz
+/// saves more than a buffer, with which gzip is still too slow.
 #[test]
 fn what_feeds_a_drive_that_stops_may_keep_it_going() {
     let mut dd = writes("/dev/nst0", stage("dd obs=256k of=/dev/nst0", [0.1, 1.6, 0.0, 11.4]));
@@ -373,14 +370,14 @@ fn what_feeds_a_drive_that_stops_may_keep_it_going() {
     assert_eq!(predicted.command.unwrap(), typed.replace("gzip", "pigz"));
     // 92 MB at 64 MB/s and a filemark.
     assert!((predicted.seconds - 1.8035).abs() < 1e-9, "{}", predicted.seconds);
-    // Where the drive writes them in 0.77 s, pigz is slower than it, too, and the buffer is left.
+    // If the drive writes them in 0.77 s, pigz is too slow as well, and a buffer is proposed.
     seen.drive.as_mut().unwrap().highest_bytes_per_second = 120e6;
     let predicted = judge(&seen, Some(typed)).predicted.unwrap();
     assert!(predicted.command.unwrap().contains("takeup pipe"));
 }
 
-/// A drive that stops and starts makes its writer wait much longer than it takes: what is left of
-/// that with a buffer is not known.
+/// A drive that stops and starts makes its writer wait much longer than the data take: how much of
+/// that a buffer saves is not known.
 #[test]
 fn a_drive_that_stops_has_no_floor() {
     let mut seen = small_writes(65536.0);
@@ -398,8 +395,8 @@ fn a_drive_that_stops_has_no_floor() {
     assert_eq!((found.longest_stage_seconds, &found.predicted), (None, &None));
     let action = found.findings[1].action.clone().unwrap();
     assert!(action.ends_with("| takeup pipe --block-size 64k --overwrite --to /dev/nst0"));
-    // Where it is known what a stop takes: gzip gives 72.8 MB in 1.8 s, the drive writes them in
-    // 0.24 s, and half of what a stop lets it collect is written at the end.
+    // With a known time of a stop: gzip delivers 72.8 MB in 1.8 s, the drive writes them in 0.24 s,
+    // and writes half of what it collects in a stop at the end.
     let drive = seen.drive.as_mut().unwrap();
     (drive.lowest_bytes_per_second, drive.stop_seconds) = (Some(300e6), Some(2.0));
     seen.stages[2].bytes_out = Some(72_800_000);
@@ -409,7 +406,7 @@ fn a_drive_that_stops_has_no_floor() {
     seen.drive.as_mut().unwrap().lowest_bytes_per_second = Some(30e6);
     let predicted = judge(&seen, Some(typed)).predicted.unwrap();
     assert!((predicted.seconds - 2.8).abs() < 1e-9, "{predicted:?}");
-    // What it takes without a stop is no reason to wait.
+    // Waits within the drive's own time for the data are no stops.
     seen.stages[2].bytes_out = Some(300_000_000);
     seen.drive.as_mut().unwrap().highest_bytes_per_second = 40e6;
     assert!(!rules_of(&judge(&seen, None)).contains(&"pipeline.drive-stops"));
@@ -436,15 +433,15 @@ fn small_writes(bytes_each: f64) -> Look {
     Look { drive: Some(drive), ..look(vec![tar]) }
 }
 
-/// The first account: blocks of 10 KiB, each of which costs as much as one of 64 KiB.
+/// Blocks of 10 KiB, each of which costs as much as a block of 64 KiB.
 #[test]
 fn small_writes_to_a_tape_are_told_and_what_larger_ones_save() {
     let typed = "tar -b 20 -cf /dev/nst0 x";
     let found = judge(&small_writes(10240.0), Some(typed));
     assert_eq!(rules_of(&found), ["pipeline.device", "pipeline.small-tape-writes"]);
     let finding = &found.findings[1];
-    let expected = "stage 1 (tar) writes 10 KiB to /dev/nst0 with each call: 307 us each, 9.00 \
-                    s in all: each write costs a fixed time beside its bytes";
+    let expected = "stage 1 (tar) writes 10 KiB to /dev/nst0 per call: 307 us each, 9.00 s in \
+                    all: each write costs a fixed time beside its bytes";
     assert_eq!(finding.sentence(), expected);
     // 29,296 writes of 290 us beside their bytes, with as many reads, become 4,578. The kernel
     // takes 0.8 s for all calls, of which 0.15 s are copying: 11.1 us for each.
@@ -452,8 +449,8 @@ fn small_writes_to_a_tape_are_told_and_what_larger_ones_save() {
     assert!((predicted.seconds - (10.0 - 24_718.0 * (290e-6 + 22.2e-6))).abs() < 0.01);
     assert_eq!(predicted.command.unwrap(), "tar -b 128 -cf /dev/nst0 x");
     assert!(finding.gain.as_ref().unwrap().starts_with("-b 128 saves about 7.7"), "{finding:?}");
-    // A drive that stops does not with larger writes, where they come faster than it writes: 300 MB
-    // at 150 MB/s, and a filemark. Where they do not, nothing is known.
+    // A drive no longer stops if larger writes come faster than it writes: 300 MB at 150 MB/s, and
+    // a filemark. If they do not, the time is not known.
     let mut stops = small_writes(10240.0);
     stops.drive.as_mut().unwrap().command_seconds = Some(20e-6);
     (stops.seconds, stops.piped_seconds) = (40.0, 40.0);
@@ -467,24 +464,24 @@ fn small_writes_to_a_tape_are_told_and_what_larger_ones_save() {
     let change = found.predicted.as_ref().unwrap().change.as_str();
     assert_eq!(change, "put a buffer in front of the drive");
     let action = found.findings[1].action.clone().unwrap();
-    assert!(action.ends_with("the drive stops for want of data, and may then no longer"));
-    // Large ones are left alone.
+    assert!(action.ends_with("the drive stops for want of data, and may no longer do so then"));
+    // Large writes are not reported.
     let large = judge(&small_writes(65536.0), Some(typed));
     assert!(!rules_of(&large).contains(&"pipeline.small-tape-writes"), "{large:?}");
     // A drive at its highest rate gains nothing by larger writes.
     let mut busy = small_writes(10240.0);
     busy.drive.as_mut().unwrap().highest_bytes_per_second = 31e6;
     assert_eq!(judge(&busy, Some(typed)).predicted, None);
-    // What a write costs a real drive is not known before it is tried.
+    // The cost of a write to a real drive is not known.
     let mut real = small_writes(10240.0);
     real.drive = None;
     let found = judge(&real, Some(typed));
     assert_eq!(found.predicted, None);
     let action = found.findings[1].action.clone().unwrap();
-    assert!(action.starts_with("write 64 KiB with each call (-b 128); what it saves"), "{action}");
+    assert!(action.starts_with("write 64 KiB per call: -b 128; how much it saves"), "{action}");
 }
 
-/// Every judgement ends with what to do, or with why there is nothing to say.
+/// Every judgement ends with advice, or with the reason why there is none.
 #[test]
 fn there_is_advice_or_a_reason() {
     let reason = |look: &Look| {
@@ -497,14 +494,14 @@ fn there_is_advice_or_a_reason() {
     seen.absent = vec!["pigz"];
     let (rule, has_action, what) = reason(&seen);
     assert_eq!((&*rule, has_action), ("pipeline.no-advice", false));
-    let expected = "no advice, because no program that is installed is known to do the work of \
-                    stage 2 (gzip) faster";
+    let expected = "no advice, because no installed program is known to do the work of stage 2 \
+                    (gzip) faster";
     assert_eq!(what, expected);
     seen.absent.clear();
     seen.others_cores = 1.0;
-    let expected = "no advice, because other programs use 1.0 of the 2 cores, and 0.0 are left";
+    let expected = "no advice, because other programs use 1.0 of the 2 cores, and 0.0 are free";
     assert_eq!(reason(&seen).2, expected);
-    // A lower level works less.
+    // A lower level needs less work.
     seen.stages[1] = stage("gzip -9", [9.9, 0.1, 0.0, 0.0]);
     assert_eq!(reason(&seen).0, "pipeline.level");
     let slow = waits_for("/srv/x", stage("cat /srv/x", [0.2, 0.3, 0.0, 9.5]));
@@ -518,7 +515,7 @@ fn there_is_advice_or_a_reason() {
     assert_eq!(reason(&drive).2, expected);
 }
 
-/// bzip2 is not told to be a program that is not there.
+/// A replacement for bzip2 is proposed only if it is installed.
 #[test]
 fn what_is_not_installed_is_not_proposed() {
     let mut seen =

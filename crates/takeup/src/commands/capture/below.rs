@@ -11,8 +11,8 @@ use watch::Reading;
 
 use crate::commands::watch::drive_of;
 
-/// The names of the devices that a capture's files lie on, down to the disks. Of which only a few
-/// blocks were read, as every program does of its libraries, only where there are no others.
+/// Names of the devices below the files of a capture, down to the disks. Files that were hardly
+/// used, such as libraries, count only if there are no others.
 pub fn devices(profile: &Profile) -> BTreeSet<String> {
     let all = || profile.files.iter().filter(|it| it.reads + it.writes > 0);
     let of = |files: &mut dyn Iterator<Item = &FileProfile>| -> BTreeSet<String> {
@@ -22,7 +22,7 @@ pub fn devices(profile: &Profile) -> BTreeSet<String> {
     if much.is_empty() { of(&mut all()) } else { much }
 }
 
-/// What is gone by now lay where its folder lies.
+/// The devices below one file; below its folder if the file is gone by now.
 fn below(file: &FileProfile) -> Vec<String> {
     let Some(path) = file.path.as_deref().filter(|path| path.starts_with('/')) else {
         return Vec::new();
@@ -40,7 +40,7 @@ fn below(file: &FileProfile) -> Vec<String> {
     }
 }
 
-/// Leaves in readings what is told of some devices.
+/// Removes all devices from readings except those in `names`.
 pub fn keep(readings: &mut [Reading], names: &BTreeSet<String>) {
     for reading in readings {
         reading.rows.retain(|row| names.contains(&row.name));

@@ -1,4 +1,4 @@
-//! A capture as `--json` has it, whoever prints it, and as it is read from its file.
+//! The JSON document of a capture, and reading its record.
 
 use std::path::Path;
 
@@ -17,15 +17,19 @@ use service::failure::Failure;
 pub fn read(path: &Path) -> Result<Captured, Failure> {
     Captured::read(path).map_err(|error| {
         let hint = match &error {
-            CaptureRecordError::NoRecord { .. } => Some("`takeup capture --record FILE` makes one"),
-            CaptureRecordError::Empty { .. } => Some("it was cut off: it has nothing to show"),
+            CaptureRecordError::NoRecord { .. } => {
+                Some("make one with `takeup capture --record FILE`")
+            }
+            CaptureRecordError::Empty { .. } => {
+                Some("capture again: this file has nothing to show")
+            }
             _ => None,
         };
         Failure::new(&error, hint.map(str::to_owned))
     })
 }
 
-/// The document: the profile and what it says, and what devices did meanwhile.
+/// The document: the profile, its findings, and the watched devices.
 pub fn of(together: &Together<'_>, command: &str) -> Value {
     let captured = together.captured;
     let heading = &captured.heading;
@@ -41,14 +45,14 @@ pub fn of(together: &Together<'_>, command: &str) -> Value {
     document["failed"] = json!(heading.failed);
     document["is_stopped"] = json!(heading.is_stopped);
     document["is_cut"] = json!(captured.is_cut);
-    // Where calls are not recorded, why, and what `/proc` shows: `sampling`.
+    // Only `sampling` has a value here: the reason why calls were not recorded.
     document["fallback"] = Value::Null;
     document["devices"] = Value::Null;
     document["devices_at_seconds"] = Value::Null;
     if let Some(history) = &together.devices {
         let devices = history.devices.iter().map(|it| device_document(history, it));
         document["devices"] = json!(devices.collect::<Vec<_>>());
-        // Times of devices begin with the first look at them, those of calls with the capture.
+        // Times of devices start with their first reading, times of calls with the capture.
         let behind = together.devices_frame.offset_seconds - together.calls_frame.offset_seconds;
         document["devices_at_seconds"] = json!(behind);
     }
@@ -62,7 +66,7 @@ pub fn of(together: &Together<'_>, command: &str) -> Value {
     document
 }
 
-/// A run of our own: what its `--json` prints, and its stages over time.
+/// A run of Takeup itself: its `--json` document, and its stages over time.
 pub fn run(ran: &Ran<'_>) -> Value {
     let record = ran.record;
     let stage = |it: &RecordedStage| json!({ "name": it.report.kind, "over_time": it.over_time });
@@ -74,7 +78,7 @@ pub fn run(ran: &Ran<'_>) -> Value {
     })
 }
 
-/// Of one that others recorded: lines in the place of events, and no time of day.
+/// Changes the document for an import: lines instead of events, and no time of day.
 pub fn imported(document: &mut Value, lines: u64) {
     document["lines"] = json!(lines);
     if let Some(fields) = document.as_object_mut() {

@@ -1,10 +1,10 @@
-//! What a capture leaves if it is killed, taken away by a process of this program that outlives it.
+//! A second process of Takeup that cleans up if a capture is killed.
 //!
-//! A killed process cannot switch off what it has the kernel record: every call of what was
-//! recorded would go on to cost more, and the buffers would stay. The guard is started before the
-//! recording, holds nothing but the end of a pipe, and waits for its end. The lines that come
-//! before name what a validation has made: its folder, and the process that it has started. When
-//! the capture ends as it should, all of that is gone, and so is the guard.
+//! A killed process cannot stop the kernel's recording: every call of the recorded processes would
+//! cost more from then on, and the buffers would stay. The guard starts before the recording, reads
+//! a pipe from the capture and waits for its end. Lines on the pipe name what a validation made:
+//! its folder, and the process that it started. When the capture ends normally, nothing of that is
+//! left, and the guard ends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,22 +19,22 @@ use capture::trace::Tracefs;
 use machine::processes::Process;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Between two tries: files of a process that was killed are open until all of it has ended.
+/// Time between two tries: files of a killed process stay open until all of it has ended.
 const STEP: Duration = Duration::from_millis(20);
-/// What it says once it is on its own.
+/// What the guard writes once it has its own session.
 const READY: u8 = b'r';
-/// That many tries.
+/// The most tries.
 const TRIES_MAX: u32 = 500;
 
-/// The other end of a guard, which begins when this is closed.
+/// The pipe to a guard, which starts to clean up when this is closed.
 #[derive(Debug)]
 pub struct Guard(Option<ChildStdin>);
 
 impl Guard {
-    /// Starts one for this process. A capture goes on where none can be started: what it leaves if
-    /// it is killed is left to the next one then.
+    /// Starts a guard for this process. If that fails, the capture goes on without it, and the next
+    /// capture removes what a killed one leaves.
     pub fn start(tracefs: Option<&Path>) -> Guard {
-        // The program as it runs, whatever has become of its file.
+        // The running program, even if its file was replaced.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("takeup").args(["capture", "--guard"]);
         if let Some(folder) = tracefs {
@@ -45,7 +45,7 @@ impl Guard {
         Guard(command.spawn().ok().and_then(on_its_own))
     }
 
-    /// A folder that is to go.
+    /// Names a folder to remove.
     pub fn folder(&mut self, folder: &Path) {
         let Ok(known) = fs::symlink_metadata(folder) else { return };
         let mut line = format!("folder {} {} ", known.dev(), known.ino()).into_bytes();
@@ -53,7 +53,7 @@ impl Guard {
         self.say(&line);
     }
 
-    /// A process that is to end.
+    /// Names a process to kill.
     pub fn process(&mut self, pid: u32) {
         if let Some(process) = Process::of(pid) {
             self.say(format!("process {} {}", process.pid, process.start_ticks).as_bytes());
@@ -62,7 +62,7 @@ impl Guard {
 
     fn say(&mut self, line: &[u8]) {
         if let Some(pipe) = &mut self.0 {
-            // A name with a line break in it cannot be said.
+            // The protocol has no way to send a name with a line break.
             let is_whole = !line.contains(&b'\n');
             let _ = pipe.write_all(if is_whole { line } else { b"" });
             let _ = pipe.write_all(b"\n");
@@ -70,7 +70,7 @@ impl Guard {
     }
 }
 
-/// Waits until a guard has left the group of this process, whose end would be its own.
+/// Waits until a guard has left the process group of the capture, which may be killed as a group.
 fn on_its_own(mut child: Child) -> Option<ChildStdin> {
     let mut said = [0];
     child.stdout.take()?.read_exact(&mut said).ok()?;
@@ -119,7 +119,7 @@ impl Left {
 /// Runs the guard.
 pub fn run(tracefs: Option<&Path>) -> ExitCode {
     let parent = std::os::unix::process::parent_id();
-    // No signal of a terminal is for it.
+    // Signals of the terminal must not reach the guard.
     let _ = rustix::process::setsid();
     if rustix::io::write(rustix::stdio::stdout(), &[READY]).is_err() {
         return ExitCode::from(crate::exit_code::FAILED);
@@ -129,7 +129,7 @@ pub fn run(tracefs: Option<&Path>) -> ExitCode {
         let Ok(line) = line else { break };
         left.extend(Left::parse(&line));
     }
-    // Processes first, since they may write to folders.
+    // Processes first: they may write to the folders.
     let is_process = |it: &&Left| matches!(it, Left::Process(_));
     left.iter().filter(is_process).for_each(Left::take_away);
     let opened = match tracefs {

@@ -1,4 +1,4 @@
-//! The fio job of a recording: written, and run to see how near it comes.
+//! Writes the fio job of a recording, and validates it by running it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,49 +18,48 @@ use arguments::quantity::Size;
 use service::failure::Failure;
 use service::output_file::OutputFile;
 
-/// Reads and writes of a validation, at most.
+/// The most reads and writes of a validation.
 const OPERATIONS_MAX: u64 = 200_000;
-/// How long fio may take for one.
+/// The longest run of fio, in seconds.
 const SECONDS_MAX: f64 = 60.0;
 
-/// What is to be made of a recording.
+/// Options for the fio job.
 #[derive(Args, Debug)]
 pub struct JobArgs {
-    /// Write the load as a job for fio to this file; what it works on are files of its own
+    /// Write the load as a fio job to this file; the job uses its own files, not the captured ones
     #[arg(long, value_name = "JOB")]
     fio: Option<PathBuf>,
-    /// Where the job has its files, instead of asking for it with TAKEUP_JOB_DIR; --validate makes
-    /// a folder of its own there, or else in the working folder, and removes it
+    /// The folder for the files of the job, instead of TAKEUP_JOB_DIR when the job runs; --validate
+    /// makes a folder there, or else in the working folder, and removes it
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Run the job with fio, record that the same way, and say how near it comes; for a minute at
-    /// most
+    /// Run the job with fio for a minute at most, record it the same way, and compare both
     #[arg(long)]
     validate: bool,
-    /// What the files of a validation may take; larger ones are cut
+    /// The most space for the files of a validation; larger files are cut
     #[arg(long, value_name = "SIZE", default_value = "1G", requires = "validate")]
     limit: Size,
 }
 
-/// What was made of a recording.
+/// The job and its validation.
 #[derive(Debug, Default)]
 pub struct Made {
     job: Option<PathBuf>,
     validation: Option<Validation>,
 }
 
-/// A job that is asked for, with the file that it is written to.
+/// The requested job, with its output file.
 pub struct WantedJob<'a> {
     arguments: &'a JobArgs,
     file: Option<OutputFile>,
 }
 
 impl WantedJob<'_> {
-    /// Looks whether all of it can be had, before anything is recorded.
+    /// Checks before the recording that the job can be written and run.
     pub fn of(arguments: &JobArgs) -> Result<WantedJob<'_>, Failure> {
         if let Some(folder) = arguments.folder.as_deref().filter(|folder| !folder.is_dir()) {
-            let text = format!("{} is no folder", folder.display());
-            return Err(Failure::of(text, Some("--folder takes one that is there")));
+            let text = format!("{} is not a folder", folder.display());
+            return Err(Failure::of(text, Some("name an existing folder with --folder")));
         }
         if arguments.validate {
             process::version().map_err(|error| Failure::new(&error, None))?;
@@ -69,7 +68,7 @@ impl WantedJob<'_> {
         Ok(WantedJob { arguments, file })
     }
 
-    /// Whether there is to be a job at all.
+    /// Whether a job is requested.
     pub fn is_any(&self) -> bool {
         self.file.is_some() || self.arguments.validate
     }
@@ -102,7 +101,7 @@ impl WantedJob<'_> {
     }
 }
 
-/// From the root on: a job must mean the same wherever it is run.
+/// The absolute path: a job must mean the same in any working folder.
 fn whole(folder: &Path) -> Result<PathBuf, Failure> {
     let found = std::fs::canonicalize(folder);
     found.map_err(|error| Failure::of(format!("{}: {error}", folder.display()), None))
@@ -123,7 +122,7 @@ fn validate(
     let subject = Subject::start(&trial.command())?;
     guard.process(subject.pid());
     let mut profiler = Profiler::new(capture::profile::ProfileLimits::default());
-    // fio ends by itself before that, unless the disk holds it.
+    // fio ends by itself before that, unless it hangs on the disk.
     let patience = Duration::from_secs_f64(SECONDS_MAX * 2.0);
     let begun = means.begin(&subject, &mut profiler).map_err(|error| refusal(&error))?;
     let patience = Some(patience);
@@ -132,7 +131,7 @@ fn validate(
         return Err(Failure::of("stopped while the job ran", None));
     }
     if let Some(how) = recorded.failed {
-        let hint = "what it says stands above; --fio writes the job without running it";
+        let hint = "read its messages above, or use --fio to write the job without running it";
         return Err(Failure::of(format!("fio ended with {how}"), Some(hint)));
     }
     let validation = trial.judge(captured, &profiler.profile());
@@ -143,7 +142,9 @@ fn validate(
 fn failure(error: &JobError) -> Failure {
     let hint = match error {
         JobError::Captured { .. } => Some("name another folder"),
-        JobError::Nothing => Some("pipes, sockets and terminals are no load that fio knows"),
+        JobError::Nothing => Some(
+            "capture a program that uses files: fio cannot repeat pipes, sockets and terminals",
+        ),
         _ => None,
     };
     Failure::new(error, hint.map(str::to_owned))
@@ -156,14 +157,14 @@ impl Made {
         document["validation"] = json!(self.validation);
     }
 
-    /// In words, after those of the recording.
+    /// The text, which follows that of the recording.
     pub fn text(&self, colour: Colour) -> String {
         let mut text = String::new();
         if let Some(job) = &self.job {
-            text += &format!("\nThe load is a job for fio in {}.\n", job.display());
+            text += &format!("\nTakeup wrote the load as a fio job to {}.\n", job.display());
         }
         let Some(validation) = &self.validation else { return text };
-        text += &format!("\nThe job as fio ran it, in {:.1} s:\n\n", validation.seconds);
+        text += &format!("\nfio ran the job in {:.1} s:\n\n", validation.seconds);
         text += &report::captures::validation_table(validation, colour);
         text += "\n";
         for sentence in &validation.not_reproduced {

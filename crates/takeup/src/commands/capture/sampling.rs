@@ -1,4 +1,4 @@
-//! What is done where the kernel does not record: `/proc` is looked at from time to time.
+//! Samples `/proc` where the kernel cannot record calls.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,22 +16,22 @@ use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
 use service::failure::Failure;
 
-/// Between two looks whether the process has ended, at most.
+/// The longest time between two checks whether the process has ended.
 const STEP: Duration = Duration::from_millis(10);
 
-/// What was seen, and how it went.
+/// The samples, and the outcome.
 pub struct Told {
     sampled: Sampled,
     /// Why nothing was recorded.
     why: String,
-    /// How the command ended, if it did badly.
+    /// How the command failed, if it did.
     failed: Option<String>,
-    /// Somebody stopped it.
+    /// A signal stopped it.
     is_stopped: bool,
 }
 
-/// Looks until the process has ended, the time is over, or somebody stops it. Whoever waits for a
-/// recording is told at once that there is none.
+/// Samples until the process ends, the time is over, or a signal comes. Prints first that calls
+/// are not recorded.
 pub fn sample(
     error: &TraceError,
     span: Option<Duration>,
@@ -40,7 +40,7 @@ pub fn sample(
 ) -> Result<Told, Failure> {
     let refusal = refusal(error);
     to_standard_error(&refusal.to_text());
-    to_standard_error("takeup: no calls are recorded; this looks at /proc instead\n");
+    to_standard_error("takeup: cannot record system calls; sampling /proc instead\n");
     let mut sampler = Sampler::begin(&[subject.pid()]);
     subject.release()?;
     let begun = Instant::now();
@@ -60,7 +60,7 @@ pub fn sample(
     Ok(Told { sampled, why: refusal.message().to_owned(), failed, is_stopped })
 }
 
-/// Prints it.
+/// Prints the samples.
 pub fn print(arguments: &CaptureArgs, told: &Told) -> Result<ExitCode, Failure> {
     if arguments.json {
         let mut document = report::sampled::document(&told.sampled, &told.why);
@@ -73,6 +73,6 @@ pub fn print(arguments: &CaptureArgs, told: &Told) -> Result<ExitCode, Failure> 
         let text = report::sampled::text(&told.sampled, &told.why, colour(&std::io::stdout()));
         to_standard_output(text.as_bytes())?;
     }
-    let stopped = "what was seen until then is told";
+    let stopped = "the report covers the time until then";
     Ok(how_it_went(told.failed.as_deref(), told.is_stopped.then_some(stopped)))
 }

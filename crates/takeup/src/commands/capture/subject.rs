@@ -1,4 +1,4 @@
-//! The process that is recorded: one that runs, or a command that is started for it.
+//! The recorded process: one that already runs, or a command that Takeup starts.
 
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,20 +10,20 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use service::failure::Failure;
 
-/// How long a command may take to end once it is told to.
+/// How long a command may take to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks whether it has.
+/// Time between two checks whether it has ended.
 const STEP: Duration = Duration::from_millis(10);
-/// The shell stops itself until the recording has begun; then it is the command.
+/// The shell stops itself until the recording has begun; then it becomes the command.
 const HELD: &str = "kill -STOP $$ && exec \"$@\"";
-/// Of kernel threads (`PF_KTHREAD`, include/linux/sched.h).
+/// The flag of kernel threads (`PF_KTHREAD`, include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What is recorded.
+/// The recorded process.
 pub enum Subject {
-    /// It was there before, and stays.
+    /// It ran before, and goes on after the capture.
     Running(Process),
-    /// It was started for this, and is ended with it.
+    /// Takeup started it, and ends it with the capture.
     Started {
         /// The command.
         child: Child,
@@ -33,14 +33,14 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// A process that runs.
+    /// A running process.
     pub fn of(pid: u32) -> Result<Subject, Failure> {
         let Some(times) = ProcessTimes::of(pid) else {
-            let hint = "`ps -e` shows the processes; a container may hide those of others";
+            let hint = "list the processes: ps -e; a container may hide those of other users";
             return Err(Failure::of(format!("there is no process {pid}"), Some(hint)));
         };
         if times.has_ended {
-            let hint = "its parent has not asked how";
+            let hint = "the parent process has not yet collected its exit status";
             return Err(Failure::of(format!("process {pid} has ended"), Some(hint)));
         }
         let leader = thread_group(pid);
@@ -49,13 +49,13 @@ impl Subject {
             return Err(Failure::of(text, Some("name the process: all its threads are recorded")));
         }
         if is_kernel_thread(pid) {
-            let hint = "what it writes, others have asked for; `takeup watch` shows the disk";
-            let text = format!("process {pid} is a thread of the kernel, which calls nothing");
+            let hint = "the writes come from other programs; `takeup watch` shows the disk";
+            let text = format!("process {pid} is a kernel thread, which makes no system calls");
             return Err(Failure::of(text, Some(hint)));
         }
         if std::fs::read_dir(format!("/proc/{pid}/fd")).is_err() {
             let hint = "run it as root, for example with sudo";
-            let text = format!("process {pid} belongs to somebody else");
+            let text = format!("process {pid} belongs to another user");
             return Err(Failure::of(text, Some(hint)));
         }
         Ok(Subject::Running(Process { pid, start_ticks: times.start_ticks }))
@@ -74,7 +74,7 @@ impl Subject {
         Ok(Subject::Started { child, status: None })
     }
 
-    /// Its number.
+    /// Its process number.
     pub fn pid(&self) -> u32 {
         match self {
             Subject::Running(process) => process.pid,
@@ -82,7 +82,7 @@ impl Subject {
         }
     }
 
-    /// Lets it go on, if it waits.
+    /// Lets a started command run.
     pub fn release(&self) -> Result<(), Failure> {
         match self {
             Subject::Running(_) => Ok(()),
@@ -104,7 +104,8 @@ impl Subject {
         }
     }
 
-    /// Whether it still runs, without waiting for it: whoever does is to count what it did.
+    /// Whether it still runs, without collecting its exit status: that would add its counters to
+    /// this process, and the caller counts them.
     pub fn runs_still(&self) -> bool {
         match self {
             Subject::Running(process) => process.runs(),
@@ -112,7 +113,7 @@ impl Subject {
         }
     }
 
-    /// Ends what was started, if it has not; how it ended, if that was badly and its own doing.
+    /// Ends a started command that still runs. Returns how it failed if it ended by itself.
     pub fn end(&mut self) -> Result<Option<String>, Failure> {
         let has_ended = !self.runs();
         let Subject::Started { child, status } = self else { return Ok(None) };
@@ -145,7 +146,7 @@ impl Drop for Subject {
 
 fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        (Some(127), _) => "status 127: it was not found".to_owned(),
+        (Some(127), _) => "status 127: command not found".to_owned(),
         (Some(code), _) => format!("status {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "no known status".to_owned(),

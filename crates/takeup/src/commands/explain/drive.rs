@@ -1,4 +1,4 @@
-//! The tape drive that a pipeline ends in: how fast it is, without asking it anything.
+//! The tape drive that a pipeline writes to, and its rates, without a command to the drive.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use pipeline::{Drive, Look};
 
 use service::virtual_drive::VirtualDrive;
 
-/// The drive among the files that the last stage waited for, where its rate is known: of a virtual
-/// one as it is set, of a real one by its product name, which the kernel has.
+/// The drive among the files that the last stage waited for, if its rate is known: from the
+/// settings of a virtual drive, or from the product name of a real one, which the kernel has.
 pub(super) fn behind(look: &Look) -> Option<Drive> {
     look.stages.last()?.waits_for.iter().find_map(|wait| drive(&wait.what))
 }
@@ -36,9 +36,9 @@ fn drive(name: &str) -> Option<Drive> {
         lowest_bytes_per_second: None,
         stop_seconds: None,
         start_bytes: None,
-        // It may, and only a question would tell.
+        // It may; only a command to the drive would show it.
         compresses: true,
-        // No maker publishes what a command costs or a filemark takes.
+        // Makers do not publish the time of a command or a filemark.
         command_seconds: None,
         interface_bytes_per_second: None,
         synchronise_seconds: None,

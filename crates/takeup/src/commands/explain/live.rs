@@ -1,4 +1,4 @@
-//! A line on the terminal while a pipeline runs.
+//! The progress line on the terminal while a pipeline runs.
 
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use pipeline::Sampler;
 
 use crate::standard_error::to_standard_error;
 
-/// Between two lines.
+/// Time between two updates.
 const EVERY: Duration = Duration::from_secs(1);
 /// Back to the start of the line, and clear to its end.
 const CLEAR: &str = "\r\x1b[K";
@@ -24,14 +24,14 @@ pub struct Live {
 }
 
 impl Live {
-    /// Nothing is drawn so far, and nothing at all where the programs print to the same place.
+    /// The line is not drawn if the programs print to standard error as well.
     pub fn new(output: CommandOutput) -> Live {
         let start = Instant::now();
         let is_live = std::io::stderr().is_terminal() && output == CommandOutput::Discarded;
         Live { start, next: start + EVERY, is_live, is_drawn: false }
     }
 
-    /// Draws it, if it is time to.
+    /// Draws the line if an update is due.
     pub fn show(&mut self, sampler: &Sampler) {
         let now = Instant::now();
         if !self.is_live || now < self.next {

@@ -1,4 +1,4 @@
-//! What was seen of a pipeline, for people.
+//! The report on a pipeline as text.
 
 use base::escape::escape_controls;
 use base::format::{duration, percent};
@@ -9,9 +9,9 @@ use report::table::{Align, Colour, Emphasis, Table};
 
 use super::{Run, Seen};
 
-/// Letters of a command in the table.
+/// Letters of a command that the table shows.
 const LETTERS: usize = 32;
-/// A kind of time with less of the run has no column.
+/// A kind of time below this share of the run has no column.
 const LEAST_SHARE: f64 = 0.005;
 
 /// A kind of time.
@@ -29,7 +29,7 @@ const KINDS: [StageTimeKind; 5] = [
     StageTimeKind { name: "other", seconds: |it| it.other_seconds, is_always_shown: false },
 ];
 
-/// All of it.
+/// The whole report.
 pub fn text(
     pipeline: Option<&str>,
     seen: &Seen,
@@ -45,7 +45,7 @@ pub fn text(
     text.push_str(&table(seen, colour));
     for (number, stage) in seen.look.stages.iter().enumerate() {
         if let Some(why) = stage.bytes_unknown_because {
-            text.push_str(&format!("bytes of {} are not known: {why}\n", number + 1));
+            text.push_str(&format!("bytes of stage {} are not known: {why}\n", number + 1));
         }
     }
     text.push('\n');
@@ -63,12 +63,12 @@ pub fn text(
         ));
     }
     if let Some((line, tried)) = tried {
-        let foretold = seen.judgement.predicted.as_ref().map_or(0.0, |it| it.seconds);
+        let forecast = seen.judgement.predicted.as_ref().map_or(0.0, |it| it.seconds);
         text.push_str(&format!("\ntried: {}\n", escape_controls(line)));
         text.push_str(&format!(
-            "{}, foretold {}, before {}\n\n",
+            "{}; forecast {}, before {}\n\n",
             duration(tried.look.seconds),
-            duration(foretold),
+            duration(forecast),
             duration(seen.look.seconds)
         ));
         text.push_str(&table(tried, colour));
@@ -85,13 +85,13 @@ fn headline(seen: &Seen) -> String {
         line.push_str(&format!(", {user} of processor time in programs, {system} in the kernel"));
     }
     if seen.is_ended {
-        line.push_str("; ended because its time was over");
+        line.push_str("; ended after the time of --for");
     }
     line
 }
 
 fn table(seen: &Seen, colour: Colour) -> String {
-    // Of the pipeline, as in the sentences: what the line does beside it is in no share.
+    // Shares of the pipeline, as in the findings, without other commands of the line.
     let Look { stages, piped_seconds: seconds, .. } = &seen.look;
     if stages.is_empty() {
         return String::new();
@@ -106,7 +106,7 @@ fn table(seen: &Seen, colour: Colour) -> String {
     let mut columns = vec![("stage", Align::Left)];
     columns.extend(kinds.iter().map(|kind| (kind.name, Align::Right)));
     if has_ended {
-        columns.push(("not there", Align::Right));
+        columns.push(("not running", Align::Right));
     }
     columns.extend(["processor", "in", "out"].map(|name| (name, Align::Right)));
     let mut table = Table::new(&columns);
