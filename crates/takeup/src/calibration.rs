@@ -1,5 +1,5 @@
-//! `--from RUNS`: a drive as an experiment on it has found it, in words and as a document; and
-//! `disk`, the same of a disk.
+//! `--from RUNS`: the parameters of a drive as measured by an experiment, as text and as a
+//! document. `disk` has the same for a disk.
 
 pub mod disk;
 
@@ -19,72 +19,74 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, with_causes};
 
-/// A record and what it tells.
+/// A record and the parameters that it shows.
 #[derive(Clone, Debug)]
 pub struct FromRuns {
     path: PathBuf,
-    /// What it tells.
+    /// The parameters that the record shows.
     pub calibration: Calibration,
-    /// The generation whose numbers stand where it tells nothing.
+    /// The generation that gives all other parameters.
     pub generation: &'static Generation,
 }
 
-/// A highest speed that is further from that of the generation is worth a word.
+/// A highest speed that differs by more than this share from the generation's is reported.
 const EXPECTED: f64 = 0.1;
 
 impl FromRuns {
-    /// Reads a record. `named` is what the user says the drive is; without it, it is what the drive
-    /// said.
+    /// Reads a record. `named` is the generation that the user gave; by default it is the one that
+    /// the drive reported.
     ///
     /// # Errors
-    /// When it is no record of one drive that tells anything, or one of another drive than `named`.
+    /// When the file is not a record of one drive, shows no parameter, or is of another generation
+    /// than `named`.
     pub fn load(path: &Path, named: Option<&'static Generation>) -> Result<FromRuns, Failure> {
         let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
         let calibration = calibrate(&experiment).map_err(|error| {
             let message =
-                format!("cannot take a drive from {}: {}", path.display(), with_causes(&error));
+                format!("cannot calibrate a drive: {}: {}", path.display(), with_causes(&error));
             Failure::of(message, hint(&error))
         })?;
         let generation = match (named, calibration.generation) {
             (Some(named), Some(found)) if named.name != found.name => {
                 let message = format!(
-                    "{} was made on a drive with {} media, and --drive says {}",
+                    "{} was measured with {} media, but --drive is {}",
                     path.display(),
                     found.name,
                     named.name
                 );
-                return Err(Failure::of(message, Some("without --drive, it is that of the runs")));
+                let hint = "omit --drive to use the generation of the runs";
+                return Err(Failure::of(message, Some(hint)));
             }
             (Some(named), _) => named,
             (None, Some(found)) => found,
             (None, None) => {
                 let (path, drive) = (path.display(), &calibration.drive);
-                let message = format!("the generation of {drive}, in {path}, is not known");
-                return Err(Failure::of(message, Some("--drive lto1 to lto10 says which it is")));
+                let message = format!("unknown generation of the drive: {path}: {drive}");
+                return Err(Failure::of(message, Some("add --drive GENERATION, lto1 to lto10")));
             }
         };
         Ok(FromRuns { path: path.to_owned(), calibration, generation })
     }
 
-    /// For people: what was told, and what was not.
+    /// For people: the parameters that the runs show, and those that they do not.
     pub fn text(&self, colour: Colour) -> String {
         let found = &self.calibration;
         let runs = counted(found.runs as u64, "run", "runs");
         let mut text =
-            format!("the drive is that of {}: {runs} on {}\n", self.path.display(), found.drive);
+            format!("parameters from {}: {runs} on {}\n", self.path.display(), found.drive);
         text.push_str(&table(&found.told).render(colour));
         let generation = self.generation.title();
-        text.push_str(&format!("not told by these runs, so as {generation} has it:\n"));
+        text.push_str(&format!("not measured by these runs, taken from {generation}:\n"));
         text.push_str(&reasons(&found.not_told));
         self.out_of_reach().iter().for_each(|line| text.push_str(&format!("{line}\n")));
         self.beside().iter().for_each(|line| text.push_str(&format!("{line}\n")));
         text
     }
 
-    /// What of its generation the runs leave no room for.
+    /// The parameters of the generation that the runs exclude.
     fn out_of_reach(&self) -> Vec<String> {
         let mut drive = TapeParameters::of(self.generation);
-        // What was told is in reach.
+        // Parameters that the runs show are not excluded.
         self.calibration.told.iter().for_each(|told| {
             drive.fit(told.parameter, told.value as u64);
         });
@@ -92,12 +94,12 @@ impl FromRuns {
             let Beyond { parameter, assumed, nearest } = beyond;
             let [assumed, nearest] = [assumed, nearest].map(|value| quantity(parameter, value));
             let title = self.generation.title();
-            format!("{parameter} is not {assumed}, as {title} has it, and taken to be {nearest}")
+            format!("{parameter}: the runs exclude {assumed}, as in {title}; {nearest} is used")
         };
         self.calibration.out_of_reach(&drive).into_iter().map(line).collect()
     }
 
-    /// What else is worth knowing.
+    /// Other results that the user should know.
     fn beside(&self) -> Vec<String> {
         let found = &self.calibration;
         let mut lines = Vec::new();
@@ -108,19 +110,18 @@ impl FromRuns {
         {
             let side = if speed < table { "below" } else { "above" };
             lines.push(format!(
-                "its highest speed is {} {side} that of {} ({}): is it that drive, with such a \
-                 medium?",
+                "the highest speed is {} {side} that of {} ({}): check the drive and the medium",
                 percent((speed / table - 1.0).abs()),
                 self.generation.title(),
                 rate(table)
             ));
         }
         for one in found.ratios.iter().filter(|one| one.data != "random") {
-            lines.push(format!("the drive makes {:.2}:1 of {}", one.value, one.data));
+            lines.push(format!("the drive compresses {} {:.2}:1", one.data, one.value));
         }
         for one in &found.reads {
             let read = Rounding::within(one.interval.low, one.interval.high).rate(one.value);
-            lines.push(format!("{} are read back at {read}, which no parameter says", one.data));
+            lines.push(format!("the drive reads {} at {read}; no parameter is for this", one.data));
         }
         lines
     }
@@ -150,7 +151,7 @@ impl FromRuns {
     }
 }
 
-/// What was told, for people.
+/// The measured parameters, for people.
 fn table(told: &[Told]) -> Table {
     let right = |name| (name, Align::Right);
     let mut table = Table::new(&[
@@ -158,13 +159,13 @@ fn table(told: &[Told]) -> Table {
         right("value"),
         right("between"),
         right("runs"),
-        ("told by", Align::Left),
+        ("measured from", Align::Left),
     ]);
     for told in told {
         let digits = Rounding::within(told.interval.low, told.interval.high);
         let [low, high] =
             [told.interval.low, told.interval.high].map(|end| shown(told, end, digits));
-        let name = if told.parameter == SPEEDS { "the highest speed" } else { told.parameter };
+        let name = if told.parameter == SPEEDS { "highest speed" } else { told.parameter };
         let cells = vec![
             name.to_owned(),
             shown(told, told.value, digits),
@@ -177,7 +178,7 @@ fn table(told: &[Told]) -> Table {
     table
 }
 
-/// What was not, a line for each reason.
+/// The parameters that were not measured, a line for each reason.
 fn reasons(not_told: &[NotTold]) -> String {
     let line = |one: &NotTold| format!("  {}: {}\n", one.parameters.join(", "), one.why);
     not_told.iter().map(line).collect()
@@ -236,15 +237,15 @@ fn shown(told: &Told, value: f64, digits: Rounding) -> String {
 
 fn hint(error: &CalibrationError) -> Option<&'static str> {
     match error {
-        CalibrationError::OtherKind { .. } | CalibrationError::NoDrive { .. } => Some(
-            "takeup bench tape /dev/nst0 --data zeros,random -o RUNS makes a record of a drive",
-        ),
+        CalibrationError::OtherKind { .. } | CalibrationError::NoDrive { .. } => {
+            Some("record a drive with `takeup bench tape /dev/nst0 --data zeros,random -o RUNS`")
+        }
         CalibrationError::Once | CalibrationError::Nothing { .. } => Some(
-            "takeup bench tape /dev/nst0 --data zeros,random --block-size 16k,64k,256k,1M \
-             --repeats 3 tells most",
+            "measure most parameters with `takeup bench tape /dev/nst0 --data zeros,random \
+             --block-size 16k,64k,256k,1M --repeats 3`",
         ),
         CalibrationError::SeveralDrives { .. } | CalibrationError::SeveralGenerations { .. } => {
-            Some("an experiment for each of them")
+            Some("make one experiment for each drive and generation")
         }
         CalibrationError::NoNumber { .. } => None,
     }

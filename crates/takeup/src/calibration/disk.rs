@@ -1,4 +1,4 @@
-//! A disk as an experiment on it has found it.
+//! The parameters of a disk as measured by an experiment.
 
 use std::path::{Path, PathBuf};
 
@@ -12,29 +12,29 @@ use serde_json::{Value, json};
 use super::{not_told_document, reasons, table, told_document};
 use crate::failure::{Failure, with_causes};
 
-/// A record and what it tells.
+/// A record and the parameters that it shows.
 #[derive(Clone, Debug)]
 pub struct DiskFromRuns {
     path: PathBuf,
-    /// What it tells.
+    /// The parameters that the record shows.
     calibration: DiskCalibration,
-    /// The preset whose numbers stand where it tells nothing.
+    /// The preset that gives all other parameters.
     pub preset: String,
-    /// What both come to.
+    /// The parameters of both together.
     pub parameters: DiskParameters,
 }
 
 impl DiskFromRuns {
-    /// Reads a record. `named` is the preset that the user takes it for; without it, it is the one
-    /// that is nearest by what the kernel said of the disk.
+    /// Reads a record. `named` is the preset that the user gave; by default it is the nearest by
+    /// what the kernel reports of the disk.
     ///
     /// # Errors
-    /// When it is no record of one disk that tells anything.
+    /// When the file is not a record of one disk, or shows no parameter.
     pub fn load(path: &Path, named: Option<&str>) -> Result<DiskFromRuns, Failure> {
         let experiment = load(path).map_err(|error| Failure::new(&error, None))?;
         let calibration = calibrate(&experiment).map_err(|error| {
             let message =
-                format!("cannot take a disk from {}: {}", path.display(), with_causes(&error));
+                format!("cannot calibrate a disk: {}: {}", path.display(), with_causes(&error));
             Failure::of(message, hint(&error))
         })?;
         let preset = named.unwrap_or(calibration.nearest_preset).to_owned();
@@ -43,21 +43,21 @@ impl DiskFromRuns {
         Ok(DiskFromRuns { path: path.to_owned(), calibration, preset, parameters })
     }
 
-    /// For people: what was told, what is known at least, and what was not told.
+    /// For people: measured parameters, lower bounds, and the parameters of the preset.
     pub fn text(&self, colour: Colour) -> String {
         let found = &self.calibration;
         let runs = counted(found.runs as u64, "run", "runs");
         let mut text =
-            format!("the disk is that of {}: {runs} on {}\n", self.path.display(), found.disk);
+            format!("parameters from {}: {runs} on {}\n", self.path.display(), found.disk);
         text.push_str(&table(&found.told).render(colour));
         if !found.bounds.is_empty() {
-            text.push_str(&format!("at least this, or as {} has it:\n", self.preset));
+            text.push_str(&format!("lower bounds; {} is used where it is higher:\n", self.preset));
         }
         for bound in &found.bounds {
             let (name, least) = (bound.parameter, shown_bound(bound));
             text.push_str(&format!("  {name}: {least}; {}\n", bound.why));
         }
-        text.push_str(&format!("not told by these runs, so as {} has it:\n", self.preset));
+        text.push_str(&format!("not measured by these runs, taken from {}:\n", self.preset));
         text.push_str(&reasons(&found.not_told));
         text
     }
@@ -90,10 +90,10 @@ impl DiskFromRuns {
 fn hint(error: &DiskCalibrationError) -> Option<&'static str> {
     match error {
         DiskCalibrationError::NoNumber { .. } => None,
-        DiskCalibrationError::SeveralDisks { .. } => Some("an experiment for each of them"),
+        DiskCalibrationError::SeveralDisks { .. } => Some("make one experiment for each disk"),
         _ => Some(
-            "takeup bench disk PATH --load read,randread --block-size 4k,64k,1M --depth 1,4,16,64 \
-             --repeats 3 -o RUNS tells most",
+            "measure most parameters with `takeup bench disk PATH --load read,randread \
+             --block-size 4k,64k,1M --depth 1,4,16,64 --repeats 3 -o RUNS`",
         ),
     }
 }

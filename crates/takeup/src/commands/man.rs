@@ -1,5 +1,5 @@
-//! `takeup man`: the manual pages, from the same definitions as the help. Hidden: it is for those
-//! who package.
+//! `takeup man`: manual pages, made from the same definitions as the help. Hidden, since only
+//! people who package Takeup need it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,14 +16,15 @@ pub struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes them.
+/// Runs the command.
 pub fn run(arguments: &ManArgs) -> ExitCode {
     match clap_mangen::generate_to(crate::commands::command(), &arguments.directory) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let directory = arguments.directory.display();
             let why = crate::failure::with_causes(&error);
-            let failure = Failure::of(format!("write manual pages: {directory}: {why}"), None);
+            let text = format!("cannot write manual pages: {directory}: {why}");
+            let failure = Failure::of(text, None);
             to_standard_error(&failure.to_text());
             failure.exit_code()
         }

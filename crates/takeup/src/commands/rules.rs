@@ -1,4 +1,5 @@
-//! `takeup rules`: by what anything is found. The rooms list their own rules; here they meet.
+//! `takeup rules`: the rules behind all findings. Each crate lists its own rules; this module joins
+//! the lists.
 
 use std::process::ExitCode;
 
@@ -9,7 +10,7 @@ use serde_json::json;
 use crate::outcome::to_standard_output;
 use crate::standard_error::to_standard_error;
 
-/// Everybody who finds something.
+/// The lists of all rules.
 const ROOMS: &[&Room] = &[
     &report::rules::LIMIT,
     &report::rules::STREAMING,
@@ -22,9 +23,9 @@ const ROOMS: &[&Room] = &[
     &experiment::judgement::rules::EXPERIMENT,
 ];
 
-/// Print the rules by which limits and all else are found
+/// Print the rules behind the findings of all commands
 ///
-/// Each finding in a document of --json names its rule.
+/// Each finding in the output of --json names its rule.
 #[derive(Args, Debug)]
 #[command(after_long_help = text())]
 pub struct RulesArgs {
@@ -33,7 +34,7 @@ pub struct RulesArgs {
     json: bool,
 }
 
-/// Prints them.
+/// Runs the command.
 pub fn run(arguments: &RulesArgs) -> ExitCode {
     let text = if arguments.json {
         format!("{:#}\n", json!({ "command": "rules", "rooms": ROOMS }))
@@ -54,9 +55,9 @@ fn text() -> String {
         let Rule { id, looks_at, speaks_when, source } = rule;
         let lines = [
             format!("  {id}"),
-            format!("    looks at {looks_at}"),
-            format!("    speaks when {speaks_when}"),
-            format!("    known from {source}"),
+            format!("    checks {looks_at}"),
+            format!("    reports when {speaks_when}"),
+            format!("    source: {source}"),
         ];
         lines.join("\n")
     };

@@ -43,7 +43,7 @@ fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
     let most = most.split(':').next().unwrap();
     assert!(text.contains(&format!("a buffer is assumed to hold {most}")), "{text}");
     let taken =
-        format!("buffer_bytes is not 102 MB, as LTO-4 by IBM has it, and taken to be {most}");
+        format!("buffer_bytes: the runs exclude 102 MB, as in LTO-4 by IBM; {most} is used");
     assert!(text.contains(&taken), "{text}");
     let found = document(directory.path(), &[&plan[..], &["--json"]].concat());
     let not_told = found["from"]["not_told"].as_array().unwrap();
@@ -140,9 +140,9 @@ fn a_record_that_tells_nothing_ends_before_anything_is_done() {
                 }
             },
             &[],
-            "the generation of ACME tape, in runs.ndjson, is not known",
+            "unknown generation of the drive: runs.ndjson: ACME tape",
         ),
-        (|_| {}, &["--drive", "lto8"], "made on a drive with LTO-4 media, and --drive says LTO-8"),
+        (|_| {}, &["--drive", "lto8"], "was measured with LTO-4 media, but --drive is LTO-8"),
     ];
     for (change, options, expected) in cases {
         let mut lines = made(3);
@@ -166,7 +166,7 @@ fn a_bound_of_microseconds_is_told_in_microseconds() {
     let from = ["plan", "--from", "benchmarks/transcripts/tape-lto4.ndjson"];
     let output = run(&root, &[&from[..], &SOURCE[..6]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("the highest speed      119 MB/s"), "{text}");
+    assert!(text.contains("highest speed          119 MB/s"), "{text}");
     let (_, bound) = text.split_once("command_overhead_ns: at most ").unwrap();
     let (number, rest) = bound.split_once(' ').unwrap();
     assert!(rest.starts_with("us: smaller blocks"), "{text}");

@@ -281,11 +281,11 @@ fn none_of_what_there_has_to_be_one_of_is_refused() {
         &["verify", "x", "--threads", "0"],
     ] {
         let text = shown(&run(directory.path(), command), directory.path());
-        assert!(text.contains("there has to be at least one"), "{text}");
+        assert!(text.contains("must be at least 1"), "{text}");
     }
     let wrong = ["plan", "--drive", "lto8", "--cores", "two"];
     let text = shown(&run(directory.path(), &wrong), directory.path());
-    assert!(text.contains("a whole number from 1 on is needed"), "{text}");
+    assert!(text.contains("must be a whole number, at least 1"), "{text}");
     let slow = ["sim", "tape", ".", "--speed-up", "0"];
     let text = shown(&run(directory.path(), &slow), directory.path());
     assert!(text.contains("a number from 0.001 to 1000000"), "{text}");

@@ -97,7 +97,7 @@ fn a_record_takes_no_others_place() {
     let output = run(at, &["backup", "tree", "--to", "a.tar", "--record", "./a.tar"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("the record and the data are to have one name: ./a.tar"), "{said}");
+    assert!(said.contains("--record and the target have the same name: ./a.tar"), "{said}");
     assert!(!at.join("a.tar").exists());
 }
 
@@ -131,7 +131,7 @@ fn a_record_that_cannot_be_kept_is_a_warning() {
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed["warnings_total"], 1);
     let said = printed["warnings"][0]["text"].as_str().unwrap();
-    assert!(said.starts_with("no record was kept: ") && said.contains("record"), "{said}");
+    assert!(said.starts_with("cannot keep the record: ") && said.contains("record"), "{said}");
     assert_eq!(fs::read_to_string(at.join("data")).unwrap(), "all of it");
     assert_eq!(fs::read_to_string(at.join("record")).unwrap(), "somebody else's");
 }

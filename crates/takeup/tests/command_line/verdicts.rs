@@ -153,7 +153,7 @@ fn what_could_not_be_read_is_counted_first() {
 fn an_archive_in_which_nothing_is_is_told() {
     let directory = small_tree();
     let path = directory.path();
-    let verdict = "INCOMPLETE: the archive holds no file: --exclude * left out what there was";
+    let verdict = "INCOMPLETE: the archive holds no file: --exclude * left out everything";
     let backup = ["backup", "tree", "--exclude", "*", "--to", "x.tar", "--overwrite", "--force"];
     check(path, &backup, "incomplete", verdict, 2);
     // What is left out on purpose beside other things is not worth a word.

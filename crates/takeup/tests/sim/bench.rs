@@ -87,7 +87,7 @@ fn a_medium_with_data_is_left_to_its_owner() {
     let refused = bench(&drive, &SMALL);
     assert_eq!(refused.status.code(), Some(1));
     let errors = String::from_utf8(refused.stderr).unwrap();
-    assert!(errors.contains("nst0 holds data\nhint: --overwrite gives away"), "{errors}");
+    assert!(errors.contains("nst0 holds data\nhint: add --overwrite to destroy"), "{errors}");
     assert!(!file(&drive).exists(), "an experiment that cannot begin leaves no file");
     assert_eq!(drive.dd_out("bs=10k"), data);
     succeeds(&bench(&drive, &[&SMALL[..], &["--append"]].concat()));
@@ -112,7 +112,7 @@ fn a_backup_knows_a_test_area() {
     let refused = backup(&[]);
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let errors = String::from_utf8(refused.stderr).unwrap();
-    assert!(errors.contains("holds a test area of `takeup bench tape`\nhint: --over"), "{errors}");
+    assert!(errors.contains("a test area of `takeup bench tape`\nhint: add --over"), "{errors}");
     succeeds(&backup(&["--overwrite"]));
 }
 
@@ -133,7 +133,7 @@ fn a_run_that_cannot_fit_is_refused_before_anything_is_written() {
         let errors = String::from_utf8(output.stderr).unwrap();
         let expected = "a run of 83.9 MB does not fit on the medium in ";
         assert!(errors.contains(expected), "{errors}");
-        assert!(errors.contains(", which takes 67.0 MB\nhint: --length"), "{errors}");
+        assert!(errors.contains(", which takes 67.0 MB\nhint: use shorter runs: --l"), "{errors}");
         assert_eq!(drive.status()["position"], 0);
         let medium = std::fs::metadata(drive.medium()).unwrap().len();
         assert!(medium < 64 << 10, "nothing was written: {medium}");

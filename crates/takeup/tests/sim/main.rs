@@ -95,12 +95,12 @@ fn another_medium() {
     let text = refused(&second, &[]);
     let folder = drive.folder().display();
     let expected = format!(
-        "takeup: there is no cartridge {folder}/second; in {folder} is medium\n\
-         hint: --new makes one of that name\n"
+        "takeup: no cartridge {folder}/second; {folder} has medium\n\
+         hint: add --new to create it\n"
     );
     assert_eq!(text, expected);
     assert!(!second.exists());
-    assert!(refused(&first, &["--new"]).contains("is there already\nhint: without --new"));
+    assert!(refused(&first, &["--new"]).contains("exists already\nhint: omit --new"));
     assert!(loading(&second, &["--new"]).status.success());
     assert_eq!(drive.status()["medium"], second.to_str().unwrap());
     drive.dd_in(b"second", "bs=64k");
@@ -142,7 +142,7 @@ fn misuse_is_told() {
     assert!(text.contains("known are lto1 lto2"), "{text}");
     let text = said(&["sim", "status", path]);
     assert!(text.starts_with("takeup: no virtual drive or disk here"), "{text}");
-    assert!(text.contains("hint: takeup sim tape"), "{text}");
+    assert!(text.contains("hint: start one with `takeup sim tape"), "{text}");
     let file = folder.path().join("letter");
     std::fs::write(&file, "dear reader").unwrap();
     let text = said(&["sim", "tape", path, "--medium", file.to_str().unwrap()]);
