@@ -1,4 +1,4 @@
-//! `takeup plan --from RUNS`: a plan for the drive that an experiment has found.
+//! `takeup plan --from RUNS`: a plan for the drive that an experiment has measured.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn a_plan_for_the_drive_of_an_experiment() {
     insta::assert_snapshot!("plan_from", shown(&output, directory.path()));
 }
 
-/// A record that leaves no room for the buffer of the generation: assumed is what it leaves.
+/// A record that excludes the buffer size of the generation: the nearest possible size is assumed.
 #[test]
 fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
     let mut lines = made(3);
@@ -85,7 +85,7 @@ fn what_was_put_in_comes_out_and_the_rest_is_that_of_the_generation() {
         assert_eq!(value(&from, name), value(&table, name), "{name}");
     }
     assert_eq!(from["drive"], "LTO-4");
-    // What is set goes before what was found.
+    // Options override measured parameters.
     let set = plan(&["--from", "runs.ndjson", "--set", "synchronise_ns=7"]);
     assert_eq!(value(&set, "synchronise_ns"), (json!(7), "given".to_owned()));
 }
@@ -159,7 +159,8 @@ fn a_record_that_tells_nothing_ends_before_anything_is_done() {
     }
 }
 
-/// The record of docs/bench.md, whose drive has 120 MB/s; its commands take less than the noise.
+/// The record of docs/bench.md, whose drive has 120 MB/s; the time of its commands is below the
+/// noise.
 #[test]
 fn a_bound_of_microseconds_is_told_in_microseconds() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

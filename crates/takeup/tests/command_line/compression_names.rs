@@ -1,4 +1,4 @@
-//! The name of an archive says how it is compressed, as for `tar -a`.
+//! The name of an archive decides its compression, as with `tar -a`.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn backup(path: &Path, arguments: &[&str]) -> Output {
     run(path, &[&["backup", "--overwrite"][..], arguments].concat())
 }
 
-/// What a file is, by its first bytes.
+/// The kind of a file, by its first bytes.
 fn kind(path: &Path) -> &'static str {
     match &fs::read(path).unwrap()[..4] {
         [0x28, 0xb5, 0x2f, 0xfd] => "zstd",

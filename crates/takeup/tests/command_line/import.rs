@@ -1,4 +1,4 @@
-//! `takeup bench import`: tables that are shipped, and what is said of one that cannot be read.
+//! `takeup bench import`: the published tables, and errors of tables that cannot be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn published(name: &str) -> PathBuf {
     root.join(format!("{name}.csv"))
 }
 
-/// Imports a table with the options that its comment names; the document of its report.
+/// Imports a table with the options that its comment names; returns the document of its report.
 fn reported(directory: &Path, name: &str) -> Value {
     let path = published(name);
     let table = fs::read_to_string(&path).unwrap();
@@ -63,7 +63,7 @@ fn published_tables_become_runs_that_are_judged() {
     assert_eq!(tables.count(), 4, "each of them is tried here");
 }
 
-/// Of two experiments without a combination in common it is told what keeps them apart.
+/// For two experiments without a common combination, the factor that separates them is named.
 #[test]
 fn what_keeps_two_experiments_apart_is_named() {
     let directory = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn what_keeps_two_experiments_apart_is_named() {
     assert!(output.status.code() == Some(1) && text.contains(apart), "{text}");
 }
 
-/// One's own runs against a published table, by what both have.
+/// The user's own runs against a published table, by their common factors.
 #[test]
 fn an_imported_table_is_compared_like_any_runs() {
     let directory = tempfile::tempdir().unwrap();
@@ -121,6 +121,6 @@ fn a_table_that_cannot_be_read_leaves_no_file_and_says_where() {
     assert!(refused(&["no.csv"]).contains("read no.csv"));
     fs::write(&table, "depth,bytes,seconds\n1,1000,0.5\n").unwrap();
     assert!(run(directory.path(), &["bench", "import", "t.csv"]).status.success());
-    // Nothing is written over.
+    // No file is overwritten.
     assert!(refused(&["t.csv"]).contains("--output names another file"));
 }

@@ -1,4 +1,4 @@
-//! Runs that do their job: what is printed where, and the shape of the JSON documents.
+//! Successful runs: what is printed where, and the form of the JSON documents.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,7 +16,7 @@ fn documents() {
     insta::assert_snapshot!("backup_json", redacted(document(path, &back_up)));
     let verify = ["verify", "x.tar.zst", "--against", ".", "--json"];
     insta::assert_snapshot!("verify_json", redacted(document(path, &verify)));
-    // `--to` is `--into`, as it is for a backup.
+    // `--to` is an alias of `--into`, as in a backup.
     let restore = ["restore", "x.tar.zst", "--to", "restored", "--json"];
     insta::assert_snapshot!("restore_json", redacted(document(path, &restore)));
     let pipe = ["pipe", "--from", "tree/b/c", "--to", "copy", "--json"];
@@ -116,7 +116,7 @@ fn lists() {
     assert_eq!(listed.stdout, b"tree/b\0tree/b/c\0");
 }
 
-/// One folder too deep or too high is one sentence, and not a line for each file.
+/// A folder that is one level too deep or too high gives one sentence, not a line for each file.
 #[test]
 fn a_comparison_with_the_wrong_folder_names_the_right_one() {
     let directory = tempfile::tempdir().unwrap();
@@ -146,8 +146,8 @@ fn a_comparison_with_the_wrong_folder_names_the_right_one() {
     assert!(document["elsewhere"]["probably"].as_str().unwrap().ends_with("/here"), "{document}");
 }
 
-/// What cannot be right is a failure, and leaves nothing: no folder of a restore that came to
-/// nothing, whatever the reason.
+/// A run that cannot succeed fails and leaves nothing: a failed restore creates no folder, whatever
+/// the reason.
 #[test]
 fn a_restore_of_nothing_leaves_nothing() {
     let directory = small_tree();
@@ -171,7 +171,7 @@ fn a_restore_of_nothing_leaves_nothing() {
     let stripped = ["restore", "x.tar", "--into", "out", "--strip-components", "9"];
     fails(&stripped, "nothing was restored: no path in the archive has more than 9 components");
     fails(&["list", "x.tar", "no/such"], "takeup: none of the requested paths is in the archive");
-    // Some of it is there: the rest is a warning.
+    // Some of the paths are there: the others are warnings.
     let output = run(path, &["restore", "x.tar", "--into", "out", "no/such", "tree/b", "--quiet"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(path.join("out/tree/b/c").exists());
@@ -187,7 +187,7 @@ fn names_can_not_command_the_terminal() {
     run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
     let listed = run(path, &["list", "x.tar"]);
     insta::assert_snapshot!("list_of_odd_names", shown(&listed, path));
-    // What exists already is warned of.
+    // Existing files give warnings.
     let restored = run(path, &["restore", "x.tar", "--into", ".", "--quiet"]);
     assert_eq!(restored.status.code(), Some(2));
     insta::assert_snapshot!("warning_of_odd_names", shown(&restored, path));

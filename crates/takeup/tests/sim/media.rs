@@ -1,4 +1,4 @@
-//! Older media in a newer drive: what is taken, what is only read, and what is refused.
+//! Older media in a newer drive: which are written, which are only read, which are refused.
 
 use crate::drive::{Drive, run};
 
@@ -26,13 +26,13 @@ fn an_older_medium_is_written_at_its_own_speed() {
     assert_eq!(drive.status()["drive"], "LTO-7");
     // Density 5Ah is LTO-6.
     assert!(drive.mt(&["status"]).contains("Density code 0x5a"), "{}", drive.mt(&["status"]));
-    // The file says what it is: nobody has to.
+    // The generation comes from the file, without an option.
     let medium = drive.medium();
     let folder = drive.into_folder();
     let drive = Drive::on(folder, &medium, &["--drive", "lto7", "--time", "none"]);
     assert!(drive.mt(&["status"]).contains("Density code 0x5a"));
     assert_eq!(drive.dd_out("bs=64k"), b"written by a newer drive");
-    // The one that is changed for it has to be of its generation.
+    // The next cartridge must have the same generation.
     let other = drive.folder().join("other");
     make(&other, "lto7");
     let output = run(&["sim", "load", drive.path().to_str().unwrap(), other.to_str().unwrap()]);
