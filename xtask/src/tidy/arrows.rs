@@ -36,7 +36,7 @@ fn floor(name: &str) -> Option<usize> {
 /// Why `from` may not name `to`; both are crates of this repository.
 pub fn refusal(from: &str, to: &str, by: Use) -> Option<String> {
     if by == Use::Tests {
-        return (to == "xtask").then(|| "nobody names the chores".to_owned());
+        return (to == "xtask").then(|| "no crate may depend on xtask".to_owned());
     }
     // The chores may use every crate.
     let from_floor = if from == "xtask" { FLOORS.len() } else { floor(from).unwrap_or(0) };

@@ -1,16 +1,16 @@
 //! The contenders of the tape works, and their drives.
 //!
-//! - `tape-lto5`, `tape-lto7`: many files into a drive as it comes out of the box.
+//! - `tape-lto5`, `tape-lto7`: many files to a drive with its default settings.
 //! - `tape-slow-source`: a source of 60 MB/s into an LTO-7, which streams from 101 MB/s on. Buffer,
 //!   stop and rings are a twentieth of what they are in a machine room, so that a run of half a
 //!   minute has as many stops as 30 GB would: only ratios of bytes to rates count in the model, see
 //!   docs/design/streaming.md.
-//! - `drive-rate`: one writer that does nothing else, into one generation after the other.
+//! - `drive-rate`: a single writer, to one generation after the other.
 
 use super::{DriveSetup, Writer};
 use crate::contenders::{BACKUP, CAT, Contender, DD_512K, TAR};
 
-/// Room for the data, the headers, and what lies behind the early warning.
+/// Room for the data, the headers, and the part after the early warning.
 const CAPACITY_BYTES: u64 = 8_000_000_000;
 const LTO_7: DriveSetup = DriveSetup {
     generation: "lto7",
