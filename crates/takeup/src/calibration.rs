@@ -121,7 +121,7 @@ impl FromRuns {
         }
         for one in &found.reads {
             let read = Rounding::within(one.interval.low, one.interval.high).rate(one.value);
-            lines.push(format!("the drive reads {} at {read}; no parameter is for this", one.data));
+            lines.push(format!("the drive reads {} at {read}; no parameter has this", one.data));
         }
         lines
     }

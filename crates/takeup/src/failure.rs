@@ -439,7 +439,7 @@ fn cause_hint(error: &(dyn Error + 'static)) -> Option<String> {
     }
     let text = match root_kind(error)? {
         io::ErrorKind::StorageFull => "free some space, or compress more; nothing was kept",
-        io::ErrorKind::PermissionDenied => "run as a user with the permission, for example by sudo",
+        io::ErrorKind::PermissionDenied => "run as a user with the permission, for example root",
         io::ErrorKind::BrokenPipe => READER_GONE,
         _ => return None,
     };

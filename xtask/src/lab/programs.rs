@@ -197,7 +197,7 @@ impl Watch {
 
     /// The last test of each drive when the output ended.
     pub fn unfinished(&self) -> String {
-        let place = |round: &Round| format!("{} behind {}", round.program, round.last_test);
+        let place = |round: &Round| format!("{} after {}", round.program, round.last_test);
         self.rounds.values().map(place).collect::<Vec<_>>().join(" and ")
     }
 
@@ -274,7 +274,7 @@ mod tests {
             ("sim::tape@a d", "ok"),
         ];
         assert_eq!(seen, expected);
-        let unfinished = "sim::tape@a behind d and sim::tape@b behind a::b";
+        let unfinished = "sim::tape@a after d and sim::tape@b after a::b";
         assert_eq!(watch.unfinished(), unfinished);
     }
 

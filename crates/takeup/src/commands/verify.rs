@@ -227,7 +227,7 @@ fn elsewhere(against: Option<&Path>, report: &VerifyReport) -> String {
 fn origin(read_from: ReadFrom) -> String {
     match read_from {
         ReadFrom::Stream => String::new(),
-        ReadFrom::Disk => "takeup read the disk, not the page cache\n".to_owned(),
+        ReadFrom::Disk => "the archive was read from the disk, not the page cache\n".to_owned(),
         ReadFrom::Partly { cached_bytes } => format!(
             "{} of the archive may have come from the page cache, which could not drop it\n",
             base::format::size(cached_bytes)
