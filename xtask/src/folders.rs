@@ -1,21 +1,21 @@
-//! Where the checkout and its builds are, and the program that chores ask.
+//! The checkout, its builds, and the program under test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-/// The checkout: this crate lies in it.
+/// The checkout, which contains this crate.
 pub fn repository() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().unwrap_or(own).to_path_buf()
 }
 
-/// The build's output folder: this program lies in `release/` or `debug/` inside it.
+/// The build's output folder, which has this program in `release/` or `debug/`.
 ///
 /// # Errors
 ///
-/// When this program does not know its own path.
+/// When the path of this program is unknown.
 pub fn target() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("own path")?;
     let folder = own.parent().and_then(Path::parent).context("no folder above this program")?;

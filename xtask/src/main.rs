@@ -1,10 +1,10 @@
 //! The project's own chores: `cargo xtask NAME`.
 //!
-//! One subcommand a chore, one module or crate a subcommand. The hidden subcommands are programs
-//! that `peers` starts in its pipelines; they live in this binary so that a checkout needs nothing
-//! else. What the product does is not here: this crate only runs it.
+//! One subcommand per chore, one module or crate per subcommand. The hidden subcommands are
+//! programs that `peers` starts in its pipelines; they are in this binary so that a checkout needs
+//! no other. This crate only runs the product.
 
-// A chore talks to the person who started it.
+// A chore prints to the person who started it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod folders;

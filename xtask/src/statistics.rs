@@ -1,10 +1,10 @@
-//! `cargo xtask statistics`: what the program's sentences used to claim and what they claim now,
-//! one table of all rows.
+//! `cargo xtask statistics`: how often the program's sentences were true in the past and are now,
+//! in one table.
 //!
-//! The experiments whose truth is known are those of `crates/experiment/tests/truth` and of
-//! `crates/statistics/tests/coverage.rs`. Their tests print a line for each number that belongs to
-//! a row; here they are run, gathered and printed under what was found before. A row of which
-//! nothing was measured is a failure.
+//! The experiments with known truth are those of `crates/experiment/tests/truth` and
+//! `crates/statistics/tests/coverage.rs`. Their tests print a line for each number of a row. This
+//! module runs them, collects the lines, and prints them below the past results. A row without a
+//! measurement is a failure.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,8 +24,8 @@ pub struct StatisticsArguments {
     from: Option<std::path::PathBuf>,
 }
 
-/// What was found of the judgement before it was mended, by thousands of experiments of known
-/// truth, and what it should be.
+/// The past results of the judgement, before it was corrected, from thousands of experiments with
+/// known truth, and the target.
 struct Row {
     number: u32,
     what: &'static str,
@@ -143,7 +143,7 @@ const ROWS: &[Row] = &[
 ///
 /// # Errors
 ///
-/// Tests that cannot be run or fail, and a row of which they measured nothing.
+/// When the tests cannot be run or fail, or a row has no measurement.
 pub fn run(arguments: &StatisticsArguments) -> anyhow::Result<ExitCode> {
     let printed = match &arguments.from {
         Some(path) => read(path)?,
@@ -166,7 +166,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
 }
 
-/// What the tests print, each after the other, so that no line is torn.
+/// The output of the tests, one after the other, so that lines do not mix.
 fn tests(long: bool) -> anyhow::Result<String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args([
@@ -193,7 +193,7 @@ fn tests(long: bool) -> anyhow::Result<String> {
     Ok(printed)
 }
 
-/// The measured lines by their row: what, and its numbers.
+/// The measured lines by row: the quantity, and its numbers.
 fn gather(printed: &str) -> BTreeMap<u32, Vec<(String, String)>> {
     let mut rows: BTreeMap<u32, Vec<(String, String)>> = BTreeMap::new();
     for line in printed.lines() {
@@ -207,7 +207,7 @@ fn gather(printed: &str) -> BTreeMap<u32, Vec<(String, String)>> {
     rows
 }
 
-/// As a table of Markdown.
+/// The table in Markdown.
 fn table(measured: &BTreeMap<u32, Vec<(String, String)>>) -> String {
     let mut text = "| # | what | before | goal | now |\n|---|---|---|---|---|\n".to_owned();
     for Row { number, what, before, goal } in ROWS {

@@ -6,15 +6,15 @@
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
-/// A number of things of which there has to be one.
+/// A number of things, at least one.
 ///
 /// # Errors
-/// In words, for who typed it.
+/// A text for the user who typed it.
 pub fn one_or_more<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, &'static str> {
     text.parse().map_err(|error: ParseIntError| match error.kind() {
-        IntErrorKind::Zero => "there has to be at least one",
-        IntErrorKind::PosOverflow => "more than can be counted",
-        _ => "a whole number from 1 on is needed",
+        IntErrorKind::Zero => "must be at least 1",
+        IntErrorKind::PosOverflow => "number too large",
+        _ => "must be a whole number, at least 1",
     })
 }
 
@@ -26,19 +26,19 @@ pub struct Size(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate(pub u64);
 
-/// A span of time in seconds: `500ms`, `30s`, `10m`, `2h`. There is none without a unit: who means
-/// eight hours and types 8 would get seconds.
+/// A span of time in seconds: `500ms`, `30s`, `10m`, `2h`. The unit is required: a user who types 8
+/// for eight hours would get seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span(pub f64);
 
-/// Units of a time in seconds, names that end another one behind it.
+/// Units of a time in seconds; a name that is the end of another comes after it.
 const TIMES: [(&str, f64); 6] =
     [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// A time as typed, in seconds; 0 is one, too.
+/// A time as typed, in seconds; 0 needs no unit.
 ///
 /// # Errors
-/// In words, for who typed it.
+/// A text for the user who typed it.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let number = |text: &str| {
         let plain = text.starts_with(|first: char| first.is_ascii_digit() || first == '.');
@@ -57,23 +57,23 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Why a text is no size.
+/// Why a text is not a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// No digit at its start.
+    /// The text does not start with a digit.
     #[error("a size starts with a number, for example 512k or 64M")]
     NoNumber,
-    /// What follows the digits is not known.
-    #[error("unknown suffix {suffix:?}; known are k M G T P (1024) and kB MB GB TB PB (1000)")]
+    /// The suffix after the digits is unknown.
+    #[error("unknown suffix {suffix:?}; use k M G T P (1024) or kB MB GB TB PB (1000)")]
     UnknownSuffix {
-        /// What follows.
+        /// The suffix.
         suffix: String,
     },
     /// More than 2^64 - 1 bytes.
-    #[error("more bytes than can be counted")]
+    #[error("size too large")]
     TooLarge,
-    /// Nothing would ever be moved.
-    #[error("zero is not possible here")]
+    /// Zero bytes: nothing would ever be moved.
+    #[error("must be more than zero")]
     Zero,
 }
 
@@ -113,14 +113,14 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Span, String> {
         match seconds(text)? {
-            none if none <= 0.0 => Err("a time above 0 is needed, for example 10m".to_owned()),
+            none if none <= 0.0 => Err("must be a time above 0, for example 10m".to_owned()),
             some => Ok(Span(some)),
         }
     }
 }
 
 impl Size {
-    /// As the engine wants it. Linux on 64 bits has the same range.
+    /// The size as `usize`, which has the same range on 64-bit Linux.
     pub fn bytes(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -130,13 +130,13 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
-/// What decimals are of a factor, in whole bytes. Digits behind the 15th are less than a byte of
-/// the largest factor or next to it.
+/// The decimals times the factor, in whole bytes. Digits after the 15th add about a byte at most,
+/// even with the largest factor.
 fn part(decimals: &str, factor: u64) -> u64 {
     let known = &decimals[..decimals.len().min(15)];
     let numerator: u128 = known.parse().unwrap_or(0);
     let share = numerator * u128::from(factor) / 10u128.pow(known.len() as u32);
-    // Less than the factor, of which it is a part.
+    // The share is less than the factor, so it fits.
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 

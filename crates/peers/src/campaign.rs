@@ -1,10 +1,10 @@
-//! The order of things: data, search for the comparisons' best settings, one check of everybody,
-//! then an experiment in which each contender runs once a round, in an order of its own.
+//! The steps of a campaign: data, search for the best settings of the floor and fio, one check of
+//! every contender, then an experiment in which each contender runs once per round, in random
+//! order.
 //!
-//! Alternating is what makes ratios trustworthy on a machine whose speed drifts: the runs of one
-//! round are neighbours in time. A contender that is missing or fails is named, recorded, and left
-//! out; the others go on. What is run is in `contenders.rs`, how one run is measured in
-//! `pipeline.rs`.
+//! Alternating makes ratios trustworthy on a machine whose speed drifts: the runs of one round are
+//! close in time. A contender that is missing or fails is named, recorded and left out; the others
+//! go on. `contenders.rs` has what is run, `pipeline.rs` how one run is measured.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,10 +28,10 @@ use crate::tape::{CampaignDrives, DriveRateReport, TapeRun};
 /// How many settings of the floor or of fio are tried again after the first time.
 const SEARCH_FINALISTS: usize = 3;
 
-/// Where the works go that restore into memory: a tmpfs wherever there is systemd or a container.
+/// Folder for works that restore into memory: a tmpfs wherever there is systemd or a container.
 const MEMORY: &str = "/dev/shm/takeup-peers";
 
-/// Everything that stays the same over a campaign.
+/// Everything that stays the same during a campaign.
 pub struct Campaign {
     /// Folder on a real disk for data and scratch files.
     pub folder: PathBuf,
@@ -57,27 +57,27 @@ pub struct Cell {
     /// The work.
     pub work: Work,
     data: Option<DataSet>,
-    /// Who does it.
+    /// The contender.
     pub contender: Contender,
-    /// What came out of it, where that was counted.
+    /// The size of its output, if it was counted.
     output_bytes: Option<u64>,
 }
 
-/// A work, contender or both that are left out, and why.
+/// A work, a contender or both that are left out, with the reason.
 pub struct LeftOut {
     /// The work.
     pub work: &'static str,
-    /// All, where there is none.
+    /// The contender; `None` for all.
     pub contender: Option<String>,
-    /// In a line.
+    /// The reason, in one line.
     pub reason: String,
 }
 
 impl Campaign {
-    /// Runs works that alternate with each other. Data of scale works is removed after.
+    /// Runs alternating works. Data of scale works are removed after.
     ///
     /// # Errors
-    /// When data cannot be made or a record cannot be written; a failing contender is no error.
+    /// When data cannot be made or a record cannot be written; a failing contender is not an error.
     pub fn run(&self, works: &[Work]) -> anyhow::Result<()> {
         fs::create_dir_all(self.scratch()).context("create the scratch folder")?;
         let result = self.run_rounds(works);
@@ -103,7 +103,7 @@ impl Campaign {
         }
         let mut checked = Vec::new();
         for mut cell in cells {
-            // Tape runs are long and look at what the drive got themselves.
+            // Tape runs are long and check themselves what the drive received.
             if cell.work.job.is_tape() {
                 checked.push(cell);
                 continue;
@@ -125,7 +125,7 @@ impl Campaign {
         rounds.run(&checked, self.rounds, PipelineOutput::Discard)
     }
 
-    /// Makes the data and lists who takes part; the inner error is why the work cannot be run.
+    /// Makes the data and lists the contenders; the inner error is why the work cannot be run.
     fn prepare_work(
         &self,
         work: &Work,
@@ -177,7 +177,7 @@ impl Campaign {
         Ok(Ok(cells))
     }
 
-    /// Whose best settings are searched, and among which.
+    /// The contenders whose best settings are searched, and the candidates.
     fn searched(
         &self,
         work: &Work,
@@ -201,8 +201,8 @@ impl Campaign {
         Ok(searched)
     }
 
-    /// The fastest candidate; none if all fail. Each is run once, then the fastest few again, so
-    /// that one lucky or unlucky run does not choose.
+    /// The fastest candidate; `None` if all fail. Each is run once, then the fastest few again, so
+    /// that one lucky or unlucky run does not decide.
     fn best(&self, work: &Work, candidates: Vec<Cell>) -> anyhow::Result<Option<Cell>> {
         let meant = (record::SEARCH_KIND, search_passes(self.size));
         let mut rounds = Rounds::create(self, &[work.name], &candidates, meant, &[])?;
@@ -222,7 +222,7 @@ impl Campaign {
         Ok(left.into_iter().next())
     }
 
-    /// Runs a cell once, counting what comes out, and refuses results that cannot be right.
+    /// Runs a cell once, counts its output, and refuses impossible results.
     fn check(&self, cell: &Cell) -> anyhow::Result<Option<u64>> {
         let mut counted = cell.clone();
         let job = cell.work.job;
@@ -254,7 +254,7 @@ impl Campaign {
             | WorkKind::ArchiveToNull
             | WorkKind::ArchiveScale
             | WorkKind::Pipe(_) => input_bytes,
-            // A fifth is packed already, so no honest compressor gets below a tenth.
+            // A fifth is packed already, so no correct compressor gets below a tenth.
             WorkKind::ArchiveZstd | WorkKind::ArchiveGzip => input_bytes / 10,
             WorkKind::Restore | WorkKind::RestoreToMemory | WorkKind::Verify | WorkKind::Read => 0,
             WorkKind::Tape(_) | WorkKind::SlowTape(_) | WorkKind::DriveRate(_) => 0,
@@ -265,7 +265,7 @@ impl Campaign {
         Ok(Some(output_bytes))
     }
 
-    /// Brings the machine into the state that the work asks for and runs the pipeline.
+    /// Prepares the page cache for the work and runs the pipeline.
     fn execute(
         &self,
         cell: &Cell,
@@ -286,7 +286,8 @@ impl Campaign {
         } else if let Some(data) = &cell.data {
             match cell.work.cache {
                 Cache::Cold => drop_caches(&argvs(&values))?,
-                // A contender may have dropped what it read, so warm is made before each run.
+                // A contender may have dropped cached pages, so the cache is filled before each
+                // run.
                 Cache::Warm => data::warm(&data.path)?,
             }
         }
@@ -315,7 +316,7 @@ impl Campaign {
         Ok((outcome, Some(tape)))
     }
 
-    /// Runs a cell, and what `experiment` keeps of it.
+    /// Runs a cell; returns the record for `experiment`.
     pub fn measure(&self, cell: &Cell, output: PipelineOutput) -> anyhow::Result<RunRecord> {
         let (outcome, tape) = self.execute(cell, output)?;
         let (input_files, input_bytes) = input_of(cell);
@@ -378,7 +379,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Runs a program that prepares something; an archive of the product's own is made anew.
+    /// Runs a program that prepares a work; an archive of the product is made again each time.
     fn run_once(&self, work: &Work, argv: &[&str]) -> anyhow::Result<Outcome> {
         if argv == BACKUP_TO_FILE {
             let _ = fs::remove_file(self.own_archive());
@@ -450,7 +451,7 @@ impl Campaign {
         left_out.push(LeftOut { work, contender, reason: self.without_paths(reason) });
     }
 
-    /// Messages of programs may quote paths; records hold none.
+    /// Messages of programs may quote paths, which records must not contain.
     pub fn without_paths(&self, text: &str) -> String {
         let folder = self.folder.to_string_lossy().into_owned();
         let takeup = self.takeup.to_string_lossy().into_owned();
@@ -468,8 +469,8 @@ impl Campaign {
         if into.exists() && job == WorkKind::RestoreToMemory {
             fs::remove_dir_all(&into).context("remove what was restored before")?;
         } else if into.exists() {
-            // Moved aside and removed at the end only: ext4 passes over inodes that were freed in
-            // the last minutes, one by one, and would make every later restore many times slower
+            // Moved aside and only removed at the end: ext4 skips inodes that were freed in the
+            // last minutes, one by one, which would make every later restore many times slower
             // (`recently_deleted` in fs/ext4/ialloc.c).
             let aside = (0..).map(|number| self.scratch().join(format!("restored-{number}")));
             let aside = aside.into_iter().find(|path| !path.exists());
@@ -509,7 +510,7 @@ impl Campaign {
     }
 }
 
-/// Files and bytes of what goes in.
+/// Files and bytes of the input.
 pub fn input_of(cell: &Cell) -> (u64, u64) {
     match (&cell.data, cell.work.job) {
         (Some(data), _) => (data.files, data.bytes),
@@ -527,8 +528,7 @@ fn search_passes(size: Size) -> u32 {
 }
 
 /// Empties the page cache (Documentation/admin-guide/sysctl/vm.rst: clean pages, dentries and
-/// inodes only, hence the sync), then loads the programs themselves again, which are no part of
-/// the data.
+/// inodes only, hence the sync), then loads the programs again, which are not part of the data.
 fn drop_caches(stages: &[Vec<String>]) -> anyhow::Result<()> {
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3").context("drop the page cache")?;
@@ -543,7 +543,7 @@ fn drop_caches(stages: &[Vec<String>]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the product prints help for the command of `argv`; an unfinished one does not.
+/// Whether the product prints help for the command of `argv`; an unfinished command does not.
 fn knows_command(argv: &[String]) -> bool {
     let Some((program, rest)) = argv.split_first() else { return false };
     let output = Command::new(program).args(rest.first()).arg("--help").output();

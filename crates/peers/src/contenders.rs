@@ -1,19 +1,19 @@
-//! What is compared: the works, and for each the command lines that do it.
+//! The comparison: the works, and for each the command lines that do it.
 //!
-//! This is the one place where a command line stands. Every program is started without a shell,
-//! inside the folder of the data; words in braces are filled in by `fill`. A stream ends in
-//! `cat` with its standard output at /dev/null, a true pipe for everybody, because GNU tar does not
-//! read files at all when it sees that its archive is /dev/null itself.
+//! Only this file has command lines. Every program is started without a shell, inside the folder of
+//! the data; `fill` replaces words in braces. A stream ends in `cat` with its standard output at
+//! /dev/null, so that every contender writes to a pipe: GNU tar does not read files at all when its
+//! archive is /dev/null.
 
 use std::collections::BTreeMap;
 
 use crate::data::Recipe;
 use crate::tape::{DriveSetup, works as tape_works};
 
-/// Name of the other binary of the product.
+/// Name of the product's second binary.
 pub const BEFORE: &str = "takeup-before";
 
-/// A ring of a fixed size, so that the memory row has something to subtract.
+/// A ring of a fixed size, which the memory row subtracts.
 pub const RING_BYTES: u64 = 64 << 20;
 
 /// Archive to standard output.
@@ -27,7 +27,7 @@ const BACKUP_GZIP: &[&str] =
 pub const BACKUP_TO_FILE: &[&str] =
     &["{takeup}", "backup", "{data}", "--to", "{own_archive}", "-q"];
 const VERIFY: &[&str] = &["{takeup}", "verify", "{own_archive}", "-q"];
-// The other tools do not synchronise what they restore.
+// The other tools do not synchronise restored files.
 const RESTORE: &[&str] =
     &["{takeup}", "restore", "{archive}", "--into", "{into}", "--no-sync", "-q"];
 const RESTORE_OWN: &[&str] =
@@ -36,7 +36,7 @@ const PIPE: &[&str] = &["{takeup}", "pipe", "--block-size", "1M", "--ring", "64M
 
 /// Archive to a pipe.
 pub const TAR: &[&str] = &["tar", "-cf", "-", "{data}"];
-/// Prepares the archive of the restore work: pax, so that all have nanosecond times to restore.
+/// Prepares the archive of the restore work: pax, so that all tools can restore nanosecond times.
 pub const TAR_TO_FILE: &[&str] = &["tar", "--format=posix", "-cf", "{archive}", "{data}"];
 const TAR_EXTRACT: &[&str] = &["tar", "-C", "{into}", "-xf", "{archive}"];
 const BSDTAR: &[&str] = &["bsdtar", "-cf", "-", "{data}"];
@@ -53,21 +53,21 @@ const PRODUCE: &[&str] = &["{xtask}", "produce", "{bytes}"];
 const CAT_DATA: &[&str] = &["cat", "{data}"];
 /// The end of a pipe.
 pub const CAT: &[&str] = &["cat"];
-/// Takes the place of `cat` when the size of the output is wanted.
+/// Replaces `cat` when the size of the output is needed.
 pub const COUNT: &[&str] = &["{xtask}", "count"];
 
-/// One thing to do, the same for all who take part.
+/// A task, the same for all contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// As in the records and on the command line.
+    /// Its name in the records and on the command line.
     pub name: &'static str,
     /// Folder name of its data; none for the pipe.
     pub data: Option<(&'static str, Recipe)>,
-    /// What the page cache holds at the start.
+    /// The content of the page cache at the start.
     pub cache: Cache,
-    /// What the command lines do.
+    /// The task of the command lines.
     pub job: WorkKind,
-    /// Full-scale runs are large; these works are run on request only.
+    /// Full-scale runs are large; these works only run on request.
     pub group: WorkGroup,
 }
 
@@ -75,9 +75,9 @@ pub struct Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cache {
-    /// Nothing of the data is in memory.
+    /// None of the data are in memory.
     Cold,
-    /// All of the data is in memory.
+    /// All data are in memory.
     Warm,
 }
 
@@ -86,9 +86,9 @@ pub enum Cache {
 pub enum WorkKind {
     /// Archive to a pipe.
     Archive,
-    /// Archive to /dev/null: what reading, hashing and encoding take, and no pipe.
+    /// Archive to /dev/null: the cost of reading, hashing and encoding, without a pipe.
     ArchiveToNull,
-    /// Archive to a pipe with a fixed ring, only the product and GNU tar.
+    /// Archive to a pipe with a fixed ring; only the product and GNU tar.
     ArchiveScale,
     /// Archive to a pipe through zstd level 3.
     ArchiveZstd,
@@ -100,15 +100,15 @@ pub enum WorkKind {
     RestoreToMemory,
     /// Verify an archive of the product's own, on the disk.
     Verify,
-    /// Read a file as `takeup bench read` does.
+    /// Read a file like `takeup bench read`.
     Read,
-    /// Buffer a stream of so many bytes between two processes.
+    /// Buffer a stream of this many bytes between two processes.
     Pipe(u64),
     /// Archive to a virtual drive of this generation.
     Tape(&'static str),
-    /// So many bytes of a slow source to a virtual drive.
+    /// This many bytes of a slow source to a virtual drive.
     SlowTape(u64),
-    /// Write to virtual drives for so many seconds.
+    /// Write to virtual drives for this many seconds.
     DriveRate(u64),
 }
 
@@ -118,7 +118,7 @@ impl WorkKind {
         matches!(self, WorkKind::Restore | WorkKind::RestoreToMemory)
     }
 
-    /// Whether the floor, or fio where there is one file, is what it is held against.
+    /// Whether it is compared with the floor, or with fio if there is one file.
     pub fn reads(self) -> bool {
         matches!(
             self,
@@ -126,7 +126,7 @@ impl WorkKind {
         )
     }
 
-    /// Whether it is about drives.
+    /// Whether it uses drives.
     pub fn is_tape(self) -> bool {
         matches!(self, WorkKind::Tape(_) | WorkKind::SlowTape(_) | WorkKind::DriveRate(_))
     }
@@ -137,7 +137,7 @@ impl WorkKind {
 pub enum WorkGroup {
     /// Always.
     Ordinary,
-    /// With `--scale`; works of one number are run alternately.
+    /// With `--scale`; works of one number alternate.
     Scale(u8),
     /// With `--tape`.
     Tape,
@@ -148,11 +148,11 @@ pub enum WorkGroup {
 pub enum Size {
     /// As the benchmark defines it.
     Full,
-    /// A hundredth, to check that all works.
+    /// A hundredth, to check that everything works.
     Quick,
 }
 
-/// Who measures the time of a run.
+/// The clock for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// From the start of the first program to the end of the last.
@@ -165,14 +165,14 @@ pub enum Clock {
     Floor,
 }
 
-/// Somebody who does a work: the programs of its pipeline.
+/// A contender: the programs of its pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contender {
-    /// As in the records and tables.
+    /// Its name in the records and tables.
     pub name: String,
-    /// Command lines with words in braces still to be filled in.
+    /// Command lines; words in braces are still to be replaced.
     pub stages: Vec<Vec<String>>,
-    /// Who measures the time.
+    /// The clock for its runs.
     pub clock: Clock,
     /// The virtual drive that it writes to.
     pub drive: Option<DriveSetup>,
@@ -240,7 +240,7 @@ pub fn works(size: Size) -> Vec<Work> {
     ]
 }
 
-/// The other binary of the product, doing what the product does among these.
+/// The product's second binary, with the product's command lines.
 pub fn before(contenders: &[Contender]) -> Option<Contender> {
     let product = contenders.iter().find(|contender| contender.name == "takeup")?;
     let word = |word: &String| word.replace("{takeup}", "{before}");
@@ -248,7 +248,7 @@ pub fn before(contenders: &[Contender]) -> Option<Contender> {
     Some(Contender { name: BEFORE.to_string(), stages, ..product.clone() })
 }
 
-/// Everybody who does `work`; the floor and fio join when their best setting is known.
+/// All contenders of `work`; the floor and fio join when their best setting is known.
 pub fn contenders(work: &Work) -> Vec<Contender> {
     let list: &[(&str, &[&[&str]])] = match work.job {
         WorkKind::Archive => &[
@@ -276,7 +276,7 @@ pub fn contenders(work: &Work) -> Vec<Contender> {
             _ => &[("takeup", &[BACKUP])],
         },
         WorkKind::Verify => &[("takeup", &[VERIFY])],
-        // Its best setting is searched, as fio's is.
+        // Its best setting is searched, as fio's.
         WorkKind::Read => &[],
         WorkKind::Restore | WorkKind::RestoreToMemory => &[
             ("takeup", &[RESTORE]),
@@ -299,7 +299,7 @@ pub fn contenders(work: &Work) -> Vec<Contender> {
     list.iter().map(|(name, stages)| Contender::new(name, stages)).collect()
 }
 
-/// The settings that the best parallel reading of all files is searched among.
+/// The candidates in the search for the best parallel reading of all files.
 pub fn floor_candidates(size: Size) -> Vec<Contender> {
     let all_threads: &[&str] = match size {
         Size::Full => &["1", "2", "4", "8", "16", "32", "64"],
@@ -317,7 +317,7 @@ pub fn floor_candidates(size: Size) -> Vec<Contender> {
     candidates
 }
 
-/// The settings that fio's best direct sequential reading is searched among.
+/// The candidates in the search for fio's best direct sequential reading.
 pub fn fio_candidates(size: Size) -> Vec<Contender> {
     let (blocks, depths): (&[&str], &[&str]) = match size {
         Size::Full => (&["256k", "1M", "4M"], &["1", "4", "8", "16"]),
@@ -327,7 +327,7 @@ pub fn fio_candidates(size: Size) -> Vec<Contender> {
     for engine in ["io_uring", "libaio", "psync"] {
         for &block in blocks {
             for &depth in depths {
-                // A synchronous engine has one request in flight, whatever the depth says.
+                // A synchronous engine has one request in flight, whatever its depth.
                 if engine == "psync" && depth != "1" {
                     continue;
                 }
@@ -340,7 +340,7 @@ pub fn fio_candidates(size: Size) -> Vec<Contender> {
     candidates
 }
 
-/// The settings that the product's own best reading is searched among.
+/// The candidates in the search for the product's own best reading.
 pub fn bench_candidates(size: Size) -> Vec<Contender> {
     let (blocks, depths): (&[&str], &[&str]) = match size {
         Size::Full => (&["256k", "1M", "4M"], &["1", "4", "8", "16"]),
@@ -362,7 +362,7 @@ pub fn bench_candidates(size: Size) -> Vec<Contender> {
     candidates
 }
 
-/// Puts the values in the place of the words in braces.
+/// Replaces the words in braces by their values.
 pub fn fill(argv: &[String], values: &BTreeMap<&'static str, String>) -> Vec<String> {
     argv.iter()
         .map(|word| {
@@ -406,10 +406,10 @@ mod tests {
                 let all = contenders(&work);
                 let names: Vec<_> = all.iter().map(|contender| &*contender.name).collect();
                 let product = names.contains(&"takeup");
-                // Its settings are searched for the one, drives are compared in the other.
+                // One searches settings, the other compares drives.
                 let others_only = matches!(work.job, WorkKind::Read | WorkKind::DriveRate(_));
                 assert_eq!(product, !others_only, "{}", work.name);
-                // The floor and fio join those that read.
+                // The floor and fio join for works that read.
                 assert!(names.len() >= 2 || work.job.reads(), "{}", work.name);
                 let before = before(&all);
                 assert_eq!(before.is_some(), product, "{}", work.name);

@@ -1,14 +1,15 @@
-//! Contents that look to a compressor like the files people have.
+//! File contents that compress like real files.
 //!
-//! Random bytes and zeros say nothing about compression, and real files cannot be shipped, so five
-//! kinds are grown from a seed: prose with a Zipf vocabulary, service logs, source code, executable
-//! files, and data that is packed already. The proportions of a tree are chosen in `data.rs`.
+//! Random bytes and zeros say nothing about compression, and real files cannot be shipped. So five
+//! kinds are generated from a seed: prose with a Zipf vocabulary, service logs, source code,
+//! executable files, and data that are compressed already. `data.rs` sets the proportions of a
+//! tree.
 
 use std::io::Write as _;
 
 use crate::random::Generator;
 
-/// What a file resembles.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentKind {
     /// Prose: words of a Zipf vocabulary in sentences and paragraphs.
@@ -19,7 +20,7 @@ pub enum ContentKind {
     Source,
     /// An executable: instructions, tables, relocations, strings, padding.
     Executable,
-    /// Photographs, films, archives: nothing left to gain.
+    /// Photographs, films, archives: nothing left to compress.
     Packed,
 }
 
@@ -177,7 +178,7 @@ fn source(vocabulary: &Vocabulary, generator: &mut Generator, out: &mut Vec<u8>,
 }
 
 fn executable(vocabulary: &Vocabulary, generator: &mut Generator, out: &mut Vec<u8>, end: usize) {
-    // Idioms of a compiler: short instruction sequences that come again and again.
+    // A compiler's idioms: short instruction sequences that repeat.
     let idioms: Vec<Vec<u8>> = (0..512)
         .map(|_| {
             let mut idiom = Vec::new();
@@ -213,7 +214,7 @@ fn executable(vocabulary: &Vocabulary, generator: &mut Generator, out: &mut Vec<
     }
 }
 
-/// About 4 KiB of instructions: idioms, the low numbers more often, with small operands and calls.
+/// About 4 KiB of instructions: idioms, low numbers more often, with small operands and calls.
 fn code(idioms: &[Vec<u8>], targets: &[u32], generator: &mut Generator, out: &mut Vec<u8>) {
     for _ in 0..600 {
         let draws = [(); 3].map(|()| generator.below(idioms.len() as u64) as usize);
@@ -236,7 +237,8 @@ mod tests {
 
     #[test]
     fn zstd_finds_in_each_kind_what_it_finds_in_its_model() {
-        // Real programs, logs and texts were measured with `zstd -3`; percent of the size left.
+        // Measured with `zstd -3` on real programs, logs and texts; per cent of the size that is
+        // left.
         for (kind, left_percent) in [
             (ContentKind::Prose, 30..45),
             (ContentKind::Log, 12..28),

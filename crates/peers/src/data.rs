@@ -1,6 +1,6 @@
-//! The trees that are backed up: planned from a seed, written in parallel, kept for the next run.
+//! The trees to back up: planned from a seed, written in parallel, kept for the next run.
 //!
-//! Four recipes, as the benchmark wants them:
+//! Four recipes of the benchmark:
 //!
 //! - small files: sizes log-normal with mean 9 KB (9000 bytes) and sigma 1.2, at most 4 MiB, 250 a
 //!   folder, two thirds prose and one third packed;
@@ -10,8 +10,8 @@
 //!   executables (400 kB), 18 % packed (1.5 MB), log-normal again. `zstd -3` leaves about 40 %;
 //! - packed tree: log-normal with mean 250 kB and sigma 1, nothing that can be compressed.
 //!
-//! A stamp beside a tree holds its recipe; data whose stamp does not match is made anew. How a file
-//! looks inside is in `content.rs`.
+//! A stamp beside a tree holds its recipe; data with another stamp are made again. `content.rs`
+//! makes the content of a file.
 
 use std::fs::{self, File};
 use std::io;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::content::{self, ContentKind, Vocabulary};
 use crate::random::Generator;
 
-/// Changes whenever the same recipe would give other bytes.
+/// Must change whenever the same recipe would give other bytes.
 const RECIPE_VERSION: u32 = 2;
 const SEED: u64 = 0x7461_6b65_7570;
 const FILES_PER_FOLDER: u64 = 250;
@@ -39,17 +39,17 @@ const PIECE_BYTES: u64 = 4 << 20;
 const PACKED_MEAN_BYTES: f64 = 250e3;
 const PACKED_SIGMA: f64 = 1.0;
 
-/// What a tree is made of.
+/// The recipe of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recipe {
-    /// So many small files.
+    /// A number of small files.
     SmallFiles(u64),
-    /// One file of so many bytes.
+    /// One file of this many bytes.
     OneFile(u64),
-    /// A tree of about so many bytes.
+    /// A tree of about this many bytes.
     MixedTree(u64),
-    /// A tree of so many bytes in which nothing can be compressed.
+    /// A tree of this many bytes that cannot be compressed.
     PackedTree(u64),
 }
 
@@ -92,7 +92,7 @@ struct PlannedFile {
     bytes: u64,
 }
 
-/// Makes the tree `folder/name`, or takes the one that is there if its stamp matches.
+/// Makes the tree `folder/name`, or uses the existing one if its stamp matches.
 ///
 /// # Errors
 /// When the disk is not a real one or too full, or a file cannot be written.
@@ -125,10 +125,10 @@ pub fn ensure(folder: &Path, name: &str, recipe: Recipe) -> anyhow::Result<DataS
 /// Removes a tree and its stamp; fine if there is none.
 ///
 /// # Errors
-/// When something is there that cannot be removed.
+/// When an existing object cannot be removed.
 pub fn remove(folder: &Path, name: &str) -> anyhow::Result<()> {
     let path = folder.join(name);
-    // The stamp goes first: half a tree must not look like a whole one.
+    // The stamp goes first: half a tree must not look complete.
     for result in [fs::remove_file(stamp_path(folder, name)), remove_any(&path)] {
         match result {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -189,7 +189,7 @@ pub fn for_each_file(path: &Path, visit: &mut dyn FnMut(&Path, u64)) -> anyhow::
 /// Fails unless `bytes` and a reserve of 1 GiB (or as much again, if that is less) are free.
 ///
 /// # Errors
-/// When there is less, or the file system does not say.
+/// When less is free, or the file system does not report it.
 pub fn require_space(folder: &Path, bytes: u64) -> anyhow::Result<()> {
     let status = rustix::fs::statvfs(folder).context("statvfs")?;
     let free_bytes = status.f_bavail * status.f_frsize;
@@ -284,7 +284,7 @@ fn plan_mixed(bytes: u64) -> Vec<PlannedFile> {
     plan
 }
 
-/// Packed files alone, so that a drive gets the same rate whatever it makes of data.
+/// Only packed files, so that a drive gets the same rate whether or not it compresses.
 fn plan_packed(bytes: u64) -> Vec<PlannedFile> {
     let mut generator = Generator::new(SEED, 3);
     let mut plan: Vec<PlannedFile> = Vec::new();
@@ -309,7 +309,8 @@ fn write_tree(path: &Path, plan: &[PlannedFile]) -> anyhow::Result<(u64, u64)> {
         fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
     }
     let vocabulary = Vocabulary::new(SEED);
-    // Groups of neighbours keep a folder's files with one thread, and so together on the disk.
+    // Each thread writes whole groups of neighbours, so that a folder's files are together on the
+    // disk.
     let numbered: Vec<_> = plan.iter().enumerate().collect();
     let groups: Vec<_> = numbered.chunks(50).collect();
     in_parallel(&groups, |group| {

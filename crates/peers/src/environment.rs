@@ -1,4 +1,4 @@
-//! What must be known about the machine to read a measurement later, and nothing that names it.
+//! The facts about the machine that explain a measurement later, without its name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +10,14 @@ use machine::counters::memory::Memory;
 use machine::mounts;
 use storage::layers::Storage;
 
-/// Looks at the machine: what `experiment` keeps of one, the file system of `folder`, which holds
-/// the data, and the versions of all programs; `takeup` is the product's binary.
+/// Describes the machine: the facts that `experiment` keeps, the file system of `folder`, which
+/// holds the data, and the versions of all programs; `takeup` is the product's binary.
 ///
 /// # Errors
 /// When /proc cannot be read.
 pub fn describe(folder: &Path, takeup: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let mut found = experiment::environment::of(folder, &Storage::of(folder)?);
-    // These records are published: no paths of the machine, and not its name.
+    // These records are published: no paths of the machine, and no host name.
     for name in ["path", "host"] {
         found.remove(name);
     }
@@ -34,7 +34,7 @@ pub fn describe(folder: &Path, takeup: &Path) -> anyhow::Result<BTreeMap<String,
     Ok(found)
 }
 
-/// Folder name for results of machines like this one.
+/// Folder name for the results of such machines.
 pub fn host_class(environment: &BTreeMap<String, String>) -> String {
     let of = |name: &str| environment.get(name).map_or("unknown", String::as_str);
     format!(
@@ -46,14 +46,14 @@ pub fn host_class(environment: &BTreeMap<String, String>) -> String {
     )
 }
 
-/// Memory of the machine of an environment.
+/// Memory of a machine, from its description.
 pub fn memory_gib(environment: &BTreeMap<String, String>) -> u64 {
     let bytes = environment.get("memory_bytes").and_then(|bytes| bytes.parse::<u64>().ok());
-    // Firmware keeps some memory for itself, so a 16 GiB machine shows a little less.
+    // Firmware reserves some memory, so a 16 GiB machine shows a little less.
     bytes.unwrap_or(0).div_ceil(1 << 30)
 }
 
-/// Whether a program of this name would be found and may be run.
+/// Whether a program of this name is found and executable.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let runs = |path: &Path| {
         path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
@@ -65,7 +65,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| runs(path))
 }
 
-/// Memory that can be had without swapping, in bytes.
+/// Memory available without swapping, in bytes.
 pub fn available_memory_bytes() -> u64 {
     Memory::now().map_or(0, |memory| memory.available_bytes)
 }
@@ -77,7 +77,7 @@ fn versions(takeup: &Path) -> BTreeMap<String, String> {
     for program in programs.into_iter().chain([takeup]) {
         let output =
             Command::new(program).arg("--version").stdin(Stdio::null()).env("LC_ALL", "C").output();
-        // mbuffer says its version on standard error.
+        // mbuffer prints its version on standard error.
         let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());

@@ -1,7 +1,7 @@
-//! Typical values of repeated runs and how far to trust them, by the methods of `statistics`.
+//! Typical values of repeated runs and their confidence, by the methods of `statistics`.
 //!
-//! Runs of one round stand close in time, so a ratio is formed within each round. The geometric
-//! mean of such ratios and its interval are the same as Student's t on the differences of the
+//! Runs of one round are close in time, so a ratio is formed within each round. The geometric mean
+//! of such ratios and its interval are the same as Student's t on the differences of the
 //! logarithms, block by block, of `docs/design/statistics.md`.
 
 use statistics::interval::{Interval, of_geometric_mean, of_mean};
@@ -15,17 +15,17 @@ const CONFIDENCE: f64 = 0.95;
 pub struct Estimate {
     /// Geometric mean; arithmetic mean of values that may be zero.
     pub typical: f64,
-    /// Of 95 %; none of a single value.
+    /// The 95 % interval; `None` for a single value.
     pub interval: Option<Interval>,
 }
 
 impl Estimate {
-    /// Something that does not scatter.
+    /// A value without scatter.
     pub fn exact(value: f64) -> Estimate {
         Estimate { typical: value, interval: Some(Interval { low: value, high: value }) }
     }
 
-    /// From one value a run; `None` of none.
+    /// From one value per run; `None` without values.
     pub fn of(values: &[f64]) -> Option<Estimate> {
         if let Some(typical) = geometric_mean(values) {
             return Some(Estimate { typical, interval: of_geometric_mean(values, CONFIDENCE) });

@@ -1,29 +1,29 @@
-//! The product and its peers side by side, on data made for it: `cargo xtask peers`.
+//! The product and its peers side by side, on generated data: `cargo xtask peers`.
 //!
-//! Arguments become works (`contenders.rs`), a [`campaign::Campaign`] runs each as an experiment of
-//! `experiment`, whose cells are the contenders, and the tables are computed from the files alone
+//! Arguments become works (`contenders.rs`). A [`campaign::Campaign`] runs each as an experiment of
+//! `experiment`, whose cells are the contenders. The tables are computed from the files alone
 //! (`table.rs`, `targets.rs`), so that they can be printed again at any time.
 //!
-//! Not here: order, records, intervals, which are `experiment`'s.
+//! Not here: order, records and intervals, which are in `experiment`.
 //!
 //! # Map
 //!
 //! - `contenders`: every command line that is compared.
-//! - `data`: what is backed up.
-//! - `content`: what its files hold.
-//! - `campaign`: works prepared and contenders checked.
-//! - `rounds`: the works run as an experiment.
+//! - `data`: the trees to back up.
+//! - `content`: the content of their files.
+//! - `campaign`: prepares works and checks contenders.
+//! - `rounds`: runs the works as an experiment.
 //! - `pipeline`: one run of a pipeline.
 //! - `tape`: works on virtual drives.
-//! - `programs`: versions of the tools.
-//! - `environment`: what the machine is.
-//! - `record`: what a run holds.
-//! - `targets`: what is asked of Takeup.
-//! - `table`: what came out.
+//! - `programs`: programs for the pipelines.
+//! - `environment`: description of the machine.
+//! - `record`: the record of a run.
+//! - `targets`: the product's targets.
+//! - `table`: tables of the results.
 //! - `estimate`: ratios with their intervals.
 //! - `random`: bytes from a seed.
 
-// It talks to the person who started it.
+// It prints to the person who started it.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod campaign;
@@ -108,8 +108,8 @@ pub struct PeersArguments {
 /// Runs the benchmark, or prints the tables of an earlier one.
 ///
 /// # Errors
-/// When arguments name nothing, data cannot be made, or records cannot be written. A contender
-/// that is missing or fails is reported and left out, and is no error.
+/// When arguments name nothing, data cannot be made, or records cannot be written. A contender that
+/// is missing or fails is reported and left out, which is not an error.
 pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
     if !arguments.table.is_empty() {
         let mut all = Vec::new();
@@ -171,7 +171,7 @@ pub fn run(arguments: &PeersArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The experiments of a folder but for the searches.
+/// The experiments of a folder, without the searches.
 fn experiments_in(folder: &Path) -> anyhow::Result<Vec<Experiment>> {
     let entries =
         std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
@@ -191,8 +191,7 @@ fn experiments_in(folder: &Path) -> anyhow::Result<Vec<Experiment>> {
     Ok(found)
 }
 
-/// Keeps a second campaign out of the folder for as long as the file is open: both would write
-/// and remove the same data.
+/// Locks the folder while the file is open: a second campaign would write and remove the same data.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let path = folder.join("lock");
     let file = File::options().create(true).append(true).open(&path);
@@ -207,7 +206,7 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Whoever does not take part in any of these works is a typing error.
+/// A contender that takes part in none of these works is a typing error.
 fn check_contenders(arguments: &PeersArguments, works: &[Work]) -> anyhow::Result<()> {
     let mut known: Vec<String> = vec!["floor".to_owned(), "fio".to_owned()];
     for work in works {
@@ -249,7 +248,7 @@ fn chosen_works(arguments: &PeersArguments, size: Size) -> anyhow::Result<Vec<Wo
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-/// Works that alternate with each other: the scales of one kind; all others stand alone.
+/// Alternating works: the scales of one kind; all others run alone.
 fn groups(works: &[Work]) -> Vec<Vec<Work>> {
     let mut groups: Vec<Vec<Work>> = Vec::new();
     for work in works {
@@ -278,14 +277,14 @@ fn build_takeup() -> anyhow::Result<PathBuf> {
     Ok(build_folder()?.join("release/takeup"))
 }
 
-/// The build's output folder: this program lies in `release/` or `debug/` inside it.
+/// The build's output folder, which has this program in `release/` or `debug/`.
 fn build_folder() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("own path")?;
     let folder = own.parent().and_then(Path::parent).context("no folder above this program")?;
     Ok(folder.to_path_buf())
 }
 
-/// The checkout: this crate lies two folders deep in it.
+/// The checkout, two folders above this crate.
 fn repository() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).unwrap_or(own).to_path_buf()

@@ -1,8 +1,8 @@
-//! One run: the programs of a pipeline, started together, timed and accounted for one by one.
+//! One run: the programs of a pipeline, started together, each with its own time and resources.
 //!
 //! Each program runs under `stage`, which reports its start, end, processor time and largest
-//! resident set; the wall time of a run goes from the earliest start to the latest end, so neither
-//! the wrappers nor the polling here are in it.
+//! resident set. The wall time of a run goes from the earliest start to the latest end, without the
+//! wrappers and the polling here.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,28 +15,28 @@ use serde::{Deserialize, Serialize};
 use crate::contenders::Clock;
 use crate::programs::{FloorReport, StageReport};
 
-/// No run takes longer; the programs are killed then.
+/// Time limit of a run; the programs are killed then.
 const LIMIT_SECONDS: u64 = 1800;
 
-/// The file in the scratch folder that `takeup bench` keeps its run in.
+/// File in the scratch folder for the run of `takeup bench`.
 pub const BENCH_RUNS: &str = "bench.ndjson";
 
-/// What a run took.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Wall time, or what the program itself reports for the work alone.
+    /// Wall time, or the program's own report of the work alone.
     pub seconds: f64,
     /// Each program, in the order of the pipeline.
     pub stages: Vec<StageUse>,
-    /// What the last program printed, if it was kept.
+    /// The output of the last program, if it was kept.
     pub printed: String,
-    /// Processor time of everybody else on the machine meanwhile, in seconds.
+    /// Processor time of all other programs meanwhile, in seconds.
     pub other_cpu_seconds: f64,
-    /// Processor time that the host of a virtual machine took away meanwhile.
+    /// Processor time that the host of a virtual machine took meanwhile (steal).
     pub steal_seconds: f64,
 }
 
-/// What one program of a run used.
+/// Resources used by one program of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageUse {
     /// Name of the program.
@@ -58,8 +58,8 @@ pub enum PipelineOutput {
     Keep,
 }
 
-/// Runs the programs, each one's standard output piped into the next, inside `folder`; `scratch`
-/// is an existing folder for the reports.
+/// Runs the programs inside `folder`, each one's standard output piped to the next; `scratch` is an
+/// existing folder for the reports.
 ///
 /// # Errors
 /// When a program cannot be started, fails (its last line is quoted), or reports nothing.
@@ -143,9 +143,9 @@ fn seconds(
     }
 }
 
-/// The time in which fio read everything: bytes and bytes per second of its one job.
+/// The time in which fio read everything: bytes divided by bytes per second of its only job.
 fn fio_seconds(printed: &str) -> anyhow::Result<f64> {
-    // Notes may stand before the document.
+    // Notes may come before the document.
     let document = printed.find('{').map_or("", |start| &printed[start..]);
     let report: serde_json::Value = serde_json::from_str(document).context("fio's report")?;
     let read = &report["jobs"][0]["read"];
@@ -155,7 +155,7 @@ fn fio_seconds(printed: &str) -> anyhow::Result<f64> {
     if bytes < 1.0 || rate < 1.0 {
         bail!("fio read nothing");
     }
-    // runtime is in whole milliseconds; the rate is computed from it, so neither says more.
+    // runtime is in whole milliseconds and the rate is computed from it, so neither is more exact.
     Ok(if milliseconds > 0.0 { milliseconds / 1000.0 } else { bytes / rate })
 }
 

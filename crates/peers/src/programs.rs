@@ -1,9 +1,9 @@
-//! The programs that the benchmark puts into its pipelines itself.
+//! The benchmark's own programs for its pipelines.
 //!
-//! `stage` runs one program and reports what that program alone used; `produce` and `count` are
-//! the two ends of a pipeline; `floor` does the least a backup must do. All print their result as
-//! one line of JSON or text on standard output, except `stage`, whose standard output belongs to
-//! the program it runs.
+//! `stage` runs one program and reports the resources that it alone used. `produce` and `count` are
+//! the two ends of a pipeline; `floor` does the minimum that a backup must do. All print their
+//! result as one line of JSON or text on standard output, except `stage`, whose standard output
+//! belongs to the program that it runs.
 
 use std::fs::{self, File};
 use std::io;
@@ -40,7 +40,7 @@ pub struct StageArguments {
 pub struct ProduceArguments {
     /// Bytes to write
     bytes: u64,
-    /// Bytes per second at most; what was missed because nobody took it is not made up for
+    /// Most bytes per second; time lost while the reader waited is not made up
     #[arg(long)]
     rate: Option<u64>,
 }
@@ -56,28 +56,29 @@ pub struct FloorArguments {
     list: PathBuf,
 }
 
-/// What one program of a pipeline used; clocks are CLOCK_MONOTONIC, common to all programs.
+/// Resources used by one program of a pipeline. Times are of CLOCK_MONOTONIC, the same for all
+/// programs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StageReport {
-    /// When it was started.
+    /// Time of the start.
     pub start_ns: u64,
-    /// When it had ended.
+    /// Time of the end.
     pub end_ns: u64,
-    /// Processor time in user mode, of the program and all it waited for.
+    /// Processor time in user mode, of the program and the children it waited for.
     pub user_seconds: f64,
     /// Processor time in the kernel.
     pub system_seconds: f64,
-    /// Largest resident set. The wrapper's own, some 3 MiB, is the least that can be seen: the
-    /// kernel carries the mark over exec (setmax_mm_hiwater_rss in fs/exec.c).
+    /// Largest resident set. It is at least the wrapper's own, some 3 MiB: the kernel keeps the
+    /// mark over exec (setmax_mm_hiwater_rss in fs/exec.c).
     pub max_rss_bytes: u64,
     /// Exit code, or 128 + signal as shells count.
     pub exit_code: i32,
 }
 
-/// What `xtask floor` prints.
+/// The output of `xtask floor`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FloorReport {
-    /// Wall time of the reading alone, without reading the list.
+    /// Wall time of reading the files, without reading the list.
     pub seconds: f64,
     /// Bytes read.
     pub bytes: u64,
@@ -85,7 +86,7 @@ pub struct FloorReport {
 
 /// Runs one program with this process's standard streams and writes a [`StageReport`].
 ///
-/// A process of its own for each program, because `getrusage` adds up all children of a process.
+/// Each program has its own wrapper process, because `getrusage` adds up all children of a process.
 pub fn run_stage(arguments: &StageArguments) -> anyhow::Result<ExitCode> {
     let (program, rest) = arguments.argv.split_first().context("no program")?;
     let start_ns = monotonic_ns();
@@ -96,7 +97,7 @@ pub fn run_stage(arguments: &StageArguments) -> anyhow::Result<ExitCode> {
     let limit = Duration::from_secs(arguments.limit_seconds);
     std::thread::spawn(move || {
         std::thread::sleep(limit);
-        // The process ends with its child, so the number still belongs to the child here.
+        // The wrapper waits for its only child, so the number is still the child's here.
         let _ = rustix::process::kill_process(pid, Signal::KILL);
     });
     let status = child.wait().context("wait")?;
@@ -117,15 +118,15 @@ pub fn run_stage(arguments: &StageArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a source that is held to a rate may make up for when it was woken late.
+/// How much a source with a rate may catch up after a late wake-up.
 const LATE: Duration = Duration::from_millis(50);
 
-/// A source of some rate delivers as it goes along, not a whole buffer now and then.
+/// A source with a rate delivers steadily, not a whole buffer now and then.
 fn piece_bytes(rate: Option<u64>) -> u64 {
     rate.map_or(u64::MAX, |rate| (rate / 500).clamp(512, BUFFER_BYTES as u64))
 }
 
-/// Writes so many bytes to standard output, 1 MiB a write, as fast as they are taken, or at a rate.
+/// Writes bytes to standard output, 1 MiB per write, as fast as they are read, or at a rate.
 pub fn produce(arguments: &ProduceArguments) -> anyhow::Result<ExitCode> {
     let mut buffer = Vec::new();
     crate::random::Generator::new(1, 1).noise(&mut buffer, BUFFER_BYTES);
@@ -163,9 +164,9 @@ pub fn count() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens, reads and closes every file of the list, with nothing else done.
+/// Opens, reads and closes every file of the list, and does nothing else.
 ///
-/// Each thread takes the next file of the list; no sizes, no metadata, one read for a file that is
+/// Each thread takes the next file of the list: no sizes, no metadata, one read for a file that is
 /// shorter than the buffer (a short read of a regular file is its end).
 pub fn run_floor(arguments: &FloorArguments) -> anyhow::Result<ExitCode> {
     if !(1..=1024).contains(&arguments.threads) {
@@ -206,8 +207,8 @@ fn read_some(paths: &[&str], next: &AtomicUsize) -> io::Result<u64> {
     Ok(total_bytes)
 }
 
-/// Points standard input and output elsewhere, so that this process keeps no pipe open that its
-/// neighbours wait for.
+/// Redirects standard input and output, so that this process keeps no pipe open on which its
+/// neighbours wait.
 fn release_streams() -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;

@@ -1,5 +1,5 @@
-//! Numbers that test data is made of: the same next year, so from the generator of `statistics`,
-//! which stays as it is. Nothing here is fit for secrets.
+//! Random numbers for test data. They must be the same next year, so they come from the generator
+//! of `statistics`, which does not change. Not for secrets.
 
 use statistics::random::Random;
 

@@ -1,9 +1,9 @@
-//! A run of a contender, as an experiment of `experiment` keeps it.
+//! A run of a contender, as a record of `experiment`.
 //!
-//! Every group of works that alternate with each other is an experiment: its cells are works and
-//! contenders, each timed run one record with the numbers of the pipeline as measures. So
-//! `takeup report` reads the files, too. No host names and no paths of the machine get in: command
-//! lines are kept with their words in braces.
+//! Every group of alternating works is an experiment: its cells are works and contenders, and each
+//! timed run is one record with the numbers of the pipeline as measures. So `takeup report` can
+//! read the files, too. They contain no host names and no paths of the machine: command lines keep
+//! their words in braces.
 
 use anyhow::Context as _;
 use experiment::record::{Cell, Level, RunRecord};
@@ -16,11 +16,11 @@ use crate::tape::TapeRun;
 
 /// The kind of experiment.
 pub const KIND: &str = "peers";
-/// The kind in which the settings of the floor and of fio are searched.
+/// The kind for searching the best settings of the floor and of fio.
 pub const SEARCH_KIND: &str = "peers search";
-/// The factor that is the work.
+/// The factor for the work.
 pub const WORK: &str = "work";
-/// The factor that is the contender.
+/// The factor for the contender.
 pub const CONTENDER: &str = "contender";
 
 const INPUT_FILES: &str = "input_files";
@@ -28,7 +28,7 @@ const OUTPUT_BYTES: &str = "output_bytes";
 const OTHER_SECONDS: &str = "other_processor_seconds";
 const STEAL_SECONDS: &str = "steal_seconds";
 const PROCESSOR_SECONDS: &str = "processor_seconds";
-/// In front of what the drive of a run counted.
+/// Prefix of the drive's counters.
 const DRIVE: &str = "drive ";
 
 /// One execution of one contender.
@@ -42,19 +42,19 @@ pub struct Run {
     pub round: u64,
     /// Wall time.
     pub seconds: f64,
-    /// What each program used.
+    /// Resources used by each program.
     pub uses: Vec<StageUse>,
     /// Files of the data.
     pub input_files: u64,
     /// Bytes of the data.
     pub input_bytes: u64,
-    /// Bytes that came out, where they were counted.
+    /// Bytes that came out, if they were counted.
     pub output_bytes: Option<u64>,
-    /// Processor time of everybody else on the machine meanwhile.
+    /// Processor time of all other programs meanwhile.
     pub other_cpu_seconds: f64,
-    /// Processor time that the host of a virtual machine took away meanwhile.
+    /// Processor time that the host of a virtual machine took meanwhile (steal).
     pub steal_seconds: f64,
-    /// What the drive counted, where there was one.
+    /// The drive's counters, if there was a drive.
     pub tape: Option<TapeRun>,
 }
 
@@ -64,10 +64,10 @@ impl Run {
         self.uses.iter().map(|stage| stage.user_seconds + stage.system_seconds).sum()
     }
 
-    /// The run as a record; its cell and its place in the order are whose experiment it is.
+    /// The run as a record; the experiment sets its cell and its place in the order.
     ///
     /// # Errors
-    /// When what the drive counted is no set of numbers.
+    /// When the drive's counters are not a set of numbers.
     pub fn to_record(&self) -> anyhow::Result<RunRecord> {
         let mut record =
             RunRecord { bytes: self.input_bytes, seconds: self.seconds, ..RunRecord::default() };
@@ -90,7 +90,7 @@ impl Run {
         Ok(record)
     }
 
-    /// The run that a record holds; `None` of one that failed.
+    /// The run of a record; `None` for a failed one.
     ///
     /// # Errors
     /// When a number is missing.
@@ -126,7 +126,7 @@ pub fn cell(work: &str, contender: &str) -> Cell {
     Cell::from([(WORK.to_owned(), level(work)), (CONTENDER.to_owned(), level(contender))])
 }
 
-/// The word that a cell has for a factor; nothing where it has none.
+/// The level of a cell for a factor; empty if it has none.
 pub fn word(cell: &Cell, factor: &str) -> String {
     cell.get(factor).map_or_else(String::new, |level| level.shown(factor))
 }
@@ -153,7 +153,7 @@ fn numbers(structure: &impl Serialize, prefix: &str, record: &mut RunRecord) -> 
     Ok(())
 }
 
-/// The structure whose fields stand in a record; `None` when none does.
+/// The structure whose fields are in a record; `None` if none is.
 fn structure<T: DeserializeOwned>(prefix: &str, record: &RunRecord) -> anyhow::Result<Option<T>> {
     let numbers = record.measures.iter().map(|(name, number)| (name, whole_or_not(*number)));
     let words = record.environment.iter().map(|(name, text)| (name, Value::from(text.as_str())));
@@ -175,7 +175,7 @@ fn structure<T: DeserializeOwned>(prefix: &str, record: &RunRecord) -> anyhow::R
     Ok(Some(found.with_context(|| format!("a run whose {prefix}is not understood"))?))
 }
 
-/// Whole numbers as such, which is how a counter wants to be read.
+/// Whole numbers as integers, which are easier to read for counters.
 fn whole_or_not(number: f64) -> Value {
     // Above 2^53 a floating point number is whole anyway.
     const EXACT: f64 = 9_007_199_254_740_992.0;

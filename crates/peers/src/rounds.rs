@@ -1,4 +1,4 @@
-//! The rounds of works that alternate, as an experiment of `experiment`: its blocks, its random
+//! The rounds of alternating works, as an experiment of `experiment`: its blocks, its random
 //! orders, its file of records.
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::campaign::{Campaign, Cell, LeftOut, input_of};
 use crate::pipeline::PipelineOutput;
 use crate::record::{self, CONTENDER, Run, WORK};
 
-/// A week: what limits a campaign is the time of each run.
+/// A week: the limit of a campaign is the time of each run.
 const BUDGET_SECONDS: f64 = 7.0 * 86_400.0;
 
 /// An experiment whose cells are contenders.
@@ -26,14 +26,14 @@ pub struct Rounds<'a> {
     experiment: Experiment,
 }
 
-/// The plan of an experiment: works and contenders. The rounds are not known yet.
+/// The plan of an experiment: works and contenders. The number of rounds is not set yet.
 pub fn plan(kind: &str, works: &[&str], contenders: &[&str], bytes: u64) -> Plan {
-    // All are loads: nobody is advised to set a contender.
+    // All factors are loads: no advice to set a contender makes sense.
     let factor = |name: &str, levels: &[&str]| Factor {
         name: name.to_owned(),
         levels: levels.iter().map(|level| Level::Text((*level).to_owned())).collect(),
         role: Role::Load,
-        // What one would do without the product.
+        // What a user would use without the product.
         present: levels.contains(&"tar").then(|| Level::Text("tar".to_owned())),
     };
     Plan {
@@ -51,7 +51,7 @@ pub fn plan(kind: &str, works: &[&str], contenders: &[&str], bytes: u64) -> Plan
 }
 
 impl<'a> Rounds<'a> {
-    /// Begins the experiment's file, with what was left out as its first records.
+    /// Begins the experiment's file, with the contenders that are left out as its first records.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -73,7 +73,7 @@ impl<'a> Rounds<'a> {
         set_rounds(&mut plan, rounds);
         let name = match works {
             [work] => (*work).to_owned(),
-            // scale-files-10k and its like.
+            // scale-files-10k and the like.
             _ => works
                 .first()
                 .and_then(|work| work.rsplit_once('-'))
@@ -98,7 +98,7 @@ impl<'a> Rounds<'a> {
         Ok(Rounds { campaign, plan, file, experiment })
     }
 
-    /// Runs the cells until each has so many rounds.
+    /// Runs the cells until each has this many rounds.
     ///
     /// # Errors
     /// When a record cannot be written.
@@ -121,7 +121,7 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// What a cell takes; `None` when it never ran.
+    /// The time of a cell; `None` when it never ran.
     pub fn typical_seconds(&self, cell: &Cell) -> Option<f64> {
         let name = record::cell(cell.work.name, &cell.contender.name);
         let own = self.experiment.runs.iter().filter(|run| run.cell == name && run.error.is_none());
@@ -129,13 +129,13 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Each cell runs so often, whatever the intervals.
+/// Each cell runs this often, whatever the intervals.
 fn set_rounds(plan: &mut Plan, rounds: u32) {
     plan.stop.repeats_min = u64::from(rounds);
     plan.stop.repeats_max = u64::from(rounds);
 }
 
-/// A file that is not there yet: a work may be run twice a day.
+/// A file that does not exist yet: a work may run twice a day.
 fn free_path(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let named = |number: u32| match number {
         1 => folder.join(format!("{name}.ndjson")),
@@ -159,13 +159,13 @@ impl Runs<'_> {
     }
 }
 
-/// Why a contender gave no number.
+/// Why a contender has no number.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
-    /// Of another campaign.
+    /// From an earlier campaign.
     #[error("no such contender")]
     Unknown,
-    /// It failed, or what it left was wrong.
+    /// It failed, or its result was wrong.
     #[error("{told}")]
     Failed {
         /// The causes, in words without paths.

@@ -1,6 +1,6 @@
 //! Tables from experiments: every contender at every work, then the targets.
 //!
-//! A folder may hold many campaigns, whole ones and single works; for each work the latest one
+//! A folder may hold many campaigns, complete ones and single works; for each work the latest
 //! counts. The same rows are printed for a terminal and as Markdown for the docs.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::record::{self, Run};
 use crate::tape;
 use crate::targets::{self, TARGETS, TargetVerdict};
 
-/// How to print.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum TableFormat {
     /// Columns padded with spaces.
@@ -43,7 +43,7 @@ const HEADS: [&str; 8] =
     ["work", "contender", "rounds", "seconds", "MB/s", "CPU s", "RSS MiB", "takeup is"];
 const TARGET_HEADS: [&str; 5] = ["work", "against", "asked", "measured", "verdict"];
 
-/// What the experiments hold of each work: that of the latest.
+/// The data of each work, from its latest experiment.
 #[derive(Default)]
 struct Latest {
     /// Of the last campaign, and when it began.
@@ -130,7 +130,7 @@ impl Latest {
 
 fn contender_rows(runs: &[Run]) -> Vec<Vec<String>> {
     let mut seen: Vec<(&str, &str)> = Vec::new();
-    // A drive's rate is no comparison of programs: it has a table of its own.
+    // A drive's rate does not compare programs: it has a separate table.
     let is_compared = |run: &&Run| run.tape.as_ref().is_none_or(|tape| tape.rate.is_none());
     for run in runs.iter().filter(is_compared) {
         let key = (run.work.as_str(), run.contender.as_str());
@@ -138,8 +138,8 @@ fn contender_rows(runs: &[Run]) -> Vec<Vec<String>> {
             seen.push(key);
         }
     }
-    // Each round has an order of its own; the table keeps works in the order of their first run,
-    // the product first, then the fastest.
+    // Each round has its own order; the table keeps works in the order of their first run, the
+    // product first, then the fastest.
     let works: Vec<&str> = seen.iter().map(|(work, _)| *work).collect();
     let place = |work: &str| works.iter().position(|other| *other == work);
     let seconds = |work: &str, contender: &str| {
@@ -207,7 +207,7 @@ fn target_rows(runs: &[Run]) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Says when others used the processors during timed runs: such numbers are worth less.
+/// Reports when other programs used the processors during timed runs: such numbers are worth less.
 fn disturbance(runs: &[Run]) -> String {
     let disturbed = runs
         .iter()

@@ -1,9 +1,9 @@
-//! Tape works: the same data to a fresh virtual drive for each run, `takeup sim tape`.
+//! Tape works: the same data to a new virtual drive for each run, `takeup sim tape`.
 //!
-//! The drive is a program of its own, mounted in front of a run and unmounted behind it, so that no
-//! run inherits the state of another. What it counted and what its processor time was goes into the
-//! record with the run; what the model foretells for the same bytes stands beside it, so that a
-//! reader sees both. Command lines are in `contenders.rs`, as all others.
+//! The drive is a separate program, mounted before a run and unmounted after it, so that no run
+//! inherits state from another. Its counters and its processor time go into the record of the run.
+//! The model's prediction for the same bytes is beside them, for comparison. Command lines are in
+//! `contenders.rs`, as all others.
 
 mod drive;
 mod foretold;
@@ -17,53 +17,53 @@ pub use rate::{DriveRateArguments, DriveRateReport, run_drive_rate};
 
 use serde::{Deserialize, Serialize};
 
-/// A drive to be started.
+/// The settings of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveSetup {
-    /// As `--drive` takes it.
+    /// Generation, as for `--drive`.
     pub generation: &'static str,
-    /// Parameters that are not those of the generation, as `--set` takes them.
+    /// Parameters that differ from the generation's, as for `--set`.
     pub settings: &'static [(&'static str, u64)],
-    /// Bytes that a run may write.
+    /// Most bytes that a run may write.
     pub capacity_bytes: u64,
-    /// What writes to it, as the model is to see it.
+    /// The writer, in terms of the model.
     pub writer: Writer,
 }
 
-/// What a run does, in the words of the model.
+/// The load of a run, in terms of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// As fast as the drive takes it: the least time that the drive needs.
+    /// As fast as the drive accepts data: the least time that the drive needs.
     Unlimited,
     /// One thread that reads a block and then writes it, as tar does.
     Copy {
-        /// Of a write.
+        /// Size of a write.
         block_bytes: u64,
-        /// Rate at which it gets bytes while it reads.
+        /// Rate of its input while it reads.
         source_bytes_per_second: u64,
     },
-    /// A source of this rate and a ring between it and the writer.
+    /// A source with this rate and a ring between it and the writer.
     Ring {
         /// Rate of the source while it does not wait.
         source_bytes_per_second: u64,
         /// Memory between the two.
         ring_bytes: u64,
-        /// How full it has to be before the writer starts, also after it ran empty; 0 for a writer
-        /// that never waits.
+        /// How full the ring must be before the writer starts, also after it ran empty; 0 for a
+        /// writer that never waits.
         start_fill_percent: u8,
-        /// Limit on the rate at which the ring is emptied.
+        /// Limit of the rate at which the ring is emptied.
         drain_bytes_per_second: Option<u64>,
     },
 }
 
-/// What the drive of a run counted, and what the model says to the same bytes.
+/// The counters of a run's drive, and the model's prediction for the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TapeRun {
     /// Generation: `LTO-7`.
     pub drive: String,
     /// Highest native rate.
     pub highest_bytes_per_second: u64,
-    /// Lowest native rate at which it does not stop.
+    /// Lowest native rate at which the drive does not stop.
     pub lowest_bytes_per_second: u64,
     /// Bytes that came from the host.
     pub host_bytes: u64,
@@ -71,37 +71,38 @@ pub struct TapeRun {
     pub native_bytes: u64,
     /// Time in which bytes passed the head.
     pub streaming_seconds: f64,
-    /// Time from the load to the look in which the tape stood and waited for data.
+    /// Time from loading to the reading of the counters in which the tape stood and waited for
+    /// data.
     pub still_seconds: f64,
-    /// Stops for want of data.
+    /// Stops for lack of data.
     pub back_hitches: u64,
-    /// Time in them.
+    /// Time of these stops.
     pub back_hitch_seconds: f64,
-    /// What of it the host had to wait for.
+    /// The part of it in which the host waited.
     pub lost_seconds: f64,
     /// Time in which the host waited for the buffer.
     pub host_blocked_seconds: f64,
     /// Flushes that stopped the tape.
     pub synchronisations: u64,
-    /// What they took once the buffer was empty.
+    /// Their time once the buffer was empty.
     pub synchronise_seconds: f64,
-    /// Processor time of the program that is the drive.
+    /// Processor time of the drive's program.
     pub drive_cpu_seconds: f64,
-    /// Time of the model for as many bytes, in virtual time.
+    /// Time of the model for the same bytes, in virtual time.
     pub model_seconds: f64,
     /// Stops of the model.
     pub model_back_hitches: u64,
-    /// Measured inside of a run at full speed, where that is the work.
+    /// Measured during a run at full speed, if that is the work.
     pub rate: Option<DriveRateReport>,
 }
 
 impl TapeRun {
-    /// Share of a run of so many seconds in which the tape was in motion at speed.
+    /// Share of a run of `seconds` in which the tape moved at speed.
     pub fn streaming_share(&self, seconds: f64) -> f64 {
         self.streaming_seconds / seconds
     }
 
-    /// Native bytes per second while the tape was in motion at speed.
+    /// Native bytes per second while the tape moved at speed.
     pub fn streaming_bytes_per_second(&self) -> f64 {
         self.native_bytes as f64 / self.streaming_seconds.max(1e-9)
     }

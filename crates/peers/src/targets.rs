@@ -1,7 +1,7 @@
-//! What the product must reach, and whether runs show it.
+//! The targets of the product, and whether runs reach them.
 //!
-//! Every comparison is a ratio formed within a round; which way a target points is in its bound.
-//! The targets stand here once, in the words of the table that users see.
+//! Every comparison is a ratio formed within a round; the bound of a target has its direction. The
+//! targets are defined here once, in the words of the table that users see.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ const MEBIBYTE: f64 = (1u64 << 20) as f64;
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Seconds of the other over seconds of the product.
+    /// Seconds of the other program over seconds of the product.
     Speed,
-    /// Seconds of the product over seconds of the other.
+    /// Seconds of the product over seconds of the other program.
     Time,
-    /// Bytes that the product puts out over those of the other.
+    /// Output bytes of the product over those of the other program.
     OutputSize,
-    /// Processor time of the product's whole pipeline over that of the other's.
+    /// Processor time of the product's whole pipeline over that of the other pipeline.
     Cpu,
     /// Processor time of the product, in seconds.
     CpuSeconds,
@@ -38,16 +38,16 @@ pub enum Measure {
     OverSourceAndDrive,
     /// Back-hitches of the product.
     BackHitches,
-    /// Back-hitches of the product over those of the other.
+    /// Back-hitches of the product over those of the other program.
     BackHitchRatio,
-    /// How far the back-hitches of the other are from those of the model, as a part of them; one
-    /// back-hitch more or less is none.
+    /// Relative difference of the other program's back-hitches from the model's; one back-hitch
+    /// more or less does not count.
     BackHitchesOffModel,
-    /// How far the rate of a drive is from its nominal one, as a part of that.
+    /// Relative difference of the rate of a drive from its nominal one.
     RateOffNominal,
 }
 
-/// Which side of a number is good.
+/// The good side of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// The number or more.
@@ -61,11 +61,11 @@ pub enum Bound {
 pub struct PeerTarget {
     /// Name of the work; the start of the name for a row over several works.
     pub work: &'static str,
-    /// Whom it is compared with; the floor and fio go by the first word of their names.
+    /// The contender to compare with; the floor and fio go by the first word of their names.
     pub against: &'static str,
-    /// What is compared.
+    /// The compared quantity.
     pub measure: Measure,
-    /// What is asked.
+    /// The requirement.
     pub bound: Bound,
 }
 
@@ -74,11 +74,11 @@ pub struct PeerTarget {
 pub enum TargetVerdict {
     /// The whole interval is on the good side.
     Reached,
-    /// The typical value is, a part of the interval is not, or there is none.
+    /// The typical value is on the good side, but a part of the interval is not, or there is none.
     TypicalOnly,
     /// The typical value is on the bad side.
     Missed,
-    /// There are no runs to say it from.
+    /// There are no runs.
     NotMeasured,
 }
 
@@ -127,7 +127,7 @@ pub const TARGETS: &[PeerTarget] = &[
 ];
 
 impl PeerTarget {
-    /// What the runs say: one number and its interval.
+    /// The result of the runs: one number and its interval.
     pub fn measured(&self, runs: &[Run]) -> Option<Estimate> {
         let ours = |run: &&Run| run.work == self.work && is(&run.contender, "takeup");
         match self.measure {
@@ -193,7 +193,7 @@ impl PeerTarget {
             }
             Measure::BackHitchRatio => self.paired(runs, |product, other| {
                 let of = |run| back_hitches(run).unwrap_or(f64::INFINITY);
-                // One each where a run has none: it is then no worse than that.
+                // A run without any counts as one: the ratio is then no worse than this.
                 of(product).max(1.0) / of(other).max(1.0)
             }),
             Measure::BackHitchesOffModel => {
@@ -215,7 +215,7 @@ impl PeerTarget {
                     let rate = tape.rate?.bytes_per_second();
                     Some((rate / tape.highest_bytes_per_second as f64 - 1.0).abs())
                 };
-                // The worst drive of each round: all have to keep their time.
+                // The worst drive of each round: all must keep their time.
                 let mut worst = BTreeMap::<u64, f64>::new();
                 for run in runs.iter().filter(|run| run.work == self.work) {
                     if let Some(off) = off(run) {
@@ -229,7 +229,7 @@ impl PeerTarget {
         }
     }
 
-    /// Compares a measured number with what is asked.
+    /// Compares a measured number with the requirement.
     pub fn verdict(&self, measured: Option<Estimate>) -> TargetVerdict {
         let Some(measured) = measured else { return TargetVerdict::NotMeasured };
         let good = |value: f64| match self.bound {
@@ -244,7 +244,7 @@ impl PeerTarget {
         }
     }
 
-    /// What is asked, in words.
+    /// The requirement, in words.
     pub fn asked(&self) -> String {
         let (word, number) = match self.bound {
             Bound::AtLeast(number) => ("at least", number),
@@ -344,7 +344,7 @@ fn back_hitches(run: &Run) -> Option<f64> {
     run.tape.as_ref().map(|tape| tape.back_hitches as f64)
 }
 
-/// Whether a contender goes by this name; "fio" stands for "fio io_uring 1M depth 8" too.
+/// Whether a contender has this name; "fio" stands for "fio io_uring 1M depth 8" too.
 pub fn is(contender: &str, name: &str) -> bool {
     contender.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }

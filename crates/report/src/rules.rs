@@ -8,9 +8,9 @@ pub fn text(answer: &RulesAnswer) -> String {
         let RuleAnswer { id, looks_at, speaks_when, source } = rule;
         let lines = [
             format!("  {id}"),
-            format!("    looks at {looks_at}"),
-            format!("    speaks when {speaks_when}"),
-            format!("    known from {source}"),
+            format!("    checks {looks_at}"),
+            format!("    reports when {speaks_when}"),
+            format!("    source: {source}"),
         ];
         lines.join("\n")
     };

@@ -1,8 +1,8 @@
-//! Errors as the user sees them: one line `takeup: what: which object: why`, and a hint where there
-//! is something to do.
+//! Errors as the user sees them: one line `takeup: what: which object: why`, and a hint where the
+//! user can do something.
 //!
-//! Libraries say what went wrong; only here is known which option would have helped. The hints are
-//! one table per kind of error.
+//! Libraries report what went wrong. Hints name options, which only the command line knows: they
+//! are here, one table per kind of error.
 
 mod wording;
 
@@ -64,7 +64,7 @@ pub struct FailureAnswer {
 #[derive(Debug)]
 pub struct Failure {
     message: String,
-    /// What it consists of, a line each.
+    /// One line for each thing that is wrong.
     details: Vec<String>,
     hint: Option<String>,
     kind: FailureKind,
@@ -79,23 +79,23 @@ impl Failure {
         Failure { message: with_causes(error), details: Vec::new(), hint, kind }
     }
 
-    /// A failure that has no error behind it.
+    /// A failure from a message alone, without an error value.
     pub fn of(message: impl Into<String>, hint: Option<&str>) -> Failure {
         let hint = hint.map(str::to_owned);
         Failure { message: message.into(), details: Vec::new(), hint, kind: FailureKind::Failed }
     }
 
-    /// The same, with a line for each thing that is wrong.
+    /// Adds a line for each thing that is wrong.
     pub fn with_details(self, details: Vec<String>) -> Failure {
         Failure { details, ..self }
     }
 
-    /// What kind of failure it is.
+    /// The exit code of this failure.
     pub fn kind(&self) -> FailureKind {
         self.kind
     }
 
-    /// What went wrong, in a line.
+    /// The message, one line.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -161,15 +161,15 @@ impl From<BackupError> for Failure {
         let hint = match &error {
             BackupError::Target(target) => target_hint(target),
             BackupError::TargetIsSource { .. } => {
-                Some("write the archive to a place outside of what is backed up".to_owned())
+                Some("write the archive outside of the folders that are backed up".to_owned())
             }
             BackupError::FarLess { target, .. } => Some(format!(
-                "is a source not mounted? {target} is as it was, and nothing of the new archive is \
-                 kept; --force puts it in its place all the same"
+                "check that every source is mounted; {target} is unchanged and the new archive was \
+                 deleted; add --force to replace it anyway"
             )),
             BackupError::RingTooSmall { block_bytes, .. } => {
                 let least = base::format::size(8 * *block_bytes as u64);
-                Some(format!("--ring of at least {least}, or smaller blocks with --block-size"))
+                Some(format!("set --ring to at least {least}, or use a smaller --block-size"))
             }
             BackupError::Engine(_) => Some(NO_URING.to_owned()),
             BackupError::Shortage(shortage) => shortage_hint(*shortage),
@@ -185,12 +185,12 @@ impl From<BackupError> for Failure {
 }
 
 impl Failure {
-    /// A set on tape that did not come to its end: the hint is what of it is there.
+    /// A set on tape that was not completed: the hint says what of it can be restored.
     fn from_unfinished(unfinished: &Unfinished) -> Failure {
         let safe = &unfinished.safe;
         let restored = match safe.segments {
-            0 => "the next backup begins behind it",
-            _ => "`takeup restore` gives their files back, and the next backup begins behind them",
+            0 => "the next backup starts after it",
+            _ => "`takeup restore` restores their files, and the next backup starts after them",
         };
         let mut hint = format!("{safe}: {restored}");
         if let BackupError::Tape(error) = &unfinished.error
@@ -202,40 +202,40 @@ impl Failure {
     }
 }
 
-/// What can be done when a set cannot be written to tape.
+/// Hints for errors of writing a set to tape.
 fn tape_set_hint(error: &TapeSetError) -> Option<String> {
     let text = match error {
         TapeSetError::Open(error) => return open_hint(error),
         TapeSetError::Refused { refused: Refused::Foreign, .. } => {
-            "--overwrite writes over it from its beginning"
+            "add --overwrite to write over the medium from its beginning"
         }
         TapeSetError::Refused { refused: Refused::TestArea, .. } => {
-            "--overwrite writes over it from its beginning: nothing but test data is lost"
+            "add --overwrite to write over the medium: it holds only test data"
         }
         TapeSetError::Refused { refused: Refused::NoMedium, .. } => "put a medium into the drive",
         TapeSetError::Refused { refused: Refused::DataFollow, .. } => {
-            "`mt eom` goes behind them; --overwrite writes over them"
+            "run `mt eom` to move behind the data, or add --overwrite to write over them"
         }
         TapeSetError::NoVolume {
             last: Refused::Foreign | Refused::TestArea | Refused::Full,
             ..
-        } => "--overwrite-volumes writes over what later volumes hold",
+        } => "add --overwrite-volumes to write over the data on later volumes",
         TapeSetError::Tape(error) if error.said.is_some_and(|said| said.is_unreadable()) => {
-            "nothing is known of what the medium holds; --overwrite writes over it from its \
-             beginning"
+            "add --overwrite to write over the medium from its beginning; what it holds is unknown"
         }
         TapeSetError::Refused { refused: Refused::WriteProtected, .. } => {
-            "its write-protect switch is set; `takeup list` reads it all the same"
+            "move the write-protect switch of the cartridge; `takeup list` can read it as it is"
         }
-        TapeSetError::BlockSize { .. } => "--block-size sets the size; nothing was written",
+        TapeSetError::BlockSize { .. } => "set another size with --block-size; nothing was written",
         TapeSetError::Change { source: ChangeError::NobodyToAsk, .. } => {
-            "run it on a terminal, or say with --change-command how volumes are changed"
+            "run takeup on a terminal, or add --change-command COMMAND to change volumes"
         }
         TapeSetError::EndOfMedium { .. } => {
-            "a filemark closes what is on it; `takeup backup` goes on on another medium"
+            "use `takeup backup` to continue on another medium; a filemark closes the data on this \
+             one"
         }
         TapeSetError::Nothing { .. } => {
-            "was the command in front of the pipe mistyped? `mt weof` writes a filemark alone"
+            "check the command before the pipe; `mt weof` writes only a filemark"
         }
         TapeSetError::Compression(_) => "leave --drive-compression out",
         _ => return None,
@@ -246,11 +246,11 @@ fn tape_set_hint(error: &TapeSetError) -> Option<String> {
 fn open_hint(error: &OpenError) -> Option<String> {
     let text = match error {
         OpenError::NoMedium { .. } => "put a medium into the drive",
-        OpenError::Busy { .. } => "wait until it is done",
-        OpenError::NoSuchDevice { .. } => "`ls /dev/nst*` shows the drives that the kernel knows",
+        OpenError::Busy { .. } => "wait until the other program is done",
+        OpenError::NoSuchDevice { .. } => "run `ls /dev/nst*` to see the tape drives",
         OpenError::NotATape { .. } => "name the node of a tape drive, such as /dev/nst0",
         OpenError::NeverWaits { device } => {
-            return Some(format!("`mt -f {device} stclearoptions 0x8000` makes it wait"));
+            return Some(format!("run `mt -f {device} stclearoptions 0x8000` to make it wait"));
         }
         _ => return None,
     };
@@ -263,22 +263,23 @@ impl From<TapeBenchError> for Failure {
             TapeBenchError::Open(error) => open_hint(error),
             TapeBenchError::Target(error) => target_hint(error),
             TapeBenchError::HoldsData { .. } => Some(
-                "--overwrite gives away what it holds; on a tape --append writes behind it".into(),
+                "add --overwrite to destroy its data, or on a tape --append to write after them"
+                    .into(),
             ),
             TapeBenchError::OtherMedium { .. } => {
-                Some("--overwrite gives it the name that --medium-label says".into())
+                Some("add --overwrite to give the medium the name in --medium-label".into())
             }
             TapeBenchError::BlockSize { .. } => {
-                Some("takeup probe tells which blocks go through".into())
+                Some("run `takeup probe` to see which block sizes work".into())
             }
             TapeBenchError::LongerThanMedium { capacity_bytes, .. } => {
-                // A label is in front of it, and the end is warned of before it comes.
+                // The label takes room at the start, and the early warning comes before the end.
                 let fitting = (capacity_bytes / 100 * 97) >> 20;
-                Some(format!("--length makes the runs shorter: {fitting}M would fit"))
+                Some(format!("use shorter runs: --length {fitting}M fits"))
             }
-            TapeBenchError::Full { .. } => Some("--length makes the runs shorter".into()),
+            TapeBenchError::Full { .. } => Some("use shorter runs with --length".into()),
             TapeBenchError::NoMedium { .. } | TapeBenchError::NobodyChanges => Some(
-                "run it on a terminal, or say with --change-command how media are changed".into(),
+                "run takeup on a terminal, or add --change-command COMMAND to change media".into(),
             ),
             _ => None,
         };
@@ -310,13 +311,11 @@ impl From<RestoreError> for Failure {
             RestoreError::Stage(failure) => stage_hint(failure),
             RestoreError::Shortage(shortage) => shortage_hint(*shortage),
             RestoreError::NothingFound { paths } => Some(nothing_found_hint(paths)),
-            RestoreError::NothingLeft { .. } => Some(
-                "--strip-components leaves so many components of every path out; takeup list \
-                 shows the paths"
-                    .to_owned(),
-            ),
+            RestoreError::NothingLeft { .. } => {
+                Some("use a smaller --strip-components; `takeup list` shows the paths".to_owned())
+            }
             RestoreError::Target(tree::RestoreError::Synchronise { .. }) => Some(
-                "what was restored may not be on the disk: restore again once the cause is mended"
+                "restore again once the cause is fixed: the files may not be on the disk"
                     .to_owned(),
             ),
             _ => None,
@@ -337,53 +336,58 @@ impl From<VerifyError> for Failure {
     }
 }
 
-/// What may have been meant, where nothing of what was asked for is in an archive.
+/// A similar path of the archive, for when it has none of the requested paths.
 pub fn nothing_found_hint(paths: &[NotFound]) -> String {
     let near = paths.iter().find_map(|missing| Some((&missing.path, missing.near.as_ref()?)));
     match near {
-        Some((path, near)) => format!("for {} the archive has {}", escape(path), escape(near)),
-        None => "takeup list shows what is in it; paths are those of the list".to_owned(),
+        Some((path, near)) => near_hint(path, near),
+        None => "run `takeup list` to see the paths in the archive".to_owned(),
     }
 }
 
-/// What can be done when a stage breaks down.
+/// Proposes a path that the archive has for one that it does not have.
+pub fn near_hint(path: &[u8], near: &[u8]) -> String {
+    format!("try {}: the archive does not have {}", escape(near), escape(path))
+}
+
+/// Hints for stages that break down.
 fn stage_hint(failure: &StageFailure) -> Option<String> {
     match failure {
         StageFailure::Panicked { .. } => {
-            Some("please report it, with the lines above and what was run".to_owned())
+            Some("report this bug with the lines above and the command that you ran".to_owned())
         }
         StageFailure::NotStarted { .. } => None,
     }
 }
 
-/// What can be done when the process has no descriptors left. The soft limit was raised already.
+/// Hint for a process without free descriptors. Takeup has raised the soft limit already.
 fn shortage_hint(shortage: Shortage) -> Option<String> {
     shortage
         .is_of_descriptors()
         .then(|| "raise the hard limit of open files (`ulimit -H -n` shows it)".to_owned())
 }
 
-const NO_URING: &str = "--engine pread works without io_uring";
-const READER_GONE: &str = "the program behind the pipe ended first: its messages say why";
+const NO_URING: &str = "add --engine pread to run without io_uring";
+const READER_GONE: &str =
+    "look at the messages of the program that reads the pipe: it ended before takeup";
 
-/// What can be done when an archive cannot be read.
+/// Hints for errors of reading an archive.
 pub fn read_hint(failure: &ReadFailure) -> Option<String> {
     match failure {
         ReadFailure::Open(source) => source_hint(source),
         ReadFailure::NotAnArchive { .. } => {
-            Some("`file NAME` tells what it is; encrypted archives have to be opened first".into())
+            Some("run `file NAME` to see what it is; decrypt encrypted archives first".into())
         }
         ReadFailure::OnlyZeros { .. } => Some(
-            "a write that was never done, or a file that was made longer than its content, \
-                 leaves zeros"
+            "check whether the archive was written: lost writes and preallocated files hold zeros"
                 .to_owned(),
         ),
         ReadFailure::NoIndex { .. } => {
-            Some("without --require-index it is read as an archive that never had one".to_owned())
+            Some("omit --require-index to read it as an archive without an index".to_owned())
         }
         ReadFailure::Window { window_bytes, .. } => Some(format!(
-            "`zstd -dc --long={} FILE` decompresses it; its output is read from a pipe, with - in \
-             the place of the file",
+            "decompress it with `zstd -dc --long={} FILE` and pipe the output to takeup, which \
+             reads it with - in place of the file",
             window_bytes.next_power_of_two().ilog2()
         )),
         ReadFailure::SetUp { .. } => Some(NO_URING.to_owned()),
@@ -393,26 +397,28 @@ pub fn read_hint(failure: &ReadFailure) -> Option<String> {
     }
 }
 
-/// What can be done when a tape cannot be read.
+/// Hints for errors of reading a tape.
 fn tape_hint(failure: &TapeReadFailure) -> Option<&'static str> {
     Some(match failure {
-        TapeReadFailure::Blank { .. } => "is it the right medium? `takeup probe` tells more",
+        TapeReadFailure::Blank { .. } => {
+            "check that it is the right medium; `takeup probe` shows more"
+        }
         TapeReadFailure::AtEndOfData { .. } => {
-            "--file 0 reads the first file of the tape, `mt rewind` goes back to it"
+            "add --file 0 to read the first file of the tape, or run `mt rewind` first"
         }
         TapeReadFailure::NoSets { .. } => {
-            "without --set or --sets a tape of another program is read too, file by file"
+            "omit --set and --sets to read a tape of another program, file by file"
         }
         TapeReadFailure::NoSuchSet { .. } | TapeReadFailure::AmbiguousSet { .. } => {
-            "`takeup list DEVICE --sets` tells which sets there are"
+            "run `takeup list DEVICE --sets` to see the sets"
         }
         TapeReadFailure::PlaceLost { .. } | TapeReadFailure::Broken { .. } => {
-            "clean the drive and try again; what was read before is restored"
+            "clean the drive and try again; what was read before the error is restored"
         }
         TapeReadFailure::Exchanged { .. } => "put the first medium back and start again",
         TapeReadFailure::VolumeMissing { .. } => {
-            "start in a terminal to be asked for volumes, or with --change-command; \
-             --without-volume N brings back what is on the others"
+            "run takeup on a terminal, or add --change-command COMMAND to change volumes; \
+             --without-volume N restores what the other volumes hold"
         }
         _ => return None,
     })
@@ -420,9 +426,9 @@ fn tape_hint(failure: &TapeReadFailure) -> Option<&'static str> {
 
 fn source_hint(error: &SourceError) -> Option<String> {
     match error {
-        SourceError::Terminal => Some("name a file, or send it in with < or |".to_owned()),
+        SourceError::Terminal => Some("name a file, or redirect one with < or |".to_owned()),
         SourceError::NotReadable { what: "a directory", .. } => {
-            Some("`takeup backup` archives a directory".to_owned())
+            Some("use `takeup backup` to archive a directory".to_owned())
         }
         _ => None,
     }
@@ -430,30 +436,30 @@ fn source_hint(error: &SourceError) -> Option<String> {
 
 fn target_hint(error: &TargetError) -> Option<String> {
     let text = match error {
-        TargetError::Exists { .. } => {
-            "--overwrite puts the new one in its place when it is complete"
-        }
-        TargetError::HoldsData { .. } => "--overwrite writes over it from its start",
+        TargetError::Exists { .. } => "add --overwrite to replace it once the new file is complete",
+        TargetError::HoldsData { .. } => "add --overwrite to write over it from its start",
         TargetError::Busy { .. } => "wait for that run to end, or choose another name",
-        TargetError::NoStorage { .. } => "`--to - > DEVICE` sends the archive there all the same",
-        TargetError::NoDevice { .. } => "`lsblk` shows the disks, `ls /dev/nst*` the tape drives",
-        TargetError::NoNewFile { .. } => {
-            "`--to - 1<> FILE` writes over the file itself, from its start; what it held is lost \
-             with the first block"
+        TargetError::NoStorage { .. } => "use `--to - > DEVICE` to write there anyway",
+        TargetError::NoDevice { .. } => {
+            "run `lsblk` to see the disks, `ls /dev/nst*` to see the tape drives"
         }
-        TargetError::Terminal => "name a file with --to, or send it on with | or >",
+        TargetError::NoNewFile { .. } => {
+            "use `--to - 1<> FILE` to write over the file in place; its content is lost with the \
+             first block"
+        }
+        TargetError::Terminal => "name a file with --to, or redirect the output with | or >",
         TargetError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            "the folder has to exist already"
+            "create the folder first"
         }
         TargetError::Open { source, .. } if source.kind() == io::ErrorKind::ResourceBusy => {
-            "it is mounted or part of an array: release it first"
+            "unmount it, or remove it from its array, first"
         }
         _ => return None,
     };
     Some(text.to_owned())
 }
 
-/// Hints that depend on the cause alone, whatever failed with it.
+/// Hints that depend only on the cause, not on the operation that failed.
 fn cause_hint(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(RecordError::Line { line: 1, .. }) = error.downcast_ref() {
         return Some(NO_RECORD.to_owned());
@@ -462,15 +468,15 @@ fn cause_hint(error: &(dyn Error + 'static)) -> Option<String> {
         return Some("use the version of takeup that wrote it, or a later one".to_owned());
     }
     let text = match root_kind(error)? {
-        io::ErrorKind::StorageFull => "nothing of it is kept; free some space, or compress more",
-        io::ErrorKind::PermissionDenied => "run as a user who may, for example with sudo",
+        io::ErrorKind::StorageFull => "free some space, or compress more; nothing was kept",
+        io::ErrorKind::PermissionDenied => "run as a user with the permission, for example root",
         io::ErrorKind::BrokenPipe => READER_GONE,
         _ => return None,
     };
     Some(text.to_owned())
 }
 
-/// Whether something is of a later version of this program, and so cannot be read by this one.
+/// Whether the error is that a later version of Takeup wrote the data.
 fn is_of_later_version(error: &(dyn Error + 'static)) -> bool {
     let mut at = Some(error);
     while let Some(error) = at {
@@ -490,7 +496,7 @@ fn is_of_later_version(error: &(dyn Error + 'static)) -> bool {
             (_, Some(MediumFileError::Version { version, .. })) => Some(*version),
             _ => None,
         });
-        // Formats count from 1: 0 is none of ours.
+        // Formats count from 1: 0 is damage, not a later version.
         if format.is_some_and(|format| format > 1) {
             return true;
         }
@@ -510,11 +516,11 @@ fn root_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
     None
 }
 
-/// What is a record is known from its first line.
-const NO_RECORD: &str = "the runs of an experiment are wanted, as takeup bench keeps them (-o \
-                         FILE); takeup bench import makes such a file of a table";
+/// For files whose first line is invalid: later lines can be damaged in a real record.
+const NO_RECORD: &str = "name a file of runs, as `takeup bench ... -o FILE` writes it; `takeup \
+                         bench import` makes one from a table";
 
-/// The error and its causes, joined by colons, without what is said twice.
+/// The error and its causes, joined by colons, without repeated texts.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     base::failures::with_causes_as(error, |error| match error.downcast_ref::<io::Error>() {
         Some(error) => system_text(error),
@@ -533,7 +539,7 @@ mod tests {
             source: io::Error::from_raw_os_error(2),
         });
         let expected = "takeup: cannot open /no\\nwhere/x: no such file or directory\n\
-                        hint: the folder has to exist already\n";
+                        hint: create the folder first\n";
         assert_eq!(Failure::from(error).to_text(), expected);
     }
 
@@ -562,7 +568,7 @@ mod tests {
         let error = RestoreError::Target(tree::RestoreError::Synchronise { source });
         let text = Failure::from(error).to_text();
         let expected = "takeup: cannot synchronise the destination: input/output error\n\
-                        hint: what was restored may not be on the disk";
+                        hint: restore again once the cause is fixed: ";
         assert!(text.starts_with(expected), "{text}");
     }
 
@@ -572,6 +578,6 @@ mod tests {
         let error = PipeError::Write { object: "/x".into(), offset_bytes: 7, source };
         let text = Failure::from(error).to_text();
         let expected = "takeup: cannot write /x at byte 7: no space left on device\n";
-        assert!(text.starts_with(expected) && text.contains("hint: nothing"), "{text}");
+        assert!(text.starts_with(expected) && text.contains("hint: free some"), "{text}");
     }
 }

@@ -1,7 +1,7 @@
 //! A file that a command writes beside what it prints: a page, a table, a chart.
 //!
-//! It is opened before anything is measured or judged, and gets its name when it is whole, so that
-//! a name that cannot be written costs no work and a command that fails leaves what was there.
+//! The file is opened before the work starts, so that a name that cannot be written fails at once.
+//! It gets its name when it is complete: a command that fails leaves the old file.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -11,17 +11,17 @@ use device::target::{Existing, FileMode, Target};
 
 use crate::failure::{Failure, with_causes};
 
-/// Such a file, open.
+/// An output file that is open.
 pub struct OutputFile {
     target: Target,
     path: PathBuf,
 }
 
 impl OutputFile {
-    /// Opens the file that is to have this name, in the place of one that has it.
+    /// Opens a file that will get this name and replace any file with the name.
     ///
     /// # Errors
-    /// Where no such file can be made.
+    /// When the file cannot be created.
     pub fn open(path: &Path) -> Result<OutputFile, Failure> {
         let mode = if path.exists() { FileMode::Usual } else { FileMode::Exactly(usual_mode()) };
         let target = Target::open(path.as_os_str(), Existing::Replace, mode)
@@ -29,10 +29,10 @@ impl OutputFile {
         Ok(OutputFile { target, path: path.to_owned() })
     }
 
-    /// Opens a file that is to have this name, which no file has.
+    /// Opens a file that will get this name, which must be new.
     ///
     /// # Errors
-    /// Where there is one, or none can be made.
+    /// When the name exists, or the file cannot be created.
     pub fn open_new(path: &Path) -> Result<OutputFile, Failure> {
         let mode = FileMode::Exactly(usual_mode());
         let target = Target::open(path.as_os_str(), Existing::Keep, mode)
@@ -40,10 +40,10 @@ impl OutputFile {
         Ok(OutputFile { target, path: path.to_owned() })
     }
 
-    /// Writes all of it. It has no name yet.
+    /// Writes the whole content. The file has no name yet.
     ///
     /// # Errors
-    /// Where there is no room.
+    /// When the write fails.
     pub fn write(&mut self, text: &str) -> Result<(), Failure> {
         let descriptor: &OwnedFd = &self.target.file;
         let file = descriptor.try_clone().map(std::fs::File::from);
@@ -54,16 +54,16 @@ impl OutputFile {
         })
     }
 
-    /// Gives it its name.
+    /// Gives the file its name.
     ///
     /// # Errors
-    /// Where it cannot be synchronised or renamed.
+    /// When it cannot be synchronised or renamed.
     pub fn complete(self) -> Result<(), Failure> {
         self.target.complete().map(drop).map_err(|error| Failure::new(&error, None))
     }
 }
 
-/// A page is for everybody whom the umask lets, unlike an archive.
+/// The umask alone decides who may read a page, unlike an archive.
 fn usual_mode() -> u32 {
     let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     rustix::process::umask(mask);

@@ -1,5 +1,5 @@
-//! What a virtual drive is taken to be: other numbers than those of its generation, where its user
-//! has set them (`sim tape --set`). They stand in the status file beside its tape.
+//! The parameters of a virtual drive, which can differ from its generation's (`sim tape --set`).
+//! They come from the status file beside its tape.
 
 use std::path::Path;
 
@@ -8,37 +8,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
-/// The words for how sure the numbers are.
+/// Where the numbers come from.
 const AS_SET: &str = "as the virtual drive is set";
 
-/// Numbers of a virtual drive, in the time of this machine: where its own runs faster
-/// (`sim tape --speed-up`), so does its tape.
+/// Parameters of a virtual drive, in real time: with `sim tape --speed-up`, its speeds are higher
+/// and its times shorter by that factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VirtualDrive {
-    /// Of native bytes, as the highest.
+    /// Lowest speed of the tape, in native bytes: after compression by the drive.
     pub lowest_bytes_per_second: u64,
-    /// See there.
+    /// Highest speed of the tape, in native bytes.
     pub highest_bytes_per_second: u64,
-    /// Its buffer.
+    /// Size of the drive's buffer.
     pub buffer_bytes: u64,
-    /// How many times as fast as ours its time runs.
+    /// How many times faster than real time the drive runs.
     pub speed_up: f64,
-    /// Whether it compresses what it is given.
+    /// Whether the drive compresses.
     pub compresses: bool,
-    /// What a command takes beside its bytes, in seconds, where the drive says so.
+    /// Time of a command beside its bytes.
     pub command_seconds: Option<f64>,
-    /// What its interface takes at most.
+    /// Highest rate of the host interface.
     pub interface_bytes_per_second: Option<f64>,
-    /// What a filemark takes once everything is on the medium, in seconds.
+    /// Time of a filemark once everything is on the medium.
     pub synchronise_seconds: Option<f64>,
-    /// What going back behind a stop and starting again takes, in seconds.
+    /// Time of a back-hitch.
     pub stop_seconds: Option<f64>,
-    /// What its buffer holds when it starts.
+    /// Content of the buffer at which the tape starts.
     pub start_bytes: Option<f64>,
 }
 
 impl VirtualDrive {
-    /// The one whose tape file this is; `None` of a real drive, and of one that takes no time.
+    /// The virtual drive with this tape file; `None` for a real drive, and with `--time none`.
     pub fn of_tape(device: &str) -> Option<VirtualDrive> {
         let status =
             machine::small_file::regular(&Path::new(device).parent()?.join("status")).ok()?;
@@ -59,7 +59,7 @@ impl VirtualDrive {
             highest_bytes_per_second: speed("highest_bytes_per_second")?,
             buffer_bytes,
             speed_up,
-            // Unless it says that it does not.
+            // A drive compresses unless the file says otherwise.
             compresses: status.get("compression").and_then(Value::as_bool).unwrap_or(true),
             command_seconds: seconds("command_overhead_ns"),
             interface_bytes_per_second: parameter("host_bytes_per_second")
@@ -70,7 +70,7 @@ impl VirtualDrive {
         })
     }
 
-    /// How sure its speeds are, in words.
+    /// Where the speeds come from, in words.
     pub fn certainty(&self) -> String {
         match self.speed_up {
             1.0 => AS_SET.to_owned(),
@@ -78,14 +78,14 @@ impl VirtualDrive {
         }
     }
 
-    /// Its speeds in words.
+    /// The speeds in words.
     pub fn speeds(&self) -> String {
         let [low, high] = [self.lowest_bytes_per_second, self.highest_bytes_per_second];
         let sure = self.certainty();
         format!("{} at least, up to {}, {sure}", rate(low as f64), rate(high as f64))
     }
 
-    /// Its buffer in words.
+    /// The buffer in words.
     pub fn buffer(&self) -> String {
         format!("{}, {AS_SET}", size(self.buffer_bytes))
     }

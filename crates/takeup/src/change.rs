@@ -1,7 +1,7 @@
-//! Changes of volume: a question on the terminal, or a command that works an autoloader.
+//! Changes of volume: a question on the terminal, or a command that operates an autoloader.
 //!
-//! The command decides for itself where the next volume comes from; what it is told is in its
-//! environment. Whether the right volume came is looked at by the run, which asks again if not.
+//! The command gets the request in its environment and decides where the next volume comes from.
+//! The run checks whether the right volume was loaded, and asks again if not.
 
 use rustix::fd::AsFd;
 use std::error::Error;
@@ -25,20 +25,21 @@ use service::failure::with_causes;
 /// How volumes of a tape are changed.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChangeArgs {
-    /// Shell command that puts another volume into the drive, in the place of a question on the
+    /// Shell command that loads another volume into the drive, instead of a question on the
     /// terminal
     ///
-    /// Its environment says what is wanted: TAKEUP_ACTION (write or read), TAKEUP_DEVICE,
-    /// TAKEUP_SET, TAKEUP_VOLUME, TAKEUP_MEDIUM (empty when unknown) and TAKEUP_ATTEMPT (from 1).
-    /// An exit code other than 0 means that there is no other volume.
+    /// The command gets the request in its environment: TAKEUP_ACTION (write or read),
+    /// TAKEUP_DEVICE, TAKEUP_SET, TAKEUP_VOLUME, TAKEUP_MEDIUM (empty when unknown) and
+    /// TAKEUP_ATTEMPT (from 1). An exit code other than 0 means that there is no other volume.
     #[arg(long, value_name = "COMMAND", help_heading = "Tape")]
     pub change_command: Option<String>,
 }
 
-/// How long a command may take to clean up behind itself.
+/// How long a command may take to clean up after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Ends a command with everything that it started: asks first, since an arm may be on its way.
+/// Ends a command and everything that it started. SIGTERM comes first, since the arm of a library
+/// may be moving.
 fn end(child: &mut Child) {
     let Ok(group) = i32::try_from(child.id()) else { return };
     let Some(group) = rustix::process::Pid::from_raw(group) else { return };
@@ -56,14 +57,14 @@ const ANSWER_BYTES_MAX: usize = 1024;
 /// How often a wait looks for a cancel.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Asks whoever can change volumes.
+/// Gets volumes changed, by a command or a person.
 pub struct Changer {
     command: Option<String>,
     cancel: Cancel,
 }
 
 impl Changer {
-    /// With a command, or else with the terminal.
+    /// Uses the command if there is one, else the terminal.
     pub fn new(arguments: &ChangeArgs, cancel: &Cancel) -> Changer {
         Changer { command: arguments.change_command.clone(), cancel: cancel.clone() }
     }
@@ -78,8 +79,8 @@ impl VolumeChanger for Changer {
     }
 }
 
-/// For experiments, which know media by the names that their user gives them. A command is told
-/// the name in TAKEUP_MEDIUM, and `bench` in TAKEUP_ACTION.
+/// For experiments, whose media have names given by the user. A command gets the name in
+/// TAKEUP_MEDIUM, and `bench` in TAKEUP_ACTION.
 impl MediumChanger for Changer {
     fn bring(
         &mut self,
@@ -139,9 +140,9 @@ impl Changer {
         let child = Command::new("/bin/sh")
             .args(["-c", &format!("{}{command}", machine::open_files::shell_line())])
             .stdin(Stdio::null())
-            // What the shell starts has to end with it.
+            // The processes that the shell starts must end with it.
             .process_group(0)
-            // Standard output may carry a document of ours.
+            // Standard output may carry Takeup's own document.
             .stdout(io::stderr().as_fd().try_clone_to_owned().map_err(ChangeError::Failed)?)
             .envs(variables.iter().copied())
             .spawn()
@@ -154,7 +155,7 @@ impl Changer {
         }
     }
 
-    /// An autoloader takes minutes: the wait ends with the command, or when the run is stopped.
+    /// Waits for the command, which takes minutes with an autoloader, or until the run is stopped.
     fn wait(&self, mut child: Child) -> Result<ExitStatus, ChangeError> {
         loop {
             if let Some(status) = child.try_wait().map_err(ChangeError::Failed)? {
@@ -214,10 +215,10 @@ impl Changer {
     }
 }
 
-/// The question for a person: why, what, where.
+/// The question on the terminal: why, what, where.
 fn question(request: &VolumeRequest) -> String {
     let why = match &request.refused {
-        // What a drive said may be in it.
+        // The text can contain what a drive sent.
         Some(refused) => format!("takeup: {}\n", escape_controls(&refused.to_string())),
         None => String::new(),
     };
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(told, expected);
     }
 
-    /// Our variables that a command was given and that this process does not have.
+    /// The variables that the command got and that this process does not have.
     fn told(environment: &std::path::Path) -> String {
         let text = std::fs::read_to_string(environment).unwrap();
         let is_new = |line: &&str| {
@@ -304,7 +305,7 @@ mod tests {
         let cancel = Cancel::new();
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("process");
-        // The shell waits for a process of its own, which has to end too.
+        // The shell waits for its own child, which must end too.
         let command = format!("sleep 600 & echo $! >{}; wait", place.display());
         let mut changer = Changer { command: Some(command), cancel: cancel.clone() };
         let stop = std::thread::spawn(move || {
@@ -320,7 +321,7 @@ mod tests {
             let state = std::fs::read_to_string(format!("/proc/{started}/stat"));
             state.is_ok_and(|state| !state.contains(") Z "))
         };
-        // It was sent its signal; to die takes a moment.
+        // The process has its signal, but takes a moment to end.
         for _ in 0..100 {
             if !runs() {
                 return;

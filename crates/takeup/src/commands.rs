@@ -26,19 +26,19 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 /// Backs up, restores and measures at the speed of the machine
 ///
-/// Archives are plain tar: what is written here can be read by tar, bsdtar, zstd and gzip. Every
-/// run ends with the stage that was its limit.
+/// Archives are plain tar: tar, bsdtar, zstd and gzip can read them. Every run reports its
+/// bottleneck, the stage that limited it.
 #[derive(Debug, Parser)]
 #[command(
     name = "takeup",
     version,
     max_term_width = 100,
     after_help = "\
-Exit codes, of every command:
+Exit codes of all commands:
   0  done
   1  failed, or damage was found
-  2  done, but incomplete: something was left out, or differs, and was named
-  3  something was written by a later version of takeup
+  2  done, but something was left out or differs; the output names it
+  3  the data were written by a later version of takeup
 Sizes: k M G T P are powers of 1024, kB MB GB TB PB powers of 1000."
 )]
 pub struct TakeupArgs {
@@ -69,7 +69,7 @@ enum Command {
     Man(man::ManArgs),
 }
 
-/// The table of exit codes in a line, at the end of the help and the manual page of each command.
+/// The exit codes in one line, for the end of the help and the manual page of each command.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed or damage found, 2 done but incomplete, \
                               3 written by a later version.";
 
@@ -92,7 +92,8 @@ fn with_exit_codes(command: clap::Command) -> clap::Command {
 }
 
 impl Command {
-    /// Whether it opens many files at once, and starts no program that should not.
+    /// Whether the command opens many files at once, and so needs a raised limit of descriptors.
+    /// The others start programs that should not inherit the raised limit.
     fn moves_trees(&self) -> bool {
         use Command::{Backup, List, Pipe, Restore, Verify};
         matches!(self, Backup(_) | Restore(_) | List(_) | Verify(_) | Pipe(_))

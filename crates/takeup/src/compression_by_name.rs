@@ -1,4 +1,4 @@
-//! How an archive is compressed, where `--compress` leaves it to the name of the target.
+//! The compression of an archive when `--compress` is not given: by the name of the target.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -8,27 +8,27 @@ use runs::destination::Destination;
 
 use service::failure::Failure;
 
-/// What was chosen.
+/// The chosen compression.
 #[derive(Debug)]
 pub struct Chosen {
     /// How the archive is compressed.
     pub compression: Compression,
-    /// What the name of the target says in its place, as a sentence.
+    /// A sentence for when the name of the target stands for another compression.
     pub contradiction: Option<String>,
 }
 
-/// What the end of a name says.
+/// The compression that the end of a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
-    /// A method that is written here.
+    /// A method that Takeup writes.
     Known(&'static str),
-    /// Another one.
+    /// A method that Takeup does not write.
     Unknown(&'static str),
-    /// Nothing.
+    /// No compression.
     Nothing,
 }
 
-/// Ends of names, as `tar -a` knows them, and what they stand for.
+/// Ends of names as in `tar -a`, and the compression that they stand for.
 const ENDS: [(&str, Named); 19] = [
     (".zst", Named::Known("zstd")),
     (".tzst", Named::Known("zstd")),
@@ -57,13 +57,13 @@ fn named(name: &OsStr) -> Named {
     end.map_or(Named::Nothing, |(_, named)| *named)
 }
 
-/// Chooses by what was asked for, else by the name of the target.
+/// Chooses the requested compression, else that of the target's name.
 ///
 /// # Errors
-/// When the name stands for a compression that is not written here.
+/// When the name stands for a compression that Takeup does not write.
 pub fn choose(asked: Option<Compression>, to: &Destination) -> Result<Chosen, Failure> {
     let name = match to {
-        // Only a file is what its name says.
+        // The name of a device or pipe does not stand for a compression.
         Destination::Path(path) if path != "-" && is_file_or_nothing(Path::new(path)) => path,
         _ => OsStr::new(""),
     };
@@ -75,7 +75,7 @@ pub fn choose(asked: Option<Compression>, to: &Destination) -> Result<Chosen, Fa
                 Ok(Chosen { compression, contradiction: None })
             }
             Named::Unknown(method) => Err(Failure::of(
-                format!("{shown}: takeup writes zstd and gzip, and no {method}"),
+                format!("{shown}: takeup cannot write {method}, only zstd and gzip"),
                 Some(
                     "end the name in .tar.zst or .tar.gz; `--to - | PROGRAM > FILE` compresses \
                      with another program",
@@ -91,7 +91,7 @@ pub fn choose(asked: Option<Compression>, to: &Destination) -> Result<Chosen, Fa
     };
     let says = match named(name) {
         Named::Known(method) | Named::Unknown(method) if method != written => Some(method),
-        // Every reader of tar looks into a .tar that is compressed.
+        // A compressed .tar is no contradiction: every tar reads it.
         _ => None,
     };
     let contradiction = says.map(|says| format!("the name says {says}, the archive is {written}"));
@@ -102,8 +102,8 @@ fn is_file_or_nothing(path: &Path) -> bool {
     path.metadata().map_or(true, |status| status.is_file())
 }
 
-/// The arguments with the method of `--compress` in one word with it: what follows the option is
-/// its method only where it looks like one, since a source may follow too.
+/// Joins `--compress` and its method to one argument. The argument after the option is its method
+/// only if it looks like one, since it can also be a source.
 pub fn with_method(typed: Vec<OsString>) -> Vec<OsString> {
     if typed.get(1).is_none_or(|command| command != "backup") {
         return typed;
@@ -132,7 +132,7 @@ pub fn with_method(typed: Vec<OsString>) -> Vec<OsString> {
     joined
 }
 
-/// One of the known words, or a word that can be nothing else: it is told that it is not known.
+/// A known method, or a word that can only be a mistyped method: clap reports it as unknown.
 fn is_method(word: &OsStr) -> bool {
     let Some(text) = word.to_str() else { return false };
     let name = text.split(':').next().unwrap_or_default();

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use service::failure::{Failure, FailureKind};
 
-/// A run that failed, misuse included.
+/// The run failed, or the command line was wrong.
 pub const FAILED: u8 = 1;
-/// A run that did its job but for what it warned about.
+/// The run did its job, except what a warning named.
 pub const WARNED: u8 = 2;
-/// Something was written by a later version of this program.
+/// The data were written by a later version of Takeup.
 pub const LATER_VERSION: u8 = 3;
 
 /// The exit code of a failure.

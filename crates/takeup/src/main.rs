@@ -1,7 +1,7 @@
-//! The binary: arguments become a plan, the plan a run, the run a report.
+//! The command line of Takeup: it parses arguments, starts the run, and prints its report.
 //!
-//! One file under `commands` for each subcommand; whatever they share is beside it. The table of
-//! exit codes is that of [`commands::EXIT_CODES`].
+//! Each subcommand has a file in `commands`; what several of them share is beside that folder. The
+//! exit codes are in [`commands::EXIT_CODES`].
 
 mod calibration;
 mod change;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `TAKEUP_TRAP=STAGE:N` lets a stage break down at its N-th step, for the tests.
+/// With `TAKEUP_TRAP=STAGE:N` a stage breaks down at its N-th step, for the tests.
 #[cfg(debug_assertions)]
 fn set_trap() {
     if let Ok(trap) = std::env::var("TAKEUP_TRAP")

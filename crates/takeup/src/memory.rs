@@ -1,22 +1,22 @@
-//! The end of a run whose memory does not suffice: exit code 1, one line, no partial file.
+//! Ends the run when memory runs out: exit code 1, one line, no partial file.
 //!
-//! The standard library aborts where an allocation fails: a signal, a core file, and a partial file
-//! that stays. Nothing can go on then, since every line that is printed needs memory, so the
-//! process ends here without any.
+//! The standard library would abort: a signal, a core file, and a partial file left behind. The run
+//! cannot continue, since even printing needs memory, so this module ends the process without
+//! allocating.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use crate::exit_code::FAILED;
 
-/// The allocator of the system, which never fails and returns.
+/// The allocator of the system, which ends the process instead of returning null.
 pub struct OrEnd;
 
-// SAFETY: every call is the system allocator's, with the arguments that came. A null pointer is
-// not returned, since the process has ended then.
+// SAFETY: every call is passed on to the system allocator with the same arguments. A null pointer
+// is not returned, since the process ends first.
 unsafe impl GlobalAlloc for OrEnd {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are the same as those that are asked for.
+        // SAFETY: the caller's promises are those that the system allocator requires.
         or_end(unsafe { System.alloc(layout) })
     }
 
@@ -47,6 +47,6 @@ fn or_end(at: *mut u8) -> *mut u8 {
 fn end() -> ! {
     let _ = rustix::io::write(rustix::stdio::stderr(), b"takeup: out of memory\n");
     device::target::abandon();
-    // SAFETY: nothing of this process runs behind it: no destructor, no handler.
+    // SAFETY: no destructor and no handler of this process runs after it.
     unsafe { nix::libc::_exit(i32::from(FAILED)) }
 }

@@ -1,4 +1,4 @@
-//! What clap has to say of what was typed, in our own form.
+//! Errors of the command line, from clap, in the form of all other messages.
 
 use std::io;
 use std::io::Write;
@@ -12,17 +12,17 @@ use service::failure::{Failure, with_causes};
 
 use crate::exit_code::FAILED;
 
-/// Prints what clap has to say: help to standard output, misuse in our own form.
+/// Prints what clap returns: help to standard output, misuse in the form of other messages.
 pub fn usage(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let printed = error.print().and_then(|()| io::stdout().flush());
         return match printed {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                let why = format!("write standard output: {}", with_causes(&error));
+                let why = format!("cannot write standard output: {}", with_causes(&error));
                 crate::standard_error::to_standard_error(&Failure::of(why, None).to_text());
                 ExitCode::from(FAILED)
             }
-            // A reader that has seen enough is no reason to fail a request for help.
+            // The reader of a pipe may end early, as `head` does.
             _ => ExitCode::SUCCESS,
         };
     }
@@ -36,15 +36,15 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let text = match text.strip_prefix("error: ") {
         Some(misuse) => format!("takeup: {misuse}"),
-        // No arguments at all: the help.
+        // Without any arguments clap returns the help.
         None => text,
     };
     crate::standard_error::to_standard_error(&text);
     ExitCode::from(FAILED)
 }
 
-/// Removes an option that clap proposes where it has little in common with what was typed, and the
-/// usage that clap makes of it.
+/// Removes clap's proposal of an option, and the usage made of it, where the option has little in
+/// common with what was typed.
 fn take_back_far_fetched(error: &mut clap::Error) {
     let option = |kind| match error.get(kind) {
         Some(ContextValue::String(name)) => Some(name.trim_start_matches('-').to_owned()),
@@ -57,7 +57,7 @@ fn take_back_far_fetched(error: &mut clap::Error) {
     }
 }
 
-/// What was typed, with line ends escaped: a name with one makes no line of its own.
+/// What was typed, with line ends escaped: a name must not add a line to the message.
 fn escaped_context(error: &clap::Error) -> Vec<(ContextKind, ContextValue)> {
     let escaped = |name: &String| escape_controls(name);
     let of = |value: &ContextValue| match value {
@@ -70,8 +70,8 @@ fn escaped_context(error: &clap::Error) -> Vec<(ContextKind, ContextValue)> {
     error.context().filter_map(|(kind, value)| Some((kind, of(value)?))).collect()
 }
 
-/// A number below zero, which clap takes for an option and wants behind a `--`: nothing here takes
-/// one, so that no place for it would do.
+/// A negative number. Clap takes it for an option and proposes `--` before it, which would not
+/// help: no option takes negative numbers.
 fn below_zero(error: &clap::Error, typed: impl Iterator<Item = String>) -> Option<Failure> {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
         return None;
@@ -84,17 +84,17 @@ fn below_zero(error: &clap::Error, typed: impl Iterator<Item = String>) -> Optio
     let mut before = None;
     for word in typed {
         if word.starts_with(unknown.as_str()) {
-            let place = before.map_or(String::new(), |before| format!(" behind {before}"));
-            return Some(Failure::of(format!("{word}{place}: no number here is below zero"), None));
+            let place = before.map_or(String::new(), |before| format!(" after {before}"));
+            return Some(Failure::of(format!("{word}{place}: numbers cannot be negative"), None));
         }
         before = Some(word);
     }
     None
 }
 
-/// Refuses to run without a standard output: whatever went there would be lost without a word.
+/// Refuses to run without a standard output: what is written there would be lost silently.
 pub fn standard_output_closed() -> ExitCode {
-    let hint = "send it to /dev/null if nobody is to read it";
+    let hint = "redirect it to /dev/null to discard it";
     let failure = Failure::of("standard output is closed", Some(hint));
     crate::standard_error::to_standard_error(&failure.to_text());
     ExitCode::from(FAILED)

@@ -15,22 +15,22 @@ use tapeset::{TapeDestination, TapeOptions};
 use crate::change::Changer;
 use arguments::quantity::{Rate, Size, one_or_more};
 
-/// What every command knows.
+/// Options of every command.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
     /// Print one JSON document at the end instead of text
     ///
-    /// It goes to standard output, and nothing else does; where standard output carries the data
-    /// themselves (--to -), it goes to standard error.
+    /// The document is all that goes to standard output. With --to -, where standard output carries
+    /// the data, it goes to standard error.
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// Print warnings, errors and what must not go unseen, and nothing else
+    /// Print only warnings, errors and bad results
     #[arg(short, long, help_heading = "Output", conflicts_with = "verbose")]
     pub quiet: bool,
     /// Print the stages of the run, what was chosen and why
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
-    /// No live line, also on a terminal
+    /// Show no progress line on a terminal
     #[arg(long, help_heading = "Output")]
     pub no_progress: bool,
     /// How files and block devices are read and written
@@ -63,25 +63,25 @@ impl From<EngineName> for Engine {
 /// How data are buffered on their way to a target.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
-    /// Replace a target that exists, once the new one is complete
+    /// Replace an existing target once the new one is complete
     #[arg(long)]
     pub overwrite: bool,
-    /// Permissions of a target that is a file, in octal; by default those of the file that it
-    /// replaces, for a new one by root 600, else as the umask has it
+    /// Permissions of a target file, in octal; default: those of the replaced file, for a new file
+    /// 600 as root, else what the umask leaves
     #[arg(long, value_name = "MODE", value_parser = permissions)]
     pub mode: Option<u32>,
-    /// Bytes that one write hands to the target; a multiple of 512
+    /// Size of each write to the target, a multiple of 512 bytes
     #[arg(short, long, default_value = "1M", value_name = "SIZE")]
     pub block_size: Size,
-    /// Memory for blocks that wait for the target; by default 64M, or more where a high level of
-    /// compression needs it, and for a tape 1G or a quarter of the memory
+    /// Memory for blocks that wait for the target; default: 64M, more for high compression levels,
+    /// for a tape 1G or a quarter of the memory
     #[arg(long, value_name = "SIZE")]
     pub ring: Option<Size>,
-    /// How full the ring has to be before the writer starts, and starts again after it ran empty;
-    /// by default 0; for a tape 50, and then as the drive needs it
+    /// How full the ring must be before the writer starts, and starts again after it ran empty;
+    /// default: 0, for a tape 50 and then what the drive needs
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub start_fill: Option<u8>,
-    /// Most bytes per second that go to the target
+    /// Limit the bytes per second that go to the target
     #[arg(long, value_name = "RATE")]
     pub rate_limit: Option<Rate>,
 }
@@ -90,15 +90,15 @@ pub struct TargetArgs {
 fn permissions(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o777 && !text.starts_with('+') => Ok(mode),
-        _ => Err("not permissions in octal, from 0 to 777".to_owned()),
+        _ => Err("permissions are octal, from 0 to 777".to_owned()),
     }
 }
 
-/// Memory of the ring where the user does not say.
+/// Default memory of the ring.
 const RING_BYTES: usize = 64 << 20;
 
 impl TargetArgs {
-    /// Memory of the ring: what the user says, else the default, or `least_bytes` if that is more.
+    /// Memory of the ring: the option, else the larger of the default and `least_bytes`.
     pub fn ring_bytes(&self, least_bytes: usize) -> usize {
         self.ring.map_or(RING_BYTES.max(least_bytes), Size::bytes)
     }
@@ -114,8 +114,8 @@ impl TargetArgs {
     }
 }
 
-/// What `to` names: a tape, which is told how sets are laid out on it and who brings volumes, or
-/// whatever else a path leads to.
+/// What `to` names: a tape drive, with the options for it and what changes its volumes, or anything
+/// else that a path leads to.
 pub fn destination(to: &OsStr, options: TapeOptions, changer: Changer) -> Destination {
     match device::tape::find(Path::new(to)) {
         Some(drive) => Destination::Tape(TapeDestination {
@@ -130,21 +130,21 @@ pub fn destination(to: &OsStr, options: TapeOptions, changer: Changer) -> Destin
 /// How an archive is read.
 #[derive(Args, Clone, Debug)]
 pub struct ArchiveArgs {
-    /// Memory for what is read and decompressed ahead; by default 64M, for a tape up to 1G or a
+    /// Memory for data that are read and decompressed ahead; default: 64M, for a tape up to 1G or a
     /// quarter of the memory
     #[arg(long, value_name = "SIZE")]
     pub ring: Option<Size>,
     /// Threads that decompress; by default one for each core
     #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
     pub threads: Option<NonZero<usize>>,
-    /// Fail where the archive has no index, whoever wrote it: without one nobody can tell whether
-    /// its end is missing. Archives of this program say themselves that one must follow
+    /// Fail if the archive has no index, whatever program wrote it: without an index, a missing end
+    /// goes unnoticed. Archives of takeup announce their index, and always need it
     #[arg(long)]
     pub require_index: bool,
 }
 
 impl ArchiveArgs {
-    /// Memory of the rings where the user does not say, and for all but tapes.
+    /// Default memory of the rings, except for tapes.
     pub const RING_BYTES: usize = 64 << 20;
 
     /// Whether there must be an index.

@@ -19,7 +19,7 @@ use crate::exit_code::{FAILED, LATER_VERSION, WARNED};
 use crate::options::{CommonArgs, EngineName};
 use crate::standard_error::to_standard_error;
 use crate::terminal::{Terminal, colour};
-use service::failure::Failure;
+use service::failure::{Failure, near_hint};
 use service::outcome::Outcome;
 
 /// Where the summary goes.
@@ -31,13 +31,13 @@ pub enum SummaryPlace {
     Error,
 }
 
-/// Makes the document of a run, and its record where one is asked for: what was done is done
-/// without it, so that one that cannot be kept is a warning.
+/// Makes the document of a run, and its record if requested. A record that cannot be written is
+/// only a warning, since the run itself succeeded.
 pub fn summarise(run: RunReport, terminal: &mut Terminal) -> RunSummary {
     summarise_with(run, terminal, |_| {})
 }
 
-/// The same with what only one command knows of it, for the record, too.
+/// The same; `complete` adds what only one command knows, to the record too.
 pub fn summarise_with(
     run: RunReport,
     terminal: &mut Terminal,
@@ -66,15 +66,15 @@ pub fn summarise_with(
     let Some(Err(failure)) = terminal.take_recording().map(|it| it.keep(&summary)) else {
         return summary;
     };
-    let text = format!("no record was kept: {}", failure.message());
+    let text = format!("cannot keep the record: {}", failure.message());
     terminal.notice(Notice { level: Level::Warning(Harm::Beside), object: Vec::new(), text });
     whole(summary.run, terminal)
 }
 
-/// Prints the summary as the user wants it; `outcome` is what there is now, such as `wrote NAME`.
+/// Prints the summary in the requested form; `outcome` is what the run made, such as `wrote NAME`.
 ///
 /// # Errors
-/// When standard output does not take it: a document that is cut off must not look like success.
+/// When writing to standard output fails: a truncated document must not look like success.
 pub fn print(
     summary: &RunSummary,
     outcome: &str,
@@ -84,7 +84,7 @@ pub fn print(
     print_with(summary, outcome, &Value::Null, "", common, place)
 }
 
-/// The same with what only one command knows: fields for the document, lines for the text.
+/// The same, with fields for the document and lines for the text that only one command has.
 pub fn print_with(
     summary: &RunSummary,
     outcome: &str,
@@ -121,7 +121,7 @@ pub fn print_with(
     }
 }
 
-/// What a run that wrote to `to` has made; nothing of standard output, which is no name.
+/// What a run that wrote to `to` has made; empty for standard output, which has no name.
 pub fn wrote(to: &OsStr) -> String {
     match to.as_bytes() {
         b"-" => String::new(),
@@ -129,7 +129,7 @@ pub fn wrote(to: &OsStr) -> String {
     }
 }
 
-/// A verdict that is told although no summary is: also with `--quiet`.
+/// Prints a bad verdict where no summary is printed, as with `--quiet`.
 pub fn tell(verdict: &Verdict) {
     if !verdict.text.is_empty() && verdict.state != RunState::Done {
         to_standard_error(&format!("takeup: {}\n", verdict.text));
@@ -144,18 +144,20 @@ fn merged(summary: &RunSummary, fields: &Value) -> Value {
     document
 }
 
-/// Writes text to standard output, without anything that a terminal would obey, and says when that
-/// fails.
+/// Writes text to standard output, without control characters that a terminal would obey.
+///
+/// # Errors
+/// When the write fails.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
     let written = output.write_all(Printable::of(bytes).as_bytes()).and_then(|()| output.flush());
     written.map_err(|error| {
         let why = service::failure::with_causes(&error);
-        Failure::of(format!("write standard output: {why}"), None)
+        Failure::of(format!("cannot write standard output: {why}"), None)
     })
 }
 
-/// What goes to standard output.
+/// The form of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Text for people.
@@ -171,7 +173,7 @@ impl Form {
     }
 }
 
-/// Prints a failure, as a document where one is wanted, and gives the exit code.
+/// Prints a failure, as a document if requested, and returns the exit code.
 pub fn end(result: Result<Outcome, Failure>, name: &str, form: Form) -> ExitCode {
     let json = form == Form::Json;
     let common = CommonArgs {
@@ -184,7 +186,7 @@ pub fn end(result: Result<Outcome, Failure>, name: &str, form: Form) -> ExitCode
     finish(result, name, &common, SummaryPlace::Output)
 }
 
-/// Prints a failure, and gives the exit code of what a command came to.
+/// Prints a failure, and returns the exit code of the command.
 pub fn finish(
     result: Result<Outcome, Failure>,
     name: &str,
@@ -198,7 +200,7 @@ pub fn finish(
         Ok(Outcome::Later) => ExitCode::from(LATER_VERSION),
         Err(failure) => {
             if common.json && place == SummaryPlace::Output {
-                // The message on standard error tells the same, should this not be read.
+                // An error can be ignored: standard error gets the same message.
                 let _ = to_standard_output(failure.to_json(name).as_bytes());
             }
             to_standard_error(&failure.to_text());
@@ -207,14 +209,13 @@ pub fn finish(
     }
 }
 
-/// Paths of which what may have been meant is told.
+/// Most missing paths for which a similar path is proposed.
 const NEAR_TOLD_MAX: usize = 5;
 
-/// Lines on what the archive has in place of paths at which it has nothing, where that is known.
+/// Hints with similar paths of the archive for missing ones, a line each.
 pub fn near_hints(missing: &[NotFound]) -> String {
     let line = |missing: &NotFound| {
-        let (path, near) = (escape(&missing.path), escape(missing.near.as_ref()?));
-        Some(format!("hint: for {path} the archive has {near}\n"))
+        Some(format!("hint: {}\n", near_hint(&missing.path, missing.near.as_ref()?)))
     };
     missing.iter().filter_map(line).take(NEAR_TOLD_MAX).collect()
 }

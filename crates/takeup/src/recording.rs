@@ -1,4 +1,4 @@
-//! The record of a run that `--record` asks for: opened before the run, written behind it.
+//! The record of a run with `--record`: opened before the run, written after it.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -18,20 +18,20 @@ use service::output_file::OutputFile;
 /// Where a run is recorded.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RecordArgs {
-    /// Keep what each stage did over time in a file that is not there yet, for `takeup report`
+    /// Record what each stage does over time in a new file, for `takeup report`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub record: Option<PathBuf>,
 }
 
 impl RecordArgs {
-    /// That the record does not go where the data go.
+    /// Checks that the record and the data have different names.
     ///
     /// # Errors
-    /// When both have one name.
+    /// When they have the same name.
     pub fn apart_from(&self, to: &OsStr) -> Result<&RecordArgs, Failure> {
         match &self.record {
             Some(path) if std::path::absolute(path).ok() == std::path::absolute(to).ok() => {
-                let text = "the record and the data are to have one name";
+                let text = "--record and the target have the same name";
                 Err(Failure::of(format!("{text}: {}", path.display()), None))
             }
             _ => Ok(self),
@@ -39,7 +39,7 @@ impl RecordArgs {
     }
 }
 
-/// A record that waits for the end of its run.
+/// A record whose run has not ended yet.
 pub struct Recording {
     file: OutputFile,
     began: Instant,
@@ -48,10 +48,10 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The run begins now.
+    /// Opens the record of a run that starts now.
     ///
     /// # Errors
-    /// Where the file is there, or none can be made.
+    /// When the file exists, or cannot be created.
     pub fn begin(arguments: &RecordArgs) -> Result<Option<Recording>, Failure> {
         let Some(path) = &arguments.record else { return Ok(None) };
         Ok(Some(Recording {
@@ -70,10 +70,10 @@ impl Recording {
         lock(&self.stages).extend(stages.iter().map(|stage| Arc::clone(stage)));
     }
 
-    /// Writes what there is of a run that is over.
+    /// Writes the record of a run that is over.
     ///
     /// # Errors
-    /// Where it cannot be written, or the name was taken meanwhile.
+    /// When the write fails, or another program has taken the name meanwhile.
     pub fn keep(mut self, summary: &RunSummary) -> Result<(), Failure> {
         let seconds = self.began.elapsed().as_secs_f64();
         let began_unix_seconds =

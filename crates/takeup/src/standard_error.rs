@@ -6,8 +6,8 @@ use std::io::Write;
 /// Back to the start of the line, and clear to its end.
 pub(super) const CLEAR: &str = "\r\x1b[K";
 
-/// Writes to standard error, without anything that a terminal would obey but a live line that is
-/// cleared first. Does not care whether anybody reads it.
+/// Writes to standard error, without control characters that a terminal would obey, except a
+/// leading [`CLEAR`]. Write errors are ignored: there is no other place to report them.
 pub fn to_standard_error(text: &str) {
     let (clear, text) = match text.strip_prefix(CLEAR) {
         Some(rest) => (CLEAR, rest),

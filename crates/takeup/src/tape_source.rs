@@ -1,5 +1,5 @@
-//! What an archive is read from, a tape above all: the options of list, restore and verify, and
-//! what they tell of it at the end.
+//! The source of an archive, above all a tape: the options of list, restore and verify, and the
+//! lines that they print about it at the end.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -19,20 +19,20 @@ use crate::change::{ChangeArgs, Changer};
 use crate::options::ArchiveArgs;
 use service::failure::Failure;
 
-/// What only a tape knows.
+/// Options for tapes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Tape")]
 pub struct TapeSourceArgs {
-    /// Which set on the volume: its number, 1 for the oldest, or the beginning of its id; by
-    /// default the last one
+    /// Set on the volume: its number, 1 for the oldest, or the start of its id; by default the last
+    /// one
     #[arg(long, value_name = "SET", value_parser = parse_set)]
     set: Option<SetChoice>,
-    /// Read this file of the tape as it is, whoever wrote it; 0 is the first. By default the one at
-    /// which a tape of another program stands
+    /// Read this file of the tape, whatever program wrote it; 0 is the first. By default, a tape of
+    /// another program is read at its current file
     #[arg(long, value_name = "N", conflicts_with = "set")]
     file: Option<u32>,
-    /// Do without this volume of the set: it is not asked for, and what is on it is missing, which
-    /// is warned of. Numbers separated by commas, or the option again
+    /// Skip this volume of the set: takeup does not ask for it, and warns about what is missing.
+    /// Separate several numbers by commas, or repeat the option
     #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "file",
         value_parser = clap::value_parser!(u32).range(1..))]
     without_volume: Vec<u32>,
@@ -41,10 +41,10 @@ pub struct TapeSourceArgs {
 }
 
 impl TapeSourceArgs {
-    /// What `from` names.
+    /// The source that `from` names.
     ///
     /// # Errors
-    /// When options for tapes are given for something else.
+    /// When options for tapes are given and `from` is not a tape.
     pub fn origin(&self, from: &OsStr, cancel: &Cancel) -> Result<Origin, Failure> {
         let Some(drive) = device::tape::find(Path::new(from)) else {
             let option = match (&self.set, self.file) {
@@ -53,7 +53,8 @@ impl TapeSourceArgs {
                 _ if !self.without_volume.is_empty() => "--without-volume",
                 _ => return Ok(from.into()),
             };
-            return Err(no_tape(option, Path::new(from), "/dev/nst0 is the first drive"));
+            let hint = "name a tape drive: /dev/nst0 is the first";
+            return Err(no_tape(option, Path::new(from), hint));
         };
         Ok(Origin::Tape(TapeOrigin {
             drive: Arc::new(drive),
@@ -65,17 +66,17 @@ impl TapeSourceArgs {
     }
 }
 
-/// An option for tapes beside what is none, or is not there at all.
+/// The failure of an option for tapes with a source that is not a tape, or does not exist.
 pub fn no_tape(option: &str, from: &Path, hint: &str) -> Failure {
     match std::fs::metadata(from) {
         Err(source) if from != Path::new("-") => {
             Failure::new(&SourceError::Open { path: from.to_owned(), source }, None)
         }
-        _ => Failure::of(format!("{option}: {} is no tape", from.display()), Some(hint)),
+        _ => Failure::of(format!("{option}: {} is not a tape drive", from.display()), Some(hint)),
     }
 }
 
-/// Memory for the rings: what the user says, else more for a tape.
+/// Memory for the rings: the option, else a default that is larger for a tape.
 pub fn ring_bytes(archive: &ArchiveArgs, from: &Origin) -> usize {
     match (archive.ring, from) {
         (Some(size), _) => size.bytes(),
@@ -106,7 +107,7 @@ pub fn document(tape: &TapeReading) -> Value {
     })
 }
 
-/// Less time in front of the data is not told.
+/// Shorter times before the data are not reported.
 const SECONDS_WORTH_NAMING: f64 = 0.1;
 
 /// Two lines for the end of the text.
@@ -147,7 +148,7 @@ pub fn lines(tape: &TapeReading) -> String {
     text
 }
 
-/// Which other set of the volume has what was not found in the last one, as a hint.
+/// A hint that names another set of the volume with the paths that the last set does not have.
 pub fn in_another_set(tape: &TapeOrigin, missing: &[NotFound], cancel: &Cancel) -> Option<String> {
     if tape.file_number.is_some() {
         return None;
@@ -173,7 +174,7 @@ pub fn in_another_set(tape: &TapeOrigin, missing: &[NotFound], cancel: &Cancel) 
 
 /// A number, or hexadecimal digits.
 fn parse_set(text: &str) -> Result<SetChoice, String> {
-    /// Longer numbers are ids that happen to have no letter.
+    /// Longer numbers are ids without a letter.
     const NUMBER_DIGITS_MAX: usize = 5;
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number && text.len() <= NUMBER_DIGITS_MAX {
@@ -186,7 +187,7 @@ fn parse_set(text: &str) -> Result<SetChoice, String> {
     if is_id {
         Ok(SetChoice::Id(text.to_owned()))
     } else {
-        Err("neither a number nor the beginning of an id".to_owned())
+        Err("not a number and not the start of an id".to_owned())
     }
 }
 

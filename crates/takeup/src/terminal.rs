@@ -1,10 +1,10 @@
 //! The monitor of the command line: warnings as they come, a live line on a terminal, and the
 //! counts that the summary needs.
 //!
-//! Everything goes to standard error. Every second warning that is printed makes the next one less
-//! likely to be read, so that after [`SHOWN_WARNINGS`] of them only their number is told, and where
-//! a command says so, already after [`SHOWN_REPEATS`] that are the same but for the object. Output
-//! that cannot be written is dropped: nobody is there to read about it.
+//! Everything goes to standard error. Nobody reads thousands of warnings: after [`SHOWN_WARNINGS`]
+//! of them only their number is printed. Where a command requests it, this is so after
+//! [`SHOWN_REPEATS`] that differ only in their object. Output that cannot be written is dropped:
+//! there is no other place to report it.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -31,26 +31,26 @@ use crate::recording::{RecordArgs, Recording};
 use crate::standard_error::{CLEAR, to_standard_error};
 use service::failure::{Failure, without_error_numbers};
 
-/// Warnings that are printed and kept for the JSON document; the rest is counted.
+/// Warnings that are printed and kept for the JSON document; the rest is only counted.
 pub const SHOWN_WARNINGS: usize = 1000;
-/// Most bytes of the warnings that are kept: a path in an archive may have a megabyte.
+/// Most bytes of warnings that are kept: a path in an archive can be a megabyte long.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Warnings of one text that are printed where repeats are folded.
+/// Warnings with the same text that are printed where repeats are folded.
 pub const SHOWN_REPEATS: u64 = 20;
-/// Texts that are remembered for that; others are no repeats.
+/// Texts that are compared to find repeats; later texts never count as repeats.
 const REMEMBERED_TEXTS: usize = 64;
-/// Longer texts are not looked for again.
+/// Longer texts never count as repeats.
 const REMEMBERED_TEXT_BYTES: usize = 1 << 10;
 
-/// How much is told while a run goes on.
+/// How much is printed during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Detail {
     /// Warnings.
     Quiet,
-    /// Notes too.
+    /// Warnings and notes.
     Normal,
-    /// What was chosen and why.
+    /// Also what was chosen and why.
     Verbose,
 }
 
@@ -61,7 +61,7 @@ struct Warnings {
     kept: Vec<Warning>,
     kept_bytes: usize,
     printed: u64,
-    /// Texts and how often each of them came; `None` where repeats are printed like all others.
+    /// Texts and how often each of them came; `None` if repeats are not folded.
     repeats: Option<Vec<(String, u64)>>,
 }
 
@@ -73,7 +73,7 @@ impl Warnings {
         }
     }
 
-    /// Counts a warning of this text; whether it is to be printed.
+    /// Counts a warning with this text; returns whether to print it.
     fn is_to_be_printed(&mut self, text: &str) -> bool {
         let repeats = self.repeats.as_mut().map(|texts| {
             if let Some((_, number)) = texts.iter_mut().find(|(known, _)| known == text) {
@@ -91,7 +91,7 @@ impl Warnings {
         printed
     }
 
-    /// A line for each text of which not all were printed, and one for the rest.
+    /// A line for each text with warnings that were not printed, and one for the rest.
     fn not_printed(&self, total: u64) -> String {
         let mut text = String::new();
         let mut rest = total - self.printed.min(total);
@@ -110,7 +110,7 @@ impl Warnings {
     }
 }
 
-/// Prints, counts and remembers.
+/// The monitor: prints and counts warnings, and draws the live line.
 pub struct Terminal {
     detail: Detail,
     shared: Arc<Shared>,
@@ -125,14 +125,14 @@ struct Shared {
     counters: [AtomicU64; 4],
     ready_blocks: AtomicU64,
     capacity_blocks: AtomicU64,
-    /// What goes on while no bytes pass, and since when.
+    /// What the run does while no bytes pass, and since when.
     pause: Mutex<Option<(Pause, Instant)>>,
     warnings: Mutex<Warnings>,
     warnings_total: AtomicU64,
     /// What the warnings mean for the data.
     tally: Mutex<Tally>,
     notes_total: AtomicU64,
-    /// Whether a live line stands on the terminal.
+    /// Whether a live line is on the terminal.
     line: Mutex<bool>,
     done: AtomicBool,
     wake: Condvar,
@@ -157,7 +157,7 @@ impl Default for Shared {
 }
 
 impl Terminal {
-    /// A monitor as the user wants it; starts the live line where there is a terminal.
+    /// A monitor with the user's options; starts the live line on a terminal.
     pub fn new(common: &CommonArgs) -> Terminal {
         let detail = match (common.quiet, common.verbose) {
             (true, _) => Detail::Quiet,
@@ -183,14 +183,14 @@ impl Terminal {
         }
     }
 
-    /// Of many warnings that differ only in their object, prints a few and their number. For runs
-    /// in which the objects are still there to be looked at.
+    /// Prints only a few of many warnings that differ only in their object, then their number. For
+    /// runs after which the user can still look at the objects.
     pub fn folding_repeats(self) -> Terminal {
         lock(&self.shared.warnings).repeats = Some(Vec::new());
         self
     }
 
-    /// Takes the live line off the terminal, and tells how many warnings were not shown.
+    /// Removes the live line, and prints how many warnings were not shown.
     pub fn close(&mut self) {
         {
             let _line = lock(&self.shared.line);
@@ -206,32 +206,32 @@ impl Terminal {
         }
     }
 
-    /// Watches what others move on the disks of the two ends, where these have one.
+    /// Watches what other programs move on the disks of source and target, if they are on disks.
     pub fn watching(mut self, source: Option<&Path>, target: Option<&Path>) -> Terminal {
         self.disks = [source, target].map(|path| path.and_then(DiskWatch::start));
         self
     }
 
-    /// Records the run that begins now, where that is asked for.
+    /// Records the run that starts now, if requested.
     ///
     /// # Errors
-    /// Where the file is there, or none can be made.
+    /// When the file exists, or cannot be created.
     pub fn recording(mut self, arguments: &RecordArgs) -> Result<Terminal, Failure> {
         self.recording = Recording::begin(arguments)?;
         Ok(self)
     }
 
-    /// The record of the run, which is over; of each run there is one.
+    /// The record of the run, once it is over; the next call returns `None`.
     pub fn take_recording(&mut self) -> Option<Recording> {
         self.recording.take()
     }
 
-    /// Bytes that others have moved on the disks of source and target since, where that is known.
+    /// Bytes that other programs have moved on the disks of source and target since the start.
     pub fn others_on_disks(&self) -> [Option<u64>; 2] {
         [0, 1].map(|end| self.disks[end].as_ref().and_then(DiskWatch::others_bytes))
     }
 
-    /// How long the disk of the source has been busy since, where that is known.
+    /// How long the disk of the source has been busy since the start.
     pub fn source_disk_time(&self) -> Option<DiskTime> {
         self.disks[0].as_ref().and_then(DiskWatch::time)
     }
@@ -251,7 +251,7 @@ impl Terminal {
         lock(&self.shared.tally).verdict(run)
     }
 
-    /// All of them counted.
+    /// Number of all warnings.
     pub fn warnings_total(&self) -> u64 {
         self.shared.warnings_total.load(Ordering::Acquire)
     }
@@ -322,11 +322,11 @@ impl Shared {
         self.counters[index(counter)].load(Ordering::Relaxed)
     }
 
-    /// Prints `text` in the place of the live line, which comes again by itself.
+    /// Prints `text` in place of the live line, which is drawn again later.
     fn print(&self, text: &str) {
         let mut line = lock(&self.line);
         let clear = match (*lock(&QUESTION), *line) {
-            // The question stays as it is, and so does what is typed behind it.
+            // Keeps the question and what the user has typed after it.
             (true, _) => "\n",
             (false, true) => CLEAR,
             (false, false) => "",
@@ -364,7 +364,7 @@ impl Shared {
         let (read, written) = (self.value(Counter::SourceBytes), self.value(Counter::TargetBytes));
         let (rate_in, rate_out) = speed.update(read, written, Instant::now());
         let mut parts = match *lock(&self.pause) {
-            // A rate of nothing would say that something is wrong.
+            // A rate of 0 would look like an error.
             Some((pause, since)) => {
                 vec![format!("{} for {}", pause.name(), duration(since.elapsed().as_secs_f64()))]
             }
@@ -409,7 +409,7 @@ impl Speed {
     }
 }
 
-/// Colour only where there is a terminal that wants it (no-color.org).
+/// Colour only on a terminal, and not against NO_COLOR (no-color.org).
 pub fn colour(stream: &impl IsTerminal) -> Colour {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

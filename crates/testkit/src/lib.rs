@@ -1,4 +1,4 @@
-//! What tests of all crates share: what a test needs of the machine ([`needs`], with the macros
+//! Shared parts of the tests of all crates: needs of tests ([`needs`], with the macros
 //! [`require!`], [`fully!`], [`long_run!`] and [`does_not_apply!`]), data and recorded machines
 //! ([`samples`]), and a program that is stopped at every system call ([`stepper`]).
 //!
@@ -6,7 +6,7 @@
 //!
 //! # Map
 //!
-//! - [`needs`]: what a test needs of the machine.
+//! - [`needs`]: the needs of a test.
 //! - [`samples`]: data from a seed, and recorded machines.
 //! - [`stepper`]: a program that is stopped at every system call.
 

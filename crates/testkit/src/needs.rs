@@ -1,15 +1,14 @@
-//! What a test needs of the machine that runs it, said in the first line of the test:
-//! `crate::needs::require!(Fuse, LoopDevices);`.
+//! The needs of a test, declared in its first line: `crate::needs::require!(Fuse, LoopDevices);`.
 //!
-//! A test that finds nothing to test on must not look like one that passed. So what is missing
-//! fails the test where `CI` is set, and the message says what it is and how to get it. The script
-//! that starts the tests may waive needs by name (`TAKEUP_TESTS_WITHOUT=chromium,loop-devices`):
-//! then, and on the machine of somebody who has not set `CI`, the test is left out. That is written
-//! past the capture of the test harness to standard error, and as one line to the file that
-//! `TAKEUP_TESTS_LEFT_OUT` names, from which the scripts print how many were left out and why.
+//! A test that cannot run must not look like one that passed. So where `CI` is set, a missing need
+//! fails the test, with a message on how to get it. The script that starts the tests may waive
+//! needs by name (`TAKEUP_TESTS_WITHOUT=chromium,loop-devices`). Then, and on machines without
+//! `CI`, the test is left out. This is written to standard error, past the capture of the test
+//! harness, and as one line to the file named by `TAKEUP_TESTS_LEFT_OUT`, from which the scripts
+//! print how many were left out and why.
 //!
-//! Whether something is there is tried for real (a file system mounted, a loop device attached)
-//! and once in each process. What is made here is gone when the answer is given.
+//! A need is checked by trying it (a file system is mounted, a loop device attached), once per
+//! process. Everything made for the check is removed.
 
 mod decision;
 mod need;
@@ -22,7 +21,7 @@ use decision::{Answer, Rules};
 pub use need::{Need, ProcessorQuota, postgresql_folder};
 pub use record::TestExtent;
 
-/// Ends the test, of which this is the first line, unless the machine has all of these [`Need`]s.
+/// Ends the test, of which this is the first line, unless the machine meets all of these [`Need`]s.
 ///
 /// # Panics
 /// Where `CI` is set and the need is not waived.
@@ -35,7 +34,7 @@ macro_rules! require {
     };
 }
 
-/// Whether a test can be done in full; without `need` it asserts less, which is told as well.
+/// Whether a test can be done in full; without `need` it asserts less, which is reported as well.
 ///
 /// # Panics
 /// Where `CI` is set and the need is not waived.
@@ -46,8 +45,8 @@ macro_rules! fully {
     };
 }
 
-/// Ends the test, of which this is the first line, unless `TAKEUP_LONG` is set: the long form of
-/// another one. It is told like all that is left out, and fails nowhere.
+/// Ends the test, of which this is the first line, unless `TAKEUP_LONG` is set: it is the long form
+/// of another test. It is reported like every test that is left out, and never fails.
 #[macro_export]
 macro_rules! long_run {
     () => {
@@ -57,8 +56,8 @@ macro_rules! long_run {
     };
 }
 
-/// Ends the test with a reason why it cannot hold here, whatever is installed: a table of tests has
-/// lines that are not for every row of machines. It is told like all that is left out.
+/// Ends the test with the reason why it cannot apply here, whatever is installed: some tests do not
+/// apply to all machines. It is reported like every test that is left out.
 #[macro_export]
 macro_rules! does_not_apply {
     ($why:expr) => {{
@@ -67,7 +66,7 @@ macro_rules! does_not_apply {
     }};
 }
 
-/// What [`require!`] asks; `module` is where.
+/// Implements [`require!`]; `module` is that of the test.
 ///
 /// # Panics
 /// Where `CI` is set and a missing need is not waived.
@@ -77,7 +76,7 @@ pub fn all(needs: &[Need], module: &str) -> bool {
     has(&missing, TestExtent::LeftOut, module)
 }
 
-/// What [`fully!`] asks; `module` is where.
+/// Implements [`fully!`]; `module` is that of the test.
 ///
 /// # Panics
 /// Where `CI` is set and the need is not waived.
@@ -86,7 +85,7 @@ pub fn in_full(need: Need, module: &str) -> bool {
     has(missing(need).as_slice(), TestExtent::InPart, module)
 }
 
-/// What [`long_run!`] asks; `module` is where.
+/// Implements [`long_run!`]; `module` is that of the test.
 #[must_use]
 pub fn is_long_run(module: &str) -> bool {
     let is_long = std::env::var_os("TAKEUP_LONG").is_some();
@@ -96,7 +95,7 @@ pub fn is_long_run(module: &str) -> bool {
     is_long
 }
 
-/// What [`does_not_apply!`] tells; `module` is where.
+/// Implements [`does_not_apply!`]; `module` is that of the test.
 pub fn tell_that_it_does_not_apply(module: &str, why: &str) {
     record::tell(TestExtent::LeftOut, module, "another place", why);
 }
@@ -112,7 +111,7 @@ fn has(missing: &[(Need, String)], extent: TestExtent, module: &str) -> bool {
     }
 }
 
-/// Why the machine has not got it; asked once in each process.
+/// Why the machine does not meet the need; checked once per process.
 fn missing(need: Need) -> Option<(Need, String)> {
     static ASKED: LazyLock<Mutex<HashMap<Need, Option<String>>>> = LazyLock::new(Mutex::default);
     let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);

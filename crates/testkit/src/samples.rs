@@ -1,6 +1,6 @@
-//! What tests are fed with and how they look at what came out, for the tests of all crates.
+//! Input data for tests and checks of their output, for all crates.
 //!
-//! Not here: what only one crate's tests need, and what a test needs of the machine (`needs`).
+//! Not here: what only one crate's tests need, and the needs of tests (`needs`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,22 +9,22 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// Marsaglia's xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators,
-/// scrambled", 2016): the same numbers for a seed, for ever.
+/// scrambled", 2016): a seed gives the same numbers for ever.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A generator.
+    /// A generator from a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed | 1)
     }
 
-    /// A generator for one of many things whose numbers follow each other.
+    /// A generator for one of many things with consecutive numbers.
     pub fn numbered(number: u64) -> Random {
         Random::new(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Another one, told from this one by a number; this one does not move.
+    /// Another generator, derived from this one and a number; this one does not advance.
     pub fn branch(&self, number: u64) -> Random {
         Random::new(self.0 ^ number)
     }
@@ -37,12 +37,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `limit`, which is not 0.
+    /// A number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         (self.bits() >> 33) % limit
     }
 
-    /// A place in something of that length, which is not 0.
+    /// An index into something of this length, which must not be 0.
     pub fn index(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }
@@ -63,27 +63,27 @@ pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     Random::numbered(seed).bytes(bytes)
 }
 
-/// What `scripts/record-machine` wrote of a machine, or somebody in its manner, by its name: see
+/// The recording of a machine with this name, from `scripts/record-machine` or written by hand: see
 /// the files in `machines`.
 ///
 /// # Panics
-/// When there is none.
+/// When there is no such recording.
 pub fn machine(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("machines");
     let file = folder.join(format!("{name}.machine"));
     fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// Makes the files, folders and links of a recorded machine below a folder. A line is
-/// `path: text`, with `\n`, `\t`, `\\` and `\xNN` in the text; `path -> /path`, a link to a place
-/// of the same machine; or `path/`, a folder. `[path]` goes before the paths of the lines behind
-/// it, `[]` ends that. Lines that are empty or begin with `#` are none.
+/// Makes the files, folders and links of a recorded machine below a folder. A line is `path: text`,
+/// with `\n`, `\t`, `\\` and `\xNN` in the text; `path -> /path`, a link within the same machine;
+/// or `path/`, a folder. `[path]` is a prefix for the paths of the following lines, until `[]`.
+/// Empty lines and lines that begin with `#` are ignored.
 ///
 /// # Errors
 /// When a file cannot be made.
 ///
 /// # Panics
-/// When a line is none of these.
+/// When a line has another form.
 pub fn unpack_machine(text: &str, folder: &Path) -> io::Result<()> {
     let mut prefix = PathBuf::new();
     let (mut files, mut links, mut folders) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -105,7 +105,7 @@ pub fn unpack_machine(text: &str, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder.join(parent))?;
         let up: PathBuf = parent.components().map(|_| "..").collect();
         symlink(up.join(target), folder.join(path))?;
-        // Nearly all links lead to folders, and those to files find one as well.
+        // Nearly all links lead to folders, and for those to files it makes no difference.
         folders.insert(PathBuf::from(target));
     }
     for path in folders {

@@ -1,12 +1,12 @@
-//! Tests that are run by this test: in an environment without programs, where they must fail, be
-//! left out, or pass, and what the scripts make of it.
+//! Tests that this test runs in an environment without programs, where they must fail, be left out,
+//! or pass; and the summary of the scripts.
 
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What the tests below do when nothing keeps them from it.
+/// The result of the tests below when all needs are met.
 fn has_run() {
     if let Some(path) = std::env::var_os("TAKEUP_TEST_RAN") {
         std::fs::write(path, "ran").unwrap();
@@ -101,7 +101,7 @@ fn a_long_run_is_left_out_by_name() {
     assert!(ran.has_run && ran.left_out.is_empty());
 }
 
-/// A script of these steps.
+/// A script with these steps.
 fn script(steps: &str) -> Output {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/steps");
     let script = format!("source {}\n{steps}\nsummary", file.display());
@@ -120,7 +120,7 @@ fn a_step_that_could_not_be_done_has_not_passed() {
     assert!(!output.status.success() && text.ends_with("1 passed, 1 failed\n"), "{text}");
 }
 
-/// The summary of a script whose `cargo test` is this.
+/// The summary of a script with this output of `cargo test`.
 fn summary(cargo: &str) -> Output {
     script(&format!("cargo() {{ {cargo}\n}}\nstep tests cargo test\nstep other true"))
 }
@@ -139,7 +139,7 @@ fn a_script_says_how_many_were_left_out_and_why() {
     assert!(text.contains("==> 3 tests left out, 1 in part\n"), "{text}");
     assert!(text.contains("    2  left out: needs chromium: not there\n"), "{text}");
     assert!(text.contains("    1  in part: needs root: user\n"), "{text}");
-    // What was left out has not passed.
+    // A test that was left out has not passed.
     assert_eq!(text.lines().last(), Some("8 passed, 0 failed"), "{text}");
     let output = summary("echo 'test result: ok. 10 passed; 0 failed; 0 ignored'");
     let text = String::from_utf8(output.stdout).unwrap();

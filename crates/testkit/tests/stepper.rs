@@ -1,4 +1,4 @@
-//! Programs of others, stepped through.
+//! The stepper on ordinary programs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::process::Command;

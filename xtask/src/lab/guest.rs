@@ -1,9 +1,9 @@
-//! One guest and one command in it: from a folder of its own to the exit code.
+//! Runs one command in one guest: from a new folder to the exit code.
 //!
-//! Everything of a run lies in a temporary folder; no port or path is shared, so several guests run
-//! side by side. The command's output comes through a virtio port that QEMU puts on its standard
-//! output, its exit code through a folder that the guest can write. The guest has a time limit, and
-//! dies with this program (`setpriv --pdeathsig`), whatever happens to it.
+//! Everything of a run is in a temporary folder. Guests share no port or path, so several can run
+//! side by side. The command's output comes through a virtio port that QEMU connects to its
+//! standard output, its exit code through a folder that the guest can write. The guest has a time
+//! limit, and ends with this program however it ends (`setpriv --pdeathsig`).
 
 use std::fs;
 use std::io::Read as _;
@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail};
 use super::initramfs;
 use super::packages::Packages;
 
-/// How the guest's processor is made.
+/// The guest's processor: emulated or hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Accelerator {
     /// Software: works everywhere
@@ -32,9 +32,9 @@ pub struct Guest<'packages> {
     pub packages: &'packages Packages,
     /// Its memory; half of it can hold files.
     pub memory_mib: u64,
-    /// How its processor is made.
+    /// Emulated or hardware processor.
     pub accelerator: Accelerator,
-    /// It is ended after this time.
+    /// Time limit.
     pub limit: Duration,
 }
 
@@ -44,26 +44,26 @@ pub struct Job {
     pub command: String,
     /// Its working folder, an absolute path of the host.
     pub folder: PathBuf,
-    /// Variables beyond those that the guest sets itself.
+    /// Variables in addition to the guest's own.
     pub environment: Vec<(String, String)>,
 }
 
-/// How a guest ended.
+/// The end of a guest.
 pub struct Outcome {
     /// The command's exit code.
     pub exit_code: u8,
-    /// From the start of QEMU until the tape was there.
+    /// From the start of QEMU until the tape was ready.
     pub up_after: Duration,
     /// From the start of QEMU to its end.
     pub done_after: Duration,
 }
 
 impl Guest<'_> {
-    /// Boots, runs the job with its output handed to `output` as it comes, and powers off.
+    /// Boots, runs the job, passes its output to `output` as it comes, and powers off.
     ///
     /// # Errors
-    /// When QEMU cannot be started, the guest does not come up, or its limit is over; the last
-    /// lines of its console are in the message.
+    /// When QEMU cannot be started, the guest does not come up, or its time is over; the message
+    /// has the last lines of its console.
     pub fn run(&self, job: &Job, output: &mut dyn FnMut(&[u8])) -> anyhow::Result<Outcome> {
         let run = RunFolder::create()?;
         let initramfs = initramfs::build(self.packages, run.folder.path())?;
@@ -89,7 +89,7 @@ impl Guest<'_> {
     }
 
     fn command(&self, run: &RunFolder, initramfs: &Path) -> Command {
-        // The processor's capabilities register cannot be set in a machine inside a machine.
+        // Nested virtual machines cannot set the processor's capabilities register.
         let (accelerator, processor) = match self.accelerator {
             Accelerator::Tcg => ("tcg,thread=multi", "max"),
             Accelerator::Kvm => ("kvm", "max,-arch-capabilities"),
@@ -113,7 +113,7 @@ impl Guest<'_> {
             .args(share("host", Path::new("/"), ",readonly=on,multidevs=remap"))
             .args(share("packages", &self.packages.root, ",readonly=on"))
             .args(share("exchange", &run.folder.path().join("exchange"), ""))
-            // The end of its standard input would be a closed port to the guest.
+            // The end of standard input would close the guest's port.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(
@@ -122,7 +122,7 @@ impl Guest<'_> {
         command
     }
 
-    /// Hands on what comes until the guest closes its end or the limit is over.
+    /// Passes output on until the guest closes its end or the time is over.
     fn follow(
         &self,
         child: &mut Child,
@@ -130,7 +130,7 @@ impl Guest<'_> {
         output: &mut dyn FnMut(&[u8]),
     ) -> anyhow::Result<()> {
         let mut pipe = child.stdout.take().context("no pipe from QEMU")?;
-        // Few pieces of 64 KiB wait here; the guest waits when nobody takes them.
+        // At most a few pieces of 64 KiB wait here; then the guest waits.
         let (sender, receiver) = mpsc::sync_channel::<Vec<u8>>(16);
         std::thread::spawn(move || {
             let mut buffer = vec![0; 64 << 10];
@@ -157,8 +157,8 @@ impl Guest<'_> {
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 loglevel=4 panic=-1 mitigations=off \
     random.trust_cpu=on no_timer_check tsc=reliable nokaslr";
 
-/// The folder of one run, removed when it is dropped. Nobody else knows its name beforehand, or can
-/// write to it: the guest runs as root what stands in it.
+/// The folder of one run, removed when it is dropped. Its name is unpredictable and only this user
+/// can write to it, since the guest runs its content as root.
 struct RunFolder {
     folder: tempfile::TempDir,
 }
@@ -192,7 +192,7 @@ impl RunFolder {
         Ok(())
     }
 
-    /// When `start` wrote that the tape is there, by the host's clock.
+    /// When `start` reported that the tape is ready, by the host's clock.
     fn up_at(&self) -> Option<SystemTime> {
         fs::metadata(self.folder.path().join("exchange/up")).ok()?.modified().ok()
     }
@@ -220,7 +220,7 @@ impl RunFolder {
     }
 }
 
-/// Arguments that give a folder to the guest over 9p; commas in a path are doubled for QEMU.
+/// Arguments that share a folder with the guest over 9p; QEMU needs commas in a path doubled.
 fn share(tag: &str, path: &Path, options: &str) -> [String; 2] {
     let path = path.display().to_string().replace(',', ",,");
     [
@@ -229,7 +229,7 @@ fn share(tag: &str, path: &Path, options: &str) -> [String; 2] {
     ]
 }
 
-/// A word as the shell takes it literally.
+/// A word quoted for the shell.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

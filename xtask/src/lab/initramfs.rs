@@ -1,5 +1,5 @@
 //! The guest's initramfs: busybox, the modules, and the script `init`, as an uncompressed cpio
-//! archive. cpio is called, not written here: it is one of the tests' counterparts already.
+//! archive. The program cpio makes it: the tests need it anyway.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -20,7 +20,7 @@ pub fn build(packages: &Packages, folder: &Path) -> anyhow::Result<PathBuf> {
     let tree = folder.join("initramfs");
     fs::create_dir_all(tree.join("bin")).context("create the initramfs")?;
     fs::create_dir_all(tree.join("modules")).context("create the initramfs")?;
-    // The kernel opens it for `init` before there is a devtmpfs; without it init has no output.
+    // The kernel opens it for `init` before devtmpfs exists; without it init has no output.
     fs::create_dir_all(tree.join("dev")).context("create the initramfs")?;
     copy(&packages.root.join("usr/bin/busybox"), &tree.join("bin/busybox"))?;
     for (number, path) in modules::in_order(&packages.modules, &modules::WANTED)?.iter().enumerate()
@@ -48,7 +48,7 @@ fn pack(tree: &Path, archive: &Path) -> anyhow::Result<PathBuf> {
         .stdout(File::create(archive).context("create the archive")?)
         .spawn()
         .context("start cpio")?;
-    // Shorter than what a pipe holds, so writing it all before waiting cannot lock up.
+    // Shorter than a pipe's buffer, so writing all of it before waiting cannot block.
     let mut input = child.stdin.take().context("no pipe to cpio")?;
     input.write_all(names.join("\0").as_bytes()).context("write to cpio")?;
     drop(input);

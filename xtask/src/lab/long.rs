@@ -1,10 +1,10 @@
-//! What the long lab has besides: the packages of a Ceph cluster of one node, and ZFS, whose module
-//! is built from Debian's source package.
+//! The additional packages of the long lab: a Ceph cluster of one node, and ZFS, whose module is
+//! built from Debian's source package.
 //!
-//! ZFS lies in Debian's section contrib, which need not be among the host's sources of packages. It
-//! is asked for with a list of sources of our own, made from the host's, so that nothing of the
-//! host changes. The module is built against the headers of the guest's kernel, with the compiler
-//! that made that kernel, where the packages are unpacked: once, the cache keeps it.
+//! ZFS is in Debian's section contrib, which the host's package sources may lack. A separate list
+//! of sources, made from the host's, requests it, so that nothing on the host changes. The module
+//! is built against the headers of the guest's kernel, with that kernel's compiler, in the folder
+//! of the unpacked packages. The cache keeps it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail};
 
 use super::packages;
 
-/// Of Ceph: a monitor, a storage daemon, and what `ceph` and `rbd` need. Python is the host's.
+/// Ceph: a monitor, a storage daemon, and what `ceph` and `rbd` need. Python is the host's.
 pub const PACKAGES: [&str; 23] = [
     "ceph-base",              // classes of objects, among them the one of rbd
     "ceph-common",            // ceph, rbd
@@ -42,7 +42,7 @@ pub const PACKAGES: [&str; 23] = [
     "python3-wcwidth",        // for that
 ];
 
-/// Of ZFS, in the section contrib.
+/// ZFS, in the section contrib.
 const ZFS_PACKAGES: [&str; 6] = [
     "zfs-dkms",        // the module's source
     "zfsutils-linux",  // zpool, zfs
@@ -52,17 +52,17 @@ const ZFS_PACKAGES: [&str; 6] = [
     "libzpool5linux",  // for them
 ];
 
-/// Longest time for building the module: a quarter of an hour with two processors at leisure.
+/// Longest time for building the module: a quarter of an hour on two idle processors.
 const BUILD_LIMIT_SECONDS: &str = "5400";
 
-/// Where the module is put below the kernel's folder of modules, for `modprobe`.
+/// Path of the module below the kernel's folder of modules, for `modprobe`.
 const PLACE: &str = "kernel/zfs";
 
-/// Fetches ZFS, builds its module for the kernel of that folder of modules, and lays both into the
-/// unpacked packages.
+/// Fetches ZFS, builds its module for the kernel with this folder of modules, and copies both into
+/// the unpacked packages.
 ///
 /// # Errors
-/// When packages cannot be had or the module cannot be built, with the end of what was said.
+/// When packages cannot be downloaded or the module cannot be built, with the end of the output.
 pub fn add_zfs(work: &Path, unpacked: &Path, modules: &Path) -> anyhow::Result<()> {
     let folder = work.join("zfs");
     fs::create_dir_all(&folder).context("create a folder for ZFS")?;
@@ -85,7 +85,7 @@ pub fn add_zfs(work: &Path, unpacked: &Path, modules: &Path) -> anyhow::Result<(
     packages::merge(&folder.join("root/usr"), &unpacked.join("usr"))
 }
 
-/// Downloads the packages of ZFS with sources like the host's, of the section contrib.
+/// Downloads the packages of ZFS from sources like the host's, but of the section contrib.
 fn fetch_from_contrib(folder: &Path) -> anyhow::Result<()> {
     let sources = folder.join("contrib.sources");
     fs::write(&sources, contrib_sources()?).context("write the list of sources")?;
@@ -124,8 +124,7 @@ fn contrib_sources() -> anyhow::Result<String> {
     Ok(sources)
 }
 
-/// A stanza for each line of an address and a code name. Whose signature is good is known from the
-/// keys that apt trusts.
+/// A stanza for each address and code name. apt's trusted keys verify the signatures.
 fn contrib_of(targets: &str) -> String {
     let mut stanzas = Vec::new();
     for (address, name) in targets.lines().filter_map(|line| line.split_once('\t')) {
@@ -137,14 +136,14 @@ fn contrib_of(targets: &str) -> String {
     stanzas.join("\n")
 }
 
-/// The headers of a kernel: the folder of what all its kinds share, and that of its own kind.
+/// The headers of a kernel: the common folder of all its flavours, and that of its own.
 struct Headers {
     common: PathBuf,
     own: PathBuf,
 }
 
-/// Downloads and unpacks the headers. Their makefile includes another one by an absolute path,
-/// which is where they would be installed.
+/// Downloads and unpacks the headers. Their makefile includes another one by an absolute path, that
+/// of an installed package.
 fn fetch_headers(work: &Path, kernel: &str) -> anyhow::Result<Headers> {
     let folder = work.join("headers");
     fs::create_dir_all(&folder).context("create a folder for the headers")?;
@@ -191,7 +190,7 @@ fn build(work: &Path, source: &Path, headers: &Headers) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies every module that was built. Names of all of a folder's modules differ.
+/// Copies every built module. No two of them have the same name.
 fn collect_modules(from: &Path, into: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(from).with_context(|| format!("list {}", from.display()))? {
         let path = entry?.path();

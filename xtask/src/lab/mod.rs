@@ -1,12 +1,12 @@
-//! `cargo xtask lab`: the tape tests against the real st driver, in a guest of its own.
+//! `cargo xtask lab`: the tape tests with the real st driver, in a virtual machine.
 //!
-//! QEMU boots Debian's kernel (`packages.rs` fetches it, installs nothing) with a small initramfs
-//! (`initramfs.rs`, `modules.rs`); the guest sees the host's root read-only, with a scratch layer
-//! on top, so that programs built here run there as they are. In it tgtd serves a tape over iSCSI
-//! on loopback, and the kernel's own driver makes it `/dev/nst0`. `guest.rs` runs one guest and
-//! one command in it. The scripts under `guest/` are the guest's side.
+//! QEMU boots Debian's kernel (`packages.rs` fetches it and installs nothing) with a small
+//! initramfs (`initramfs.rs`, `modules.rs`). The guest sees the host's root read-only, with a
+//! scratch layer on top, so that programs built on the host run unchanged. In the guest tgtd serves
+//! a tape over iSCSI on loopback, and the kernel's own driver makes it `/dev/nst0`. `guest.rs` runs
+//! one guest and one command in it. The scripts in `guest/` are the guest's side.
 //!
-//! What the virtual drive does differently from a real one is listed in `docs/lab.md`.
+//! `docs/lab.md` lists the differences of the virtual drive from a real one.
 
 mod drive;
 mod guest;
@@ -74,7 +74,7 @@ impl LabArguments {
 /// Runs the lab's tests, or one command in the guest.
 ///
 /// # Errors
-/// When the guest cannot be made or does not end within its limit. A failing test is an exit code.
+/// When the guest cannot be made or does not end within its limit. A failed test is an exit code.
 pub fn run(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     if arguments.shell {
         return run_shell(arguments);
@@ -114,7 +114,7 @@ fn run_shell(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     }
     let packages = Packages::provide(arguments.selection())?;
     let job = Job {
-        // Words are joined as `ssh` does: one word is a script, several are a command.
+        // Words are joined as by `ssh`: one word is a script, several are a command.
         command: arguments.words.join(" "),
         folder: std::env::current_dir()?,
         environment: Vec::new(),
@@ -124,7 +124,7 @@ fn run_shell(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(outcome.exit_code))
 }
 
-/// Hands output on at once; a reader that is gone is not missed.
+/// Passes output on at once, and ignores a reader that has gone.
 fn print_bytes(bytes: &[u8]) {
     let mut output = std::io::stdout().lock();
     let _ = output.write_all(bytes).and_then(|()| output.flush());

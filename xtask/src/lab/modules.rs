@@ -1,10 +1,10 @@
-//! The kernel modules of the guest and what they depend on: those of every start in the order of
-//! loading, and a list of all for `modprobe`, with which a test loads what it alone needs.
+//! The kernel modules of the guest and their dependencies: those of every start in the order of
+//! loading, and a list of all for `modprobe`, with which a test loads the others.
 //!
-//! Debian's packages bring no `modules.dep`, which installing makes; every module carries the
-//! names it depends on in its section `.modinfo`, as `depends=a,b` between zero bytes. That is
-//! looked for in the bytes of the file, which needs no ELF reader. Compressed modules (Debian 13)
-//! are not read.
+//! Debian's packages have no `modules.dep`, which an installation makes. Every module has the names
+//! of its dependencies in its section `.modinfo`, as `depends=a,b` between zero bytes. This module
+//! searches the bytes of the file for them, without an ELF reader. It cannot read compressed
+//! modules (Debian 13).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-/// What the guest needs, without what these depend on.
+/// The modules that the guest needs, without their dependencies.
 pub const WANTED: [&str; 17] = [
     "virtio_pci",
     "virtio_console",
@@ -36,7 +36,7 @@ pub const WANTED: [&str; 17] = [
 /// Finds the wanted modules and all that they depend on below `folder`, dependencies first.
 ///
 /// # Errors
-/// When a module is not there or depends on itself.
+/// When a module is missing or depends on itself.
 pub fn in_order(folder: &Path, wanted: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = HashMap::new();
     collect(&folder.join("kernel"), &mut files)?;
@@ -47,8 +47,8 @@ pub fn in_order(folder: &Path, wanted: &[&str]) -> anyhow::Result<Vec<PathBuf>> 
     Ok(order.placed.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The text of `modules.dep` of all modules below `folder`: a line for each, its path and those of
-/// all that it depends on, the last one to be loaded first (modules.dep(5)).
+/// The text of `modules.dep` for all modules below `folder`: a line for each, with its path and
+/// those of all its dependencies, of which the last is loaded first (modules.dep(5)).
 ///
 /// # Errors
 /// When a module is missing or depends on itself.
@@ -69,7 +69,7 @@ pub fn list(folder: &Path) -> anyhow::Result<String> {
     for (place, (name, path)) in order.placed.iter().enumerate() {
         let mut needed = BTreeSet::new();
         needs(name, &own, &mut needed);
-        // All that it needs stands before it in the order of loading.
+        // All of its dependencies come before it in the order of loading.
         let before = order.placed[..place].iter().rev().filter(|(name, _)| needed.contains(name));
         let relative = |path: &Path| -> anyhow::Result<String> {
             Ok(path.strip_prefix(folder)?.to_string_lossy().into_owned())

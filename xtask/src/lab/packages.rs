@@ -1,9 +1,9 @@
 //! The Debian packages of the guest: fetched and unpacked into the cache, never installed.
 //!
-//! Installing them would start daemons on the host and build an initramfs for a kernel that it
-//! does not boot. What they need beyond themselves (libaio, librdmacm) comes with QEMU, which is
-//! installed. The long lab has more of them (`long.rs`), in a folder of their own. The cache lies
-//! outside the checkout, `$XDG_CACHE_HOME/takeup/lab`; removing it is how newer packages are had.
+//! An installation would start daemons on the host and build an initramfs for a kernel that it does
+//! not boot. Further dependencies (libaio, librdmacm) come with QEMU, which is installed. The long
+//! lab has more packages (`long.rs`), in a separate folder. The cache is outside the checkout, in
+//! `$XDG_CACHE_HOME/takeup/lab`; remove it to get newer packages.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,7 +19,7 @@ use super::{long, modules};
 pub enum Selection {
     /// What every lab needs.
     Usual,
-    /// Ceph and ZFS besides.
+    /// Ceph and ZFS, too.
     Long,
 }
 
@@ -62,10 +62,10 @@ const PACKAGES: [&str; 22] = [
     "libwrap0",                 // for them
 ];
 
-/// Where the uncompressed kernel is put.
+/// Path of the uncompressed kernel.
 const KERNEL_IMAGE: &str = "boot/vmlinux";
 
-/// Raised when the same packages are unpacked in another way.
+/// Raised when the same packages are unpacked differently.
 const LAYOUT: &str = "3";
 
 /// Longest time for one call of apt-get: the kernel has 70 MB.
@@ -82,10 +82,10 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Takes the packages from the cache, which is filled first when it is empty.
+    /// Gets the packages from the cache; fills an empty cache first.
     ///
     /// # Errors
-    /// When packages cannot be fetched or unpacked, naming what apt-get said.
+    /// When packages cannot be fetched or unpacked, with the output of apt-get.
     pub fn provide(selection: Selection) -> anyhow::Result<Packages> {
         let cache = cache_folder()?;
         let root = cache.join(format!("root-{}", list_name(selection)));
@@ -116,9 +116,9 @@ fn cache_folder() -> anyhow::Result<PathBuf> {
     Ok(base.join("takeup/lab"))
 }
 
-/// A name that changes with the list of packages, so that a longer list fills the cache anew.
+/// A name that changes with the list of packages, so that a longer list refills the cache.
 fn list_name(selection: Selection) -> String {
-    // FNV-1a; nothing here needs more than a name.
+    // FNV-1a: enough for a name.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let names = selection.names();
     for byte in names.iter().chain(&[KERNEL, LAYOUT]).flat_map(|name| name.bytes().chain([b'\n'])) {
@@ -127,8 +127,8 @@ fn list_name(selection: Selection) -> String {
     format!("{hash:016x}")
 }
 
-/// Fetches and unpacks in a folder of its own, which gets its name at the end: several may do so
-/// at once, and the first one wins.
+/// Fetches and unpacks in a temporary folder, which gets its name at the end: several processes may
+/// do so at once, and the first one wins.
 fn fill(selection: Selection, cache: &Path, root: &Path) -> anyhow::Result<()> {
     let work = cache.join(format!("filling-{}", std::process::id()));
     fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
@@ -150,7 +150,7 @@ fn fetch(selection: Selection, work: &Path) -> anyhow::Result<()> {
     eprintln!("lab: fetching {} packages and a kernel", names.len());
     let first = kernel_package().and_then(|kernel| download(work, &kernel, &names));
     let Err(error) = first else { return Ok(()) };
-    // Lists may be missing or older than what the mirror has; only root can renew them.
+    // Package lists may be missing or outdated; only root can update them.
     if !rustix::process::geteuid().is_root() {
         return Err(error.context("fetch packages (sudo apt-get update renews the lists)"));
     }
@@ -197,7 +197,7 @@ pub fn apt(work: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 fn unpack(selection: Selection, work: &Path) -> anyhow::Result<PathBuf> {
     let unpacked = work.join("root");
     extract(work, &unpacked)?;
-    // Debian's root has links to usr/ in these places, which folders of a layer above would hide.
+    // Debian's root has links to usr/ in these places; folders of an upper layer would hide them.
     for name in ["bin", "sbin", "lib", "lib64"] {
         let folder = unpacked.join(name);
         if folder.is_dir() {
@@ -230,8 +230,8 @@ pub fn extract(packages: &Path, into: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An emulated processor takes seconds to decompress its kernel at every start; QEMU takes an
-/// uncompressed one, whose PVH entry it knows, as well.
+/// An emulated processor takes seconds to decompress the kernel at every start. QEMU also boots an
+/// uncompressed kernel, by its PVH entry.
 fn decompress_kernel(unpacked: &Path) -> anyhow::Result<()> {
     let compressed = only_entry_with(&unpacked.join("boot"), "vmlinuz-")?;
     let image = fs::read(&compressed).with_context(|| format!("read {}", compressed.display()))?;
@@ -240,7 +240,7 @@ fn decompress_kernel(unpacked: &Path) -> anyhow::Result<()> {
     let packed = unpacked.join("boot/payload.xz");
     fs::write(&packed, payload).context("write the kernel's payload")?;
     let kernel = unpacked.join(KERNEL_IMAGE);
-    // The payload ends in four bytes of its own, behind the stream.
+    // The payload ends with four extra bytes after the stream.
     let status = Command::new("xz")
         .args(["--decompress", "--single-stream", "--stdout"])
         .arg(&packed)
@@ -290,7 +290,7 @@ fn only_entry(folder: &Path) -> anyhow::Result<PathBuf> {
     only_entry_with(folder, "")
 }
 
-/// The one entry whose name begins so.
+/// The only entry whose name starts with this.
 pub fn only_entry_with(folder: &Path, beginning: &str) -> anyhow::Result<PathBuf> {
     let mut found = None;
     for entry in fs::read_dir(folder).with_context(|| format!("list {}", folder.display()))? {

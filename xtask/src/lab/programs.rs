@@ -1,11 +1,10 @@
-//! The lab's test programs: built on the host by cargo, started one after the other in the guest,
-//! and what their output says about each test.
+//! The lab's test programs: built on the host by cargo and run one after the other in the guest;
+//! and the results of each test from their output.
 //!
 //! The programs are ordinary test programs of the workspace that look for `TAKEUP_TAPE`; tests that
-//! need a real tape are `#[ignore]`d elsewhere. Each program runs once a drive, with one thread,
-//! since there is one tape in it; the drives are tested side by side. The time of a test is that
-//! between its line and the one before, as the lines arrive here: it is the host's clock that
-//! counts.
+//! need a real tape are `#[ignore]`d elsewhere. Each program runs once per drive, in one thread,
+//! since a drive has one tape; the drives are tested side by side. The time of a test is that
+//! between its line and the one before, as the lines arrive here, by the host's clock.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,13 +23,13 @@ const PROGRAMS: [(&str, &str); 3] =
 pub struct Program {
     /// Package and name, `sim::tape_scenarios`.
     pub name: String,
-    /// Where it lies, on the host as in the guest.
+    /// Its path, on the host and in the guest.
     pub path: PathBuf,
-    /// All executables that were built with it, itself among them.
+    /// All executables built with it, including itself.
     pub executables: Vec<PathBuf>,
 }
 
-/// Builds the test programs and all that they start.
+/// Builds the test programs and all programs that they start.
 ///
 /// # Errors
 /// When cargo fails.
@@ -68,12 +67,12 @@ fn executable(messages: &[u8], test: &str) -> Option<PathBuf> {
     })
 }
 
-/// The drives of the guest: their names, their devices, and the tests they are spared. What has
-/// `on_sim_drive` in its path needs faults or commands that tgtd does not have, and so on.
+/// The drives of the guest: their names, their devices, and the tests that they skip. Tests with
+/// `on_sim_drive` in their path need faults or commands that tgtd does not have, and so on.
 const DRIVES: [(&str, &str, &str); 2] =
     [("tgtd", "/dev/nst0", "on_sim_drive"), ("sim", "/dev/nst1", "on_tgtd_drive")];
 
-/// Scenarios in a folder of `sim`: they have no tape of the lab's, and run on the host as well.
+/// Scenarios in a folder of `sim`: they do not use the lab's tape, and run on the host as well.
 const ON_THE_HOST: &str = "folder::";
 
 /// Every executable in cargo's messages.
@@ -83,32 +82,32 @@ fn executables(messages: &[u8]) -> Vec<PathBuf> {
     messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect()
 }
 
-/// What `--drive` may name.
+/// The values of `--drive`.
 pub fn drive_names() -> [&'static str; 2] {
     DRIVES.map(|(name, _, _)| name)
 }
 
-/// What stands in the path of a test that needs the packages of the long lab.
+/// Part of the path of tests that need the packages of the long lab.
 const IN_THE_LONG_LAB: &str = "in_the_long_lab";
 
-/// Which of the tests are run.
+/// Which tests to run.
 pub struct Tests<'name> {
     drive: Option<&'name str>,
     long: bool,
 }
 
 impl<'name> Tests<'name> {
-    /// All that the usual packages are enough for, on one drive or on both.
+    /// All tests that need only the usual packages, on one drive or on both.
     pub fn on(drive: Option<&'name str>) -> Tests<'name> {
         Tests { drive, long: false }
     }
 
-    /// Those of the long lab. They need no tape, and are run once.
+    /// Tests of the long lab. They need no tape, and run once.
     pub fn long() -> Tests<'name> {
         Tests { drive: Some("sim"), long: true }
     }
 
-    /// Arguments of the test programs for what was asked.
+    /// Arguments of the test programs for this choice.
     fn filters(&self, words: &[String]) -> String {
         let quoted: Vec<_> = words.iter().map(|word| quoted(word)).collect();
         match (self.long, quoted.is_empty()) {
@@ -119,14 +118,13 @@ impl<'name> Tests<'name> {
     }
 }
 
-/// The guest's command: for every drive, or for one, every program in turn, also after one that
-/// failed. The drives are tested side by side, one to a processor of the guest; each line begins
-/// with the drive that it is about.
+/// The guest's command: every program in turn, for one drive or all, also after a failed one. The
+/// drives are tested side by side, one per processor of the guest; each line starts with its drive.
 pub fn command(programs: &[Program], tests: &Tests<'_>, words: &[String]) -> String {
     let mut script = String::new();
     for executable in programs.iter().flat_map(|program| &program.executables) {
-        // Opened for writing, a file moves to the layer in memory: a build on the host that
-        // replaces it while the tests run is not seen here.
+        // Opening a file for writing copies it to the layer in memory: a later build on the host
+        // that replaces it is not seen by the running tests.
         script.push_str(&format!(": >>{}\n", quoted(&executable.display().to_string())));
     }
     let filters = tests.filters(words);
@@ -150,17 +148,17 @@ pub fn command(programs: &[Program], tests: &Tests<'_>, words: &[String]) -> Str
 }
 
 const PROGRAM_MARK: &str = "lab-program:";
-/// What stands between the name of a drive and a line about it.
+/// Separates the name of a drive from a line about it.
 const DRIVE_END: &str = "| ";
 
-/// How one test went.
+/// The result of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestResult {
     /// Program and test, `takeup::tape_lab append`.
     pub name: String,
     /// `ok`, `FAILED`, `ignored`.
     pub verdict: String,
-    /// From the line before to its own.
+    /// Time since the line before.
     pub time: Duration,
 }
 
@@ -172,7 +170,7 @@ pub struct Watch {
     pub results: Vec<TestResult>,
 }
 
-/// Where the tests on one drive are.
+/// The state of the tests on one drive.
 struct Round {
     program: String,
     last: Instant,
@@ -180,12 +178,12 @@ struct Round {
 }
 
 impl Watch {
-    /// Nothing was read yet.
+    /// A reader without output yet.
     pub fn new() -> Watch {
         Watch { line: Vec::new(), rounds: BTreeMap::new(), results: Vec::new() }
     }
 
-    /// Takes the next piece of output.
+    /// Processes the next piece of output.
     pub fn take(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if *byte == b'\n' {
@@ -197,9 +195,9 @@ impl Watch {
         }
     }
 
-    /// How far each drive had come when the output ended.
+    /// The last test of each drive when the output ended.
     pub fn unfinished(&self) -> String {
-        let place = |round: &Round| format!("{} behind {}", round.program, round.last_test);
+        let place = |round: &Round| format!("{} after {}", round.program, round.last_test);
         self.rounds.values().map(place).collect::<Vec<_>>().join(" and ")
     }
 
@@ -220,7 +218,7 @@ impl Watch {
             let now = Instant::now();
             self.results.push(TestResult {
                 name: format!("{} {name}", round.program),
-                // What a test prints itself may come between its name and the verdict.
+                // The test's own output can come between its name and the verdict.
                 verdict: verdict.split_whitespace().last().unwrap_or("").to_owned(),
                 time: now - round.last,
             });
@@ -230,10 +228,10 @@ impl Watch {
     }
 }
 
-/// Longer lines are cut: no name of a test comes near.
+/// Longer lines are cut: no name of a test is this long.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// The table of all tests, slowest first within what failed and what did not.
+/// The table of all tests: failed ones first, then by time.
 pub fn table(results: &[TestResult]) -> String {
     let mut sorted: Vec<_> = results.iter().collect();
     sorted.sort_by_key(|result| (result.verdict == "ok", std::cmp::Reverse(result.time)));
@@ -276,7 +274,7 @@ mod tests {
             ("sim::tape@a d", "ok"),
         ];
         assert_eq!(seen, expected);
-        let unfinished = "sim::tape@a behind d and sim::tape@b behind a::b";
+        let unfinished = "sim::tape@a after d and sim::tape@b after a::b";
         assert_eq!(watch.unfinished(), unfinished);
     }
 

@@ -6,28 +6,28 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-/// Is beside the copy as long as there is a mutant in it.
+/// Exists beside the copy while the copy has a mutant.
 pub const UNFINISHED: &str = "unfinished";
 
-/// A copy of the tree with a target directory of its own.
+/// A copy of the tree with its own target directory.
 pub struct Copy {
     /// The copy.
     pub tree: PathBuf,
-    /// Where it is built.
+    /// Its build folder.
     pub build: PathBuf,
-    /// Whether the copy is no longer what it was: what was measured of it is out of date.
+    /// Whether the copy has changed, so that earlier measurements are outdated.
     pub is_new: bool,
 }
 
 impl Copy {
-    /// Brings the copy in `folder` to the state of the checkout. A file that is the same already
-    /// is not written, so that cargo builds only what has changed.
+    /// Updates the copy in `folder` to the state of the checkout. Equal files are not written, so
+    /// that cargo builds only what has changed.
     ///
     /// # Errors
     /// When git cannot list the files, or one cannot be copied.
     pub fn make(root: &Path, folder: &Path) -> anyhow::Result<Copy> {
         let (tree, build) = (folder.join("tree"), folder.join("build"));
-        // A compiler that was ended in the middle can leave a cache that gives the mutant again,
+        // A compiler that was ended in the middle can leave a cache that contains the mutant,
         // whatever the source is now.
         if folder.join(UNFINISHED).exists() {
             let cache = build.join("debug/incremental");
@@ -56,7 +56,7 @@ impl Copy {
     }
 }
 
-/// The files that git knows or would know, below the root.
+/// The files that git tracks or would add, below the root.
 fn files(root: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -71,7 +71,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     Ok(names.filter(|name| root.join(name).is_file()).collect())
 }
 
-/// All files below a folder; none where there is no folder.
+/// All files below a folder; none if it does not exist.
 fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -90,7 +90,7 @@ fn below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Copies a file that differs; whether it did.
+/// Copies a file if it differs; returns whether it did.
 fn bring(from: &Path, to: &Path) -> anyhow::Result<bool> {
     let content = std::fs::read(from).with_context(|| format!("read {}", from.display()))?;
     if std::fs::read(to).is_ok_and(|old| old == content) {
@@ -99,7 +99,7 @@ fn bring(from: &Path, to: &Path) -> anyhow::Result<bool> {
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
     }
-    // Permissions come along; the time is now, so that cargo sees the change.
+    // Permissions are copied; the time is now, so that cargo sees the change.
     std::fs::copy(from, to).with_context(|| format!("copy {}", from.display()))?;
     Ok(true)
 }
@@ -131,7 +131,7 @@ mod tests {
         let written = std::fs::metadata(copy.tree.join("src/a.rs")).unwrap().modified().unwrap();
         assert!(!Copy::make(&root, &copies).unwrap().is_new);
 
-        // Of what was being compiled when a campaign was stopped nothing is believed.
+        // Results of a compilation that was stopped are not trusted.
         let cache = copies.join("build/debug/incremental/a");
         std::fs::create_dir_all(&cache).unwrap();
         Copy::make(&root, &copies).unwrap();
@@ -140,7 +140,7 @@ mod tests {
         Copy::make(&root, &copies).unwrap();
         assert!(!cache.exists() && !copies.join(UNFINISHED).exists());
 
-        // A mutant that a stopped campaign left behind, and a file that is no longer there.
+        // A mutant left by a stopped campaign, and a file that no longer exists.
         std::fs::write(copy.tree.join("src/b.rs"), "mutant").unwrap();
         std::fs::write(copy.tree.join("src/old.rs"), "old").unwrap();
         let copy = Copy::make(&root, &copies).unwrap();

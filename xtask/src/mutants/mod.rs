@@ -1,13 +1,14 @@
-//! `cargo xtask mutants --seed N`: do the tests see a defect?
+//! `cargo xtask mutants --seed N`: do the tests detect a defect?
 //!
 //! cargo-mutants lists small defects that can be put into a subject: a function that returns at
 //! once, a `<` that becomes `<=`. A seed picks some of them. Each is written into a copy of the
-//! tree, built, and shown to the tests of the subject. The verdict is the share that a test saw.
+//! tree, built, and run with the tests of the subject. The verdict is the share that a test
+//! detected.
 //!
-//! The copy has a target directory of its own and is built again after each change, so that only
-//! the subject and its tests are compiled. cargo-mutants itself would test the whole workspace for
-//! each mutant, which takes minutes. What became of a mutant is written as one JSON line as soon as
-//! it is known, and the same command goes on behind the last line.
+//! The copy has its own target directory and is rebuilt after each change, so that only the subject
+//! and its tests are compiled. cargo-mutants itself would test the whole workspace for each mutant,
+//! which takes minutes. The outcome of a mutant is written as a JSON line as soon as it is known,
+//! and the same command continues after the last line.
 //!
 //! Not here: which tests belong to which subject (`subject.rs`).
 
@@ -33,7 +34,7 @@ use self::subject::Subject;
 use self::survivors::Survivors;
 use self::verdict::Verdict;
 
-/// So many mutants of each subject.
+/// Default number of mutants of each subject.
 const SAMPLE: usize = 60;
 /// The survivors that change nothing observable, each with its reason.
 const SURVIVORS: &str = "xtask/mutants-survive.toml";
@@ -66,7 +67,7 @@ pub struct MutantsArguments {
     named: Option<String>,
 }
 
-/// Puts the mutants that are not yet known to the tests and prints the verdict of all.
+/// Tests the mutants without an outcome yet, and prints the verdict on all.
 ///
 /// # Errors
 /// When cargo-mutants is missing, a file cannot be written, or the tests fail without a mutant.
@@ -122,7 +123,7 @@ struct Campaign<'a> {
 }
 
 impl Campaign<'_> {
-    /// What became of the picked mutants: what is kept, and what is missing among that.
+    /// The outcomes of the picked mutants: the kept ones, and those that were missing.
     fn run(
         &self,
         subject: Subject,

@@ -1,4 +1,4 @@
-//! One small defect: where it goes, and a name that outlives the lines above it.
+//! A mutant: its place, and a name that stays valid when lines above it change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Deserialize;
 
-/// One small defect.
+/// A small defect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// The file, what changes, and the text of the line: without the number of the line, so that
-    /// outcomes and reasons still belong to the mutant when lines are added above.
+    /// The file, the change, and the text of the line. Without the line's number, outcomes and
+    /// reasons still belong to the mutant when lines are added above.
     pub name: String,
     /// The file below the tree.
     pub file: String,
@@ -22,7 +22,7 @@ pub struct Mutant {
     replacement: String,
 }
 
-/// A place in a source: from 1, columns in characters.
+/// A position in a source: from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 struct Place {
     line: usize,
@@ -48,7 +48,7 @@ struct Span {
 /// The mutants of a listing, whose sources lie below `tree`.
 ///
 /// # Errors
-/// When the listing is no such JSON, or a source cannot be read.
+/// When the listing is not such JSON, or a source cannot be read.
 pub fn parse(json: &[u8], tree: &Path) -> anyhow::Result<Vec<Mutant>> {
     let listed: Vec<Listed> = serde_json::from_slice(json).context("read the list of mutants")?;
     let mut sources: BTreeMap<String, String> = BTreeMap::new();
@@ -92,7 +92,7 @@ fn named(one: Listed, sources: &BTreeMap<String, String>) -> Mutant {
 }
 
 impl Mutant {
-    /// The source with the mutant in it; none where the source has no such place.
+    /// The source with the mutant in it; `None` if the source has no such place.
     #[must_use]
     pub fn apply(&self, source: &str) -> Option<String> {
         let (start, end) = (offset(source, self.start)?, offset(source, self.end)?);
@@ -107,7 +107,7 @@ impl fmt::Display for Mutant {
     }
 }
 
-/// Where a place is in the bytes of the source.
+/// The byte offset of a position.
 fn offset(source: &str, place: Place) -> Option<usize> {
     let line_start = match place.line.checked_sub(2) {
         None => 0,
@@ -119,8 +119,8 @@ fn offset(source: &str, place: Place) -> Option<usize> {
     Some(line_start + inside)
 }
 
-/// So many of the mutants, picked by the seed. A mutant that is added or removed leaves the others
-/// in their places, so that a campaign can go on behind a change of the source.
+/// A number of the mutants, picked by the seed. Adding or removing a mutant does not change the
+/// order of the others, so that a campaign can continue after a change of the source.
 #[must_use]
 pub fn sample(mut all: Vec<Mutant>, seed: u64, count: usize) -> Vec<Mutant> {
     all.sort_by_cached_key(|mutant| (rank(seed, &mutant.name), mutant.name.clone()));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     impl Mutant {
-        /// A mutant of which only the name and the line matter.
+        /// A mutant for which only the name and the line matter.
         pub fn at(name: &str, line: usize) -> Mutant {
             let place = Place { line, column: 1 };
             Mutant {

@@ -1,4 +1,4 @@
-//! What became of a mutant, and the file that keeps it.
+//! The outcome of a mutant, and the file that keeps it.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-/// What became of a mutant.
+/// The outcome of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
@@ -21,20 +21,20 @@ pub enum Fate {
     Timeout,
 }
 
-/// One mutant that was put to the tests.
+/// A mutant that was tested.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The name of the mutant.
     pub mutant: String,
-    /// What became of it.
+    /// Its outcome.
     pub fate: Fate,
-    /// The test that saw it, or the binary of tests that ended before its tests did.
+    /// The test that detected it, or the test binary that ended before its tests did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Tests that failed once and passed when they ran again: they say nothing of the mutant.
+    /// Tests that failed once and passed when repeated: they show nothing about the mutant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsteady: Vec<String>,
-    /// What building and testing took, in seconds.
+    /// Time of building and testing, in seconds.
     pub seconds: f64,
 }
 
@@ -52,17 +52,17 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What is known of a mutant last: one that was tried again has several lines.
+/// The latest outcome of a mutant: one that was tried again has several lines.
 #[must_use]
 pub fn latest<'a>(outcomes: &'a [Outcome], name: &str) -> Option<&'a Outcome> {
     outcomes.iter().rev().find(|outcome| outcome.mutant == name)
 }
 
-/// The outcomes that a file keeps; none where there is no file. A last line that was cut off is no
-/// outcome and is removed, so that its mutant is tried again.
+/// The outcomes in a file; none without a file. A truncated last line is removed, so that its
+/// mutant is tried again.
 ///
 /// # Errors
-/// When the file cannot be read or mended, or a line in front of the last is no outcome.
+/// When the file cannot be read or repaired, or a line before the last is invalid.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Outcome>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

@@ -1,4 +1,4 @@
-//! What mutants are made of, and the tests that must see them.
+//! The sources that are mutated, and the tests that must detect the mutants.
 
 use std::fmt;
 
@@ -55,10 +55,10 @@ impl Subject {
         }
     }
 
-    /// The tests that must see a mutant, as arguments of `cargo test`.
+    /// The tests that must detect a mutant, as arguments of `cargo test`.
     ///
-    /// `tapeset` has unit tests of its options and claims only: all else in it needs an archive to
-    /// write and a drive to write to, and the tests that have both are those of `runs`.
+    /// `tapeset` has unit tests only for its options and claims: all else in it needs an archive
+    /// and a drive, and the tests of `runs` have both.
     pub fn tests(self) -> &'static [&'static str] {
         match self {
             Subject::Archive => &["--package", "archive", "--tests"],
@@ -73,9 +73,8 @@ impl Subject {
         }
     }
 
-    /// Of a program of those tests, as in `experiment lib experiment`, the ones that are about this
-    /// subject, as libtest's filters; all of them where there is none. What others notice of it
-    /// besides would only take its time.
+    /// The tests of a program, such as `experiment lib experiment`, that are about this subject, as
+    /// libtest's filters; empty for all of them. Other tests would only take time.
     pub fn filters(self, program: &str) -> &'static [&'static str] {
         match (self, program) {
             (Subject::Sets, "runs lib runs" | "runs test backup" | "runs test reading") => {

@@ -1,4 +1,4 @@
-//! The mutants that no test can see because they change nothing observable, each with its reason.
+//! The mutants that no test can detect because they change nothing observable, with reasons.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::mutant::Mutant;
 use super::subject::Subject;
 
-/// The list.
+/// The file of the list.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Survivors {
@@ -16,7 +16,7 @@ pub struct Survivors {
     survivor: Vec<Survivor>,
 }
 
-/// One of the list.
+/// An entry of the list.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Survivor {
@@ -26,10 +26,10 @@ struct Survivor {
 }
 
 impl Survivors {
-    /// Reads the list; a file that is not there lists none.
+    /// Reads the list; a missing file is an empty list.
     ///
     /// # Errors
-    /// When it cannot be read, or one of the list has no reason.
+    /// When it cannot be read, or an entry has no reason.
     pub fn read(path: &Path) -> anyhow::Result<Survivors> {
         if !path.exists() {
             return Ok(Survivors::default());
@@ -39,10 +39,10 @@ impl Survivors {
         Survivors::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// The list of a text.
+    /// Parses the list.
     ///
     /// # Errors
-    /// When it is no such list, or one of it has no reason.
+    /// When the text is not such a list, or an entry has no reason.
     pub fn parse(text: &str) -> anyhow::Result<Survivors> {
         let list: Survivors = toml::from_str(text).context("not a list of survivors")?;
         for one in &list.survivor {
@@ -53,14 +53,14 @@ impl Survivors {
         Ok(list)
     }
 
-    /// Why a mutant changes nothing observable; none where the list does not have it.
+    /// Why a mutant changes nothing observable; `None` if it is not in the list.
     #[must_use]
     pub fn reason(&self, mutant: &str) -> Option<&str> {
         let found = self.survivor.iter().find(|one| one.mutant == mutant);
         found.map(|one| one.reason.trim())
     }
 
-    /// Those of a subject that are in the list and no mutants now.
+    /// Entries of a subject that are no longer among its mutants.
     #[must_use]
     pub fn gone(&self, subject: Subject, all: &[Mutant]) -> Vec<String> {
         let subject = subject.to_string();

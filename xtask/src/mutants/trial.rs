@@ -16,27 +16,27 @@ use super::mutant::Mutant;
 use super::outcome::{Fate, Outcome};
 use super::subject::Subject;
 
-/// A build has never come near.
+/// Far longer than any build.
 const BUILD_MAX: Duration = Duration::from_secs(1800);
-/// Tests may take so many times what they took without a mutant, and this at least: other
-/// programs may have the machine.
+/// Limit for tests, as a multiple of their time without a mutant, and its minimum: other programs
+/// may use the machine.
 const SLOWER: f64 = 6.0;
 const TESTS_MIN: Duration = Duration::from_secs(40);
-/// What a program of tests may take without a mutant.
+/// Limit for a test program without a mutant.
 const WITHOUT_MUTANT_MAX: Duration = Duration::from_secs(1800);
-/// A mutant that asks for memory without end must not bring the machine down.
+/// A mutant that allocates memory without end must not bring the machine down.
 const MEMORY_BYTES: u64 = 12 << 30;
 
-/// A program of tests, as cargo has built it.
+/// A test program built by cargo.
 #[derive(Clone, Debug)]
 struct Tests {
-    /// As in `archive tar`: the same in every build.
+    /// A name such as `archive tar`, the same in every build.
     name: String,
     program: PathBuf,
     folder: PathBuf,
 }
 
-/// How long a program of tests runs.
+/// How long a test program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Until {
     /// To its end.
@@ -45,10 +45,10 @@ enum Until {
     Failure,
 }
 
-/// How a program of tests ended.
+/// The end of a test program.
 enum Ended {
     Passed,
-    /// The names of the tests that failed; none where the program ended before it could say.
+    /// The names of the failed tests; `None` if the program ended before it printed them.
     Failed(Vec<String>),
     OutOfTime,
 }
@@ -58,21 +58,21 @@ pub struct Trial<'a> {
     subject: Subject,
     copy: &'a Copy,
     folder: &'a Path,
-    /// What each program of tests took without a mutant, in seconds.
+    /// Time of each test program without a mutant, in seconds.
     usual: BTreeMap<String, f64>,
 }
 
 impl<'a> Trial<'a> {
-    /// Runs the tests without a mutant, or takes what they took when the copy was the same.
+    /// Runs the tests without a mutant, or uses the earlier times if the copy is the same.
     ///
     /// # Errors
-    /// When the copy does not compile or a test fails: nothing can be said of a mutant then.
+    /// When the copy does not compile or a test fails: then mutants cannot be judged.
     pub fn begin(subject: Subject, copy: &'a Copy, folder: &'a Path) -> anyhow::Result<Self> {
         let kept = folder.join(format!("{subject}-usual.json"));
         let mut trial = Trial { subject, copy, folder, usual: BTreeMap::new() };
         if copy.is_new {
             for other in Subject::all() {
-                // Of no subject is it known now.
+                // The kept times of all subjects are outdated now.
                 let _ = std::fs::remove_file(folder.join(format!("{other}-usual.json")));
             }
         } else if let Ok(text) = std::fs::read(&kept) {
@@ -103,10 +103,10 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// Puts one mutant to the tests. The copy is as before when this returns.
+    /// Tests one mutant. The copy is unchanged when this returns.
     ///
     /// # Errors
-    /// When the source cannot be changed or a program not started.
+    /// When the source cannot be changed or a program cannot be started.
     pub fn put(&mut self, mutant: &Mutant) -> anyhow::Result<Outcome> {
         let path = self.copy.tree.join(&mutant.file);
         let source =
@@ -130,7 +130,7 @@ impl<'a> Trial<'a> {
         result.map(|()| outcome)
     }
 
-    /// Builds, and runs one program of tests after the other until one sees the mutant.
+    /// Builds, and runs one test program after the other until one detects the mutant.
     fn look(&self, outcome: &mut Outcome) -> anyhow::Result<()> {
         let Some(mut all) = self.build()? else { return Ok(()) };
         outcome.fate = Fate::Missed;
@@ -147,7 +147,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// What one program of tests says of the mutant; none where it passes.
+    /// The result of one test program; `None` if it passes.
     fn seen_by(
         &self,
         tests: &Tests,
@@ -173,14 +173,14 @@ impl<'a> Trial<'a> {
         Ok(None)
     }
 
-    /// Builds the tests; none where the copy does not compile.
+    /// Builds the tests; `None` if the copy does not compile.
     fn build(&self) -> anyhow::Result<Option<Vec<Tests>>> {
         let messages = self.folder.join("build.json");
         let said = self.folder.join("build.txt");
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .args(["test", "--no-run", "--locked", "--message-format=json", "--color=never"])
-            // A panic needs no backtrace here, and linking is faster.
+            // Backtraces of panics are not needed, and linking is faster without.
             .args(["--config", "profile.dev.debug=false"])
             .args(self.subject.tests())
             .current_dir(&self.copy.tree)
@@ -198,7 +198,7 @@ impl<'a> Trial<'a> {
         Ok(Some(programs(&text)))
     }
 
-    /// Runs a program of tests: all of them, or those that are named.
+    /// Runs a test program: all of its tests, or the named ones.
     fn run(
         &self,
         tests: &Tests,
@@ -221,7 +221,7 @@ impl<'a> Trial<'a> {
             .current_dir(&tests.folder)
             .env("CARGO_MANIFEST_DIR", &tests.folder)
             .env("TMPDIR", &scratch)
-            // A mutant's failures are no cases that later mutants are tried with.
+            // Failing cases of a mutant must not be saved and tried with later mutants.
             .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
             .env("INSTA_UPDATE", "no")
             .stdin(Stdio::null())
@@ -233,7 +233,7 @@ impl<'a> Trial<'a> {
         };
         let ended = wait(command, limit, failed);
         let status = ended.with_context(|| format!("start {}", tests.name))?;
-        // What tests that were ended have left behind; what cannot be removed is in no one's way.
+        // Removes what ended tests have left; the rest does no harm.
         let _ = std::fs::remove_dir_all(&scratch);
         let text = std::fs::read(&output).with_context(|| format!("read {}", output.display()))?;
         let names = failures(&String::from_utf8_lossy(&text));
@@ -245,8 +245,8 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// A program in its own process group, with a bound on memory. As root it has name spaces of its
-/// own, too: what a mutant leaves mounted or running ends with the program.
+/// A program in its own process group, with limited memory. As root it also has its own name
+/// spaces: mounts and processes that a mutant leaves end with the program.
 fn confined(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);
@@ -257,7 +257,7 @@ fn confined(program: &Path) -> Command {
     command
 }
 
-/// Waits for a program of its own process group, or until enough is known; none where it had to be
+/// Waits for a program in its own process group, or until enough is known; `None` if it had to be
 /// ended.
 fn wait(
     mut command: Command,
@@ -312,7 +312,7 @@ struct Profile {
     test: bool,
 }
 
-/// The programs of tests among the messages of cargo.
+/// The test programs among cargo's messages.
 fn programs(messages: &str) -> Vec<Tests> {
     let parse = |line: &str| {
         let message: Message = serde_json::from_str(line).ok()?;
@@ -377,7 +377,7 @@ mod tests {
         command.args(["-c", "sleep 600 & echo $! > \"$0\"; wait"]).arg(&file);
         assert!(wait(command, Duration::from_millis(500), || false).unwrap().is_none());
         let pid: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
-        // A signal takes a moment; the test does not end where the process goes on.
+        // The signal takes a moment; the test hangs if the process continues.
         let is_alive = || {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             !stat.is_empty() && !stat.contains(") Z ")

@@ -1,4 +1,4 @@
-//! All outcomes of a subject against what is asked of its tests.
+//! The outcomes of a subject, compared with the requirement for its tests.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::outcome::{self, Fate, Outcome};
 use super::subject::Subject;
 use super::survivors::Survivors;
 
-/// Tests see at least this share of the mutants that compile and change something.
+/// Tests must detect at least this share of the mutants that compile and change something.
 const SHARE: f64 = 0.95;
 
 /// The verdict on the tests of a subject.
@@ -18,16 +18,16 @@ pub struct Verdict {
     caught: usize,
     timeouts: usize,
     unviable: usize,
-    /// The line and the name of each mutant that no test saw.
+    /// The line and the name of each mutant that no test detected.
     missed: Vec<(usize, String)>,
-    /// Missed too, with the reason why nothing can be seen of it.
+    /// Undetected too, with the reason why it cannot be detected.
     without_effect: Vec<(String, String)>,
-    /// Listed as without effect, and a test saw them.
+    /// Listed as without effect, but a test detected them.
     listed_and_caught: Vec<String>,
 }
 
 impl Verdict {
-    /// Counts what became of the picked mutants.
+    /// Counts the outcomes of the picked mutants.
     #[must_use]
     pub fn of(
         subject: Subject,
@@ -71,13 +71,13 @@ impl Verdict {
         self.caught + self.missed.len() + self.without_effect.len() + self.unviable
     }
 
-    /// Of those that compile and have an effect.
+    /// Share of those that compile and have an effect.
     fn share(&self) -> f64 {
         let all = self.caught + self.missed.len();
         if all == 0 { 0.0 } else { self.caught as f64 / all as f64 }
     }
 
-    /// Whether all picked mutants were tried, enough of them were seen, and the list is true.
+    /// Whether all picked mutants were tried, enough were detected, and the list is correct.
     #[must_use]
     pub fn is_reached(&self) -> bool {
         self.picked > 0

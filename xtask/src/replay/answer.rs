@@ -1,31 +1,30 @@
-//! A question of an account, what its author found, what our commands found, and a verdict that is
-//! worked out from the two and never written down by hand.
+//! A question of an account, its published answer, the answer of our commands, and a verdict that
+//! is computed from the two, never written by hand.
 
 use anyhow::bail;
 
 use super::scene::Scene;
 
-/// Ours and theirs are the same answer where they lie within this factor of each other: other
-/// hardware, other decade.
+/// The two answers agree if they are within this factor: hardware and decade differ.
 const NEAR: f64 = 1.25;
 
-/// What becomes of a question.
+/// The verdict on a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The direction is theirs, and the figures are near theirs.
+    /// The direction is the same, and the numbers are near.
     Agrees,
-    /// The direction is theirs; the figures are not near, or none of theirs is known.
+    /// The direction is the same; the numbers are not near, or none was published.
     Direction,
-    /// Asked and measured; they say nothing that it could be held against.
+    /// Measured, but the account has no result to compare with.
     Open,
-    /// It cannot be asked here, and why.
+    /// It cannot be measured here, with the reason.
     NotHere(String),
-    /// It came out otherwise, or could not be measured.
+    /// The result differs, or could not be measured.
     Disagrees(String),
 }
 
 impl Verdict {
-    /// In words.
+    /// The verdict in words.
     pub fn words(&self) -> String {
         match self {
             Verdict::Agrees => "agrees".to_owned(),
@@ -40,17 +39,17 @@ impl Verdict {
 /// One question with its answers.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// In a line.
+    /// The question in one line.
     pub question: String,
-    /// What the account says.
+    /// The published answer.
     pub they: String,
-    /// What was typed.
+    /// The typed commands.
     pub typed: Vec<String>,
-    /// What came out, as lines of Markdown.
+    /// The results, as lines of Markdown.
     pub we: Vec<String>,
-    /// What had to hold, and did.
+    /// The conditions that had to hold, and did.
     pub held: Vec<String>,
-    /// How the two compare.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -58,23 +57,23 @@ pub struct Answer {
 pub struct Account {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub title: &'static str,
-    /// Whose it is, and what stands here in the place of their hardware.
+    /// Its author, and what replaces the hardware of the account.
     pub about: &'static str,
-    /// In their order.
+    /// The questions, in the order of the account.
     pub answers: Vec<Answer>,
-    /// What came out otherwise when it was asked for the first time, where it was asked again.
+    /// The different results of the first try, if it was repeated.
     pub first_time: Option<String>,
 }
 
 impl Account {
-    /// An account of which nothing was asked yet.
+    /// An account without answers yet.
     pub fn new(name: &'static str, title: &'static str, about: &'static str) -> Account {
         Account { name, title, about, answers: Vec::new(), first_time: None }
     }
 
-    /// Asks a question. An error is an answer, too, and the next question is asked.
+    /// Asks a question. An error is an answer, too, and the next question follows.
     pub fn ask(
         &mut self,
         scene: &Scene,
@@ -99,7 +98,7 @@ impl Account {
         });
     }
 
-    /// A question for which something is missing here.
+    /// A question that cannot be measured here because something is missing.
     pub fn cannot_ask(&mut self, question: &str, they: impl Into<String>, why: &str) {
         self.answers.push(Answer {
             question: question.to_owned(),
@@ -118,19 +117,19 @@ pub struct Asked {
     we: Vec<String>,
     held: Vec<String>,
     wrong: Vec<String>,
-    /// Whether each figure that can be held against one of theirs is near it.
+    /// Whether each number is near the published one.
     near: Vec<bool>,
     is_open: bool,
     not_here: Option<String>,
 }
 
 impl Asked {
-    /// What came out, as a line of Markdown.
+    /// Adds a result as a line of Markdown.
     pub fn says(&mut self, text: impl Into<String>) {
         self.we.push(text.into());
     }
 
-    /// What came out, as a table of Markdown.
+    /// Adds a result as a table of Markdown.
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
         let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
         let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
@@ -140,22 +139,22 @@ impl Asked {
         self.we.push(lines.join("\n"));
     }
 
-    /// What has to hold, or the direction is another one.
+    /// A condition that must hold, or the direction differs.
     pub fn holds(&mut self, what: impl Into<String>, holds: bool) {
         if holds { self.held.push(what.into()) } else { self.wrong.push(what.into()) }
     }
 
-    /// Whether a figure is near theirs; that it is not is no disagreement.
+    /// Whether a number is near the published one; if it is not, this is no disagreement.
     pub fn near(&mut self, ours: f64, theirs: f64) {
         self.near.push((ours / theirs).ln().abs() <= NEAR.ln());
     }
 
-    /// They say nothing that could be held against it.
+    /// The account has no result to compare with.
     pub fn is_open(&mut self) {
         self.is_open = true;
     }
 
-    /// What was shown is all that can be: the question itself needs what is not here.
+    /// These results are all that can be shown: the question itself needs hardware that is missing.
     pub fn is_not_here(&mut self, why: &str) {
         self.not_here = Some(why.to_owned());
     }
@@ -176,7 +175,7 @@ impl Asked {
     }
 }
 
-/// The answers that are not those of an account; `None` where all are.
+/// The answers that differ from an account's; `None` if all agree.
 pub fn disagreement(account: &Account) -> Option<String> {
     let wrong = |answer: &Answer| match &answer.verdict {
         Verdict::Disagrees(why) => {
@@ -188,10 +187,10 @@ pub fn disagreement(account: &Account) -> Option<String> {
     (!wrong.is_empty()).then(|| wrong.join("\n"))
 }
 
-/// Fails when an answer is not theirs.
+/// Fails when an answer differs from the account's.
 ///
 /// # Errors
-/// With the questions that came out otherwise.
+/// With the questions whose answers differ.
 pub fn check(accounts: &[Account]) -> anyhow::Result<()> {
     let wrong: Vec<String> = accounts.iter().filter_map(disagreement).collect();
     if wrong.is_empty() {

@@ -1,4 +1,4 @@
-//! What fio and `iostat -x` show of known loads on one SATA SSD, and what the kernel makes of them.
+//! fio and `iostat -x` with known loads on one SATA SSD, and how the kernel changes the requests.
 
 use super::answer::Account;
 use super::judged::Judged;
@@ -21,11 +21,11 @@ pub fn account() -> Account {
     )
 }
 
-/// How many times slower than theirs the first disk is.
+/// How many times slower than the published disk the first one is.
 const PACE: f64 = 4.0;
 const ALL: &[(&str, &str)] = &[];
 
-/// Asks it.
+/// Replays the account.
 pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
     let published = Published::open("block-device")?;
     scene.run(

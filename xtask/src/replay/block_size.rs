@@ -1,10 +1,10 @@
 //! Block sizes with tar and dd to LTO-5 and LTO-7.
 //!
-//! A write to a virtual drive takes some 100 us more than one to a device, the way through FUSE,
-//! which is more than their drives took for a whole command. So the drives here keep a slower pace:
-//! every rate is a quarter or an eighth of the real one and every time four or eight times as long,
-//! and what FUSE takes is part of the time of a command. Rates are told in the drive's own pace.
-//! Buffers and stops are scaled with the data, which are gigabytes there and megabytes here.
+//! A write to a virtual drive goes through FUSE and takes about 100 us more than one to a device,
+//! which is more than the published drives took for a whole command. So these drives run slower:
+//! every rate is a quarter or an eighth of the real one, every time is four or eight times as long,
+//! and the time of FUSE is part of the time of a command. Rates are reported at the drive's own
+//! pace. Buffers and stops are scaled with the data, which were gigabytes and are megabytes here.
 
 use super::answer::{Account, Asked};
 use super::judged::Judged;
@@ -12,20 +12,20 @@ use super::published::Published;
 use super::scene::Scene;
 use super::{kib, mb_s};
 
-/// How many times slower than theirs the LTO-5 here is.
+/// How many times slower than the published LTO-5 this one is.
 const LTO5_PACE: f64 = 4.0;
-/// And the LTO-7.
+/// The same for the LTO-7.
 const LTO7_PACE: f64 = 8.0;
-/// Places of the series in their table.
+/// Places of the series in the published table.
 const TAR_LTO5: usize = 0;
 const TAR_LTO7: usize = 1;
 const IMAGE: usize = 2;
 const DATABASE: usize = 3;
-/// Rates of their sources, 978 and 1218 MB/s (docs/design/models.md), at these paces.
+/// Rates of the published sources, 978 and 1218 MB/s (docs/design/models.md), at these paces.
 const IMAGE_RATE_LTO5: &str = "245MB";
 const IMAGE_RATE_LTO7: &str = "122MB";
 const DATABASE_RATE: &str = "152MB";
-/// What a stop, the end of a file and a rewind take when the data are megabytes.
+/// Times of a stop, the end of a file and a rewind, scaled to megabytes of data.
 const SCALED: &str = "--set buffer_bytes=4M --set back_hitch_ns=20ms --set synchronise_ns=20ms \
                       \\\n      --set wind_ns=1s --set settle_ns=10ms";
 
@@ -43,7 +43,7 @@ pub fn account() -> Account {
     )
 }
 
-/// Asks it.
+/// Replays the account.
 pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
     let published = Published::open("tape-block-size")?;
     judged_as_a_table(scene, account);
@@ -119,7 +119,7 @@ impl Setup {
         Setup { drive: drive.to_owned(), source: source(IMAGE_RATE_LTO5), pace: LTO5_PACE }
     }
 
-    /// With a ratio of compression or `off`, and a source of that rate.
+    /// With a ratio of compression or `off`, and a source of this rate.
     fn lto7(compression: &str, source_rate: &str) -> Setup {
         let drive = format!(
             "takeup sim tape drive --drive lto7 --compression {compression} \\\n      \
@@ -129,7 +129,7 @@ impl Setup {
         Setup { drive, source: source(source_rate), pace: LTO7_PACE }
     }
 
-    /// Runs `line` with the drive and the source there.
+    /// Runs `line` with the drive and the source.
     fn judged(&self, scene: &Scene, line: &str) -> anyhow::Result<Judged> {
         let _source = scene.mount(&self.source)?;
         let _drive = scene.mount(&format!("{} \\\n      {SCALED}", self.drive))?;
@@ -185,7 +185,7 @@ fn tar(
     Ok(())
 }
 
-/// Rates of one series of theirs.
+/// The published rates of one series.
 struct Theirs(Vec<(f64, f64)>);
 
 impl Theirs {
@@ -206,7 +206,7 @@ impl Theirs {
     }
 }
 
-/// Our rates beside theirs, row by row; what was stopped is told as a bound.
+/// The measured rates beside the published ones, row by row; a stopped run has a bound.
 fn beside(asked: &mut Asked, judged: &Judged, theirs: &Theirs, pace: f64) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for (block, rate) in &theirs.0 {

@@ -1,7 +1,7 @@
 //! Bacula's `btape speed` on an LTO-4 drive: data, framing, length, block size, compression.
 //!
-//! Their drive took 50 MB/s where its maker says 120; so does the one here, which is the one number
-//! that is theirs. What the others come to is not given to it.
+//! The published drive reached 50 MB/s where its maker gives 120. The simulated drive has the same
+//! rate: this is the only published number that it gets. The other results must follow.
 
 use super::answer::{Account, Asked};
 use super::judged::Judged;
@@ -28,7 +28,7 @@ const ON: (&str, &str) = ("drive_compression", "on");
 const ZEROS: (&str, &str) = ("data", "zeros");
 const RANDOM: (&str, &str) = ("data", "random");
 
-/// Asks it.
+/// Replays the account.
 pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
     let published = Published::open("lto4-btape")?;
     design(scene, account, &published);

@@ -1,10 +1,10 @@
 //! Double buffering with dd: `tar | gzip` to a tape of 1999, with no dd, one and two between.
 //!
-//! What gzip made of their files is not told, only the times. The source here is what the model of
-//! that run assumes (`crates/model/tests/published/double_buffer.rs`, held against the four times):
-//! two kinds of files in turn, of which gzip hands over 338 and 893 kB a second. A virtual disk for
-//! each kind gives these rates to GNU tar, without a processor that has to be as slow as theirs.
-//! All rates are `PACE` times theirs and all times as many times shorter.
+//! The account has the times, but not the bytes that gzip wrote. The source here is what the model
+//! of that run assumes (`crates/model/tests/published/double_buffer.rs`, compared with the four
+//! times): two kinds of files in turn, for which gzip writes 338 and 893 kB a second. A virtual
+//! disk for each kind gives these rates to GNU tar, without a processor as slow as theirs. All
+//! rates are `PACE` times the published ones, and all times as many times shorter.
 
 use super::answer::{Account, Asked};
 use super::judged::Judged;
@@ -26,7 +26,7 @@ pub fn account() -> Account {
 
 /// Bytes of gzip's output for 16 MiB of files of each kind, and its rates in bytes per second.
 const KINDS: [(u64, f64); 2] = [(3_072_000, 338_000.0), (8_105_984, 893_000.0)];
-/// Pairs of them in the whole run: 780 MB of files.
+/// Pairs of files in the whole run: 780 MB.
 const PAIRS: f64 = 23.25;
 
 /// How much faster, and how many pairs.
@@ -37,13 +37,13 @@ struct Scale {
 }
 
 impl Scale {
-    /// Seconds of a run here in those of theirs.
+    /// Seconds of a run here, converted to the published scale.
     fn theirs(self, seconds: f64) -> f64 {
         seconds * self.pace * PAIRS / self.pairs as f64
     }
 }
 
-/// Asks it.
+/// Replays the account.
 pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
     let published = Published::open("double-buffer")?;
     judged_as_a_table(scene, account, &published)?;
@@ -118,7 +118,7 @@ fn pipelines(scene: &Scene, account: &mut Account, published: &Published) -> any
         ))
     };
     let (slow, fast) = (disk("slow", 0)?, disk("fast", 1)?);
-    // A second time is no link: all of it is read again.
+    // A second pass reads all of it again; a link would not be read.
     scene.run("echo 'exec tar --hard-dereference -b 32 -cf - -T turns' >gzip-output")?;
     scene.run(&format!(
         "for turn in $(seq {}); do echo slow/disk; echo fast/disk; done >turns",
@@ -165,7 +165,7 @@ fn pipelines(scene: &Scene, account: &mut Account, published: &Published) -> any
     what_they_tell(scene, account, &judged, scale, published)
 }
 
-/// Whether one look at the pipeline without a buffer foretells the one with it.
+/// Whether one look at the pipeline without a buffer predicts the one with it.
 fn explained(
     scene: &Scene,
     account: &mut Account,
@@ -190,7 +190,7 @@ fn explained(
             scale.theirs(foretold),
             scale.theirs(measured)
         ));
-        // One short run each, on a machine that may have other work.
+        // One short run each, on a machine that may do other work.
         let (within, share) = scene
             .length
             .pick(("the forecast is within 15 %", 0.15), ("the forecast is within 10 %", 0.10));
@@ -201,7 +201,7 @@ fn explained(
     Ok(())
 }
 
-/// Seconds of their runs.
+/// Seconds of the published runs.
 struct Theirs {
     null: f64,
     direct: f64,
@@ -220,7 +220,7 @@ impl Theirs {
     }
 }
 
-/// Ours, in their seconds.
+/// The measured seconds, at the published scale.
 struct Ours(Theirs);
 
 impl std::ops::Deref for Ours {
@@ -293,7 +293,7 @@ fn what_they_tell(
     Ok(())
 }
 
-/// What the author asks of a backup process.
+/// The author's requirements for a backup process.
 fn wishes(scene: &Scene, account: &mut Account) {
     let they = "wanted of a backup: its size, a comparison of the files after it, a log of the \
                 results";

@@ -1,4 +1,4 @@
-//! What an experiment came to, read from its document and its file of runs.
+//! The results of an experiment, read from its document and its file of runs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub struct Judged {
     folder: PathBuf,
 }
 
-/// Levels of factors that choose cells; what is not named may be anything.
+/// Levels of factors that choose cells; a factor that is not named may have any level.
 pub type Levels<'a> = &'a [(&'a str, &'a str)];
 
 impl Judged {
@@ -30,7 +30,7 @@ impl Judged {
         Ok(found)
     }
 
-    /// The levels of a factor that gave a number.
+    /// The levels of a factor that have a number.
     ///
     /// # Errors
     /// When there are none.
@@ -42,7 +42,7 @@ impl Judged {
         Ok(found)
     }
 
-    /// The rate of a cell in bytes per second; of several their geometric mean.
+    /// The rate of a cell in bytes per second; for several cells, their geometric mean.
     ///
     /// # Errors
     /// When there is none.
@@ -50,7 +50,7 @@ impl Judged {
         self.mean(levels, |cell| cell["bytes_per_second"].as_f64())
     }
 
-    /// The time of a cell in seconds; of several their geometric mean.
+    /// The time of a cell in seconds; for several cells, their geometric mean.
     ///
     /// # Errors
     /// When there is none.
@@ -69,7 +69,7 @@ impl Judged {
         Ok((logarithms.with_context(|| format!("no number of {levels:?}"))? / count).exp())
     }
 
-    /// A measure of a cell; of several their mean.
+    /// A measure of a cell; for several cells, their mean.
     ///
     /// # Errors
     /// When a cell has none.
@@ -80,17 +80,17 @@ impl Judged {
         Ok(sum.with_context(|| format!("{levels:?} has no {name}"))? / count)
     }
 
-    /// The sentences that are told by a rule.
+    /// The sentences of a rule.
     pub fn told(&self, rule: &str) -> Vec<&str> {
         let sentences = self.document["judgement"]["sentences"].as_array();
         let by_rule = sentences.into_iter().flatten().filter(|one| one["rule"] == rule);
         by_rule.filter_map(|one| one["text"].as_str()).collect()
     }
 
-    /// The level of a factor that is its knee where all else is at these levels.
+    /// The knee of a factor, with all other factors at these levels.
     ///
     /// # Errors
-    /// When nothing was swept there.
+    /// When the factor was not varied there.
     pub fn knee(&self, factor: &str, levels: Levels<'_>) -> anyhow::Result<String> {
         let judgement = &self.document["judgement"];
         let mut sweeps = judgement["sweeps"].as_array().into_iter().flatten();
@@ -102,10 +102,10 @@ impl Judged {
         Ok(level(&judgement["cells"][cell]["cell"][factor]))
     }
 
-    /// What a run of these levels was slower than, in bytes per second, where it was stopped.
+    /// The upper bound on the rate of a stopped run with these levels, in bytes per second.
     ///
     /// # Errors
-    /// When no run of them was.
+    /// When no run of them was stopped.
     pub fn bound(&self, levels: Levels<'_>) -> anyhow::Result<f64> {
         let file = self.document["file"].as_str().context("no file of runs")?;
         let text = std::fs::read_to_string(self.folder.join(file)).context("read the runs")?;

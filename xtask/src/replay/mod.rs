@@ -1,10 +1,10 @@
-//! `cargo xtask replay`: the five published accounts asked again, by commands of Takeup alone.
+//! `cargo xtask replay`: the five published accounts, repeated with commands of Takeup alone.
 //!
 //! Each account has a module that types what its author would type today, on virtual drives and
-//! disks, and holds what came out against what was published. What a verdict is stands in `answer`,
-//! where commands run in `scene`. The short form is for CI and shows directions; the long one has
-//! more data and repeats. Nothing here knows how a drive or a judgement works: those are the
-//! product's, and it is run as its users run it.
+//! disks, and compares the results with the published ones. `answer` defines the verdicts, `scene`
+//! runs the commands. The short form is for CI and shows directions; the long one has more data and
+//! repeats. Nothing here knows how a drive or a judgement works: the replay uses the product as its
+//! users do.
 
 mod answer;
 mod block_device;
@@ -48,7 +48,7 @@ pub struct ReplayArguments {
     takeup: Option<PathBuf>,
 }
 
-/// An account without its answers, and what asks it.
+/// An account without its answers, and the function that replays it.
 type Asking = (fn() -> Account, fn(&Scene, &mut Account) -> anyhow::Result<()>);
 
 const ACCOUNTS: [Asking; 5] = [
@@ -59,12 +59,11 @@ const ACCOUNTS: [Asking; 5] = [
     (double_buffer::account, double_buffer::ask),
 ];
 
-/// Asks the accounts and writes the page.
+/// Replays the accounts and writes the page.
 ///
 /// # Errors
 ///
-/// When an answer is not that of the account, or could not be had; the page is written all the
-/// same.
+/// When an answer differs from the account's, or could not be measured; the page is still written.
 pub fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
     let asked = chosen(&arguments.only)?;
     let target = folders::target()?;
@@ -80,8 +79,8 @@ pub fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
     let scene = || Scene::new(&takeup, &target.join("replay"), length);
     for asking in asked {
         let mut account = one(asking, &scene()?)?;
-        // Most experiments of the short form run once, and a burst of somebody else's work makes
-        // another answer of one. What is so twice is so.
+        // Most experiments of the short form run once, and a burst of other work can change an
+        // answer. A difference counts only if it appears twice.
         if let Some(first) = answer::disagreement(&account) {
             println!("asked once more: {first}");
             account = one(asking, &scene()?)?;
@@ -104,7 +103,7 @@ pub fn run(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The answers to one account, in a folder of its own.
+/// The answers to one account, in a separate folder.
 fn one((account, ask): Asking, scene: &Scene) -> anyhow::Result<Account> {
     let mut account = account();
     if let Err(error) = ask(scene, &mut account) {
@@ -135,7 +134,7 @@ fn summary(accounts: &[Account]) {
     }
 }
 
-/// Processes that want to run, on average over the last minute (proc(5), `/proc/loadavg`).
+/// Mean number of runnable processes over the last minute (proc(5), `/proc/loadavg`).
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0.0)
@@ -143,7 +142,7 @@ fn load() -> f64 {
 
 fn kernel() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    // Without what a distribution or a cloud adds to it.
+    // Without suffixes of a distribution or a cloud.
     let is_version = |sign: char| sign.is_ascii_digit() || sign == '.';
     release.chars().take_while(|sign| is_version(*sign)).collect()
 }
@@ -158,7 +157,7 @@ fn mb_s(rate: f64) -> String {
     }
 }
 
-/// Block sizes as people read them.
+/// Block sizes in a readable form.
 fn kib(bytes: f64) -> String {
     match bytes {
         0.0..1024.0 => format!("{bytes:.0} B"),

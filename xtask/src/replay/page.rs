@@ -1,25 +1,25 @@
-//! The answers as a page of Markdown: a table of verdicts, then every question with what was typed.
+//! The answers as a page of Markdown: a table of verdicts, then every question with its commands.
 
 use std::fmt::Write as _;
 
 use super::answer::{Account, Answer, Verdict};
 use super::scene::Length;
 
-/// What the page says about how it was made.
+/// How the page was made.
 pub struct Made {
-    /// How much was run.
+    /// The short or the long form.
     pub length: Length,
-    /// Minutes that it took.
+    /// Duration in minutes.
     pub minutes: f64,
-    /// Of the machine.
+    /// The processor and memory of the machine.
     pub processors: usize,
     /// Kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// Mean number of processes that wanted to run in the minute before the first one of ours.
+    /// Mean number of runnable processes in the minute before the start.
     pub load_before: f64,
 }
 
-/// From here on others were at work.
+/// A load above this means that other programs were working.
 const BUSY: f64 = 0.5;
 
 /// The page.

@@ -1,4 +1,4 @@
-//! What the accounts say, from the tables that the judgement is tested on.
+//! The published numbers, from the tables that the judgement is tested with.
 
 use anyhow::Context as _;
 use toml::{Table, Value};
@@ -7,10 +7,10 @@ use toml::{Table, Value};
 pub struct Published(Table);
 
 impl Published {
-    /// By the name of its table.
+    /// Loads it by the name of its table.
     ///
     /// # Errors
-    /// When it is not in the tree.
+    /// When the table is not in the repository.
     pub fn open(name: &str) -> anyhow::Result<Published> {
         let folder = crate::folders::repository().join("crates/experiment/tests/published");
         let path = folder.join(format!("{name}.toml"));
@@ -19,17 +19,17 @@ impl Published {
         Ok(Published(text.parse().with_context(|| format!("{}", path.display()))?))
     }
 
-    /// A number by its place: names of tables and indices of lists, with dots between.
+    /// A number by its path: names of tables and indices of lists, separated by dots.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such number.
     pub fn number(&self, place: &str) -> anyhow::Result<f64> {
         let value = self.find(place).with_context(|| format!("the account has no {place}"))?;
         let whole = value.as_integer().map(|number| number as f64);
         value.as_float().or(whole).with_context(|| format!("{place} is no number"))
     }
 
-    /// How long a list is.
+    /// Length of a list.
     pub fn count(&self, place: &str) -> usize {
         self.find(place).and_then(Value::as_array).map_or(0, Vec::len)
     }

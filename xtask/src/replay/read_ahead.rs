@@ -20,13 +20,13 @@ pub fn account() -> Account {
 }
 
 const NONE: &[(&str, &str)] = &[];
-/// The kernel's default, the window that stands for theirs, and their largest one: 64 times
-/// 256 KiB.
+/// The kernel's default, the window that stands for the published one, and the largest published
+/// one: 64 times 256 KiB.
 const SMALLEST: &str = "131072";
 const DEFAULT: &str = "524288";
 const LARGEST: &str = "16777216";
 
-/// Asks it.
+/// Replays the account.
 pub fn ask(scene: &Scene, account: &mut Account) -> anyhow::Result<()> {
     let published = Published::open("read-ahead")?;
     let disk = scene.mount(
@@ -164,7 +164,7 @@ fn what_the_windows_tell(scene: &Scene, account: &mut Account, judged: &Judged) 
     });
 }
 
-/// Says what a rule has told, and whether it has.
+/// Reports whether a rule has spoken, with its sentence.
 fn told_if_any(asked: &mut Asked, judged: &Judged, rule: &str) -> bool {
     let text = judged.told(rule).join("; ");
     if !text.is_empty() {

@@ -1,10 +1,10 @@
-//! Where a replay happens: a folder of its own in which commands are run as they are typed, virtual
-//! drives and disks that are unmounted when they are dropped, and nothing left behind.
+//! The folder of a replay: commands run in it as typed, virtual drives and disks are unmounted when
+//! they are dropped, and nothing is left.
 //!
-//! Every line is kept as it was typed, so that the page can print it, and no line names a place on
-//! this machine: all paths are relative to the folder, the program is found by its name, and the
-//! loop device over a virtual disk is `$LOOP`. Every line has an end: it is killed with all that it
-//! started when its time is over, or when the replay is stopped.
+//! Every line is kept as typed, for the page, and contains no path of this machine: all paths are
+//! relative to the folder, the program is found by its name, and the loop device over a virtual
+//! disk is `$LOOP`. Every line is limited in time: when the time is over, or the replay is stopped,
+//! it is killed with all processes that it started.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -22,25 +22,25 @@ use serde_json::Value;
 
 use super::judged::Judged;
 
-/// How long one line may take.
+/// Longest time of one line.
 const LINE_LIMIT: Duration = Duration::from_secs(20 * 60);
-/// How long a drive or disk may take to appear, and to go away.
+/// Longest time for a drive or disk to appear, or to go away.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
-/// Exit code of what is done but for something that it names.
+/// Exit code of a run that is done except for something that it names.
 const WARNED: i32 = 2;
 
-/// How much is run.
+/// The length of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Minutes: as little data and as few repeats as show the direction.
+    /// Minutes: as few data and repeats as show the direction.
     Short,
     /// Most of an hour.
     Long,
 }
 
 impl Length {
-    /// What of two goes with this length.
+    /// Chooses one of two values by the length.
     pub fn pick<T>(self, short: T, long: T) -> T {
         match self {
             Length::Short => short,
@@ -49,14 +49,14 @@ impl Length {
     }
 }
 
-/// The folder, and what was typed in it.
+/// The folder, and the lines typed in it.
 pub struct Scene {
     folder: PathBuf,
     path: OsString,
     stopped: Arc<AtomicBool>,
     typed: RefCell<Vec<String>>,
     loop_device: RefCell<Option<String>>,
-    /// How much is run.
+    /// The length of the replay.
     pub length: Length,
 }
 
@@ -86,12 +86,12 @@ impl Scene {
         Ok(Scene { folder, path, stopped, typed, loop_device, length })
     }
 
-    /// What was typed since this was asked last.
+    /// The lines typed since the last call.
     pub fn take_typed(&self) -> Vec<String> {
         self.typed.take()
     }
 
-    /// Whether somebody wants the replay to end.
+    /// Whether the user wants to stop the replay.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
@@ -99,13 +99,13 @@ impl Scene {
     /// Runs a line of the shell.
     ///
     /// # Errors
-    /// When it fails, with what it said; at the end of its time.
+    /// When it fails, with its output; or when its time is over.
     pub fn run(&self, line: &str) -> anyhow::Result<String> {
         self.type_in(line);
         self.finished(line, &[0])
     }
 
-    /// Runs a line that is a matter of course and not of the replay: it is not printed.
+    /// Runs a line of preparation, which is not printed on the page.
     ///
     /// # Errors
     /// As [`Scene::run`].
@@ -113,8 +113,8 @@ impl Scene {
         self.finished(line, &[0])
     }
 
-    /// Runs a line of Takeup with `--json`, which is not printed; an experiment of which something
-    /// did not come to an end has a document, too.
+    /// Runs a line of Takeup with `--json`, which is not printed. An experiment with incomplete
+    /// runs has a document, too.
     ///
     /// # Errors
     /// When it fails, or prints no document.
@@ -124,7 +124,7 @@ impl Scene {
         serde_json::from_str(&text).with_context(|| format!("the document of {line}"))
     }
 
-    /// Runs an experiment, or reports on one, and answers with what it came to.
+    /// Runs an experiment, or reports on one, and returns its results.
     ///
     /// # Errors
     /// As [`Scene::document`].
@@ -132,7 +132,7 @@ impl Scene {
         self.document(line).map(|document| Judged::new(document, &self.folder))
     }
 
-    /// Starts a virtual drive or disk on a new folder and waits until it is there. `line` is typed
+    /// Starts a virtual drive or disk on a new folder and waits until it is ready. `line` is typed
     /// with the name of the folder as its first argument, as in `takeup sim tape drive`.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl Scene {
         }
         command.env("LC_ALL", "C").env("SHELL", "/bin/bash");
         command.stdin(Stdio::null()).stdout(File::create(said)?).stderr(File::create(failed)?);
-        // Whoever presses Ctrl-C gets an end in the right order: programs, then their drives.
+        // Ctrl-C must end the programs first, then their drives.
         command.process_group(0).spawn().with_context(|| format!("start {line}"))
     }
 
@@ -217,16 +217,16 @@ impl Drop for Scene {
     }
 }
 
-/// A drive or disk that is there until this is dropped.
+/// A drive or disk that exists until this is dropped.
 pub struct Mounted<'a> {
     child: Child,
     folder: PathBuf,
     scene: &'a Scene,
-    /// Of its loop device.
+    /// The settings of its loop device.
     queue: Option<Queue>,
 }
 
-/// What a loop device was set to: it keeps that when its file is another one.
+/// The settings of a loop device, which it keeps when its file changes.
 struct Queue {
     settings: Vec<(PathBuf, String)>,
 }
@@ -236,13 +236,13 @@ impl Queue {
         Path::new("/sys/block").join(device.replace("/dev/", "")).join("queue")
     }
 
-    /// Remembers the settings that a replay changes, and lets requests be merged.
+    /// Remembers the settings that a replay changes, and enables merging of requests.
     fn found(device: &str) -> anyhow::Result<Queue> {
         let folder = Queue::folder(device);
         let setting = |name: &str| -> anyhow::Result<(PathBuf, String)> {
             let path = folder.join(name);
             let text = fs::read_to_string(&path)?;
-            // Of several words the one in brackets is in force.
+            // Of several words, the one in brackets is in effect.
             let word = text.split(['[', ']']).nth(1).unwrap_or(text.trim());
             Ok((path, word.to_owned()))
         };
@@ -273,7 +273,7 @@ impl Drop for Mounted<'_> {
                 end_group(&mut self.child);
                 break;
             }
-            // The kernel lets go of a file behind the back of the program that closed it.
+            // The kernel releases a file only after the program has closed it.
             std::thread::sleep(POLL);
             unmount(&self.folder);
         }
@@ -308,11 +308,11 @@ impl Drop for FileSystem {
 
 fn unmount(folder: &Path) {
     let plain = rustix::mount::UnmountFlags::empty();
-    // It may have gone by itself.
+    // The program may have ended by itself.
     let _ = rustix::mount::unmount(folder, plain);
 }
 
-/// Ends a program and all that it started.
+/// Ends a program and all processes that it started.
 fn end_group(child: &mut Child) {
     let group = Pid::from_child(child);
     let _ = rustix::process::kill_process_group(group, Signal::TERM);
@@ -327,8 +327,8 @@ fn end_group(child: &mut Child) {
     }
 }
 
-/// Removes a replay's folder; what is still mounted below it, after a kill, is detached first, so
-/// that nothing is removed inside of it.
+/// Removes a replay's folder. Mounts below it, left by a kill, are detached first, so that nothing
+/// inside them is removed.
 fn remove(folder: &Path) -> anyhow::Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries.filter_map(Result::ok) {

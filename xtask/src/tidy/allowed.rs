@@ -1,8 +1,8 @@
-//! The list of exceptions: which rule does not hold where, and why.
+//! The list of exceptions: which rule does not apply where, and why.
 //!
-//! One exception a line, `RULE PATH[:NAME] -- REASON`; an empty line or one that starts with `#`
-//! says nothing. A name limits the exception to one function. An exception that is no longer
-//! needed is itself a finding, so the list only holds what is true.
+//! One exception per line, `RULE PATH[:NAME] -- REASON`; empty lines and lines that start with `#`
+//! are ignored. A name limits the exception to one function. An exception that is no longer needed
+//! is a finding, so the list stays correct.
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Reads the list; `path` is its own name in findings about it.
+    /// Reads the list; `path` is its name in findings about it.
     pub fn parse(path: &str, text: &str) -> Self {
         let mut allowed =
             Self { path: path.to_string(), exceptions: Vec::new(), malformed: Vec::new() };
@@ -48,7 +48,7 @@ impl Allowed {
         allowed
     }
 
-    /// Takes the excepted findings away and adds those about the list itself.
+    /// Removes the excepted findings and adds those about the list itself.
     pub fn apply(self, findings: Vec<Finding>) -> Vec<Finding> {
         let mut left: Vec<Finding> =
             findings.into_iter().filter(|finding| !self.excepts(finding)).collect();

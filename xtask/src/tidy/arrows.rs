@@ -18,16 +18,16 @@ const FLOORS: &[&[&str]] = &[
     &["takeup", "peers"],
 ];
 
-/// What only tests name.
+/// Crates that only tests may use.
 const FOR_TESTS: &[&str] = &["testkit"];
 
-/// Where a dependency is named.
+/// The place that names a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// By the product.
     Product,
-    /// By tests, examples and benchmarks: they may look up, as `runs` is tested on drives of
-    /// `sim`.
+    /// By tests, examples and benchmarks: they may use higher floors, as `runs` is tested on drives
+    /// of `sim`.
     Tests,
 }
 
@@ -35,12 +35,12 @@ fn floor(name: &str) -> Option<usize> {
     FLOORS.iter().position(|floor| floor.contains(&name))
 }
 
-/// Why `from` may not name `to`, both crates of ours.
+/// Why `from` may not name `to`; both are crates of this repository.
 pub fn refusal(from: &str, to: &str, by: Use) -> Option<String> {
     if by == Use::Tests {
-        return (to == "xtask").then(|| "nobody names the chores".to_owned());
+        return (to == "xtask").then(|| "no crate may depend on xtask".to_owned());
     }
-    // The chores use what they like.
+    // The chores may use every crate.
     let from_floor = if from == "xtask" { FLOORS.len() } else { floor(from).unwrap_or(0) };
     if FOR_TESTS.contains(&to) {
         return Some(format!("{to} is for tests only"));

@@ -1,8 +1,8 @@
-//! Files of a crate that use each other in a circle: three may, more cannot be understood or moved
+//! Files of a crate that use each other in a circle: three may; more cannot be understood or moved
 //! one by one.
 //!
-//! A file uses another where it imports from it or names a path into it. A re-export (`pub use`) is
-//! no use: it only says where a name is found. Tests are left out.
+//! A file uses another if it imports from it or names a path into it. A re-export (`pub use`) does
+//! not count: it only defines where a name is found. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ const FILES_MAX: usize = 3;
 /// A module by its path in the crate; the root is empty.
 type Module = Vec<String>;
 
-/// Circles of more files than that, in all crates of `files`: paths with their texts.
+/// Circles of more files than allowed, in all crates of `files`: paths with their texts.
 pub fn check(files: &[(String, String)]) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, BTreeMap<Module, (&str, &str)>> = BTreeMap::new();
     for (path, text) in files {
@@ -46,7 +46,7 @@ fn circles(modules: &BTreeMap<Module, (&str, &str)>) -> Vec<Finding> {
             used.iter().filter_map(|path| longest(path, &number)).collect()
         })
         .collect();
-    // Whoever reaches a file reaches what that one reaches.
+    // The relation is transitive.
     for through in 0..names.len() {
         let further = reaches[through].clone();
         for from in &mut reaches {
@@ -70,7 +70,7 @@ fn circles(modules: &BTreeMap<Module, (&str, &str)>) -> Vec<Finding> {
     findings
 }
 
-/// The module that a path leads into: the longest beginning of it that is one.
+/// The module that a path leads into: the longest prefix that is a module.
 fn longest(path: &[String], number: &impl Fn(&[String]) -> Option<usize>) -> Option<usize> {
     (0..=path.len()).rev().find_map(|length| number(&path[..length]))
 }
@@ -107,7 +107,7 @@ fn uses(module: &Module, code: &str) -> Vec<Module> {
             let is_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
             let path = code[at..].split(|letter| !is_path(letter)).next().unwrap_or_default();
             let line_start = code[..at].rfind('\n').map_or(0, |end| end + 1);
-            // An import was taken apart above, and a visibility names no use.
+            // Imports were handled above, and a visibility does not use a module.
             let is_import = code[line_start..at].contains("use ");
             let is_within = code[..at].ends_with("in ") || code[..at].ends_with('(');
             let is_inside = code[..at].ends_with("::");

@@ -1,10 +1,9 @@
-//! Licences and origins of the crates from outside: each licence is one that `deny.toml` allows,
-//! each origin a registry that it allows.
+//! Licences and origins of the external crates: `deny.toml` must allow each licence and each
+//! registry.
 //!
-//! `cargo deny` checks the same and more, but takes minutes to install; this runs everywhere. What
-//! counts is what is compiled on this machine: crates for other systems are not looked at, as
-//! they need not even be downloaded. Crates whose licence is only in a file are findings, for a
-//! person to look at.
+//! `cargo deny` checks the same and more, but takes minutes to install; this runs everywhere. It
+//! checks the crates that are compiled on this machine: those for other systems need not even be
+//! downloaded. A crate with its licence only in a file is a finding, for a person to check.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,9 +13,9 @@ use anyhow::{Context as _, bail};
 use super::rules::Finding;
 
 const POLICY: &str = "deny.toml";
-/// The fuzz targets are a workspace of their own.
+/// The fuzz targets have their own workspace.
 const MANIFESTS: &[&str] = &["Cargo.toml", "fuzz/Cargo.toml"];
-/// No licence expression comes near; the reader of one calls itself for each parenthesis.
+/// Deeper than any licence expression; the parser recurses for each parenthesis.
 const EXPRESSION_BYTES_MAX: usize = 500;
 
 /// Checks all crates that the workspaces at `root` compile on this machine.
@@ -38,7 +37,7 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
         for package in packages {
             let finding = |rule, message: String| Finding::new(rule, manifest, 0, &message);
             let name = package["name"].as_str().unwrap_or("a crate without a name");
-            // Our own crates have no source.
+            // Crates of this repository have no source.
             let Some(source) = package["source"].as_str() else { continue };
             if !registries.iter().any(|allowed| source.strip_prefix("registry+") == Some(allowed)) {
                 findings.push(finding("source", format!("{name}: comes from {source}")));
@@ -52,20 +51,20 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Whether one of the ways through the SPDX expression has only allowed licences.
+/// Whether one alternative of the SPDX expression has only allowed licences.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     if expression.len() > EXPRESSION_BYTES_MAX {
         return false;
     }
-    // A slash for "or" is what crates wrote before the expressions were agreed upon.
+    // Older crates use a slash for "or".
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut reader = Reader { words: &words, allowed };
     reader.alternatives() == Some(true) && reader.words.is_empty()
 }
 
-/// What is left of an expression. Each function takes one part from the front and says whether it
-/// is allowed, or nothing when it is malformed.
+/// The rest of an expression. Each function consumes a part from the front and returns whether it
+/// is allowed, or `None` if it is malformed.
 struct Reader<'a> {
     words: &'a [&'a str],
     allowed: &'a [String],

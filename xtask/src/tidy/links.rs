@@ -1,18 +1,18 @@
 //! Links of Markdown files: every file and every heading they point to exists.
 //!
-//! Only links inside the repository are looked at; a chore that needs the network fails for
-//! reasons of its own. Headings become anchors the way GitHub makes them.
+//! Only links inside the repository are checked: a chore that needs the network could fail for
+//! other reasons. Headings become anchors as on GitHub.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// A link that leads nowhere.
+/// A broken link.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BrokenLink {
-    /// Line it stands on, from 1.
+    /// Its line, from 1.
     pub line: usize,
-    /// As written.
+    /// The link as written.
     pub target: String,
 }
 

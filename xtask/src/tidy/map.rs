@@ -1,9 +1,9 @@
 //! The map of a crate: each module that `lib.rs` declares has a line in its opening comment, so
-//! that a newcomer finds a room by its name.
+//! that a newcomer finds it.
 
 use super::rules::Finding;
 
-/// What the section is called.
+/// The heading of the section.
 const HEADING: &str = "//! # Map";
 
 /// Modules without a line in the map, of the `lib.rs` of a crate.

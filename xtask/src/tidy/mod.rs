@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules of style that a machine can check, over the whole repository.
 //!
-//! This module reads files and asks `cargo metadata`; what is a finding is decided in `rules.rs`,
-//! `links.rs` and `licences.rs`, what is excepted stands in `xtask/tidy-allow.txt` with a reason.
+//! This module reads files and runs `cargo metadata`. `rules.rs`, `links.rs` and `licences.rs`
+//! define the findings; exceptions are in `xtask/tidy-allow.txt`, with a reason.
 
 mod allowed;
 mod arrows;
@@ -27,7 +27,7 @@ use self::rules::Finding;
 const ALLOW_LIST: &str = "xtask/tidy-allow.txt";
 const DEPENDENCIES: &str = "docs/dependencies.md";
 const CHANGELOG: &str = "CHANGELOG.md";
-/// No repository of ours comes near; a loop of links would.
+/// More files than this repository will have; a loop of links would exceed it.
 const FILES_MAX: usize = 100_000;
 
 /// Arguments of `cargo xtask tidy`.
@@ -97,7 +97,7 @@ fn check_files(root: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Every file of the repository; build output and the version history are none.
+/// Every file of the repository, without build output and the version history.
 fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_path_buf()];
@@ -108,7 +108,7 @@ fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
             let entry = entry?;
             let name = entry.file_name();
             let kind = entry.file_type()?;
-            // Cargo marks its own; a module may have the same name.
+            // Cargo marks its own folder; a module may have the same name.
             let is_output = name == "target" && entry.path().join("CACHEDIR.TAG").exists();
             let is_skipped = is_output || [".git", "corpus"].iter().any(|skip| name == *skip);
             if kind.is_dir() && !is_skipped {
@@ -192,7 +192,7 @@ fn check_unused(root: &Path, package: &Value) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Arrows between our crates that do not go down.
+/// Dependencies between the repository's crates that do not go down.
 fn check_arrows(root: &Path, package: &Value) -> Vec<Finding> {
     let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
     let shown = manifest.strip_prefix(root).unwrap_or(manifest).display().to_string();
@@ -210,7 +210,7 @@ fn check_arrows(root: &Path, package: &Value) -> Vec<Finding> {
         .collect()
 }
 
-/// What cargo knows of our crates.
+/// Metadata of the repository's crates from cargo.
 fn packages(root: &Path) -> anyhow::Result<Vec<Value>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -225,7 +225,7 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Value>> {
     metadata["packages"].as_array().cloned().context("cargo metadata: no packages")
 }
 
-/// Names of the crates from outside that any of our manifests asks for, sorted.
+/// Names of the external crates in the repository's manifests, sorted.
 fn dependencies(packages: &[Value]) -> Vec<String> {
     let names: BTreeSet<String> = packages
         .iter()

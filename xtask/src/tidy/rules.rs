@@ -1,7 +1,7 @@
 //! The rules of style that a machine can check in one file.
 //!
-//! Each takes the text of a file and returns findings; none reads a file or prints. What rustc,
-//! clippy and rustfmt check already is not repeated here.
+//! Each rule takes the text of a file and returns findings; none reads a file or prints. Checks of
+//! rustc, clippy and rustfmt are not repeated.
 
 use super::source;
 
@@ -14,14 +14,14 @@ pub struct Finding {
     pub path: String,
     /// Line, from 1; 0 when it concerns the whole file.
     pub line: usize,
-    /// Function it concerns, if any.
+    /// The function, if any.
     pub name: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
 impl Finding {
-    /// A finding that concerns no function in particular.
+    /// A finding about no particular function.
     pub fn new(rule: &'static str, path: &str, line: usize, message: &str) -> Self {
         Self { rule, path: path.to_string(), line, name: None, message: message.to_string() }
     }
@@ -30,7 +30,7 @@ impl Finding {
 const COLUMNS_MAX: usize = 100;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
-/// Names that say nothing about what is inside.
+/// Names without a meaning.
 const EMPTY_NAMES: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc", "manager"];
 /// Notes to oneself. In two pieces, so that this file passes its own check.
 const NOTES: &[&str] = &[concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX", "X")];
@@ -38,7 +38,7 @@ const NOTES: &[&str] = &[concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX"
 const BELITTLING: &[&str] = &[concat!("sim", "ply"), concat!("obvi", "ously")];
 const UNFINISHED: &[&str] = &[concat!("to", "do!"), concat!("unimple", "mented!")];
 
-/// How tests used to say that they did nothing. In two pieces, see above.
+/// The old way of tests to skip. In two pieces, see above.
 const LEFT_OUT: &[&str] = &[
     concat!("\"not te", "sted"),
     concat!("\"not r", "un"),
@@ -91,7 +91,7 @@ pub fn check_script(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Raw measurements name no place on the machine they come from.
+/// Raw measurements must not contain paths of the machine that they come from.
 pub fn check_records(path: &str, text: &str) -> Vec<Finding> {
     let lines = text.lines().enumerate();
     lines
@@ -155,7 +155,7 @@ fn check_words(path: &str, text: &str) -> Vec<Finding> {
     for word in NOTES {
         find(text, word, "finish it or open an issue");
     }
-    // Only ASCII letters change their case, so places stay where they are.
+    // Only ASCII letters change their case, so byte offsets stay the same.
     let lowercase = text.to_ascii_lowercase();
     for word in BELITTLING {
         find(&lowercase, word, "what is easy for one is not for another");
@@ -185,8 +185,8 @@ fn check_functions(path: &str, code: &str) -> Vec<Finding> {
     findings
 }
 
-/// What the product prints goes through `base::escape::Printable`, so that a terminal obeys
-/// nothing of it.
+/// Output of the product goes through `base::escape::Printable`, so that no control sequence
+/// reaches a terminal.
 fn check_printers(path: &str, code: &str) -> Vec<Finding> {
     let Some(product) = product(path, code) else { return Vec::new() };
     let message = "a way to a terminal: print with to_standard_output or to_standard_error";
@@ -198,12 +198,12 @@ fn check_printers(path: &str, code: &str) -> Vec<Finding> {
     printed.map(|(index, _)| Finding::new("printer", path, index + 1, message)).collect()
 }
 
-/// The code of a file as far as it is shipped.
+/// The part of a file that is shipped.
 fn product<'a>(path: &str, code: &'a str) -> Option<&'a str> {
     let (krate, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
     let is_test = file.ends_with("tests.rs") || file.contains("tests/");
-    // Behind a module of tests in the file itself there is nothing; one that is a file of its own,
-    // or an import, may stand anywhere.
+    // A module of tests inside the file is at its end; a module in another file, or an import, may
+    // be anywhere.
     let is_module = |at: &usize| {
         let item = code[*at..].trim_start_matches("#[cfg(test)]").trim_start();
         item.starts_with("mod ")
@@ -214,11 +214,11 @@ fn product<'a>(path: &str, code: &'a str) -> Option<&'a str> {
     (!NOT_SHIPPED.contains(&krate) && !is_test).then_some(&code[..end])
 }
 
-/// Crates with `src` that is no part of what is shipped.
+/// Crates with `src` that are not shipped.
 const NOT_SHIPPED: &[&str] = &["peers", "testkit"];
 
-/// The product starts programs by an absolute path: a name would be looked up by a PATH that may
-/// lead to the working directory, which anybody may have filled.
+/// The product starts programs by an absolute path: a name would be searched in PATH, which may
+/// contain the working directory, where anybody could have placed a program.
 fn check_programs(path: &str, text: &str, code: &str) -> Vec<Finding> {
     let Some(product) = product(path, code) else { return Vec::new() };
     let starts = product.match_indices("Command::new(");
@@ -230,9 +230,10 @@ fn check_programs(path: &str, text: &str, code: &str) -> Vec<Finding> {
     by_name.map(|at| Finding::new("program", path, source::line_of(code, at), message)).collect()
 }
 
-/// Tests that end early look like tests that passed, so what they lack is told by `testkit::needs`.
+/// Tests that return early look like passed tests, so they report a missing need with
+/// `testkit::needs`.
 fn check_tests(path: &str, text: &str, code: &str) -> Vec<Finding> {
-    // Where `testkit` itself is tested, and where this list is.
+    // `testkit` tests itself, and this list is here.
     if path.starts_with("crates/testkit/") {
         return Vec::new();
     }
@@ -269,7 +270,7 @@ fn check_tests(path: &str, text: &str, code: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether what stands behind `return` is no value; a closure in a test may have one.
+/// Whether `return` has no value; a closure in a test may have one.
 fn gives_nothing(rest: &str) -> bool {
     let rest = rest.trim_start();
     let prints = ["println!", "eprintln!"].iter().any(|word| rest.starts_with(word));
@@ -300,7 +301,7 @@ fn check_names(path: &str, code: &str) -> Vec<Finding> {
     for at in source::words(code, "mod") {
         let rest = code[at + 3..].trim_start();
         let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
-        // `mod name;` has a file of that name, which is found by its path.
+        // `mod name;` has its own file, which is recognised by its path.
         if let Some(end) = end
             && rest[end..].trim_start().starts_with('{')
         {
@@ -359,7 +360,7 @@ mod tests {
         assert!(!found("crates/peers/src/lib.rs", "fn f() { Command::new(cargo); }"));
         let test = "#[cfg(test)] mod tests { fn f() { Command::new(\"true\"); } }";
         assert!(!found(product, test));
-        // Tests in a file of their own end nothing.
+        // Tests in their own file do not end the code.
         let elsewhere = "#[cfg(test)] mod tests; fn f() { Command::new(\"getent\"); }";
         assert!(found(product, elsewhere));
     }
@@ -396,7 +397,7 @@ mod tests {
         check("crates/testkit/tests/runs.rs", "return;", &[]);
         check(tests, "return eprintln!(\"no fio\");", &found);
         check(tests, "let f = |x| { return Some(x) };", &[]);
-        // Programs may ask who runs them, and functions return.
+        // Programs may check who runs them, and functions may return.
         check("crates/tree/src/capture.rs", LEFT_OUT[4], &[]);
         let helper = "//! Tests.\nfn f() -> u8 {\nreturn 1;\n}\n#[test]\nfn g() { f(); }\n";
         assert_eq!(rules(&check_rust(tests, helper)), []);

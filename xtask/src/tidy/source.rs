@@ -1,7 +1,7 @@
-//! As much of Rust's grammar as the rules need: what is code, and where functions begin and end.
+//! As much of Rust's grammar as the rules need: what is code, and where functions start and end.
 //!
-//! A parser would know more, but also more than is asked; comments, strings and braces are enough
-//! to count the lines of a function. Macros that build functions are not expanded.
+//! The rules need no parser: comments, strings and braces are enough to count the lines of a
+//! function. Macros that build functions are not expanded.
 
 /// One function with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Function {
     pub parameters: String,
 }
 
-/// The source with comments, strings and characters replaced by spaces; lines stay where they are.
+/// The source with comments, strings and characters replaced by spaces; line numbers stay the same.
 pub fn code_only(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut code = Vec::with_capacity(bytes.len());
@@ -42,7 +42,7 @@ pub fn code_only(source: &str) -> String {
             at = end;
         }
     }
-    // Outside comments and strings Rust is ASCII but for rare names; those do not matter here.
+    // Outside comments and strings Rust is ASCII except for rare names, which do not matter here.
     String::from_utf8_lossy(&code).into_owned()
 }
 

@@ -1,14 +1,14 @@
-//! The trial `capture`: jobs of fio whose properties are known, captured, made jobs again by
-//! `takeup capture --fio`, and run again by fio.
+//! The trial `capture`: fio jobs with known properties are captured, converted to jobs by `takeup
+//! capture --fio`, and run again by fio.
 //!
-//! fio itself says what both runs did, in its log of requests (`write_iolog`): sizes, order, places
-//! and syncs. Depth, engine and `O_DIRECT` are what fio was told, and what the job tells it. A case
-//! comes back if every property of every file does. What the capture says beside the job (block,
-//! order, depth, syncs) is held against the first run, as sentences.
+//! The truth of both runs is fio's log of requests (`write_iolog`): sizes, order, places and syncs.
+//! Depth, engine and `O_DIRECT` are the options of the jobs. A case succeeds if every property of
+//! every file is the same. Further statements of the capture (block, order, depth, syncs) are
+//! compared with the first run, as sentences.
 //!
-//! Not among the cases are buffered requests of libaio and io_uring, whose places are not seen, and
-//! several direct files of one process with libaio, whose requests are not told apart
-//! (`docs/capture.md`). A capture that is attached goes on until fio ends.
+//! Not among the cases: buffered requests of libaio and io_uring, whose places are not visible, and
+//! several direct files of one process with libaio, whose requests cannot be assigned to a file
+//! (`docs/capture.md`). An attached capture lasts until fio ends.
 
 mod job;
 mod log;
@@ -26,7 +26,7 @@ use self::log::Run;
 use self::made::{Case, Told};
 use super::{Asked, Ground, Outcome, Trial};
 
-/// What is asked: 55 of 60.
+/// The requirement: 55 of 60.
 const ASKED: &[Asked] = &[Asked { property: "comes back", share: 0.916 }];
 /// How long fio runs before a capture is attached.
 const BEFORE: Duration = Duration::from_millis(400);
@@ -73,7 +73,7 @@ impl Trial for Capture {
     }
 }
 
-/// Runs the first job under a capture, or attaches one to it; the document that it prints.
+/// Runs the first job under a capture, or attaches one to it; returns the document that it prints.
 fn captured(ground: &Ground, case: &Case, job: &Path, written: &Path) -> anyhow::Result<Value> {
     let mut fio = Command::new("fio");
     fio.arg("--output=/dev/null").arg(job);
@@ -96,7 +96,7 @@ fn captured(ground: &Ground, case: &Case, job: &Path, written: &Path) -> anyhow:
     serde_json::from_slice(&output.stdout).context("read what capture printed")
 }
 
-/// Runs the job that was written, each of its jobs with a log; what each did.
+/// Runs the written job, each of its jobs with a log; returns the work of each.
 fn run_again(folder: &Path, sections: &Sections) -> anyhow::Result<Vec<Run>> {
     let own = folder.join("again");
     std::fs::create_dir(&own).context("create a folder")?;
@@ -116,7 +116,7 @@ fn run_again(folder: &Path, sections: &Sections) -> anyhow::Result<Vec<Run>> {
     logs.iter().map(|log| Run::read(log)).collect()
 }
 
-/// Holds each file against the sections that stand for it.
+/// Compares each file with the sections that stand for it.
 fn judge(
     case: &Case,
     folder: &Path,
@@ -155,7 +155,7 @@ fn operations(seen: &Value) -> usize {
     usize::try_from(count("reads") + count("writes")).unwrap_or(usize::MAX)
 }
 
-/// What of a file did not come back.
+/// The properties of a file that differ.
 fn differences(
     told: &Told,
     first: &Run,
@@ -200,7 +200,7 @@ fn differences(
     wrong
 }
 
-/// What the capture says of a file that can be true or false.
+/// Statements of the capture about a file that are true or false.
 fn claims(told: &Told, seen: &Value, first: &Run, outcome: &mut Outcome) {
     let name = told.name();
     let mut claim = |sentence: &str, field: &Value, truth: f64, within: f64| {

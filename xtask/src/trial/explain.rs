@@ -1,8 +1,8 @@
-//! The trial `explain`: pipelines of other programs, and what `takeup explain` says of them.
+//! The trial `explain`: pipelines of other programs, and the diagnosis of `takeup explain`.
 //!
-//! The truth of a case is measured: the pipeline is run with each of several single changes (a
-//! buffer, a faster stage, no rate, larger blocks), and what gains most is what limits it. No label
-//! of the generator is taken for it: a stage that was meant to be slow may not be.
+//! The truth of a case is measured: the pipeline runs with each of several single changes (a
+//! buffer, a faster stage, no rate, larger blocks), and the change that gains most shows the limit.
+//! The intent of the generator does not count: a stage that was meant to be slow may not be.
 
 mod ground;
 mod pipelines;
@@ -14,15 +14,15 @@ use super::{Asked, Ground, Outcome, Trial};
 use ground::Place;
 use pipelines::{ActsOn, Change, Pipeline};
 
-/// A change that gains less is none: two runs of the same differ by as much.
+/// A smaller gain counts as none: two equal runs differ by as much.
 const GAIN_MIN: f64 = 0.10;
-/// A change that gains less is not proposed, and no forecast of it is due.
+/// A smaller gain need not be proposed, and needs no forecast.
 const WORTH_MIN: f64 = 0.15;
-/// Changes whose times differ by less gain the same.
+/// Changes whose times differ by less count as equal.
 const ALIKE: f64 = 0.05;
-/// A forecast is right within this of what was measured, twice.
+/// A forecast may be this share below the faster, or above the slower, of two measured runs.
 const FORECAST_SHARE: f64 = 0.15;
-/// What a floor may be below the time that was measured without any waiting, by chance.
+/// How far a floor may by chance be below the time measured without any waiting.
 const FLOOR_SHARE: f64 = 0.10;
 
 const LIMIT: &str = "limit right";
@@ -79,9 +79,9 @@ impl Trial for Explain {
     }
 }
 
-/// What was measured.
+/// The measurements.
 struct Truth {
-    /// The pipeline as it is, while it was explained.
+    /// The unchanged pipeline, while it was explained.
     seconds: f64,
     changes: Vec<Changed>,
 }
@@ -121,14 +121,14 @@ impl Truth {
         self.best() < (1.0 - GAIN_MIN) * self.seconds
     }
 
-    /// Whether anybody could gain by a single change what is worth a change.
+    /// Whether a single change gains enough to be worth making.
     fn is_remediable(&self) -> bool {
         self.remedied() < (1.0 - WORTH_MIN) * self.seconds
     }
 
-    /// On what the change that gains most acts, and those that gain as much: of all changes, and of
-    /// those that can be made. Without the longer of two stages that take turns a run is shorter
-    /// than with a buffer between them, and still the turns are what can be changed.
+    /// The subjects of the change that gains most, and of those that gain as much: of all changes,
+    /// and of those that a user can make. Without the longer of two stages that take turns a run is
+    /// shorter than with a buffer between them; still the turns are what the user can change.
     fn limits(&self) -> Vec<ActsOn> {
         let of = |best: f64| move |change: &&Changed| change.seconds <= (1.0 + ALIKE) * best;
         let remedies = self.changes.iter().filter(|change| change.is_remedy);
@@ -136,7 +136,7 @@ impl Truth {
         self.changes.iter().filter(of(self.best())).chain(remedied).map(|it| it.acts_on).collect()
     }
 
-    /// The time without any waiting between stages, as far as buffers bring it about.
+    /// The time without any waiting between stages, as far as buffers can achieve it.
     fn overlapped(&self) -> f64 {
         let buffers = self.changes.iter().filter(|change| change.acts_on == ActsOn::Waiting);
         buffers.map(|change| change.seconds).fold(self.seconds, f64::min)
@@ -170,7 +170,7 @@ fn limit(outcome: &mut Outcome, said: &Value, truth: &Truth) {
     let named = said["limit"].as_u64();
     let right = if truth.gains() {
         truth.limits().iter().any(|acts_on| match (acts_on, named) {
-            // Where one program does several things in turn it is the limit, and waits.
+            // A program that does several things in turn is the limit, and waits.
             (ActsOn::Waiting, None) => true,
             (ActsOn::Waiting, Some(_)) => {
                 let in_turn = ["pipeline.in-turn", "pipeline.small-tape-writes"];
@@ -219,7 +219,7 @@ fn forecast(
     else {
         return Ok(());
     };
-    // Two runs of the same differ by some percent, which is no fault of a forecast.
+    // Two equal runs differ by some percent, which is not an error of a forecast.
     let (one, other) = (place.seconds(command)?, place.seconds(command)?);
     let (fast, slow) = (one.min(other), one.max(other));
     let because =

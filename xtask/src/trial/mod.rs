@@ -1,10 +1,10 @@
-//! `cargo xtask trial NAME --seed N`: cases whose truth is known, put to the program, and its
-//! answers held against that truth.
+//! `cargo xtask trial NAME --seed N`: runs the program on cases with known truth, and compares its
+//! answers with that truth.
 //!
-//! A trial makes its cases from a seed, so that new seeds are new cases and a failure can be had
-//! again. What a case showed is written as one JSON line as soon as it is known: a trial that was
-//! stopped goes on where it stopped, and a case is looked up by its number. The verdict counts
-//! properties ("limit") against the share that is asked of each, and false sentences by sentence.
+//! A trial makes its cases from a seed: new seeds give new cases, and a failure can be repeated.
+//! The outcome of a case is written as a JSON line as soon as it is known: a stopped trial
+//! continues, and a case can be found by its number. The verdict counts properties ("limit")
+//! against the required share of each, and false sentences by sentence.
 //!
 //! Not here: the cases and their truth, which are in a module for each trial.
 
@@ -68,47 +68,47 @@ enum Name {
     Tape,
 }
 
-/// One kind of trial.
+/// A kind of trial.
 pub trait Trial {
     /// The name of the trial, as typed.
     fn name(&self) -> &'static str;
 
-    /// How many cases the verdict asks for.
+    /// Number of cases that the verdict requires.
     fn cases(&self) -> u64;
 
-    /// The shares that are asked of each property.
+    /// The required share of each property.
     fn asked(&self) -> &'static [Asked];
 
-    /// Makes the case of that number, measures its truth, asks the program and compares.
+    /// Makes the case with this number, measures its truth, runs the program and compares.
     ///
     /// # Errors
     ///
-    /// When the case itself could not be made or measured: nothing is known of the program then.
+    /// When the case itself could not be made or measured: then nothing is known of the program.
     fn run(&self, ground: &Ground, number: u64) -> anyhow::Result<Outcome>;
 }
 
-/// A property of outcomes and the share of them that must have it.
+/// A property of outcomes and its required share.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// The name of the property, as in [`Check::property`].
     pub property: &'static str,
-    /// At least this share of the checks of that property is right, 0 to 1.
+    /// Least share of right checks of this property, 0 to 1.
     pub share: f64,
 }
 
-/// What a case works with.
+/// The environment of a case.
 pub struct Ground {
-    /// The binary that is tried.
+    /// The binary under test.
     pub takeup: PathBuf,
-    /// An empty folder, removed behind the case.
+    /// An empty folder, removed after the case.
     pub folder: PathBuf,
     /// The seed of the trial.
     pub seed: u64,
-    /// Whether what was said is printed in full.
+    /// Whether to print the program's output in full.
     pub loud: bool,
 }
 
-/// `takeup sim`, which unmounts what it serves when this program ends, however it does.
+/// `takeup sim`, which unmounts when this program ends, however it ends.
 pub fn sim(takeup: &Path) -> std::process::Command {
     let mut command = std::process::Command::new("setpriv");
     command.args(["--pdeathsig", "TERM"]).arg(takeup).arg("sim");
@@ -132,12 +132,12 @@ fn trial(name: Name) -> Box<dyn Trial> {
     }
 }
 
-/// Runs the cases that are not yet known and prints the verdict of all.
+/// Runs the cases without an outcome yet and prints the verdict on all.
 ///
 /// # Errors
 ///
 /// When a file cannot be written or the program cannot be built. A case that could not be made is
-/// an outcome, and counts against the trial where it leaves too few.
+/// an outcome, and counts against the trial if too few are left.
 pub fn run(arguments: &TrialArguments) -> anyhow::Result<ExitCode> {
     let trial = trial(arguments.name);
     let target = crate::folders::target()?;
@@ -162,7 +162,7 @@ pub fn run(arguments: &TrialArguments) -> anyhow::Result<ExitCode> {
     Ok(if verdict.is_reached() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The outcomes of all cases: those that are kept, and those that are missing among them.
+/// The outcomes of all cases: the kept ones, and those that were missing.
 fn all(
     trial: &dyn Trial,
     takeup: &Path,

@@ -1,4 +1,4 @@
-//! What one case showed, and the file that keeps outcomes.
+//! The outcome of a case, and the file that keeps outcomes.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -7,22 +7,22 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-/// What one case showed.
+/// The outcome of a case.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// The number of the case.
     pub number: u64,
-    /// The case as a person would type it.
+    /// The case as a command line.
     pub case: String,
-    /// What is true of it, measured or by construction.
+    /// Its truth, measured or by construction.
     pub truth: String,
-    /// What the program said.
+    /// The program's answer.
     pub said: String,
     /// Properties of the answer that are right or wrong.
     pub checks: Vec<Check>,
     /// Sentences of the answer that can be true or false.
     pub claims: Vec<Claim>,
-    /// Why nothing is known of the program in this case.
+    /// Why the case shows nothing about the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_made: Option<String>,
 }
@@ -30,7 +30,7 @@ pub struct Outcome {
 /// One property of an answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
-    /// Which, as in [`super::Asked::property`].
+    /// Its name, as in [`super::Asked::property`].
     pub property: String,
     /// Whether the answer has it.
     pub right: bool,
@@ -38,14 +38,14 @@ pub struct Check {
     pub because: String,
 }
 
-/// A sentence that was said, and whether it is so.
+/// A sentence of the program, and whether it is true.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Claim {
     /// The sentence without its numbers and names, so that equal ones are counted together.
     pub sentence: String,
     /// Whether it is true.
     pub is_true: bool,
-    /// The sentence as it was said, and what is so.
+    /// The sentence in full, and the truth.
     pub because: String,
 }
 
@@ -83,12 +83,12 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The outcomes that a file keeps; none where there is no file. A last line that was cut off is no
-/// outcome, so that its case is run again.
+/// The outcomes in a file; none without a file. A truncated last line is ignored, so that its case
+/// runs again.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or a line in front of the last is no outcome.
+/// When the file cannot be read, or a line before the last is invalid.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Outcome>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

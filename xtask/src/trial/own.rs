@@ -1,9 +1,9 @@
-//! The trial `own`: what a run of `takeup pipe` or `takeup backup` says limits it.
+//! The trial `own`: the limits that `takeup pipe` and `takeup backup` report for their own runs.
 //!
-//! A case is one run with two ends, a ring and perhaps compression, a rate limit or other load
-//! ([`scene`]). Its truth is measured: the same run again with each single change that a user
-//! could make, and the change that gains most is the limit ([`judge`]). The generator's intent
-//! counts for nothing.
+//! A case is one run with a source, a target, a ring and perhaps compression, a rate limit or other
+//! load ([`scene`]). Its truth is measured: the run is repeated with each single change that a user
+//! could make, and the change that gains most shows the limit ([`judge`]). The intent of the
+//! generator does not count.
 //!
 //! Not here: runs to tape drives, virtual or real.
 
@@ -40,8 +40,8 @@ impl Trial for Own {
             let document = place.run(&scene.changed(change))?;
             measured.push(Measured { change, seconds: judge::seconds(&document)? });
         }
-        // The machine may have changed meanwhile: the case is judged by what it says the second
-        // time, and made only where both times agree.
+        // The machine may have changed meanwhile: the case is judged by the second diagnosis, and
+        // only if both agree.
         let document = place.run(&scene)?;
         let (first, second) = (judge::seconds(&before)?, judge::seconds(&document)?);
         if (first - second).abs() > 0.15 * first.max(second) + 0.05 {

@@ -1,14 +1,14 @@
-//! The trial `tape`: virtual drives whose knee is known, put to `takeup bench tape`.
+//! The trial `tape`: virtual drives with a known knee, measured by `takeup bench tape`.
 //!
-//! A case draws a generation, what a command takes besides its data, a ratio of compression and the
-//! block sizes that are tried. The rate of each size follows from the drive's own model: a command
-//! and its transfer, or the medium, whichever is slower. Drives whose knee is no clear one, with a
-//! rate just below the best, are drawn again, and so are those whose runs of seconds show another
-//! knee than runs of hours, since filling the buffer is part of them. The buffer is small and a
-//! filemark, winding and a stop take next to no time, so that most are alike in that. During
-//! some of the cases other programs use the cores for a while.
+//! A case draws a generation, the time of a command beside its data, a ratio of compression, and
+//! the block sizes to try. The rate of each size follows from the drive's own model: a command and
+//! its transfer, or the medium, whichever is slower. Drives without a clear knee, with a rate just
+//! below the best, are drawn again. So are drives whose runs of seconds have another knee than runs
+//! of hours, since filling the buffer is part of them. The buffer is small, and a filemark, winding
+//! and a stop take almost no time, so that most short runs agree with long ones. In some cases
+//! other programs use the cores for a while.
 //!
-//! Not here: drives that take the time of their generation for all of that, which are tried by hand
+//! Not here: drives with the full times of their generation, which are tried by hand
 //! (`docs/bench.md`).
 
 use std::fs;
@@ -25,15 +25,15 @@ use super::{Asked, Ground, Outcome, Trial};
 /// The trial.
 pub struct Tape;
 
-/// Two rates that are this near are the same, as the program takes it.
+/// Rates this near count as equal, as in the program.
 const BAND: f64 = 0.02;
-/// No drive has a level that is nearer to the best than this and further than the band.
+/// No drive has a level that is nearer to the best than this and outside the band.
 const CLEAR: f64 = 0.07;
-/// A run of the fastest level takes about as long.
+/// Approximate time of a run at the fastest level.
 const RUN_SECONDS: f64 = 4.0;
-/// What the machine takes for a command of a virtual drive, besides what the drive does, at most.
+/// Most time that the machine adds to a command of a virtual drive.
 const WAY_SECONDS: f64 = 0.4e-3;
-/// A case that takes longer is given up.
+/// Time limit of a case.
 const CASE_SECONDS: u64 = 600;
 
 impl Trial for Tape {
@@ -75,10 +75,10 @@ impl Trial for Tape {
     }
 }
 
-/// A drive and what it is asked.
+/// A drive and its block sizes.
 struct Case {
     generation: &'static str,
-    /// Of the medium, for data that the drive makes nothing of.
+    /// Rate of the medium, for data that the drive cannot compress.
     native_bytes_per_second: f64,
     compression: u64,
     command_seconds: f64,
@@ -87,10 +87,10 @@ struct Case {
     is_loaded: bool,
 }
 
-/// Generations whose drives are asked.
+/// Generations to draw from.
 const GENERATIONS: [&str; 3] = ["lto1", "lto2", "lto3"];
 
-/// The highest rate of the medium, as the program takes it to be.
+/// The highest rate of the medium, as in the program.
 fn fastest(takeup: &Path, generation: &str) -> anyhow::Result<f64> {
     let output = Command::new(takeup)
         .args(["plan", "--parameters", "--json", "--size", "1G", "--source-rate", "1GB"])
@@ -105,11 +105,11 @@ fn fastest(takeup: &Path, generation: &str) -> anyhow::Result<f64> {
     fastest.context("a drive without a speed")
 }
 
-/// Most that the host gives to any of these drives, as it is set.
+/// Highest rate of the host interface, as it is set for these drives.
 const HOST_BYTES_PER_SECOND: u64 = 400_000_000;
 
 impl Case {
-    /// The next drive whose knee is a clear one.
+    /// Draws the next drive with a clear knee.
     fn drawn(random: &mut Random, generation: &'static str, native_bytes_per_second: f64) -> Case {
         loop {
             let first = 8 << random.index(3);
@@ -127,7 +127,7 @@ impl Case {
         }
     }
 
-    /// Of a run without end, with what a command takes on this machine in addition.
+    /// Rate of an endless run, with the machine's own time for a command added.
     fn rate(&self, block_bytes: u64, way_seconds: f64) -> f64 {
         self.host_rate(block_bytes, way_seconds).min(self.medium_bytes_per_second())
     }
@@ -138,13 +138,13 @@ impl Case {
         bytes / (self.command_seconds + way_seconds + transfer)
     }
 
-    /// Bytes that the drive holds: one of the largest blocks and some more. Its tape moves when it
+    /// Size of the drive's buffer: one of the largest blocks and some more. The tape starts when it
     /// is full.
     fn buffer_bytes(&self) -> u64 {
         self.levels.iter().max().map_or(0, |largest| largest / 4 * 5)
     }
 
-    /// Of a run as it is measured: its tape moves once the buffer is full.
+    /// Rate of a real run: the tape starts once the buffer is full.
     fn rate_of_run(&self, block_bytes: u64, way_seconds: f64) -> f64 {
         let (length, buffer) = (self.length() as f64, self.buffer_bytes() as f64);
         let filling = buffer * self.compression as f64 / self.host_rate(block_bytes, way_seconds);
@@ -159,7 +159,7 @@ impl Case {
         self.levels.iter().map(|&level| self.rate(level, way_seconds)).collect()
     }
 
-    /// What a level is below the best.
+    /// How far a level is below the best.
     fn missing(rates: &[f64]) -> Vec<f64> {
         let best = rates.iter().copied().fold(0.0, f64::max);
         rates.iter().map(|rate| 1.0 - rate / best).collect()
@@ -169,7 +169,7 @@ impl Case {
         Case::missing(&self.rates(0.0)).iter().position(|missing| *missing < BAND).unwrap_or(0)
     }
 
-    /// Whether no level is near to the border, whatever this machine takes for a command.
+    /// Whether no level is near the border, whatever the machine adds to a command.
     fn is_clear(&self) -> bool {
         let of_runs = |way: f64| -> Vec<f64> {
             self.levels.iter().map(|&level| self.rate_of_run(level, way)).collect()
@@ -181,7 +181,7 @@ impl Case {
         };
         let is_near =
             |missing: &Vec<f64>| missing.iter().any(|one| (BAND / 2.0..CLEAR).contains(one));
-        // Smaller blocks would take the case longer than it is worth.
+        // Smaller blocks would take too long.
         let slowest = self.rates(0.0)[0];
         let is_short = slowest > self.native_bytes_per_second / 6.0;
         let is_one_answer = all.windows(2).all(|two| fastest(&two[0]) == fastest(&two[1]));
@@ -262,7 +262,7 @@ impl Drive {
 
 impl Drop for Drive {
     fn drop(&mut self) {
-        // An error leaves nothing to be done: the folder is a temporary one.
+        // Errors can be ignored: the folder is a temporary one.
         Command::new("fusermount3").arg("-u").arg(&self.folder).status().ok();
         self.process.wait().ok();
     }
@@ -276,7 +276,7 @@ struct Load {
 impl Load {
     fn begin() -> Load {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // Not all the time: what is hit is to be run again.
+        // Not all the time: affected runs must be repeated.
         let line = "sleep 2; timeout 2 sh -c 'while :; do :; done'";
         let spin = |_| Command::new("sh").args(["-c", line]).stdout(Stdio::null()).spawn().ok();
         Load { spinning: (0..cores).filter_map(spin).collect() }
@@ -292,7 +292,7 @@ impl Drop for Load {
     }
 }
 
-/// What the program says.
+/// The output of the program.
 fn asked(takeup: &Path, drive: &Drive, case: &Case) -> anyhow::Result<Value> {
     let levels: Vec<String> = case.levels.iter().map(u64::to_string).collect();
     let output = Command::new("timeout")
@@ -328,7 +328,7 @@ fn knee(outcome: &mut Outcome, case: &Case, judgement: &Value) -> anyhow::Result
     Ok(())
 }
 
-/// Sentences that the drive's model makes true or false.
+/// Sentences that the drive's model shows to be true or false.
 fn claims(outcome: &mut Outcome, case: &Case, judgement: &Value) -> anyhow::Result<()> {
     let sentences = judgement["sentences"].as_array().context("no sentences")?;
     let (rates, knee) = (case.rates(0.0), case.knee());

@@ -1,14 +1,14 @@
-//! All outcomes of a trial against what is asked of it.
+//! The outcomes of a trial, compared with the requirements.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Asked, Outcome};
 
-/// Of all sentences that can be true or false, at most this share may be false.
+/// Highest share of false sentences, of all that can be true or false.
 const FALSE_SENTENCES: f64 = 0.02;
 
-/// How many of how many.
+/// A share: how many of how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     right: u64,
@@ -35,7 +35,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Counts what the outcomes show.
+    /// Counts the outcomes.
     #[must_use]
     pub fn of(asked: &[Asked], outcomes: &[Outcome], wanted: u64) -> Verdict {
         let made = outcomes.iter().filter(|one| one.not_made.is_none()).count() as u64;
@@ -61,7 +61,7 @@ impl Verdict {
         })
     }
 
-    /// Whether every share was reached, by as many cases as were wanted.
+    /// Whether every share was reached, with enough cases.
     #[must_use]
     pub fn is_reached(&self) -> bool {
         let sentences = self.all_sentences();

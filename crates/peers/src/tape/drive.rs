@@ -1,5 +1,4 @@
-//! One virtual drive: `takeup sim tape` in a folder, with its cartridge in memory where there is
-//! room.
+//! One virtual drive: `takeup sim tape` in a folder, with its cartridge in memory if there is room.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,17 +14,17 @@ use serde_json::Value;
 use super::{DriveSetup, TapeRun, foretell};
 use crate::environment::available_memory_bytes;
 
-/// How long the drive may take to appear, and to go away.
+/// Longest time for the drive to appear, and to go away.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 /// Folder of a file system in memory.
 const MEMORY: &str = "/dev/shm";
-/// What programs take of it: rings of 1 GiB.
+/// Memory for programs on this file system: rings of 1 GiB.
 const BUFFERS_BYTES: u64 = 1 << 30;
-/// Memory that is left to programs and their buffers, besides data and cartridge.
+/// Memory left for programs and their buffers, beside data and cartridge.
 const MEMORY_RESERVE_BYTES: u64 = 4 << 30;
 
-/// Where drives of a campaign are mounted and where their cartridge lies.
+/// Folders for the mounts and the cartridge of a campaign's drives.
 #[derive(Clone, Debug)]
 pub struct CampaignDrives {
     folder: PathBuf,
@@ -40,7 +39,7 @@ pub struct Drive {
 }
 
 impl CampaignDrives {
-    /// In an existing folder.
+    /// Uses an existing folder.
     pub fn new(scratch: &Path) -> CampaignDrives {
         CampaignDrives { folder: scratch.join("drive"), scratch: scratch.to_path_buf() }
     }
@@ -57,8 +56,8 @@ impl CampaignDrives {
 
     /// Mounts a drive with a blank cartridge.
     ///
-    /// The cartridge of the run before lies there until now: memory that was given back a moment
-    /// ago is taken again for little, where the host of a virtual machine lends it out.
+    /// The previous cartridge stays until now: memory that was freed a moment ago is cheap to get
+    /// again, where the host of a virtual machine reclaims free memory.
     ///
     /// # Errors
     /// When there is no room for the cartridge, or the drive does not appear.
@@ -101,10 +100,10 @@ impl CampaignDrives {
         Ok(drive)
     }
 
-    /// Removes what drives have left.
+    /// Removes the files that drives have left.
     pub fn remove_cartridges(&self) {
         for path in [self.in_memory(), self.on_disk()] {
-            // Most often there is none.
+            // Usually there is none.
             let _ = fs::remove_file(path);
         }
     }
@@ -114,9 +113,9 @@ impl CampaignDrives {
             rustix::fs::statvfs(folder).map_or(0, |status| status.f_bavail * status.f_frsize)
         };
         let needed_bytes = bytes + data_bytes + MEMORY_RESERVE_BYTES;
-        // The cartridge of the run before goes first.
+        // The previous cartridge goes first.
         let before = self.in_memory().metadata().map_or(0, |cartridge| cartridge.len());
-        // Data in the page cache count as available: they must stay there.
+        // Data in the page cache count as available, but they must stay there.
         let available_bytes = available_memory_bytes() + before;
         let in_memory = free(Path::new(MEMORY)) + before > bytes && available_bytes > needed_bytes;
         if in_memory {
@@ -128,8 +127,8 @@ impl CampaignDrives {
         }
     }
 
-    /// The same name for the same folder: a campaign that was killed leaves memory behind, and
-    /// the next one takes it back.
+    /// The same name for the same folder: a killed campaign leaves memory in use, and the next one
+    /// reuses it.
     fn in_memory(&self) -> PathBuf {
         let mut hasher = DefaultHasher::new();
         self.scratch.hash(&mut hasher);
@@ -142,19 +141,19 @@ impl CampaignDrives {
 }
 
 impl Drive {
-    /// Id of the process that is the drive.
+    /// Process id of the drive.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until nobody has the tape any more and all is on the medium, and reads what the drive
-    /// counted.
+    /// Waits until no program has the tape open and all data are on the medium, then reads the
+    /// drive's counters.
     ///
     /// # Errors
-    /// When the drive has gone, or says that something went wrong.
+    /// When the drive has gone, or reports an error.
     pub fn seen(&self) -> anyhow::Result<TapeRun> {
-        // The kernel releases a file behind the back of the program that closed it; the next open
-        // waits for that, and for the filemark.
+        // The kernel releases a file only after the program has closed it; the next open waits for
+        // that, and for the filemark.
         drop(File::open(self.folder.join("nst0")).context("open the tape after the run")?);
         let status = read_status(&self.folder)?;
         if let Some(trouble) = status["trouble"].as_str() {
@@ -204,7 +203,7 @@ impl Drop for Drive {
     }
 }
 
-/// Writes a file of so many bytes, so that the first run finds memory as the others do.
+/// Writes a file of this size, so that the first run finds memory in the same state as the others.
 fn touch(path: &Path, bytes: u64) -> anyhow::Result<()> {
     let mut file = File::create(path).with_context(|| format!("create {}", path.display()))?;
     std::io::copy(&mut std::io::repeat(0).take(bytes), &mut file).context("take memory")?;

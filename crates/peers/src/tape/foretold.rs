@@ -1,4 +1,4 @@
-//! What the model says to a run, in virtual time.
+//! The model's prediction of a run, in virtual time.
 
 use anyhow::Context as _;
 use model::program::{Copy, Ratio, Stream, copy, stream};
@@ -17,7 +17,7 @@ const UNLIMITED_BYTES_PER_SECOND: u64 = 1_000_000_000_000;
 /// closed by a synchronising filemark.
 ///
 /// # Errors
-/// When the setup names a drive or a parameter that there is not.
+/// When the setup names an unknown drive or parameter.
 pub fn foretell(setup: &DriveSetup, host_bytes: u64) -> anyhow::Result<(f64, u64)> {
     let mut tape = TapeModel::new(parameters(setup)?);
     let never_waits = Stream {
@@ -57,7 +57,7 @@ fn parameters(setup: &DriveSetup) -> anyhow::Result<TapeParameters> {
     let known = Generation::all().iter().find(|one| plain(one.name) == setup.generation);
     let generation = known.with_context(|| format!("no generation {}", setup.generation))?;
     let mut parameters = TapeParameters::of(generation);
-    // As `takeup sim tape` does with a cartridge that is shorter: a wrap takes the time it takes.
+    // As in `takeup sim tape` with a shorter cartridge: the time of a wrap stays the same.
     let full = u128::from(parameters.capacity_bytes.value.max(1));
     let wraps = u128::from(parameters.wraps.value) * u128::from(setup.capacity_bytes) / full;
     parameters.wraps = Known::given(wraps.max(1) as u64);

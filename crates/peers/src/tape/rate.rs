@@ -1,5 +1,5 @@
-//! Whether a virtual drive keeps its time: a program that writes to it as fast as it can and looks
-//! at the clock.
+//! Whether a virtual drive keeps its time: a program that writes to it as fast as it can and
+//! measures the time.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -24,16 +24,16 @@ pub struct DriveRateArguments {
     seconds: u64,
 }
 
-/// What was measured while the drive's buffer was full.
+/// The measurement while the drive's buffer was full.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriveRateReport {
-    /// Length of the measurement on the clock of the machine.
+    /// Duration on the machine's clock.
     pub seconds: f64,
-    /// Bytes that the writes took in it.
+    /// Bytes written meanwhile.
     pub bytes: u64,
-    /// Bytes that passed the head in it, as the drive counts.
+    /// Bytes that passed the head meanwhile, as the drive counts.
     pub native_bytes: u64,
-    /// Processor time of the drive in it.
+    /// Processor time of the drive meanwhile.
     pub drive_cpu_seconds: f64,
 }
 
@@ -49,7 +49,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Fills the drive's buffer, then measures; prints a [`DriveRateReport`].
 ///
 /// # Errors
-/// When the drive does not take the data.
+/// When the drive does not accept the data.
 pub fn run_drive_rate(arguments: &DriveRateArguments) -> anyhow::Result<ExitCode> {
     let status = read_status(&arguments.folder)?;
     let buffer_bytes = whole(&status["time"], "buffer_bytes")?;
@@ -60,7 +60,7 @@ pub fn run_drive_rate(arguments: &DriveRateArguments) -> anyhow::Result<ExitCode
         rustix::io::write(&tape, &block).context("write to the tape")?;
         Ok(())
     };
-    // One buffer until it starts, half of another so that it surely is full.
+    // One buffer until the tape starts, half of another so that the buffer is surely full.
     for _ in 0..(buffer_bytes * 3 / 2).div_ceil(BLOCK_BYTES as u64) {
         write()?;
     }

@@ -1,4 +1,4 @@
-//! What drives counted, as rows of a table beside that of the contenders.
+//! The counters of drives, as rows of a second table.
 
 use crate::estimate::Estimate;
 use crate::record::Run;
@@ -25,7 +25,8 @@ pub fn rows(runs: &[Run]) -> Vec<Vec<String>> {
             seen.push(key);
         }
     }
-    // Rounds turn the order, but the first begins with the second of the list: put works together.
+    // Rounds vary the order, and the first starts with the second of the list, so works are grouped
+    // here.
     let works: Vec<&str> = seen.iter().map(|(work, _)| *work).collect();
     seen.sort_by_key(|(work, _)| works.iter().position(|other| other == work));
     seen.into_iter().map(|(work, contender)| row(runs, work, contender)).collect()

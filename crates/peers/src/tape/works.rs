@@ -1,16 +1,16 @@
-//! Who takes part in the tape works, with which drive.
+//! The contenders of the tape works, and their drives.
 //!
-//! - `tape-lto5`, `tape-lto7`: many files into a drive as it comes out of the box.
+//! - `tape-lto5`, `tape-lto7`: many files to a drive with its default settings.
 //! - `tape-slow-source`: a source of 60 MB/s into an LTO-7, which streams from 101 MB/s on. Buffer,
 //!   stop and rings are a twentieth of what they are in a machine room, so that a run of half a
 //!   minute has as many stops as 30 GB would: only ratios of bytes to rates count in the model, see
 //!   docs/design/streaming.md.
-//! - `drive-rate`: one writer that does nothing else, into one generation after the other.
+//! - `drive-rate`: a single writer, to one generation after the other.
 
 use super::{DriveSetup, Writer};
 use crate::contenders::{BACKUP, CAT, Contender, DD_512K, TAR};
 
-/// Room for the data, the headers, and what lies behind the early warning.
+/// Room for the data, the headers, and the part after the early warning.
 const CAPACITY_BYTES: u64 = 8_000_000_000;
 const LTO_7: DriveSetup = DriveSetup {
     generation: "lto7",
@@ -35,8 +35,8 @@ const DRAIN_BYTES_PER_SECOND: u64 = 103_489_200;
 /// A twentieth of 1 GiB and of 4 GiB, in whole MiB.
 const RING_BYTES: u64 = 51 << 20;
 const LARGE_RING_BYTES: u64 = 205 << 20;
-/// A writer without a ring has the block that it writes, and what comes meanwhile: the source makes
-/// up for the millisecond that a block takes to the drive.
+/// A writer without a ring has the block that it writes, and the data that arrive meanwhile: the
+/// source catches up for the millisecond that a block takes to the drive.
 const BLOCKS_BYTES: u64 = 2 << 20;
 
 const TO_TAPE: &[&str] = &["{takeup}", "backup", "{data}", "--to", "{tape}", "-q"];
@@ -108,7 +108,7 @@ pub fn streaming(generation: &'static str) -> Vec<Contender> {
         let drive = DriveSetup { generation, writer, ..LTO_7 };
         Contender::new(name, stages).writing_to(drive)
     });
-    // Their own ends are at /dev/null, but tar's: it would not read.
+    // The other sources write to /dev/null; tar would then read nothing.
     let sources =
         [Contender::new("takeup-source", &[BACKUP]), Contender::new("tar-source", &[TAR_64K, CAT])];
     to_drive.chain(sources).collect()
@@ -139,7 +139,7 @@ pub fn slow_source() -> Vec<Contender> {
         .collect()
 }
 
-/// One for each generation, up to 400 MB/s.
+/// One drive for each generation, up to 400 MB/s.
 pub fn drive_rate() -> Vec<Contender> {
     let generations = ["lto3", "lto4", "lto5", "lto6", "lto7", "lto8", "lto9"];
     let drive = |generation| DriveSetup { generation, ..LTO_7 };

@@ -1,8 +1,8 @@
-//! What the system says of an error, as all messages have it: a small letter, no number.
+//! Error texts of the system in the form of all messages: a small first letter, no error number.
 
 use std::io;
 
-/// What libraries say of errors of the system, the way it is said everywhere:
+/// Changes the error texts of the system in a library's message:
 /// `cannot open: Permission denied (os error 13)` becomes `cannot open: permission denied`.
 pub fn without_error_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -29,7 +29,7 @@ pub(super) fn system_text(error: &io::Error) -> String {
     lowercase(text.split(" (os error").next().unwrap_or_default())
 }
 
-/// With a small letter at the start, but for abbreviations.
+/// Makes the first letter small, except in abbreviations.
 fn lowercase(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {

@@ -1,4 +1,4 @@
-//! `takeup backup`: trees into an archive.
+//! `takeup backup`: writes files into an archive.
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZero;
@@ -37,9 +37,9 @@ use service::virtual_drive::VirtualDrive;
 /// Write files and directories into an archive
 ///
 /// The archive is plain tar (pax), compressed or not; tar, bsdtar, zstd and gzip read it. A file
-/// that cannot be read is reported and skipped, and the exit code is 2. A target that is a file
-/// gets its name when it is complete and synchronised: whatever stops the run, there is the whole
-/// archive under that name, or what was there before.
+/// that cannot be read is reported and skipped, and the exit code is 2. A target file gets its name
+/// once it is complete and synchronised: whatever stops the run, the name leads to the whole
+/// archive or to the old file.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -57,7 +57,7 @@ pub struct BackupArgs {
     to: OsString,
     /// zstd[:LEVEL], gzip[:LEVEL] or none; zstd where the method is left out
     ///
-    /// By default the name of the target says it: .tar.zst, .tzst and .zst are zstd, .tar.gz, .tgz
+    /// By default the name of the target decides: .tar.zst, .tzst and .zst are zstd, .tar.gz, .tgz
     /// and .gz are gzip, and every other target is not compressed.
     #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "zstd",
           value_name = "METHOD")]
@@ -68,7 +68,7 @@ pub struct BackupArgs {
     /// Threads that read small files; by default as many as keep a disk busy
     #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
     read_threads: Option<NonZero<usize>>,
-    /// Leave out what matches; may be given several times
+    /// Leave out files and directories that match; can be repeated
     #[arg(short = 'x', long, value_name = "GLOB")]
     exclude: Vec<String>,
     /// Do not enter other file systems
@@ -79,7 +79,7 @@ pub struct BackupArgs {
     no_xattrs: bool,
     #[command(flatten)]
     target: TargetArgs,
-    /// Replace an archive also when the new one has less than half of its members or bytes
+    /// Replace an archive even if the new one has less than half of its members or bytes
     #[arg(long, requires = "overwrite")]
     force: bool,
     #[command(flatten)]
@@ -90,22 +90,22 @@ pub struct BackupArgs {
     record: RecordArgs,
 }
 
-/// What only a tape knows.
+/// Options for tapes.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Tape")]
 struct TapeArgs {
-    /// Bytes of the archive between two filemarks; by default as many as make filemarks cost less
-    /// than 1 % of the time
+    /// Bytes of the archive between two filemarks; by default enough that filemarks take less than
+    /// 1 % of the time
     #[arg(long, value_name = "SIZE")]
     segment_size: Option<Size>,
-    /// Whether the drive takes each write as a block, or only blocks of one size
+    /// Variable or fixed block size of the drive
     #[arg(long, value_enum, default_value_t = BlockMode::Variable, value_name = "MODE")]
     block_mode: BlockMode,
-    /// Switch the drive's own compression; left as it is by default
+    /// Switch the drive's compression on or off; unchanged by default
     #[arg(long, value_enum, value_name = "SWITCH")]
     drive_compression: Option<Switch>,
-    /// Write over what later volumes hold, too: --overwrite covers the medium that is in the drive
-    /// when the run begins, and no other
+    /// Write over the data on later volumes, too; --overwrite is only for the medium in the drive
+    /// at the start
     #[arg(long)]
     overwrite_volumes: bool,
     #[command(flatten)]
@@ -115,9 +115,9 @@ struct TapeArgs {
 /// How blocks are laid out on tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum BlockMode {
-    /// A write is a block
+    /// Each write is a block
     Variable,
-    /// The drive is set to --block-size
+    /// Every block has the size --block-size
     Fixed,
 }
 
@@ -170,14 +170,14 @@ fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failu
     Ok(summary.verdict.state.into())
 }
 
-/// An archive without a file, because of what was excluded: hardly what was meant.
+/// The verdict on an archive without a file because of `--exclude`, which is likely a mistake.
 fn all_left_out(run: &RunReport, excluded: &[String]) -> Option<Verdict> {
     if run.files > 0 || excluded.is_empty() {
         return None;
     }
     let globs: Vec<String> = excluded.iter().map(|glob| escape(glob.as_bytes())).collect();
     let text = format!(
-        "INCOMPLETE: the archive holds {}: --exclude {} left out what there was",
+        "INCOMPLETE: the archive holds {}: --exclude {} left out everything",
         no_file(run),
         globs.join(" ")
     );
@@ -228,17 +228,18 @@ fn tape_options(arguments: &TapeArgs, to: &OsStr) -> TapeOptions {
     }
 }
 
-/// A virtual drive is what it was set to, and its time may run faster than ours: the lowest speed
-/// that the run is judged by is the one that it is paced by.
+/// The pace of a virtual drive comes from its settings and its `--speed-up`. The run is paced by
+/// the same lowest speed by which it is judged.
 fn pace_of_virtual_drive(device: &str) -> Option<DrivePace> {
     let drive = VirtualDrive::of_tape(device)?;
     let VirtualDrive { lowest_bytes_per_second, buffer_bytes, .. } = drive;
-    // What a filemark costs is as many times shorter: the length of segments follows neither.
+    // The time of a filemark shrinks by the same factor, so the length of segments depends on
+    // neither.
     let highest_bytes_per_second = (drive.highest_bytes_per_second as f64 / drive.speed_up) as u64;
     Some(DrivePace { lowest_bytes_per_second, buffer_bytes, highest_bytes_per_second })
 }
 
-/// A tape must not wait often: a large ring, and few long stops in the place of many short ones.
+/// A tape must not stop often: a large ring gives few long stops instead of many short ones.
 fn pace_for_tape(options: &mut BackupOptions, target: &TargetArgs) {
     let default = tapeset::ring_bytes(options.ring_bytes);
     options.ring_bytes = target.ring.map_or(default, Size::bytes);
@@ -288,8 +289,7 @@ fn summary_of_generation(run: &RunReport, tape: &TapeReport) -> TapeSummary {
     }
 }
 
-/// Three quarters of the ring are for chunks on their way to the compressors, of which there have
-/// to be four at least.
+/// Three quarters of the ring are for chunks that wait for the compressors: four chunks at least.
 fn least_ring_bytes(compression: Compression) -> usize {
     match compression {
         Compression::None => 0,
@@ -313,7 +313,7 @@ mod tests {
         } });
         std::fs::write(folder.path().join("status"), status.to_string()).unwrap();
         let (lowest_bytes_per_second, buffer_bytes) = (50_000_000, 5_000_000);
-        // In the time in which a filemark costs what it costs.
+        // Not sped up, like the time of a filemark.
         let highest_bytes_per_second = 90_000_000;
         let set = DrivePace { lowest_bytes_per_second, buffer_bytes, highest_bytes_per_second };
         assert_eq!(pace(), Some(set));

@@ -1,4 +1,4 @@
-//! `takeup completions`: from the same definitions as the help.
+//! `takeup completions`: shell completions, made from the same definitions as the help.
 
 use crate::exit_code::FailureExitCode as _;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints them.
+/// Runs the command.
 pub fn run(arguments: &CompletionsArgs) -> ExitCode {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut crate::commands::command(), "takeup", &mut text);

@@ -1,4 +1,4 @@
-//! `takeup list`: what is in an archive.
+//! `takeup list`: lists the members of an archive.
 
 use std::ffi::OsString;
 use std::io::{BufWriter, StdoutLock, Write};
@@ -30,8 +30,8 @@ use service::outcome::Outcome;
 
 /// List what is in an archive
 ///
-/// Reads what this program writes, and plain, gzip and zstd archives of all common tar programs.
-/// Control characters, backslashes and bytes that are no UTF-8 are shown as in C.
+/// Reads archives of takeup, and plain, gzip and zstd archives of all common tar programs. Control
+/// characters, backslashes and invalid UTF-8 are shown as escapes, as in C.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ Examples:
   takeup list -l srv.tar etc/ssh
   ssh host 'cat srv.tar' | takeup list -
 
-With --json there is one line for each member, and a last one with the summary.")]
+--json prints one line for each member, and a last one with the summary.")]
 pub struct ListArgs {
     /// The archive; - is standard input
     #[arg(value_name = "FROM")]
@@ -47,16 +47,16 @@ pub struct ListArgs {
     /// Only these members and what is below them
     #[arg(value_name = "PATH")]
     paths: Vec<OsString>,
-    /// With mode, owner, size, time and where links lead to
+    /// Show mode, owner, size, time and targets of links
     #[arg(short, long)]
     long: bool,
-    /// Names as they are, each closed by a NUL
+    /// Print names without escapes, each followed by a NUL byte
     #[arg(short = '0', long, conflicts_with_all = ["long", "json"])]
     null: bool,
-    /// The sets on the volume in a tape drive, in the place of members
+    /// List the sets on the volume in a tape drive, not members
     #[arg(long, conflicts_with_all = ["long", "null", "set", "file", "paths"])]
     sets: bool,
-    /// Read every header and hold it against the index, instead of some; contents are not read
+    /// Compare every header with the index, not only some; contents are not read
     #[arg(long, conflicts_with = "sets")]
     check: bool,
     #[command(flatten)]
@@ -115,11 +115,14 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
     let result = list(options, &terminal, &cancel, |listed| printer.print(listed));
     let printed = printer.finish();
     terminal.close();
-    // A reader that has seen enough (`| head`) ends the list, and that is no failure of ours.
+    // A reader that ends early (`| head`) ends the list. That is not a failure.
     if let Some(error) = printed {
         return match error.kind() {
             std::io::ErrorKind::BrokenPipe => Ok(Outcome::Done),
-            _ => Err(Failure::of(format!("write standard output: {}", with_causes(&error)), None)),
+            _ => {
+                let text = format!("cannot write standard output: {}", with_causes(&error));
+                Err(Failure::of(text, None))
+            }
         };
     }
     let report = result?;
@@ -134,7 +137,7 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
         });
     }
     let asked = arguments.paths.len();
-    // What damage has taken is in the archive all the same.
+    // Damage can hide a member that is in the archive: only a sound archive shows that none is.
     let is_sound = terminal.warnings_total() == asked as u64;
     if asked > 0 && report.not_found.len() == asked && is_sound {
         return Err(nothing_found(&report.not_found, tape.as_ref(), &cancel));
@@ -149,11 +152,11 @@ fn list_members(arguments: &ListArgs) -> Result<Outcome, Failure> {
     Ok(verdict.state.into())
 }
 
-/// Nothing of what was asked for is in the archive.
+/// The failure when none of the requested paths is in the archive.
 fn nothing_found(missing: &[NotFound], tape: Option<&TapeOrigin>, cancel: &Cancel) -> Failure {
     let elsewhere = tape.and_then(|tape| in_another_set(tape, missing, cancel));
     let hint = elsewhere.unwrap_or_else(|| nothing_found_hint(missing));
-    Failure::of("nothing of what was asked for is in the archive", Some(&hint))
+    Failure::of("none of the requested paths is in the archive", Some(&hint))
 }
 
 /// The last line of a list as JSON.
@@ -168,18 +171,18 @@ fn print_summary(report: &ListReport, terminal: &mut Terminal) -> Result<(), Fai
     crate::outcome::to_standard_output(line.as_bytes())
 }
 
-/// What a list is worth that came this way.
+/// Where the list came from, and how far it was checked.
 fn worth(way: ListWay) -> String {
     match way {
         ListWay::Index { headers_checked: 0 } => {
-            "listed from the index, whose own checksums hold; the archive was not looked at"
+            "listed from the index, whose checksums hold; the archive was not compared with it"
                 .to_owned()
         }
         ListWay::Index { headers_checked } => {
             let headers = counted(headers_checked, "header", "headers");
             format!(
-                "listed from the index, whose own checksums hold; {headers} of the archive looked \
-                 at; --check looks at all, `takeup verify` at everything"
+                "listed from the index, whose checksums hold; compared with {headers} of the \
+                 archive; --check compares all headers, `takeup verify` reads everything"
             )
         }
         ListWay::Headers => "listed from the headers of the archive".to_owned(),
@@ -190,7 +193,8 @@ fn worth(way: ListWay) -> String {
 fn list_sets(arguments: &ListArgs, from: &Origin, cancel: &Cancel) -> Result<Outcome, Failure> {
     let Origin::Tape(tape) = from else {
         let from = Path::new(&arguments.from);
-        return Err(tape_source::no_tape("--sets", from, "only tapes hold more than one set"));
+        let hint = "omit --sets: only tapes hold several sets";
+        return Err(tape_source::no_tape("--sets", from, hint));
     };
     let sets = sets_on_volume(tape, cancel).map_err(ReadFailure::from).map_err(ListError::from)?;
     let text: String = if arguments.common.json {
@@ -215,7 +219,7 @@ fn set_line(set: &SetOnVolume) -> String {
     let state = match (set.has_index, set.followed) {
         (true, _) => "complete",
         (false, true) => "incomplete: its run did not end",
-        (false, false) => "goes on on another volume, or its run did not end",
+        (false, false) => "continues on another volume, or its run did not end",
     };
     let volume = match set.volume {
         1 => String::new(),
@@ -271,7 +275,7 @@ fn set_document(set: &SetOnVolume) -> serde_json::Value {
     })
 }
 
-/// Writes the list, and stops the run when nobody takes it.
+/// Writes the list, and stops the run when a write fails.
 struct Printer<'a> {
     form: Form,
     output: BufWriter<StdoutLock<'static>>,
@@ -318,7 +322,7 @@ fn shown_path(member: &Member) -> String {
     escape(&member.path) + slash
 }
 
-/// As `ls -l` has it, times in UTC.
+/// A line as of `ls -l`, with the time in UTC.
 fn long_line(member: &Member) -> String {
     let name =
         |name: &[u8], number: u64| if name.is_empty() { number.to_string() } else { escape(name) };
@@ -330,7 +334,7 @@ fn long_line(member: &Member) -> String {
         _ => member.size_bytes.to_string(),
     };
     let leads_to = match &member.kind {
-        // The index of a set on tape does not know where links lead to.
+        // The index of a set on tape does not have the targets of links.
         MemberKind::SymbolicLink { target } if target.is_empty() => String::new(),
         MemberKind::SymbolicLink { target } => format!(" -> {}", escape(target)),
         MemberKind::HardLink { target } => format!(" link to {}", escape(target)),

@@ -1,5 +1,5 @@
-//! `takeup man`: the manual pages, from the same definitions as the help. Hidden: it is for those
-//! who package.
+//! `takeup man`: manual pages, made from the same definitions as the help. Hidden, since only
+//! people who package Takeup need it.
 
 use crate::exit_code::FailureExitCode as _;
 use std::path::PathBuf;
@@ -17,14 +17,14 @@ pub struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes them.
+/// Runs the command.
 pub fn run(arguments: &ManArgs) -> ExitCode {
     match clap_mangen::generate_to(crate::commands::command(), &arguments.directory) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let directory = arguments.directory.display();
             let why = service::failure::with_causes(&error);
-            let failure = Failure::of(format!("write manual pages: {directory}: {why}"), None);
+            let failure = Failure::of(format!("cannot write manual pages: {directory}: {why}"), None);
             to_standard_error(&failure.to_text());
             failure.exit_code()
         }

@@ -19,11 +19,11 @@ use service::outcome::Outcome;
 
 /// Buffer a stream between two programs, files or devices
 ///
-/// Reading and writing go on at the same time over a ring of blocks, so that a source and a target
-/// that are slow in turn do not wait for each other. It takes the place of `dd obs=512k` or mbuffer
-/// in a pipeline. Nothing is changed in the data; every write but the last has the size of a block.
-/// A target that is a file gets its name when it is complete and synchronised. A tape is written
-/// from where it stands, in blocks of the size given, and closed by a filemark.
+/// Takeup reads and writes at the same time, with a ring of blocks between, so that a source and a
+/// target that are slow in turn do not wait for each other. It replaces `dd obs=512k` or mbuffer in
+/// a pipeline. The data are not changed; every write except the last is one block. A target file
+/// gets its name once it is complete and synchronised. A tape is written from its current position,
+/// in blocks of --block-size, and closed by a filemark.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub struct PipeArgs {
     to: OsString,
     #[command(flatten)]
     target: TargetArgs,
-    /// Fill the last block up with zeros, for devices that take whole blocks only
+    /// Pad the last block with zeros, for devices that take only whole blocks
     #[arg(long)]
     pad: bool,
     #[command(flatten)]

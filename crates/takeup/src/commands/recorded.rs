@@ -1,4 +1,4 @@
-//! What `takeup watch --record` wrote, as `report` and `compare` take it.
+//! Records of `takeup watch --record`, as input of `report` and `compare`.
 
 use std::path::Path;
 
@@ -12,25 +12,26 @@ use watch::record::{LeftOut, RecordError, RecordReader};
 use super::watch::{record_failure, say_cut, say_left_out};
 use service::failure::Failure;
 
-/// Whether a file is a record of a watch, of this or another version. Of what can be read once, as
-/// a pipe, it is not asked: records of a watch are read twice.
+/// Whether a file is a record of a watch, of this or another version. Always false for a pipe:
+/// records of a watch are read twice.
 pub fn is_record(path: &Path) -> bool {
     path.metadata().is_ok_and(|it| it.is_file())
         && matches!(RecordReader::open(path), Ok(_) | Err(RecordError::Format { .. }))
 }
 
-/// How much a record holds, at least an interval.
+/// The extent of a record, which must have an interval.
 pub fn extent(path: &Path) -> Result<RecordExtent, Failure> {
     let extent = RecordExtent::of(path).map_err(|error| record_failure(&error))?;
     if extent.readings < 2 || extent.seconds <= 0.0 {
-        let looks = base::format::counted(extent.readings, "look", "looks");
-        let message = format!("{} holds {looks}, and no interval between two", path.display());
-        return Err(Failure::of(message, Some("`takeup watch --record` writes one each interval")));
+        let readings = base::format::counted(extent.readings, "reading", "readings");
+        let message = format!("{} has {readings}: an interval needs two", path.display());
+        let hint = "record longer: `takeup watch --record` writes one reading per interval";
+        return Err(Failure::of(message, Some(hint)));
     }
     Ok(extent)
 }
 
-/// All of it, with so many intervals taken as one.
+/// The whole record, with `joined` intervals taken as one.
 pub fn history(path: &Path, joined: u64) -> Result<History, Failure> {
     let history = History::read(path, joined).map_err(|error| record_failure(&error))?;
     say_left_out(path, &history.left_out.0, history.left_out.1);
@@ -40,7 +41,7 @@ pub fn history(path: &Path, joined: u64) -> Result<History, Failure> {
     Ok(history)
 }
 
-/// Two records with intervals that are as nearly of one length as joining them makes them.
+/// Two records, with intervals joined so that their lengths are as equal as possible.
 pub fn histories(a: &Path, b: &Path) -> Result<[History; 2], Failure> {
     let extents = [extent(a)?, extent(b)?];
     let length = |extent: &RecordExtent| extent.interval_seconds() * extent.joined_least() as f64;
@@ -70,12 +71,12 @@ struct RecordDocument<'a> {
     /// Intervals of the file that are taken as one.
     joined: u64,
     is_cut: bool,
-    /// Lines whose readings cannot have been: the first of them, and how many there are.
+    /// The first lines with impossible readings.
     left_out: &'a [LeftOut],
     left_out_count: u64,
 }
 
-/// A device. Its times are in seconds behind the first look at any.
+/// A device. Times are in seconds after the first reading of any device.
 #[derive(Serialize)]
 pub struct DeviceDocument<'a> {
     device: &'a str,
@@ -105,18 +106,18 @@ struct SpellDocument<'a> {
     ended: String,
     began_seconds: f64,
     ended_seconds: f64,
-    /// Intervals in which it was said, of so many.
+    /// Intervals with the finding, of `intervals` in all.
     spoken: u64,
     intervals: u64,
-    /// The least and the most of each number.
+    /// The lowest and the highest value of each number.
     ranges: &'a [NumberRange],
-    /// In the words of the interval in which the device moved the most.
+    /// The finding of the interval in which the device moved the most.
     #[serde(flatten)]
     finding: &'a base::finding::Finding,
 }
 
 impl ReportDocument<'_> {
-    /// Of a record.
+    /// The document of a record.
     pub fn of(history: &History) -> ReportDocument<'_> {
         let device = |device| device_document(history, device);
         ReportDocument {
@@ -181,7 +182,7 @@ pub struct CompareDocument<'a> {
 }
 
 impl CompareDocument<'_> {
-    /// Of two records and what came of them.
+    /// The document of two records and their comparison.
     pub fn of<'a>(
         a: &'a History,
         b: &'a History,
@@ -194,7 +195,7 @@ impl CompareDocument<'_> {
 
 /// A document as it is printed.
 pub fn printed(document: &impl Serialize) -> String {
-    // Nothing in it is a map with other keys than texts; numbers that JSON has not become null.
+    // Only maps with keys that are not text can fail; numbers without a JSON form become null.
     let text = serde_json::to_string_pretty(document).expect("plain numbers and texts");
     text + "\n"
 }

@@ -1,4 +1,4 @@
-//! `takeup restore`: an archive back into a directory.
+//! `takeup restore`: writes the members of an archive into a directory.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt};
@@ -26,10 +26,10 @@ use service::outcome::Outcome;
 
 /// Write what is in an archive into a directory
 ///
-/// Nothing is written outside of DIR, whatever the archive says. What exists already stays and is
-/// warned of, unless --overwrite says otherwise. Root restores owners, others own what they
-/// restore. A file whose content is damaged or cut off never gets its name. The command ends when
-/// everything is on the disk, unless --no-sync says otherwise.
+/// Takeup writes nothing outside of DIR, whatever the archive contains. Without --overwrite,
+/// existing files stay, with a warning. Root restores owners; other users own what they restore. A
+/// file with damaged or truncated content never gets its name. Without --no-sync, the command ends
+/// when everything is on the disk.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -41,33 +41,33 @@ pub struct RestoreArgs {
     /// The archive; - is standard input
     #[arg(value_name = "FROM")]
     from: OsString,
-    /// Directory to restore into; made when missing
+    /// Directory to restore into; created if missing
     #[arg(short, long, alias = "to", value_name = "DIR")]
     into: PathBuf,
     /// Only these members and what is below them
     #[arg(value_name = "PATH")]
     paths: Vec<OsString>,
-    /// Leave the first N components of every path out
+    /// Remove the first N components of every path
     #[arg(long, default_value_t = 0, value_name = "N")]
     strip_components: usize,
-    /// Replace what exists, each object once the new one is complete
+    /// Replace existing files, each once the new one is complete
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, value_name = "WHAT",
           default_value_t = OverwriteName::No, default_missing_value = "replace")]
     overwrite: OverwriteName,
-    /// Whose the files are; by default as archived by name for root, one's own for others
+    /// Owners of the restored files; by default the archived names as root, else your own
     #[arg(long, value_enum, value_name = "WHOSE")]
     owners: Option<OwnersName>,
-    /// Which permissions they get; by default exact for root, less the umask for others
+    /// Permissions of the restored files; by default exact as root, else less the umask
     #[arg(long, value_enum, value_name = "WHICH")]
     modes: Option<ModesName>,
-    /// What lends rights: set-ID bits, capabilities and other security.* and trusted.* attributes;
-    /// by default only where owner and permissions come back as archived
+    /// Set-ID bits, capabilities and other security.* and trusted.* attributes; by default restored
+    /// only where owner and permissions are restored as archived
     #[arg(long, value_enum, value_name = "WHAT")]
     privileges: Option<PrivilegesName>,
-    /// Leave extended attributes and ACLs out
+    /// Leave out extended attributes and ACLs
     #[arg(long)]
     no_xattrs: bool,
-    /// Do not wait until everything is on the disk: the kernel writes it in its own time
+    /// Do not wait until everything is on the disk; the kernel writes it later
     #[arg(long)]
     no_sync: bool,
     #[command(flatten)]
@@ -82,42 +82,42 @@ pub struct RestoreArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OverwriteName {
-    /// It stays
+    /// Keep what exists
     No,
-    /// It is replaced, a directory only when it is empty
+    /// Replace what exists; a directory only if it is empty
     Replace,
-    /// It is replaced unless it is a newer file, or one with the archived time and size
+    /// Replace what exists, except files that are newer or have the archived time and size
     KeepNewer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OwnersName {
-    /// Whoever restores
+    /// The user who restores
     Ignore,
-    /// Users and groups of the archived names, else of the archived numbers
+    /// Users and groups by the archived names, else by the archived numbers
     Names,
-    /// Users and groups of the archived numbers
+    /// Users and groups by the archived numbers
     Numbers,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ModesName {
-    /// The archived ones
+    /// The archived permissions
     Exact,
-    /// What the umask leaves of them
+    /// The archived permissions less the umask
     Umask,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PrivilegesName {
-    /// As archived, whoever the owner is
+    /// Restore them, whatever the owner is
     Keep,
-    /// None
+    /// Do not restore them
     Drop,
 }
 
-const EXISTING_HINT: &str = "hint: --overwrite replaces what exists, --overwrite=keep-newer only \
-                             what is older than the archived one\n";
+const EXISTING_HINT: &str = "hint: add --overwrite to replace existing files, or \
+                             --overwrite=keep-newer to replace only older ones\n";
 
 /// Runs the command.
 pub fn run(arguments: &RestoreArgs) -> ExitCode {
@@ -162,7 +162,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
         "the kernel still writes to the disk (--no-sync)\n".to_owned()
     } else {
         let time = duration(report.run.synchronise_seconds);
-        format!("everything is on the disk, which took {time} at the end\n")
+        format!("everything is on the disk; waiting for it took {time} at the end\n")
     });
     text.push_str(&report.tape.as_ref().map(tape_source::lines).unwrap_or_default());
     let more = json!({
@@ -176,7 +176,7 @@ fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     Ok(summary.verdict.state.into())
 }
 
-/// The failure, with the set that has what was asked for where the chosen one has not.
+/// The failure, with a hint if another set of the tape has the requested paths.
 fn not_restored(error: RestoreError, tape: Option<&TapeOrigin>, cancel: &Cancel) -> Failure {
     if let (RestoreError::NothingFound { paths }, Some(tape)) = (&error, tape)
         && let Some(hint) = tape_source::in_another_set(tape, paths, cancel)

@@ -1,4 +1,5 @@
-//! `takeup rules`: the rules by which anything is found.
+//! `takeup rules`: the rules behind all findings. Each crate lists its own rules; this module joins
+//! the lists.
 
 use std::process::ExitCode;
 
@@ -9,9 +10,9 @@ use service::rules::rules;
 
 use crate::outcome::{Form, end, to_standard_output};
 
-/// Print the rules by which limits and all else are found
+/// Print the rules behind the findings of all commands
 ///
-/// Each finding in a document of --json names its rule.
+/// Each finding in the output of --json names its rule.
 #[derive(Args, Debug)]
 #[command(after_long_help = report::rules::text(&rules()))]
 pub struct RulesArgs {
@@ -20,7 +21,7 @@ pub struct RulesArgs {
     json: bool,
 }
 
-/// Prints them.
+/// Runs the command.
 pub fn run(arguments: &RulesArgs) -> ExitCode {
     let form = Form::of(arguments.json);
     end(answer(form), "rules", form)

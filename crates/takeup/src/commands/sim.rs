@@ -35,15 +35,15 @@ use base::format::size;
 use report::table::Colour;
 use service::failure::{Failure, with_causes};
 
-/// Play a tape drive or a disk in a folder, true in time
+/// Simulate a tape drive or a disk, with its timing, in a folder
 ///
-/// tape: a folder with the files nst0 and st0, which any program can use as the tape drive of that
-/// name: tar, dd, mbuffer, mt, and Takeup itself. Blocks, filemarks, short reads and the end of the
-/// medium are those of the kernel's tape driver; commands take the time that a drive of that
-/// generation would take, stops of the tape included.
+/// tape: a folder with the files nst0 and st0, which tar, dd, mbuffer, mt, takeup and any other
+/// program can use as tape drives. Blocks, filemarks, short reads and the end of the medium behave
+/// as with the kernel's tape driver. Commands take as long as on a drive of that generation, stops
+/// of the tape included.
 ///
-/// disk: a folder with a file whose reads and writes take the time of a disk, and a loop device
-/// over it, on which read-ahead, scheduler and queue settings act as on a real one.
+/// disk: a folder with a file whose reads and writes take as long as on a disk, and a loop device
+/// on it, whose read-ahead, scheduler and queue settings act as on a real disk.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -72,33 +72,34 @@ enum SimCommand {
 /// Mount a virtual tape drive; ends when it is unmounted or interrupted
 #[derive(Args, Debug)]
 struct TapeArgs {
-    /// The folder; it must exist
+    /// An existing folder
     mountpoint: PathBuf,
     /// Generation of the drive, lto1 to lto10; by default that of --from, or lto7
     #[arg(long, value_name = "GENERATION")]
     drive: Option<GenerationName>,
-    /// Be the drive of an experiment (takeup bench tape -o RUNS), as far as that tells
+    /// Simulate the drive of an experiment (takeup bench tape -o RUNS)
     ///
-    /// What it does not tell is named, and stays what it is of the generation.
+    /// Parameters that the experiment does not show keep the value of the generation; takeup lists
+    /// them.
     #[arg(long, value_name = "RUNS")]
     from: Option<PathBuf>,
-    /// The cartridge, a file that is made if it is not there; without it, one in memory
+    /// File of the cartridge, created if missing; by default the cartridge is in memory
     #[arg(long, value_name = "FILE")]
     medium: Option<PathBuf>,
-    /// Generation of the cartridge where that is not the drive's: one before, lto7m for LTO-7 Type
-    /// M; by default what the file says, or that of the drive
+    /// Generation of the cartridge if it is older than the drive; lto7m is LTO-7 Type M; by default
+    /// that of the file, or of the drive
     #[arg(long, value_name = "GENERATION")]
     medium_generation: Option<GenerationName>,
-    /// Native capacity of a new cartridge; the generation's, or 1 GiB in memory
+    /// Native capacity of a new cartridge; by default that of its generation, or 1 GiB in memory
     #[arg(long, value_name = "SIZE")]
     capacity: Option<Size>,
-    /// Let time run this many times as fast, 2.5 or 0.5 for example
+    /// Run this many times faster than real time, for example 2.5 or 0.5
     #[arg(long, default_value_t = SpeedUp::ONE, value_name = "N")]
     speed_up: SpeedUp,
     /// Whether commands take time
     #[arg(long, default_value = "true", value_name = "WHICH")]
     time: TimeChoice,
-    /// Compression by the drive: on measures what passes, a number takes that ratio
+    /// Compression by the drive: on measures the ratio of the data, a number sets it
     #[arg(long, default_value = "on", value_name = "on|off|RATIO")]
     compression: CompressionChoice,
     /// Change a parameter of the drive; takeup plan --parameters shows their names
@@ -120,7 +121,7 @@ struct LoadArgs {
     mountpoint: PathBuf,
     /// The cartridge, a file
     medium: PathBuf,
-    /// It is a new one, made as the first one was
+    /// Create the cartridge, with the settings of the first one
     #[arg(long)]
     new: bool,
 }
@@ -134,9 +135,9 @@ struct EjectArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TimeChoice {
-    /// They take what a drive of that generation would take
+    /// As long as on a drive of that generation
     True,
-    /// They take what this machine takes
+    /// As short as on this machine
     None,
 }
 
@@ -182,7 +183,7 @@ impl FromStr for CompressionChoice {
             (_, Ok(ratio)) if (0.5..=1000.0).contains(&ratio) => {
                 Ok(CompressionChoice::Ratio(ratio))
             }
-            _ => Err("it is on, off, or a ratio from 0.5 to 1000".to_owned()),
+            _ => Err("must be on, off, or a ratio from 0.5 to 1000".to_owned()),
         }
     }
 }
@@ -205,15 +206,15 @@ pub fn run(arguments: &SimArgs) -> ExitCode {
     }
 }
 
-/// Cartridges in memory are this large unless told otherwise.
+/// Default capacity of cartridges in memory.
 const MEMORY_CAPACITY_BYTES: u64 = 1 << 30;
 /// The largest block of LTO drives.
 const BLOCK_BYTES_MAX: u64 = 8 << 20;
 
-/// Of a drive of which nothing is said.
+/// The default generation.
 const GENERATION: &str = "LTO-7";
 
-/// The drive, and how an experiment found it.
+/// The drive to simulate, and the experiment that its parameters come from.
 struct Played {
     generation: &'static Generation,
     from: Option<FromRuns>,
@@ -227,7 +228,7 @@ impl Played {
         let generation = from.as_ref().map(|from| from.generation).or(named).or_else(usual);
         let generation = generation.expect("the table has the usual generation");
         let played = Played { generation, from };
-        // Before a medium is made.
+        // Wrong settings fail here, before a medium is made.
         let mut parameters = played.with_medium(generation);
         for setting in &arguments.settings {
             setting.apply(&mut parameters)?;
@@ -235,7 +236,7 @@ impl Played {
         Ok(played)
     }
 
-    /// The model with a medium. What an experiment has found is of media of the drive's own
+    /// The model with a medium. The results of an experiment only hold for media of the drive's own
     /// generation.
     fn with_medium(&self, medium: &'static Generation) -> TapeParameters {
         let mut parameters = TapeParameters::with_medium(self.generation, medium);
@@ -294,7 +295,7 @@ fn tape(arguments: &TapeArgs) -> Result<(), Failure> {
     mount.run().map_err(|error| Failure::new(&error, None))
 }
 
-/// A cartridge, and what drive and cartridge come to together.
+/// A cartridge, and the parameters of drive and cartridge together.
 struct Loaded {
     cartridge: Cartridge,
     new_medium: CartridgeSettings,
@@ -302,7 +303,7 @@ struct Loaded {
     access: MediumAccess,
 }
 
-/// The cartridge that was asked for. Nothing is made that the drive would not take.
+/// Opens or makes the requested cartridge. Makes none that the drive does not support.
 fn loaded(arguments: &TapeArgs, played: &Played, path: Option<&Path>) -> Result<Loaded, Failure> {
     let drive = played.generation;
     let asked = arguments.medium_generation.map(|name| name.0);
@@ -313,8 +314,8 @@ fn loaded(arguments: &TapeArgs, played: &Played, path: Option<&Path>) -> Result<
     if is_new && may_write == MediumAccess::ReadOnly {
         let (drive, medium) = (drive.name, wanted.name);
         let only = format!("an {drive} drive only reads {medium} media");
-        let what = format!("{only}, and a new one holds nothing");
-        return Err(Failure::of(what, Some("--drive takes the generation that writes it")));
+        let what = format!("{only}, and a new medium is empty");
+        return Err(Failure::of(what, Some("choose a --drive that writes such media")));
     }
     let capacity_bytes = match (arguments.capacity, path) {
         (Some(size), _) => size.0,
@@ -329,11 +330,11 @@ fn loaded(arguments: &TapeArgs, played: &Played, path: Option<&Path>) -> Result<
     };
     let cartridge = Cartridge::in_file(path, new_medium.clone())
         .map_err(|error| Failure::new(&error, medium_hint(&error)))?;
-    // One of a generation that nobody knows is taken for the drive's own.
+    // An unknown density counts as the requested generation, or the drive's.
     let found = Generation::of_density(cartridge.density()).unwrap_or(wanted);
     if asked.is_some_and(|asked| asked.name != found.name) {
         let (path, found, asked) = (path.display(), found.name, wanted.name);
-        let what = format!("{path} is an {found} medium, and not an {asked} one");
+        let what = format!("{path} is an {found} medium, not {asked}");
         return Err(Failure::of(what, Some("name a file that does not exist yet for a new one")));
     }
     let access = access(drive, found).map_err(|error| refused(&error))?;
@@ -345,7 +346,7 @@ fn loaded(arguments: &TapeArgs, played: &Played, path: Option<&Path>) -> Result<
     Ok(Loaded { cartridge, new_medium, parameters, access })
 }
 
-/// Whether `what` can be mounted there: a file takes a mount, too, and nobody finds a drive in it.
+/// Whether `what` can be mounted there. A file can be mounted on, too, but then hides the drive.
 fn check_mountpoint(what: &str, mountpoint: &Path) -> Result<(), Failure> {
     let path = mountpoint.display();
     let failed = |why: &str, hint: &str| {
@@ -354,9 +355,9 @@ fn check_mountpoint(what: &str, mountpoint: &Path) -> Result<(), Failure> {
     };
     match std::fs::metadata(mountpoint) {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(failed("not a folder", "an empty folder is wanted")),
+        Ok(_) => Err(failed("not a folder", "name an empty folder")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(failed("no such folder", &format!("mkdir {path} makes one")))
+            Err(failed("no such folder", &format!("create it: mkdir {path}")))
         }
         Err(error) => Err(failed(&with_causes(&error), &mount_hint(what, mountpoint))),
     }
@@ -392,8 +393,8 @@ fn new_cartridge(
     }
 }
 
-/// A cartridge that is smaller than those of its generation has as many wraps less, and its end is
-/// told of later.
+/// A cartridge that is smaller than usual for its generation has proportionally fewer wraps, and
+/// its early warning comes later.
 fn fit_length(parameters: &mut TapeParameters, cartridge: &Cartridge) {
     let capacity_bytes = cartridge.capacity_bytes();
     let full = u128::from(parameters.capacity_bytes.value.max(1));
@@ -426,24 +427,23 @@ fn greeting(
             MediumAccess::ReadAndWrite => "reads and writes it at the speeds of its generation",
             MediumAccess::ReadOnly => "only reads it",
         };
-        text.push_str(&format!("takeup: the medium is an {medium} one, and the drive {what}\n"));
+        text.push_str(&format!("takeup: the medium is {medium}; the drive {what}\n"));
     }
     if block_bytes_max < BLOCK_BYTES_MAX {
         text.push_str(&format!(
-            "takeup: blocks of more than {block_bytes_max} bytes would come in pieces\n\
-             hint: sysctl fs.fuse.max_pages_limit=2049 lets larger ones pass; as root it is done \
-             here\n"
+            "takeup: blocks above {block_bytes_max} bytes would be split\n\
+             hint: run sysctl fs.fuse.max_pages_limit=2049, or run takeup as root, which does so\n"
         ));
     }
     text
 }
 
-/// A medium holds what is written to it: a drive's capacity is more than most disks have.
+/// Warns if the medium could outgrow the disk of its file: real capacities exceed most disks.
 fn room_warning(wanted_bytes: u64, room_bytes: Option<u64>) -> String {
     match room_bytes {
         Some(room) if room < wanted_bytes => format!(
-            "takeup: the medium is a file that may grow by {}, and its disk has room for {}: what \
-             is more fails with an I/O error\nhint: --capacity makes a smaller one\n",
+            "takeup: the medium can grow by {}, but its disk has room for {}: further writes would \
+             fail with an I/O error\nhint: make the medium smaller with --capacity\n",
             size(wanted_bytes),
             size(room)
         ),
@@ -451,7 +451,7 @@ fn room_warning(wanted_bytes: u64, room_bytes: Option<u64>) -> String {
     }
 }
 
-/// How long programs that hold the drive have after a signal, before it goes away from under them.
+/// Time for programs to close the drive after a signal, before takeup ends.
 const HOLDERS_WAIT: Duration = Duration::from_secs(3);
 
 fn unmount_on_signal(
@@ -466,8 +466,8 @@ fn unmount_on_signal(
         if let Err(error) = unmount() {
             to_standard_error(&format!("takeup: cannot unmount: {error}\n"));
         }
-        // The connection ends with the last open file. Everything is intact up to the last request
-        // that was taken, so whoever holds one is not waited for much longer.
+        // The connection ends with the last open file. Everything is intact up to the last request,
+        // so programs that keep a file open need not be waited for.
         thread::sleep(HOLDERS_WAIT);
         to_standard_error(&format!("takeup: the {what} was still in use\n"));
         std::process::exit(FAILED.into());
@@ -489,18 +489,18 @@ fn load(arguments: &LoadArgs) -> Result<(), Failure> {
     match (arguments.new, medium.exists()) {
         (false, false) => return Err(not_on_the_shelf(&medium)),
         (true, true) => {
-            let what = format!("{} is there already", medium.display());
-            return Err(Failure::of(what, Some("without --new it is loaded as it is")));
+            let what = format!("{} exists already", medium.display());
+            return Err(Failure::of(what, Some("omit --new to load it as it is")));
         }
         _ => {}
     }
     change_medium(&arguments.mountpoint, medium.as_os_str().as_bytes())
 }
 
-/// Cartridges that are named where one was not found.
+/// Most cartridges that are listed when one was not found.
 const SHELF_NAMED_MAX: usize = 10;
 
-/// A name that is no file: with what there is beside it.
+/// The failure for a cartridge that does not exist, with those in its folder.
 fn not_on_the_shelf(medium: &Path) -> Failure {
     let folder = medium.parent().unwrap_or(Path::new("/"));
     let shelf = match media_in(folder) {
@@ -508,18 +508,18 @@ fn not_on_the_shelf(medium: &Path) -> Failure {
         Err(error) => return Failure::of(format!("{}: {error}", folder.display()), None),
     };
     let (medium, folder) = (medium.display(), folder.display());
-    let what = format!("there is no cartridge {medium}; in {folder} {shelf}");
-    Failure::of(what, Some("--new makes one of that name"))
+    let what = format!("no cartridge {medium}; {folder} has {shelf}");
+    Failure::of(what, Some("add --new to create it"))
 }
 
 fn names(media: &[PathBuf]) -> String {
     let name = |path: &PathBuf| escape(path.file_name().unwrap_or_default().as_encoded_bytes());
     let named: Vec<String> = media.iter().take(SHELF_NAMED_MAX).map(name).collect();
     match (media.len(), media.len().saturating_sub(SHELF_NAMED_MAX)) {
-        (0, _) => "is none".to_owned(),
-        (1, _) => format!("is {}", named[0]),
-        (_, 0) => format!("are {}", named.join(", ")),
-        (_, more) => format!("are {} and {more} more", named.join(", ")),
+        (0, _) => "none".to_owned(),
+        (1, _) => named[0].clone(),
+        (_, 0) => named.join(", "),
+        (_, more) => format!("{} and {more} more", named.join(", ")),
     }
 }
 
@@ -529,7 +529,7 @@ fn change_medium(mountpoint: &Path, request: &[u8]) -> Result<(), Failure> {
     let opened = std::fs::OpenOptions::new().write(true).open(&path);
     let mut file = opened.map_err(|error| no_drive(&path, &error))?;
     file.write_all(request).map_err(|error| {
-        let hint = "takeup sim status tells the trouble";
+        let hint = "run `takeup sim status MOUNTPOINT` to see the cause";
         Failure::of(format!("cannot change the medium: {}: {error}", path.display()), Some(hint))
     })
 }
@@ -543,7 +543,7 @@ fn no_drive(path: &Path, error: &std::io::Error) -> Failure {
     let message = format!("no virtual drive or disk here: {}: {error}", path.display());
     Failure::of(
         message,
-        Some("takeup sim tape MOUNTPOINT or takeup sim disk MOUNTPOINT starts one"),
+        Some("start one with `takeup sim tape MOUNTPOINT` or `takeup sim disk MOUNTPOINT`"),
     )
 }
 
@@ -551,9 +551,9 @@ fn mount_hint(what: &str, mountpoint: &Path) -> String {
     let gone = std::fs::metadata(mountpoint)
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotConnected);
     if gone {
-        format!("a {what} was killed there: umount {}", mountpoint.display())
+        format!("run umount {}: a {what} was killed there", mountpoint.display())
     } else {
-        "it needs /dev/fuse, an empty folder, and root or fusermount3".to_owned()
+        "provide /dev/fuse, an empty folder, and root or fusermount3".to_owned()
     }
 }
 

@@ -1,4 +1,4 @@
-//! `takeup verify`: reads everything back, and compares it with the live files.
+//! `takeup verify`: reads an archive back, and compares it with the live files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ use service::outcome::Outcome;
 
 /// Read an archive back, check every checksum, and compare it with the live files
 ///
-/// Archives of this program carry a hash of every file and a checksum of every block; of others the
-/// structure and the checksums of the compression are checked. Against a directory, what changed
-/// since the backup is told apart from what differs although it did not change. A damaged archive
-/// ends with exit code 1, differences with 2.
+/// Archives of takeup have a hash of every file and a checksum of every block. For other archives,
+/// takeup checks the structure and the checksums of the compression. --against reports files that
+/// changed since the backup apart from files that differ although they did not change. The exit
+/// code is 1 for a damaged archive, 2 for differences.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,8 +39,8 @@ pub struct VerifyArgs {
     /// The archive; - is standard input
     #[arg(value_name = "FROM")]
     from: OsString,
-    /// Take from the page cache what it holds of the archive; by default that is dropped first, so
-    /// that the disk is what is read
+    /// Read from the page cache what it holds of the archive; by default takeup drops it from the
+    /// cache first, to read the disk
     #[arg(long)]
     cached: bool,
     /// Compare with the files below this directory
@@ -103,7 +103,7 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     Ok(summary.verdict.state.into())
 }
 
-/// The verdict on what was read: the first line.
+/// The verdict on the archive: the first line.
 fn verdict(report: &VerifyReport, beside: Verdict) -> Verdict {
     if !report.is_sound() {
         return Verdict { state: RunState::Damaged, text: damaged(report) };
@@ -131,7 +131,7 @@ fn verdict(report: &VerifyReport, beside: Verdict) -> Verdict {
     Verdict { state: RunState::Done, text }
 }
 
-/// What is damaged, each file once, and what that means for the others.
+/// The damage: how many files are hit, each counted once, and what is known of the rest.
 fn damaged(report: &VerifyReport) -> String {
     let (hit, checked) = (&report.hit, &report.checked);
     let what = || report.damaged.items.first().map_or("", |first| &first.what);
@@ -167,7 +167,7 @@ fn damaged(report: &VerifyReport) -> String {
     format!("DAMAGED: {hit_what}{first}{between}{rest}")
 }
 
-/// With what the archive was checked.
+/// What the archive was checked with.
 fn with(report: &VerifyReport) -> String {
     let checked = &report.checked;
     let mut with = Vec::new();
@@ -178,13 +178,13 @@ fn with(report: &VerifyReport) -> String {
         with.push(counted(blocks, "block checksum", "block checksums"));
     }
     if with.is_empty() {
-        "its structure alone, since it carries no index".to_owned()
+        "its structure alone, since it has no index".to_owned()
     } else {
         with.join(" and ")
     }
 }
 
-/// What was compared, as a line, where something was.
+/// A line on what was compared, if anything was.
 fn compared(report: &VerifyReport) -> String {
     match report.checked.compared {
         0 => String::new(),
@@ -208,35 +208,37 @@ fn differences(report: &VerifyReport) -> Vec<String> {
     found.map(|(number, one, many)| counted(number, one, many)).collect()
 }
 
-/// That the wrong folder was compared with, and which was meant.
+/// A line for a comparison with the wrong folder, and which was probably meant.
 fn elsewhere(against: Option<&Path>, report: &VerifyReport) -> String {
     let Some((against, found)) = against.zip(report.elsewhere.as_ref()) else {
         return String::new();
     };
     let named = |path: &Path| escape_path(path);
     let meant = match &found.probably {
-        Some(folder) => format!("probably --against {} was meant", named(folder)),
-        None => "paths are those that `takeup list` shows, below it".to_owned(),
+        Some(folder) => format!("try --against {}", named(folder)),
+        None => "it must hold the paths that `takeup list` shows".to_owned(),
     };
-    // Of a few members that are missing all are, of many all but one in ten.
+    // `elsewhere` is set when all of a few members are missing, or nine in ten of many.
     let found = report.checked.compared.saturating_sub(report.missing.total);
     let how_much = if found == 0 { "nothing" } else { "next to nothing" };
     format!("{how_much} of the archive is below {}: {meant}\n", named(against))
 }
 
-/// Where the bytes came from, as a line, where there is something to say.
+/// A line on whether the bytes came from the disk or the page cache.
 fn origin(read_from: ReadFrom) -> String {
     match read_from {
         ReadFrom::Stream => String::new(),
-        ReadFrom::Disk => "it was read from the disk, past the page cache\n".to_owned(),
+        ReadFrom::Disk => "the archive was read from the disk, not the page cache\n".to_owned(),
         ReadFrom::Partly { cached_bytes } => format!(
-            "{} of it may have come from the page cache, which cannot let go of it here\n",
+            "{} of the archive may have come from the page cache, which could not drop it\n",
             base::format::size(cached_bytes)
         ),
-        ReadFrom::Unknown => "it may have come from the page cache: this kernel does not say \
-                              whether that let go of it\n"
+        ReadFrom::Unknown => "the archive may have come from the page cache: this kernel does not \
+                              report whether it dropped it\n"
             .to_owned(),
-        ReadFrom::Cache => "it may have come from the page cache, as asked for\n".to_owned(),
+        ReadFrom::Cache => {
+            "the archive may have come from the page cache (--cached), not the disk\n".to_owned()
+        }
     }
 }
 

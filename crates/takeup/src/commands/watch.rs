@@ -447,7 +447,7 @@ fn print(text: &str) -> Result<Next, Failure> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Next::Ends),
         Err(error) => {
             let why = with_causes(&error);
-            Err(Failure::of(format!("write standard output: {why}"), None))
+            Err(Failure::of(format!("cannot write standard output: {why}"), None))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `takeup capture` of programs whose operations are known: fio counts its own.
+//! `takeup capture` of programs with known operations: fio counts its own.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::{document, run, shown, takeup};
 
-/// The one file with that end of its path.
+/// The only file whose path has this end.
 fn file_of<'a>(document: &'a Value, end: &str) -> &'a Value {
     let files = document["files"].as_array().unwrap();
     let is_it = |file: &&Value| file["path"].as_str().is_some_and(|path| path.ends_with(end));
@@ -66,20 +66,19 @@ impl Drop for SlowDisk {
     }
 }
 
-/// A job of fio: its engine, what else it is told, its block size and depth, and whether the depth
-/// can be seen.
+/// A job of fio: its engine, its other options, its block size and depth, and whether the depth can
+/// be seen.
 const JOBS: [(&str, &str, u64, Option<f64>); 6] = [
     ("psync", "--direct=1 --rw=randrw --rwmixread=70", 8192, Some(1.0)),
     ("sync", "--rw=write --fdatasync=8", 4096, Some(1.0)),
     ("pvsync2", "--rw=randread", 16384, Some(1.0)),
     ("libaio", "--direct=1 --iodepth=8 --rw=randrw --rwmixread=30", 16384, Some(8.0)),
-    // On a disk of 5 ms: a quick one has answered before the ring is full.
+    // On a disk of 5 ms: a fast one answers before the ring is full.
     (SLOW_ENGINE, "--direct=1 --iodepth=16 --rw=randread", 4096, Some(16.0)),
     ("io_uring", "--iodepth=16 --rw=randread --invalidate=0", 4096, None),
 ];
 
-/// Engine, counts, block size and depth come back as the job that made them; the counts are fio's
-/// own, to the last one.
+/// Engine, counts, block size and depth match the job; the counts are exactly those of fio.
 #[test]
 fn what_fio_does_comes_back() {
     testkit::require!(Tracefs, Fio, IoUring, Fuse);
@@ -100,7 +99,7 @@ fn what_fio_does_comes_back() {
             "--output=said",
             "--fallocate=none",
         ]);
-        // So that it is open for a while.
+        // Keeps the file open for a while.
         arguments.extend(["--runtime=60", "--thinktime=300ms", "--thinktime_blocks=200"]);
         arguments.extend([block_option.as_str(), engine_option.as_str()]);
         arguments.extend(options.split(' '));
@@ -115,7 +114,7 @@ fn what_fio_does_comes_back() {
         assert_eq!(file["writes"], said["write"]["total_ios"], "{what}");
         assert_eq!(file["block_bytes"], block, "{what}");
         assert_eq!(file["direct"], options.contains("direct=1"), "{what}");
-        // Of buffered requests it depends on what the page cache holds whether they wait.
+        // Whether buffered requests wait depends on the page cache.
         if let Some(depth) = depth {
             let found = file["depth"].as_f64().unwrap();
             assert!((found / depth - 1.0).abs() <= 0.05, "{what}");
@@ -163,22 +162,22 @@ fn what_is_no_process_is_told() {
         assert!(said.starts_with(&format!("takeup: {expected}")), "{said}");
     };
     check("4194305", "there is no process 4194305\nhint: ");
-    // The parent of all threads of the kernel, where they can be seen.
+    // The parent of all kernel threads, where they are visible.
     if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
         check("2", "process 2 is a thread of the kernel");
     }
-    // A test runs in a thread of its own.
+    // A test runs in a separate thread.
     let own = rustix::thread::gettid().as_raw_nonzero().get();
     let process = std::process::id();
     check(&own.to_string(), &format!("{own} is a thread of process {process}"));
 }
 
-/// Its processes have other numbers inside; from outside they are seen by those of the machine.
+/// Inside, its processes have other numbers; the capture uses those of the machine.
 #[test]
 fn a_container_is_seen_from_outside() {
     testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
-    // It stays open for long enough to be looked up on a busy machine, too.
+    // The file stays open long enough to look up its name on a busy machine, too.
     let line = "{ head -c 5000000 /dev/zero; sleep 1; } > written";
     let inside = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", line];
     let recorded =
@@ -196,13 +195,13 @@ fn what_is_lost_is_counted() {
     let small = ["capture", "--json", "--buffer", "8k", "--"];
     let recorded = document(directory.path(), &[&small[..], &load[..]].concat());
     let number = |name: &str| recorded[name].as_u64().unwrap();
-    // Two calls for each byte, two events for each call, and what dd does besides.
+    // Two calls for each byte, two events for each call, and the other calls of dd.
     let all = number("lost_events") + number("events");
     assert!(number("lost_events") > 0 && (1_200_000..1_210_000).contains(&all), "{all}");
 }
 
-/// As many calls as four processes can make: whatever becomes of them, none is missing, and what
-/// recording so many costs is told.
+/// As many calls as four processes can make: none is missing, whatever becomes of the processes,
+/// and the cost of recording is reported.
 #[test]
 fn as_many_calls_as_can_be_are_read_or_counted() {
     testkit::require!(Tracefs);
@@ -214,7 +213,7 @@ fn as_many_calls_as_can_be_are_read_or_counted() {
     );
     let recorded = document(directory.path(), &["capture", "--json", "--", "sh", "-c", &load]);
     let number = |name: &str| recorded[name].as_u64().unwrap();
-    // A read and a write of each, two events for each call, and what else they do.
+    // A read and a write of each, two events for each call, and their other calls.
     let all = number("events") + number("lost_events");
     assert!((16 * CALLS..16 * CALLS + 20_000).contains(&all), "{all}");
     if number("lost_events") == 0 {
@@ -227,7 +226,7 @@ fn as_many_calls_as_can_be_are_read_or_counted() {
         recorded["findings"].as_array().unwrap().iter().map(|it| &it["rule"]).collect();
     let rate = all as f64 / recorded["seconds"].as_f64().unwrap();
     let cost = &recorded["cost"];
-    // On a machine that has no time for it there are fewer in a second, and the cost is no matter.
+    // A busy machine makes fewer calls per second, so that the cost does not matter.
     if rate > 110_000.0 {
         assert!(rules.contains(&&Value::from("capture.cost")), "{rules:?}");
         assert!(cost["event_seconds"].as_f64().unwrap() < 1e-3, "{cost}");
@@ -235,20 +234,20 @@ fn as_many_calls_as_can_be_are_read_or_counted() {
     }
 }
 
-/// Pages that were fetched are seen, how much of them was used is not; what a program is made of is
-/// mapped as well, and is none of its files.
+/// Fetched pages are visible; how much of them was used is not. A program's own code is mapped too,
+/// and does not count as one of its files.
 #[test]
 fn pages_of_a_mapped_file_are_seen_as_far_as_they_can_be() {
     testkit::require!(Tracefs, Fio);
     if !Path::new("/sys/kernel/tracing/events/filemap/mm_filemap_fault").exists() {
         testkit::does_not_apply!("this kernel does not tell of faults of mapped files");
     }
-    // In memory there is nothing to fetch.
+    // Pages in memory need not be fetched.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let at = directory.path();
     let data = File::create(at.join("data")).unwrap();
     data.write_all_at(&vec![7; 4 << 20], 0).unwrap();
-    // What is not on the disk stays in memory.
+    // Pages that are not on the disk stay in memory.
     data.sync_all().unwrap();
     let recorded = document(
         at,
@@ -269,7 +268,7 @@ fn pages_of_a_mapped_file_are_seen_as_far_as_they_can_be() {
     let file = file_of(&recorded, "/data");
     let what = format!("{file:#}");
     assert_eq!(file["engine"], "mmap", "{what}");
-    // A page that is in memory already is mapped with up to 15 neighbours.
+    // Mapping a page also maps up to 15 neighbours that are in memory.
     let reads = file["engines"]["mmap"].as_u64().unwrap();
     assert!((64..=1024).contains(&reads), "{what}");
     for name in ["read_bytes", "block_bytes", "sequential_share", "depth"] {
@@ -282,8 +281,8 @@ fn pages_of_a_mapped_file_are_seen_as_far_as_they_can_be() {
     assert_eq!(recorded["files"].as_array().unwrap().iter().find(is_library), None);
 }
 
-/// A ring whose requests a thread of the kernel takes: all of them are seen, and as fio has such a
-/// ring name its file by a number, which file it is is not.
+/// A ring whose requests a kernel thread takes: all of them are visible. fio lets such a ring name
+/// its file by a number, so the file is unknown.
 #[test]
 fn requests_that_the_kernel_takes_are_seen() {
     testkit::require!(Tracefs, Fio, IoUring);
@@ -315,7 +314,7 @@ fn requests_that_the_kernel_takes_are_seen() {
     assert!(why.contains("registered file"), "{why}");
 }
 
-/// Threads that come and go, and far more of them than a descriptor each would be good for.
+/// Threads that come and go, far more than there could be descriptors.
 #[test]
 fn five_hundred_threads_take_no_descriptors() {
     testkit::require!(Tracefs);
@@ -339,7 +338,7 @@ fn five_hundred_threads_take_no_descriptors() {
     let own = std::process::id().to_string();
     let mut capture = takeup();
     capture.args(["capture", "--json", "--for", "3s", "--pid", &own]);
-    // Into a file: nobody reads along.
+    // To a file, since no reader runs at the same time.
     let printed = directory.path().join("printed");
     capture.stdout(File::create(&printed).unwrap()).stderr(Stdio::piped());
     let mut child = capture.spawn().unwrap();
@@ -358,12 +357,12 @@ fn five_hundred_threads_take_no_descriptors() {
     let recorded: Value = serde_json::from_slice(&fs::read(printed).unwrap()).unwrap();
     let shared = file_of(&recorded, "/shared");
     assert_eq!((&shared["threads"], &shared["engine"]), (&THREADS.into(), &"psync".into()));
-    // Two for each processor, and a few.
+    // Two for each processor, and a few more.
     let processors = std::thread::available_parallelism().unwrap().get();
     assert!(descriptors > 4 && descriptors < 30 + 2 * processors, "{descriptors}");
 }
 
-/// What strace wrote is shown like what was recorded here, and what is no recording is refused.
+/// A recording of strace is shown like a capture; a file that is not a recording is refused.
 #[test]
 fn a_recording_of_strace_is_imported() {
     let directory = tempfile::tempdir().unwrap();
@@ -388,7 +387,7 @@ fn a_recording_of_strace_is_imported() {
     assert!(String::from_utf8_lossy(&said.stderr).contains("wrong: line 1: there is no time"));
 }
 
-/// A mount of tracefs of this test's own.
+/// A separate mount of tracefs.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
@@ -416,7 +415,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Waits for something that happens, and fails where it does not for long.
+/// Waits for a condition; fails if it takes too long.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..3000 {
         if is_so() {
@@ -427,7 +426,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("{what}");
 }
 
-/// A killed process cannot switch off what the kernel records for it.
+/// A killed process cannot stop the kernel from recording.
 #[test]
 fn a_killed_capture_leaves_nothing_that_records() {
     testkit::require!(Tracefs);
@@ -447,13 +446,13 @@ fn a_killed_capture_leaves_nothing_that_records() {
     wait_until("what it recorded with is gone", || mounted.instances_of(id) == 0);
 }
 
-/// Nor can it remove the folder in which it runs fio, or end that.
+/// It also cannot remove the folder in which it runs fio, or end fio.
 #[test]
 fn a_killed_validation_leaves_no_folder_and_no_fio() {
     testkit::require!(Tracefs, Fio);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
-    // Two seconds of a pause behind each of 30 writes.
+    // A pause of two seconds after each of 30 writes.
     let trace: String = (0..30)
         .map(|number| {
             let second = number * 2;

@@ -1,4 +1,4 @@
-//! `takeup capture --record`, `--from` and `--watch`, and `takeup report` of what they kept.
+//! `takeup capture --record`, `--from` and `--watch`, and `takeup report` of their records.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::captured_record::captured;
 use crate::{document, run, shown};
 
-/// A disk over a file, gone with the test.
+/// A disk over a file, removed at the end of the test.
 struct Loop(String);
 
 impl Loop {
@@ -42,8 +42,8 @@ fn without(mut document: Value, names: &[&str]) -> Value {
     document
 }
 
-/// What fio did to a disk stands in the record twice, as its calls and as what the disk did, on one
-/// clock; it is printed again as it was, and drawn.
+/// A record has what fio did to a disk twice, as calls and as work of the disk, on one clock. It
+/// can be printed again and drawn.
 #[test]
 fn a_capture_with_its_disk_is_kept_and_drawn() {
     testkit::require!(Tracefs, Fio, LoopDevices);
@@ -57,14 +57,14 @@ fn a_capture_with_its_disk_is_kept_and_drawn() {
     let told = document(at, &[&capture[..], &job, &rate].concat());
     let said: Value = serde_json::from_slice(&fs::read(at.join("said")).unwrap()).unwrap();
     assert_eq!(said["jobs"][0]["write"]["total_ios"], 400);
-    // The calls, and over time as many.
+    // The calls, and the same number over time.
     let files = told["files"].as_array().unwrap();
     let own = files.iter().find(|it| it["path"] == json!(disk.0)).unwrap();
     assert_eq!((&own["writes"], &own["written_bytes"]), (&json!(400), &json!(400 * 8192)));
     let classes = told["timeline"]["classes"].as_array().unwrap();
     let writes: u64 = classes.iter().map(|it| sum(&it["intervals"], "writes")).sum();
     assert_eq!(writes, files.iter().filter(is_place).map(count_writes).sum::<u64>());
-    // The disk did what it was asked for, and nothing else was watched.
+    // The disk did the requested work, and no other disk was watched.
     let devices = told["devices"].as_array().unwrap();
     assert_eq!(devices.len(), 1, "{devices:#?}");
     assert_eq!(devices[0]["device"], disk.name());
@@ -73,7 +73,7 @@ fn a_capture_with_its_disk_is_kept_and_drawn() {
     let done = looks.last().unwrap().1 - looks[0].1;
     assert_eq!(done, 400 * 8192);
     check_clock(&told, &looks);
-    // Printed again it is the same, and a report has the same in it.
+    // Printing it again gives the same text, and a report has the same numbers.
     assert_eq!(document(at, &["capture", "--from", "kept", "--json"]), told);
     let report = document(at, &["report", "kept", "--json", "-o", "page.html"]);
     let others = ["command", "fio", "validation"];
@@ -105,8 +105,7 @@ fn count_writes(file: &Value) -> u64 {
     file["writes"].as_u64().unwrap()
 }
 
-/// When a record's disk was looked at, in seconds behind the beginning, and the bytes that it had
-/// written by then.
+/// The times of a record's disk samples, in seconds after the start, and the bytes written by then.
 fn looks(record: &str) -> Vec<(f64, u64)> {
     let mut looks = Vec::new();
     let mut sectors = 0;
@@ -122,9 +121,9 @@ fn looks(record: &str) -> Vec<(f64, u64)> {
     looks
 }
 
-/// What a disk had done when it was looked at lies between what it had been asked for a little
-/// before and a little after: at most looks, since any look may be held up on a busy machine. A
-/// quarter of a second away it would be so at hardly any.
+/// The disk's work at a sample lies between the requests shortly before and shortly after it. This
+/// holds for most samples, since any sample may be delayed on a busy machine. With clocks a quarter
+/// of a second apart it would hold for hardly any.
 fn check_clock(told: &Value, looks: &[(f64, u64)]) {
     let width = told["timeline"]["interval_seconds"].as_f64().unwrap();
     let classes = told["timeline"]["classes"].as_array().unwrap();
@@ -136,7 +135,7 @@ fn check_clock(told: &Value, looks: &[(f64, u64)]) {
         intervals.iter().enumerate().take_while(begun).map(bytes).sum()
     };
     let first = looks[0].1;
-    // Of looks at rest nothing is learned.
+    // Samples at rest show nothing.
     let moving: Vec<_> = looks.windows(2).filter(|it| it[1].1 > it[0].1).map(|it| it[1]).collect();
     let is_near = |(at, done): &&(f64, u64)| {
         let least = asked(at - 2.0 * width - 0.02);
@@ -146,7 +145,7 @@ fn check_clock(told: &Value, looks: &[(f64, u64)]) {
     assert!(moving.len() >= 4 && near * 2 > moving.len(), "{near} of {moving:?}\n{device:#}");
 }
 
-/// Without names the devices are those below the captured files.
+/// Without names, the devices are those below the captured files.
 #[test]
 fn devices_below_the_files_are_found() {
     testkit::require!(Tracefs, LoopDevices);
@@ -164,7 +163,7 @@ fn devices_below_the_files_are_found() {
     assert!(text.contains(" meanwhile, ") && text.contains("exit code 0"), "{text}");
 }
 
-/// A record never takes the place of a file that is there.
+/// A record never replaces an existing file.
 #[test]
 fn what_cannot_be_kept_or_watched_is_told_before_anything_runs() {
     let directory = tempfile::tempdir().unwrap();
@@ -197,7 +196,7 @@ fn a_record_is_told_and_drawn() {
     let page = fs::read_to_string(at.join("page.html")).unwrap();
     let files = fs::read_dir(at.join("figures")).unwrap().count();
     assert_eq!(files, page.matches("<svg class=\"fig\"").count());
-    // Calls stand above the disk, and both on one axis, which begins half a second before either.
+    // Calls are drawn above the disk, both on one axis, which starts half a second before either.
     let places: Vec<usize> = ["calls: bytes", "sda: throughput", "sizes of reads and writes"]
         .map(|title| page.find(&format!("aria-label=\"{title}")).unwrap())
         .to_vec();
@@ -222,7 +221,7 @@ fn a_record_is_told_and_drawn() {
     assert!(fs::read_to_string(at.join("job.fio")).unwrap().contains("fdatasync=1"));
 }
 
-/// A record that is cut off is told as far as it goes; one with a wrong line with its number.
+/// A truncated record is shown as far as it goes; a wrong line is reported with its number.
 #[test]
 fn damaged_records_of_captures_are_told() {
     let directory = tempfile::tempdir().unwrap();
@@ -263,7 +262,7 @@ fn damaged_records_of_captures_are_told() {
     let mut told = String::new();
     for case in cases {
         let output = run(at, case);
-        // What a later version wrote has an exit code of its own.
+        // A record of a later version has its own exit code.
         let code = if case.contains(&"newer") { 3 } else { 1 };
         assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{case:?}");
         let error = String::from_utf8(output.stderr).unwrap();

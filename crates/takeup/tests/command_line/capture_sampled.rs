@@ -1,4 +1,4 @@
-//! `takeup capture` where the kernel does not record: what `/proc` shows in its place.
+//! `takeup capture` where the kernel cannot record: samples of `/proc` instead.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use crate::{run, shown, takeup};
 
-/// Somebody who is not root.
+/// A user who is not root.
 const NOBODY: u32 = 65_534;
 const NO_ROOT: &str = "tracing needs root (CAP_SYS_ADMIN)";
 const NO_EVENTS: &str = "this kernel has no system call events (CONFIG_FTRACE_SYSCALLS)";
 
-/// A folder like tracefs of a kernel that records what is scheduled and no system calls.
+/// A folder like tracefs of a kernel that records scheduling but no system calls.
 fn tracefs_without_calls(at: &Path) {
     for folder in ["instances", "events/sched/sched_process_exit"] {
         fs::create_dir_all(at.join("tracing").join(folder)).unwrap();
@@ -25,7 +25,7 @@ fn tracefs_without_calls(at: &Path) {
     fs::write(at.join("tracing/events/sched/sched_process_exit/format"), format).unwrap();
 }
 
-/// Whether somebody else can run the program, which is not so in root's own folder.
+/// Whether another user can run the program, which fails in root's own folder.
 fn others_can_run_it() -> bool {
     let mut probe = takeup();
     probe.arg("--version").uid(NOBODY).output().is_ok_and(|it| it.status.success())
@@ -34,8 +34,8 @@ fn others_can_run_it() -> bool {
 /// 500 blocks of 4 KiB, which the kernel counts exactly.
 const LOAD: [&str; 6] = ["dd", "if=/dev/zero", "of=out", "bs=4096", "count=500", "status=none"];
 
-/// The fallback is told before anything else, its counts are those of the load, and what it cannot
-/// know is `null` with a reason.
+/// The fallback is reported first. Its counts match the load, and values that it cannot know are
+/// `null` with a reason.
 #[track_caller]
 fn check_load(output: &Output, why: &str, at: &Path) {
     let said = shown(output, at);
@@ -74,7 +74,7 @@ fn without_roots_rights_proc_is_looked_at() {
         command.current_dir(at).args(arguments).uid(NOBODY).gid(NOBODY).output().unwrap()
     };
     check_load(&of_nobody(&[&["capture", "--json", "--"], &LOAD[..]].concat()), NO_ROOT, at);
-    // A process of one's own that runs already.
+    // A running process of the same user.
     let mut sleeper = Command::new("sleep").arg("600").uid(NOBODY).gid(NOBODY).spawn().unwrap();
     let pid = sleeper.id().to_string();
     let output = of_nobody(&["capture", "--pid", &pid, "--for", "100ms"]);
@@ -84,7 +84,7 @@ fn without_roots_rights_proc_is_looked_at() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.starts_with(&format!("No calls were recorded: {NO_ROOT}.\n")), "{text}");
     assert!(text.contains("Takeup sampled /proc instead: 1 process, "), "{text}");
-    // One of somebody else.
+    // A process of another user.
     let own = std::process::id().to_string();
     let output = of_nobody(&["capture", "--pid", &own]);
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output, at));
@@ -93,7 +93,7 @@ fn without_roots_rights_proc_is_looked_at() {
     assert!(said.starts_with(&expected), "{said}");
 }
 
-/// No job is made up of what was not recorded, and nothing is written.
+/// No job is made from missing recordings, and no file is written.
 #[test]
 fn a_kernel_without_events_of_calls_is_told_from_one_with() {
     testkit::require!(Tracefs);
@@ -108,18 +108,18 @@ fn a_kernel_without_events_of_calls_is_told_from_one_with() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("cannot write the job: calls cannot be recorded"), "{said}");
     assert!(!at.join("job").exists() && !at.join("begun").exists(), "{said}");
-    // How the command ended is told as ever.
+    // The end of the command is reported as usual.
     let output = run(at, &[&without[..], &["--", "sh", "-c", "exit 3"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output, at));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(seen["failed"], "status 3");
-    // A folder that is no tracefs.
+    // A folder that is not tracefs.
     let output = run(at, &["capture", "--tracefs", "nothing", "--", "true"]);
     let said = shown(&output, at);
     assert!(said.contains("tracefs is not mounted and cannot be mounted"), "{said}");
 }
 
-/// Where the numbers of processes are others than those that would be recorded.
+/// A name space in which processes have other numbers than in the kernel's records.
 #[test]
 fn within_a_container_proc_is_looked_at() {
     testkit::require!(Tracefs);

@@ -1,5 +1,5 @@
-//! Records of a capture whose truth is known: a log of which each write of 8 KiB is followed by
-//! fdatasync, and a table read at random; and the disk below both.
+//! Records of a capture with known truth: a log with fdatasync after each write of 8 KiB, a table
+//! that is read at random, and the disk below both.
 
 use capture::operation::{
     Asked, Engine, FileKind, FileOperation, OpenedFile, Recording as _, SyncCall,
@@ -8,11 +8,11 @@ use capture::profile::{ProfileLimits, Profiler};
 use capture::record::{Captured, Heading};
 use watch::Reading;
 
-/// The beginning, 2026-11-20 08:33:01 and a half.
+/// The start, 2026-11-20 08:33:01.5.
 pub const BEGAN: f64 = 1_795_163_581.5;
 
-/// Ten seconds: the log is written a hundred times a second, the table read from the fifth second
-/// on, as often.
+/// Ten seconds: the log is written a hundred times a second; the table is read as often from the
+/// fifth second on.
 pub fn captured() -> Captured {
     let mut profiler = Profiler::new(ProfileLimits::default());
     profiler.begin(0);
@@ -69,7 +69,7 @@ pub fn captured() -> Captured {
     }
 }
 
-/// What the disk had done a quarter of a second before the capture, and each quarter from there.
+/// The disk's counters a quarter of a second before the capture, and every quarter after.
 fn reading(look: u32) -> Reading {
     let seconds = f64::from(look) * 0.25 - 0.25;
     let done = (seconds.clamp(0.0, 10.0) * 100.0) as u64;

@@ -1,7 +1,7 @@
-//! `takeup explain` of pipelines whose limit is known, because it is made.
+//! `takeup explain` of pipelines that are built to have a known limit.
 //!
-//! All of them run for ever, and are ended: what they do does not depend on how fast the machine
-//! is.
+//! All of them run for ever, and the test ends them: what they do does not depend on the speed of
+//! the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use tempfile::TempDir;
 
 use crate::{document, run, takeup};
 
-/// How long each is looked at.
+/// How long each pipeline is watched.
 const SPAN: &str = "1200ms";
 
-/// A source that hands over little and then sleeps.
+/// A source that sends a little and then sleeps.
 const PACED_SOURCE: &str = "sh -c 'while :; do head -c 64k /dev/zero; sleep 0.02; done'";
-/// A target that takes little and then sleeps.
+/// A target that reads a little and then sleeps.
 const PACED_TARGET: &str = "sh -c 'while :; do head -c 64k >/dev/null; sleep 0.02; done'";
 
-/// Pipelines and which stage is their limit.
+/// Pipelines and the stage that limits each.
 fn known() -> Vec<(String, u64)> {
     let source = PACED_SOURCE;
     let target = PACED_TARGET;
@@ -54,17 +54,17 @@ fn known() -> Vec<(String, u64)> {
         ("dd if=/dev/zero bs=16 | cat >/dev/null".to_owned(), 1),
         (format!("{zeros} | dd bs=16 of=/dev/null"), 2),
         (format!("{zeros} | dd ibs=16 obs=512k | cat >/dev/null"), 2),
-        // Loops, groups, and what runs beside the pipeline.
+        // Loops, groups, and programs that run beside the pipeline.
         ("while :; do gzip -9 -c noise; done | cat >/dev/null".to_owned(), 1),
         (format!("{zeros} | (gzip -9) | cat >/dev/null"), 2),
         (format!("sleep 9 & {zeros} | gzip -9 | cat >/dev/null"), 2),
-        // A small pipe in front of what is slow.
+        // A small pipe before a slow stage.
         (format!("{small_pipe} | gzip -9 | cat >/dev/null"), 2),
     ]
     .into()
 }
 
-/// A folder with what the pipelines read.
+/// A folder with the files that the pipelines read.
 fn scene() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let noise = testkit::samples::noise(7, 16 << 20);
@@ -72,7 +72,7 @@ fn scene() -> TempDir {
     directory
 }
 
-/// `takeup` is found by its name.
+/// The pipelines find `takeup` by its name.
 fn path() -> String {
     let own = PathBuf::from(env!("CARGO_BIN_EXE_takeup"));
     format!("{}:{}", own.parent().unwrap().display(), std::env::var("PATH").unwrap())
@@ -87,12 +87,12 @@ fn explained(directory: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Times of each kind are those of the stage, and bytes go on from one to the next.
+/// The times of a stage add up to its total, and bytes pass from one stage to the next.
 fn is_consistent(found: &Value, line: &str) {
     let stages = found["stages"].as_array().unwrap();
     let used: f64 = stages.iter().map(|it| it["processor_seconds"].as_f64().unwrap()).sum();
     let cores = found["cores"].as_f64().unwrap();
-    // Less than 1 % and what the beginning takes; one look more may be over it.
+    // Less than 1 %, plus the time of the start; one sample can be above.
     let looking = found["looking_seconds"].as_f64().unwrap();
     let one = looking / found["looks"].as_f64().unwrap();
     let allowed = 0.01 * found["seconds"].as_f64().unwrap() + 0.05 + 4.0 * one;
@@ -105,7 +105,8 @@ fn is_consistent(found: &Value, line: &str) {
         assert!((sum - seconds("lifetime")).abs() < 1e-6, "{line}: {stage}");
         assert!(kinds.iter().all(|&it| it >= 0.0), "{line}: {stage}");
     }
-    // Nothing is faster than a stage by itself; a rate that is held makes up for waiting.
+    // No pipeline is faster than its slowest stage alone; a program with a rate limit catches up
+    // after a wait.
     let busy: f64 = stages
         .iter()
         .map(|it| {
@@ -118,7 +119,7 @@ fn is_consistent(found: &Value, line: &str) {
     has_advice_or_a_reason(found, line);
 }
 
-/// What to do, or why there is nothing to say.
+/// Every finding has an action, or the reason why there is none.
 fn has_advice_or_a_reason(found: &Value, line: &str) {
     let findings = found["findings"].as_array().unwrap();
     let says =
@@ -126,8 +127,8 @@ fn has_advice_or_a_reason(found: &Value, line: &str) {
     assert!(says, "{line}: {found:#}");
 }
 
-/// A program that holds a rate is no faster than that, in whatever bursts it works and wherever it
-/// stands.
+/// A program that holds a rate is no faster than that, however it bursts and wherever in the
+/// pipeline it is.
 #[test]
 fn no_time_is_told_below_the_rate_that_is_held() {
     let scene = scene();
@@ -143,7 +144,7 @@ fn no_time_is_told_below_the_rate_that_is_held() {
     ];
     for (line, seconds) in held {
         let found = explained(scene.path(), &[&line]);
-        // It lets a little pass at its beginning.
+        // It lets a little pass at its start.
         let least = 0.85 * seconds;
         let floor = found["longest_stage_seconds"].as_f64();
         assert!(floor.is_none_or(|floor| floor >= least), "{line}: {found:#}");
@@ -157,7 +158,7 @@ fn no_time_is_told_below_the_rate_that_is_held() {
     }
 }
 
-/// Without quotes the shell has taken the line apart already.
+/// Without quotes, the shell has already taken the line apart.
 #[test]
 fn words_without_quotes_are_the_line() {
     let scene = scene();
@@ -171,7 +172,7 @@ fn words_without_quotes_are_the_line() {
     assert!(text.starts_with("takeup: unexpected argument \"more\"\nhint: "), "{text}");
 }
 
-/// What is foretold can be tried.
+/// A predicted gain can be tried.
 #[test]
 fn a_forecast_for_dd_and_tar_can_be_typed() {
     let scene = scene();
@@ -184,7 +185,7 @@ fn a_forecast_for_dd_and_tar_can_be_typed() {
         let stages = pipeline::line::stages(line).unwrap();
         let changed = pipeline::line::buffered(&stages).unwrap();
         assert!(!changed.contains(target), "{changed}");
-        // The first run has left its file behind.
+        // The first run left its file.
         for line in [line, &changed] {
             let found = explained(scene.path(), &[line]);
             assert_eq!(found["failed"], Value::Null, "{line}");
@@ -227,8 +228,8 @@ impl Drop for Drive {
     }
 }
 
-/// Writes of a tape that are small are counted, and larger ones proposed as each program takes
-/// them.
+/// Small writes to a tape are counted, and larger ones are proposed with the options of each
+/// program.
 #[test]
 fn small_writes_to_a_tape_are_named() {
     testkit::require!(Fuse);
@@ -264,7 +265,7 @@ fn small_writes_to_a_tape_are_named() {
     drop(drive);
 }
 
-/// A program that is not there is not proposed, whatever else is.
+/// A program that is not installed is not proposed.
 #[test]
 fn a_program_that_is_not_installed_is_not_named() {
     let scene = scene();
@@ -294,7 +295,7 @@ fn the_stage_that_is_known_to_be_slow_is_named() {
     for (line, limit) in known {
         let mut found = explained(scene.path(), &[&line, "--for", SPAN]);
         if found["limit"] != limit {
-            // Beside other tests a second may be one in which this pipeline hardly had a core.
+            // Beside other tests, this pipeline may get hardly any core for a second.
             found = explained(scene.path(), &[&line, "--for", "5s"]);
         }
         assert_eq!(found["limit"], limit, "{line}: {found:#}");
@@ -311,7 +312,7 @@ fn rules(found: &Value) -> Vec<&str> {
     findings.iter().map(|finding| finding["rule"].as_str().unwrap()).collect()
 }
 
-/// A pipeline that somebody else has started.
+/// A pipeline that another process has started.
 struct Running {
     shell: Child,
 }
@@ -325,7 +326,7 @@ impl Running {
         Running { shell: command.process_group(0).spawn().unwrap() }
     }
 
-    /// Its stages, once all of them are what they are to be.
+    /// Its stages, once all of them run their programs.
     fn stages(&self, count: usize) -> Vec<u32> {
         for _ in 0..500 {
             let path = format!("/proc/{0}/task/{0}/children", self.shell.id());
@@ -347,13 +348,13 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let group = format!("-{}", self.shell.id());
-        // Where all of it has ended already there is nobody to tell.
+        // The pipeline may have ended already.
         let _ = Command::new("kill").args(["-KILL", "--", &group]).output();
         let _ = self.shell.wait();
     }
 }
 
-/// Whichever of its processes is named; all pipelines of three stages in a long run.
+/// Any of its processes can be named; all pipelines of three stages in a long run.
 #[test]
 fn what_runs_already_is_attached_to() {
     let scene = scene();
@@ -369,11 +370,11 @@ fn what_runs_already_is_attached_to() {
     }
 }
 
-/// A named pipe is as good as one of the shell, whichever numbers its ends have.
+/// A named pipe works like one of the shell, whatever its descriptors are.
 #[test]
 fn a_pipe_with_a_name_joins_stages() {
     let scene = scene();
-    // Each side opens it itself: neither end is a standard input or output.
+    // Each side opens the pipe itself: neither end is a standard input or output.
     let running = Running::start(
         scene.path(),
         "mkfifo named; tee named </dev/zero >/dev/null & sha512sum named & wait",
@@ -394,7 +395,7 @@ fn attached(pid: u32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A stage that its quota keeps from the cores looks as if it ran.
+/// A stage that its CPU quota stops looks as if it ran.
 #[test]
 fn a_stage_that_a_quota_holds_back_is_told_so() {
     testkit::require!(ProcessorQuota);
@@ -413,8 +414,8 @@ fn a_stage_that_a_quota_holds_back_is_told_so() {
     drop(running);
 }
 
-/// Whoever looks is neither reader nor writer: who writes is told that its reader has gone, and who
-/// reads sees the end.
+/// explain holds no end of the pipe: the writer gets SIGPIPE when its reader has gone, and the
+/// reader gets the end of the data.
 #[test]
 fn a_reader_that_is_killed_meanwhile_ends_the_pipeline() {
     let scene = scene();
@@ -426,13 +427,13 @@ fn a_reader_that_is_killed_meanwhile_ends_the_pipeline() {
     std::thread::sleep(Duration::from_millis(700));
     let killed = Command::new("kill").args(["-KILL", &stages[1].to_string()]).status().unwrap();
     assert!(killed.success());
-    // Both end by themselves: the writer by SIGPIPE, the look because nothing is left.
+    // Both end by themselves: the writer by SIGPIPE, explain because no stage is left.
     assert!(running.shell.wait().is_ok());
     let output = looking.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 
-/// All that a process used before it was looked at is not of this look; nor is who looks.
+/// Resources that a process used before explain started do not count, nor do explain's own.
 #[test]
 fn a_shell_that_asks_about_itself_does_nothing() {
     let scene = scene();
@@ -446,7 +447,7 @@ fn a_shell_that_asks_about_itself_does_nothing() {
     assert!(stage["other_seconds"].as_f64().unwrap() > 0.0, "{found:#}");
 }
 
-/// Whoever has seen enough is told what was seen, and nothing is left behind.
+/// An interrupt prints the results so far, and leaves no processes or files.
 #[test]
 fn stopped_it_tells_what_it_saw() {
     let scene = scene();
@@ -463,7 +464,7 @@ fn stopped_it_tells_what_it_saw() {
     assert!(text.contains("2 gzip -9"), "{text}");
 }
 
-/// What stands in quotes is printed as it is to be typed.
+/// Text in quotes is printed as it must be typed.
 #[test]
 fn a_line_is_shown_as_it_was_typed() {
     let scene = scene();
@@ -485,7 +486,7 @@ fn a_change_is_tried_and_its_gain_told() {
         found["baseline"]["pipeline"],
         "cat noise noise noise noise | gzip -9 | cat >/dev/null"
     );
-    // With one core, or where somebody else has the other one, nothing is proposed.
+    // With one core, or where another program uses the second, nothing is proposed.
     assert!(cores > 1 || found["predicted"].is_null());
     if let Some(predicted) = found["predicted"].as_object() {
         assert_eq!(predicted["command"], "cat noise noise noise noise | pigz -9 | cat >/dev/null");

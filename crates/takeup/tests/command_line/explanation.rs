@@ -1,4 +1,4 @@
-//! Each stage slowed in turn: the explanation must name it.
+//! Each stage is slowed in turn: the explanation must name it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::fuse::{Fault, mount};
 use crate::{run, takeup};
 
-/// Name of the stage, and the kind of the limit.
+/// Name of the stage, and kind of the limit.
 #[track_caller]
 fn check(document: &[u8], bottleneck: &str, limits: &[&str]) {
     let document: Value = serde_json::from_slice(document).unwrap();
@@ -27,7 +27,7 @@ fn check(document: &[u8], bottleneck: &str, limits: &[&str]) {
     assert!(without < seconds * 0.8, "{text}");
 }
 
-/// Takes what the run writes, a little at a time.
+/// Reads what the run writes, a little at a time.
 fn drain_slowly(child: &mut Child) {
     let mut output = child.stdout.take().unwrap();
     let mut buffer = vec![0; 1 << 18];
@@ -39,7 +39,7 @@ fn drain_slowly(child: &mut Child) {
     }
 }
 
-/// Bytes that compress like text, with work for high levels.
+/// Bytes that compress like text, so that high levels take time.
 fn text_like(bytes: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut text = Vec::with_capacity(bytes + 16);
@@ -156,7 +156,7 @@ fn an_expensive_level() {
         .args(["backup", "tree", "--to", "x", "--compress", "zstd:19", "--json"])
         .output()
         .unwrap();
-    // At this level the tree is one chunk, which one thread compresses.
+    // At this level the tree is one chunk, which a single thread compresses.
     check(&output.stdout, "compress", &["few threads", "stage", "processor"]);
 }
 
@@ -176,9 +176,9 @@ fn a_slow_reader_of_a_backup() {
     check(&output.stderr, "write", &["stage"]);
 }
 
-/// Bursts with pauses between them, a ring that holds a quarter of a burst, and a reader that takes
-/// its time for each part: a larger ring lets it read on in the pauses. How much of a pause passed
-/// unseen while the ring was full is not known, so that no more than a best case is told.
+/// Bursts with pauses between them, a ring that holds a quarter of a burst, and a slow reader for
+/// each part: with a larger ring the reader could go on during the pauses. How much of a pause
+/// passed while the ring was full is unknown, so only a best case is predicted.
 #[test]
 fn a_ring_that_is_too_small_for_the_bursts() {
     let directory = tempfile::tempdir().unwrap();
@@ -202,8 +202,8 @@ fn a_ring_that_is_too_small_for_the_bursts() {
     let output = child.wait_with_output().unwrap();
     let document: Value = serde_json::from_slice(&output.stderr).unwrap();
     let explanation = document["explanation"].as_str().unwrap();
-    // The pauses take 2.4 s of some 2.8, whatever the ring is; without them the reader's 1.4 s are
-    // left, so that the source is the limit and the ring comes second.
+    // The pauses take 2.4 s of about 2.8 s, whatever the ring is. Without them, the reader's 1.4 s
+    // are left, so the source is the limit and the ring comes second.
     assert!(explanation.starts_with("the source was the limit"), "{document:#}");
     let ring = explanation.split("; ").find(|part| part.starts_with("with a ring of "));
     assert!(ring.is_some_and(|part| part.contains(" at best instead of ")), "{document:#}");

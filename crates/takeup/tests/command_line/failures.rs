@@ -1,4 +1,4 @@
-//! Bad input and misuse: one line, a hint where there is something to do, exit code 1.
+//! Bad input and misuse: a line, a hint where the user can do something, and exit code 1.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ fn misuse() {
     check("ring_too_small", &["backup", "tree", "--to", "x", "--ring", "1M"]);
 }
 
-/// What is not there is not called no tape.
+/// A missing path is reported as missing, not as something other than a tape.
 #[test]
 fn options_of_tapes() {
     check("sets_of_what_is_not_there", &["list", "missing", "--sets"]);
@@ -43,7 +43,7 @@ fn options_of_tapes() {
     check("a_set_of_a_file", &["verify", "garbage", "--set", "2"]);
 }
 
-/// What was typed wrong is told as what was meant, by what there is.
+/// A mistyped name is reported with the similar name that exists.
 #[test]
 fn what_was_meant() {
     check("number_below_zero", &["bench", "disk", "tree/a", "--depth", "-1"]);
@@ -52,7 +52,7 @@ fn what_was_meant() {
     check("disk_without_path", &["bench", "disk"]);
 }
 
-/// Who means eight hours does not get eight seconds.
+/// A time without a unit is refused: 8 for eight hours must not become 8 seconds.
 #[test]
 fn a_time_has_its_unit() {
     let plan = ["plan", "--drive", "lto8", "--source-rate", "5MB", "--size", "1T", "--window", "8"];
@@ -61,7 +61,7 @@ fn a_time_has_its_unit() {
     check("runtime_without_unit", &["bench", "disk", "tree/a", "--runtime", "5"]);
 }
 
-/// Two numbers of repeats that exclude each other; one alone moves the other's default.
+/// Two numbers of repeats that contradict each other; a single one moves the default of the other.
 #[test]
 fn repeats_at_least_and_at_most() {
     let plan = ["bench", "read", "tree/a", "--print-plan", "--repeats"];
@@ -72,7 +72,7 @@ fn repeats_at_least_and_at_most() {
     assert!(text.contains("repeats_min = 3\nrepeats_max = 3\n"), "{text}");
 }
 
-/// A file of something else is not compared, nor one with itself.
+/// A file that is not an experiment cannot be compared, nor one with itself.
 #[test]
 fn records() {
     check("record_of_nothing", &["report", "garbage"]);
@@ -127,7 +127,7 @@ fn tapes() {
     check("pipe_to_a_drive_that_is_not_there", &["pipe", "--from", "tree/a", "--to", "/dev/nst31"]);
 }
 
-/// Nobody expects anything back from /dev/null.
+/// /dev/null is allowed: it is not used to get the data back.
 #[test]
 fn the_null_device_takes_a_stream() {
     let directory = small_tree();

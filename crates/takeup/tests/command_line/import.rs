@@ -1,4 +1,4 @@
-//! `takeup bench import`: the tables in this repository, and the errors for a wrong one.
+//! `takeup bench import`: the published tables, and errors of tables that cannot be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn published(name: &str) -> PathBuf {
     root.join(format!("{name}.csv"))
 }
 
-/// Imports a table with the options that its comment names; the document of its report.
+/// Imports a table with the options that its comment names; returns the document of its report.
 fn reported(directory: &Path, name: &str) -> Value {
     let path = published(name);
     let table = fs::read_to_string(&path).unwrap();
@@ -63,7 +63,7 @@ fn published_tables_become_runs_that_are_judged() {
     assert_eq!(tables.count(), 4, "each of them is tried here");
 }
 
-/// For two experiments without a combination in common, the error names what keeps them apart.
+/// For two experiments without a common combination, the factor that separates them is named.
 #[test]
 fn what_keeps_two_experiments_apart_is_named() {
     let directory = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn what_keeps_two_experiments_apart_is_named() {
     assert!(output.status.code() == Some(1) && text.contains(apart), "{text}");
 }
 
-/// Own runs against a published table, in their common combinations.
+/// The user's own runs against a published table, by their common factors.
 #[test]
 fn an_imported_table_is_compared_like_any_runs() {
     let directory = tempfile::tempdir().unwrap();

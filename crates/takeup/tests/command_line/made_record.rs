@@ -1,6 +1,6 @@
-//! A record of `takeup bench tape` as a host would have made it on a drive whose numbers are known:
-//! an LTO-4 that writes 110 MB/s, has 90 MB of buffer, takes 120 us for a command, 230 MB/s from
-//! its host, and 2.4 s for a filemark.
+//! A record of `takeup bench tape` as on a drive with known parameters: an LTO-4 that writes 110
+//! MB/s, with a buffer of 90 MB, 120 us for a command, 230 MB/s from the host, and 2.4 s for a
+//! filemark.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ const HOST: f64 = 230e6;
 const COMMAND_SECONDS: f64 = 120e-6;
 const FILEMARK_SECONDS: f64 = 2.4;
 const FILE: u64 = 400 << 20;
-/// Of zeros.
+/// Rate of zeros.
 const RATIO: f64 = 90.0;
 const STEP_SECONDS: f64 = 0.01;
 
-/// The lines of such a record, the first one that of the experiment. Runs of later repeats are up
-/// to 0.2 % slower.
+/// The lines of such a record; the first one has the experiment. Runs of later repeats are up to
+/// 0.2 % slower.
 pub fn made(repeats: u64) -> Vec<Value> {
     let header = json!({ "experiment": {
         "format": 1, "kind": "tape", "title": "made", "factors": [], "plan": null, "seed": 1,
@@ -32,14 +32,14 @@ pub fn made(repeats: u64) -> Vec<Value> {
     lines
 }
 
-/// As the text of a file.
+/// The record as the text of a file.
 pub fn text(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 fn run(data: &str, block: u64, repeat: u64, times: f64) -> Value {
     let rate = block as f64 / (COMMAND_SECONDS + block as f64 / HOST);
-    // The tape begins when the buffer is full, and from then on gives the pace.
+    // The tape starts when the buffer is full, and then sets the pace.
     let (until_full, after) = match data {
         "random" if rate > HIGHEST => (BUFFER, HIGHEST),
         _ => (FILE as f64, rate),

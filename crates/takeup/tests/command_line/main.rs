@@ -1,4 +1,4 @@
-//! Tests of the program as its user sees it: standard output, standard error and exit code.
+//! Tests of the program as users see it: standard output, standard error and exit code.
 #![allow(clippy::unwrap_used)]
 
 mod answers;
@@ -39,7 +39,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program, without whatever the caller's terminal would change.
+/// The program, without settings of the caller's terminal.
 pub fn takeup() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_takeup"));
     command.env_clear().env("LC_ALL", "C").stdin(Stdio::null());
@@ -63,7 +63,7 @@ pub fn small_tree() -> TempDir {
     directory
 }
 
-/// The JSON document of a run that succeeds and says nothing else.
+/// The JSON document of a run that succeeds without messages.
 #[track_caller]
 pub fn document(directory: &Path, arguments: &[&str]) -> Value {
     let output = run(directory, arguments);
@@ -86,7 +86,7 @@ pub fn shown(output: &Output, directory: &Path) -> String {
     )
 }
 
-/// A document with every number, and every text that holds some, made the same.
+/// A document with placeholders for all numbers, and for texts with numbers.
 pub fn redacted(mut document: Value) -> String {
     redact(&mut document, "");
     format!("{document:#}")

@@ -1,4 +1,4 @@
-//! `takeup plan`: the text, the document, the chart, and the measurement of a path.
+//! `takeup plan`: its output, document and chart, and its measurement of a path.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::{document, run, shown, small_tree};
 const SLOW: [&str; 9] =
     ["plan", "--drive", "lto8", "--source-rate", "60MB", "--size", "1TB", "--compression", "none"];
 
-/// The output does not depend on the machine, so every number is part of the snapshot.
+/// Nothing in it depends on the machine, so the snapshot has every number.
 #[test]
 fn a_slow_source_and_its_alternatives() {
     let directory = tempfile::tempdir().unwrap();
@@ -33,7 +33,7 @@ fn a_slow_source_and_its_alternatives() {
     insta::assert_snapshot!("plan_fast", shown(&output, directory.path()));
 }
 
-/// Capacity and speeds are the medium's, whatever the drive could do.
+/// Capacity and speeds are those of the medium, even if the drive can do more.
 #[test]
 fn older_media_in_a_newer_drive() {
     let directory = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn the_document_holds_the_plan_and_its_parameters() {
     assert!(best.ends_with("of memory, long runs"), "{best}");
 }
 
-/// An LTO-3 drive of HP streams at 30 MB/s where one of IBM stops; without the maker both are
+/// An LTO-3 drive of HP can slow down to 30 MB/s, where IBM's must stop; without a maker both are
 /// reported.
 #[test]
 fn makers_are_told_apart() {
@@ -112,7 +112,7 @@ fn makers_are_told_apart() {
     assert_eq!(told("lto8").2, []);
 }
 
-/// The same arguments, the same bytes; a source below the lowest step shows its stops.
+/// The same arguments give the same bytes; a source below the lowest speed shows its stops.
 #[test]
 fn no_source_is_faster_than_the_cores_that_hash_it() {
     let arguments = ["plan", "--drive", "lto9", "--count", "24", "--compression", "none"];
@@ -157,7 +157,7 @@ fn a_chart_is_drawn() {
     assert_eq!(one.matches("class=\"line s").count(), 8);
 }
 
-/// The available time: whether the plan fits, which ways do, what would be needed.
+/// With a time window: whether the plan fits, which ways do, and what would be needed.
 #[test]
 fn a_plan_is_held_against_the_time_that_there_is() {
     let directory = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn a_plan_is_held_against_the_time_that_there_is() {
         let fitting = ways.filter(|way| way["plan"]["seconds"].as_f64().unwrap() <= seconds);
         let names: Vec<_> = fitting.map(|way| way["name"].clone()).collect();
         assert_eq!(told["alternatives_that_fit"], serde_json::Value::from(names));
-        // With the values that the text asks for, the plan fits.
+        // The setting that is reported as needed does fit when it is typed.
         let rate = told["needs"]["source_bytes_per_second"].as_u64().unwrap().to_string();
         let again = ["--source-rate", &rate, "--window", window, "--quiet"];
         let plan =
@@ -196,7 +196,7 @@ fn a_plan_is_held_against_the_time_that_there_is() {
     assert!(refused.contains("a time is a number with its unit: us, ms, s, m or h"), "{refused}");
 }
 
-/// The text names the options that the rate of a disk depends on, and they have an effect.
+/// Assumptions behind the rate of a disk are reported, and can be set.
 #[test]
 fn how_the_disk_is_read_is_said_and_chosen() {
     let directory = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ fn a_path_is_measured() {
     assert_eq!(found["measured"]["read_bytes"], found["source"]["size_bytes"]);
     assert!(found["measured"]["drive_ratio"].as_f64().unwrap() > 1.0);
     assert!(found["measured"]["software_ratio"].as_f64().unwrap() > 1.0);
-    // Given values go before measured ones.
+    // Options override measured values.
     let given = ["plan", "--drive", "lto5", "tree", "--json", "--size", "1TB", "--ratio", "3"];
     let given = document(path, &given);
     assert_eq!(given["source"]["size_bytes"], 1_000_000_000_000u64);
@@ -270,7 +270,7 @@ fn what_is_missing_or_wrong_is_said() {
     check("plan_unknown_software", &software);
 }
 
-/// The message is in plain words, whatever the type of the number.
+/// Errors are in plain words, whatever the type of the number.
 #[test]
 fn none_of_what_there_has_to_be_one_of_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -282,17 +282,17 @@ fn none_of_what_there_has_to_be_one_of_is_refused() {
         &["verify", "x", "--threads", "0"],
     ] {
         let text = shown(&run(directory.path(), command), directory.path());
-        assert!(text.contains("there has to be at least one"), "{text}");
+        assert!(text.contains("must be at least 1"), "{text}");
     }
     let wrong = ["plan", "--drive", "lto8", "--cores", "two"];
     let text = shown(&run(directory.path(), &wrong), directory.path());
-    assert!(text.contains("a whole number from 1 on is needed"), "{text}");
+    assert!(text.contains("must be a whole number, at least 1"), "{text}");
     let slow = ["sim", "tape", ".", "--speed-up", "0"];
     let text = shown(&run(directory.path(), &slow), directory.path());
     assert!(text.contains("a number from 0.001 to 1000000"), "{text}");
 }
 
-/// Impossible values end in a result or an error, not in a loop.
+/// Values that no drive has give an answer or an error, not an endless loop.
 #[test]
 fn absurd_parameters_are_survived() {
     let directory = tempfile::tempdir().unwrap();

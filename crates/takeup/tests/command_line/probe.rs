@@ -1,4 +1,4 @@
-//! `takeup probe` on the storage of this machine; recorded ones are looked at beside the code.
+//! `takeup probe` on the storage of this machine; recorded machines are tested beside the code.
 
 use std::fs::File;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn a_file_and_a_folder_lie_on_the_same_layers() {
     }
     let text = run(directory.path(), &["probe", "tree/a"]);
     let text = String::from_utf8(text.stdout).unwrap();
-    // The language that is set has no other letters.
+    // The locale of the test has only ASCII letters.
     assert!(text.starts_with("tree/a\n`- ") && text.is_ascii(), "{text}");
 }
 

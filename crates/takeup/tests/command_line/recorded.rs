@@ -1,4 +1,4 @@
-//! `takeup report` and `takeup compare` of what a watch recorded.
+//! `takeup report` and `takeup compare` of records of a watch.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn record(directory: &Path, name: &str, load: &Load) {
     fs::write(directory.join(name), text(load)).unwrap();
 }
 
-/// What a command prints as JSON; it succeeds and says nothing besides.
+/// The JSON output of a command that succeeds without messages.
 fn document(directory: &Path, arguments: &[&str]) -> Value {
     let output = run(directory, arguments);
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
@@ -41,7 +41,7 @@ fn a_report_has_what_devices_did_and_when_it_was_said() {
     let rate = column("r/s")["median"].as_f64().unwrap();
     assert!((3800.0..4200.0).contains(&rate), "{rate}");
     assert_eq!(column("rareq-sz")["median"], 8.0);
-    // It was silent for twenty seconds, and so were the sentences.
+    // The device was idle for twenty seconds, without findings.
     let said: Vec<(&Value, &Value, &Value)> = disk["findings"]
         .as_array()
         .unwrap()
@@ -75,7 +75,7 @@ fn the_page_has_series_and_sentences_side_by_side() {
     let output = run(directory.path(), &["report", "night", "-o", "page.html", "-q"]);
     assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
     let page = fs::read_to_string(directory.path().join("page.html")).unwrap();
-    // A device stands above what it is made of.
+    // A device is drawn above its components.
     let [upper, lower] = ["<h2>dm-0</h2>", "<h2>sda</h2>"].map(|it| page.find(it).unwrap());
     assert!(upper < lower && !page.contains("<h2>sdb</h2>"));
     for part in ["sda: throughput, read", "sda: await, read", "sda: queue", "sda: %util"] {
@@ -218,7 +218,7 @@ fn what_is_no_pair_of_records_is_refused() {
     let mut told = String::new();
     for case in cases {
         let output = run(here, case);
-        // One of a later version has a code of its own.
+        // A record of a later version has its own exit code.
         let code = if case.contains(&"newer") { 3 } else { 1 };
         assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{case:?}");
         let error = String::from_utf8(output.stderr).unwrap();
@@ -229,7 +229,7 @@ fn what_is_no_pair_of_records_is_refused() {
     insta::assert_snapshot!(told);
 }
 
-/// A row with a number out of all reason, and a time that goes back: all three commands say so.
+/// A row with an impossible number, and a time that goes back: all three commands report it.
 #[test]
 fn a_damaged_row_is_left_out_and_told() {
     let directory = tempfile::tempdir().unwrap();

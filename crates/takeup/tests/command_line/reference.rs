@@ -1,6 +1,5 @@
-//! `docs/command-line.md` is generated from the same definitions as the help, and is the snapshot
-//! of all help pages; `docs/rules.md` is the list of rules. `TAKEUP_UPDATE=1 cargo test -p takeup`
-//! writes both anew.
+//! `docs/command-line.md` has all help pages, generated from the program; `docs/rules.md` has the
+//! list of rules. `TAKEUP_UPDATE=1 cargo test -p takeup` updates both.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +56,7 @@ fn reference() -> String {
     };
     section("takeup", &["--help"]);
     for command in COMMANDS {
-        // The long help has the rules themselves, which are a document of their own.
+        // The long help lists the rules, which have their own document.
         let help = if command == "rules" { "-h" } else { "--help" };
         section(&format!("takeup {command}"), &[command, help]);
     }
@@ -73,18 +72,18 @@ fn reference() -> String {
     text
 }
 
-/// `docs/rules.md`, of what `takeup rules --json` prints.
+/// `docs/rules.md`, from the output of `takeup rules --json`.
 fn rules() -> String {
     let mut text = String::from(
-        "# Rules\n\nGenerated from the program, which prints the same as `takeup help rules`: by \
-         what anything is found. Each finding in a document\nof `--json` names its rule; its \
-         numbers, its sentence and how sure it is stand beside.\n",
+        "# Rules\n\nThe rules behind all findings, generated from the program: `takeup help rules` \
+         prints the same. Each finding in the output\nof `--json` names its rule, and has its \
+         numbers, its sentence and its certainty.\n",
     );
     let words = |value: &Value| value.as_str().unwrap().replace('|', "\\|");
     for room in document(Path::new("/"), &["rules", "--json"])["rooms"].as_array().unwrap() {
         text.push_str(&format!("\n## {}\n\n", words(&room["title"])));
-        text.push_str(&format!("Told by `{}`.\n\n", words(&room["told_by"])));
-        text.push_str("| rule | looks at | speaks when | known from |\n|---|---|---|---|\n");
+        text.push_str(&format!("Reported by `{}`.\n\n", words(&room["told_by"])));
+        text.push_str("| rule | checks | reports when | source |\n|---|---|---|---|\n");
         for rule in room["rules"].as_array().unwrap() {
             let [id, looks_at, speaks_when, source] =
                 ["id", "looks_at", "speaks_when", "source"].map(|name| words(&rule[name]));
@@ -113,7 +112,7 @@ fn the_reference_is_what_the_program_says() {
 fn the_list_of_rules_is_what_the_program_says() {
     check("rules.md", &rules());
     let help = help(&["help", "rules"]);
-    assert!(help.contains("  limit.stage\n    looks at "), "{help}");
+    assert!(help.contains("  limit.stage\n    checks "), "{help}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! `--record` of backup, restore, verify and pipe, and `takeup report` of what they kept, alone and
-//! beside a capture of the same time.
+//! `--record` of backup, restore, verify and pipe, and `takeup report` of their records, alone and
+//! with a capture of the same time.
 
 use std::fs;
 use std::io::Write;
@@ -23,7 +23,7 @@ fn sum(of: &Value) -> f64 {
     of.as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).sum()
 }
 
-/// What each stage did over time adds up to what it did, and the record has what the run printed.
+/// A stage's work over time adds up to its total, and the record has the printed numbers.
 #[test]
 fn what_stages_did_over_time_is_kept() {
     let directory = small_tree();
@@ -61,7 +61,7 @@ fn what_stages_did_over_time_is_kept() {
     }
 }
 
-/// The first line of a run is the first line of what is kept of it.
+/// A record has the same first line as its run.
 #[test]
 fn a_record_has_the_verdict_that_was_printed() {
     let directory = small_tree();
@@ -83,7 +83,7 @@ fn a_record_has_the_verdict_that_was_printed() {
     same(&["verify", "a.tar"], "damaged.json", "DAMAGED");
 }
 
-/// A file that is there is not replaced, and said before anything is done.
+/// An existing file is not replaced; the error comes before the run.
 #[test]
 fn a_record_takes_no_others_place() {
     let directory = small_tree();
@@ -97,11 +97,11 @@ fn a_record_takes_no_others_place() {
     let output = run(at, &["backup", "tree", "--to", "a.tar", "--record", "./a.tar"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("the record and the data are to have one name: ./a.tar"), "{said}");
+    assert!(said.contains("--record and the target have the same name: ./a.tar"), "{said}");
     assert!(!at.join("a.tar").exists());
 }
 
-/// A name that somebody takes meanwhile costs the record, and not the data.
+/// If another program takes the name meanwhile, the record is lost, but not the data.
 #[test]
 fn a_record_that_cannot_be_kept_is_a_warning() {
     let directory = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn a_record_that_cannot_be_kept_is_a_warning() {
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed["warnings_total"], 1);
     let said = printed["warnings"][0]["text"].as_str().unwrap();
-    assert!(said.starts_with("no record was kept: ") && said.contains("record"), "{said}");
+    assert!(said.starts_with("cannot keep the record: ") && said.contains("record"), "{said}");
     assert_eq!(fs::read_to_string(at.join("data")).unwrap(), "all of it");
     assert_eq!(fs::read_to_string(at.join("record")).unwrap(), "somebody else's");
 }
@@ -163,7 +163,7 @@ fn a_run_stands_above_a_capture_of_its_time() {
     let told = text(&run(at, &["report", "capture", "within"]).stdout);
     let headline = record["headline"].as_str().unwrap();
     assert!(told.contains("shop --fast") && told.contains(headline), "{told}");
-    // Without the run nothing is told of one.
+    // Without the run, the report has no stages.
     assert_eq!(document(at, &["report", "capture", "--json"])["runs"], json!([]));
 
     let refused = |arguments: &[&str], said: &str| {
@@ -182,7 +182,7 @@ fn a_run_stands_above_a_capture_of_its_time() {
     refused(&["report", "cut"], "cut is damaged");
 }
 
-/// Whoever captures a backup of ours sees the same bytes in its stages and in its calls.
+/// A capture of takeup's own backup has the same bytes in stages and in calls.
 #[test]
 fn stages_and_calls_of_one_run_agree() {
     testkit::require!(Tracefs);

@@ -1,4 +1,4 @@
-//! Runs that do their job: what is printed where, and the shape of the JSON documents.
+//! Successful runs: what is printed where, and the form of the JSON documents.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,7 +16,7 @@ fn documents() {
     insta::assert_snapshot!("backup_json", redacted(document(path, &back_up)));
     let verify = ["verify", "x.tar.zst", "--against", ".", "--json"];
     insta::assert_snapshot!("verify_json", redacted(document(path, &verify)));
-    // `--to` is `--into`, as it is for a backup.
+    // `--to` is an alias of `--into`, as in a backup.
     let restore = ["restore", "x.tar.zst", "--to", "restored", "--json"];
     insta::assert_snapshot!("restore_json", redacted(document(path, &restore)));
     let pipe = ["pipe", "--from", "tree/b/c", "--to", "copy", "--json"];
@@ -116,7 +116,7 @@ fn lists() {
     assert_eq!(listed.stdout, b"tree/b\0tree/b/c\0");
 }
 
-/// One folder too deep or too high is one sentence, and not a line for each file.
+/// A folder that is one level too deep or too high gives one sentence, not a line for each file.
 #[test]
 fn a_comparison_with_the_wrong_folder_names_the_right_one() {
     let directory = tempfile::tempdir().unwrap();
@@ -136,8 +136,8 @@ fn a_comparison_with_the_wrong_folder_names_the_right_one() {
     for wrong in ["here/tree", "here/tree/deep", "."] {
         let (code, probably, lines) = verified(wrong);
         let probably = probably.unwrap_or_else(|| panic!("nothing is said of {wrong}"));
-        assert!(probably.contains(&format!("below {wrong}: probably --against ")), "{probably}");
-        assert!(probably.ends_with("/here was meant"), "{probably}");
+        assert!(probably.contains(&format!("below {wrong}: try --against ")), "{probably}");
+        assert!(probably.ends_with("/here"), "{probably}");
         assert!(code == Some(2) && lines < 50, "{lines} lines");
     }
     assert_eq!((verified("here").0, verified("here").1), (Some(0), None));
@@ -146,8 +146,8 @@ fn a_comparison_with_the_wrong_folder_names_the_right_one() {
     assert!(document["elsewhere"]["probably"].as_str().unwrap().ends_with("/here"), "{document}");
 }
 
-/// What cannot be right is a failure, and leaves nothing: no folder of a restore that came to
-/// nothing, whatever the reason.
+/// A run that cannot succeed fails and leaves nothing: a failed restore creates no folder, whatever
+/// the reason.
 #[test]
 fn a_restore_of_nothing_leaves_nothing() {
     let directory = small_tree();
@@ -164,14 +164,14 @@ fn a_restore_of_nothing_leaves_nothing() {
     };
     let nothing = "takeup: nothing was restored: the archive has none of the paths\n";
     fails(&["restore", "x.tar", "--into", "out/deep", "no/such", "nor/that"], nothing);
-    fails(&["restore", "x.tar", "--into", "out", "b/c"], "hint: for b/c the archive has tree/b/c");
+    fails(&["restore", "x.tar", "--into", "out", "b/c"], "hint: try tree/b/c: the archive");
     fails(&["restore", "no.tar", "--into", "out/deep"], "cannot open no.tar");
     fails(&["restore", "x.tar", "--into", "there", "no/such"], nothing);
     assert!(path.join("there").exists(), "it was there before");
     let stripped = ["restore", "x.tar", "--into", "out", "--strip-components", "9"];
     fails(&stripped, "nothing was restored: no path in the archive has more than 9 components");
-    fails(&["list", "x.tar", "no/such"], "takeup: nothing of what was asked for is in the archive");
-    // Some of it is there: the rest is a warning.
+    fails(&["list", "x.tar", "no/such"], "takeup: none of the requested paths is in the archive");
+    // Some of the paths are there: the others are warnings.
     let output = run(path, &["restore", "x.tar", "--into", "out", "no/such", "tree/b", "--quiet"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(path.join("out/tree/b/c").exists());
@@ -187,7 +187,7 @@ fn names_can_not_command_the_terminal() {
     run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
     let listed = run(path, &["list", "x.tar"]);
     insta::assert_snapshot!("list_of_odd_names", shown(&listed, path));
-    // What exists already is warned of.
+    // Existing files give warnings.
     let restored = run(path, &["restore", "x.tar", "--into", ".", "--quiet"]);
     assert_eq!(restored.status.code(), Some(2));
     insta::assert_snapshot!("warning_of_odd_names", shown(&restored, path));
@@ -210,7 +210,7 @@ fn what_exists_is_told_a_few_times_and_then_counted() {
     assert_eq!(lines.len(), 23, "{text}");
     assert!(lines[..20].iter().all(|line| line.ends_with(": already exists")), "{text}");
     assert_eq!(lines[20], "takeup: warning: already exists: 2 980 more");
-    assert!(lines[21].starts_with("hint: --overwrite "), "{text}");
+    assert!(lines[21].starts_with("hint: add --overwrite "), "{text}");
     let verdict = "takeup: INCOMPLETE: 3 000 files exist already and stay (tree/";
     assert!(lines[22].starts_with(verdict), "{text}");
     let told = run(path, &[&again[..], &["--json"]].concat());

@@ -1,12 +1,11 @@
-//! A standard output that is closed or full: nobody reads what was printed, so no command may say
-//! that all is done.
+//! A closed or full standard output loses the output, so no command may report success.
 
 use std::fs;
 use std::path::Path;
 
 use crate::small_tree;
 
-/// Every command with arguments with which it succeeds, and prints something.
+/// Every command, with arguments with which it succeeds and prints something.
 const COMMANDS: [&str; 19] = [
     "--help",
     "--version",
@@ -29,7 +28,7 @@ const COMMANDS: [&str; 19] = [
     "compare record.ndjson other.ndjson",
 ];
 
-/// What they leave.
+/// Files that the commands leave.
 const MADE: [&str; 3] = ["out", "new.tar", "new.ndjson"];
 
 fn exit_code(directory: &Path, arguments: &str, redirection: &str) -> (Option<i32>, String) {
@@ -37,7 +36,7 @@ fn exit_code(directory: &Path, arguments: &str, redirection: &str) -> (Option<i3
     let command = format!("exec {program} {arguments} {redirection}");
     let output = std::process::Command::new("bash")
         .args(["-c", &command])
-        // Experiments that run beside the tests have a journal of their own.
+        // Experiments that run beside the tests have their own journal.
         .env("TAKEUP_RUN_DIR", directory.join("run"))
         .current_dir(directory)
         .output()

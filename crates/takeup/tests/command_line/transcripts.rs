@@ -1,10 +1,10 @@
-//! Transcripts of experiments in the documents are what `takeup report` prints today of the runs
-//! that made them, which are in the tree: words and digits cannot grow old. `TAKEUP_UPDATE=1 cargo
-//! test -p takeup --test command_line` writes them anew.
+//! Transcripts of experiments in the documents are what `takeup report` prints today of the
+//! recorded runs, which are in the repository: the text cannot become outdated. `TAKEUP_UPDATE=1
+//! cargo test -p takeup --test command_line` updates them.
 //!
-//! A transcript stands behind a comment that names its record:
-//! `<!-- takeup report benchmarks/transcripts/NAME.ndjson -->`. Its first lines are the commands as
-//! they were typed, which begin with `$ ` and go on behind a backslash, and are kept.
+//! A transcript follows a comment that names its record: `<!-- takeup report
+//! benchmarks/transcripts/NAME.ndjson -->`. Its first lines are the commands as typed, which start
+//! with `$ ` and continue after a backslash; they are kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn printed(record: &str) -> String {
     text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The document with its transcripts made anew, and the records that it names.
+/// The document with updated transcripts, and the records that it names.
 fn renewed(document: &str) -> (String, Vec<String>) {
     let mut lines = document.lines();
     let (mut text, mut records) = (String::new(), Vec::new());

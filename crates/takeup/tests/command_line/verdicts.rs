@@ -1,5 +1,5 @@
-//! What a run came to for the data of its user is the first line of its summary, told also with
-//! `--quiet`, and the exit code says the same.
+//! The first line of a summary is the verdict on the user's data. It is printed with `--quiet` too,
+//! and the exit code agrees.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{run, shown, small_tree, takeup};
 
-/// A user without rights.
+/// A user without permissions.
 const NOBODY: u32 = 65_534;
 
 fn first_line(output: &Output) -> String {
@@ -24,8 +24,8 @@ fn last_error(output: &Output) -> String {
     text.lines().last().unwrap_or_default().to_owned()
 }
 
-/// Runs it three times: the verdict is the first line of the summary, the last of the errors with
-/// `--quiet`, and in the document.
+/// Runs the command three times: the verdict is the first line of the summary, the last line of
+/// standard error with `--quiet`, and in the document.
 #[track_caller]
 fn check(directory: &Path, arguments: &[&str], state: &str, verdict: &str, code: i32) {
     let output = run(directory, arguments);
@@ -48,7 +48,7 @@ fn flip(directory: &Path, from: &str, to: &str, what: &[u8]) {
     fs::write(directory.join(to), archive).unwrap();
 }
 
-/// What comes back is more than the archive that was meant: nobody asked for silence about that.
+/// More is restored than the archive meant: this must be reported with --quiet, too.
 #[test]
 fn a_second_archive_is_told_with_quiet_too() {
     let directory = small_tree();
@@ -80,7 +80,7 @@ fn one_flaw_is_one_damaged_file() {
     let verdict = "DAMAGED: 1 file is damaged or lost (tree/b/c)";
     let restore = ["restore", "bad.tar", "--into", "out", "--overwrite"];
     check(path, &restore, "damaged", verdict, 1);
-    // What was restored already is a smaller matter than what is damaged.
+    // Damage matters more than existing files.
     let output = run(path, &["restore", "bad.tar", "--into", "out"]);
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output, path));
     let first = first_line(&output);
@@ -88,7 +88,7 @@ fn one_flaw_is_one_damaged_file() {
     assert!(first.contains("exist already and stay"), "{first}");
 }
 
-/// Padding and headers are no file's content.
+/// Padding and headers are not content of a file.
 #[test]
 fn damage_outside_of_contents_is_told_as_that() {
     let directory = small_tree();
@@ -153,20 +153,20 @@ fn what_could_not_be_read_is_counted_first() {
 fn an_archive_in_which_nothing_is_is_told() {
     let directory = small_tree();
     let path = directory.path();
-    let verdict = "INCOMPLETE: the archive holds no file: --exclude * left out what there was";
+    let verdict = "INCOMPLETE: the archive holds no file: --exclude * left out everything";
     let backup = ["backup", "tree", "--exclude", "*", "--to", "x.tar", "--overwrite", "--force"];
     check(path, &backup, "incomplete", verdict, 2);
-    // What is left out on purpose beside other things is not worth a word.
+    // Files that were left out on purpose, beside others, give no verdict.
     let some = run(path, &["backup", "tree", "-x", "b", "--to", "y.tar", "--quiet"]);
     assert_eq!((some.status.code(), &*some.stderr), (Some(0), &b""[..]));
-    // A disk that is not mounted looks like this: nothing was left out, and nothing is there.
+    // An unmounted disk looks like this: nothing was left out, and the folder is empty.
     fs::create_dir(path.join("hollow")).unwrap();
     let verdict = "EMPTY: the archive holds no file: there was none to archive";
     let backup = ["backup", "hollow", "--to", "h.tar", "--overwrite"];
     check(path, &backup, "empty", verdict, 0);
     let first = first_line(&run(path, &["verify", "h.tar"]));
     assert_eq!(first, "the archive is sound, and holds no file: checked with 1 block checksum");
-    // Links are something.
+    // Links count.
     fs::create_dir(path.join("links")).unwrap();
     std::os::unix::fs::symlink("elsewhere", path.join("links/one")).unwrap();
     let some = run(path, &["backup", "links", "--to", "l.tar", "--quiet"]);
@@ -188,7 +188,7 @@ fn what_exists_already_and_what_is_not_there() {
     let output = run(path, &["restore", "x.tar", "--into", "."]);
     assert_eq!(output.status.code(), Some(2));
     let first = first_line(&output);
-    // Several threads restore: which one comes first is nobody's business.
+    // Several threads restore, so the first file varies.
     assert!(first.starts_with("INCOMPLETE: 4 files exist already and stay (tree/"), "{first}");
     let verdict = "INCOMPLETE: 1 path is not in the archive (tree/zzz)";
     let some = ["restore", "x.tar", "--into", "out", "--overwrite", "tree/a", "tree/zzz"];
@@ -196,13 +196,13 @@ fn what_exists_already_and_what_is_not_there() {
     assert_eq!((output.status.code(), first_line(&output)), (Some(2), verdict.to_owned()));
 }
 
-/// A list has no summary: what is wrong comes behind it, on standard error.
+/// A list has no summary: the verdict follows it, on standard error.
 #[test]
 fn a_list_of_a_damaged_archive_says_so_last() {
     let directory = small_tree();
     let path = directory.path();
     run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
-    // Nothing of the end, with the index, and the mark in front that promises one.
+    // The end with the index is missing; the mark that announces an index is there.
     let archive = fs::read(path.join("x.tar")).unwrap();
     fs::write(path.join("cut.tar"), &archive[..archive.len() / 2]).unwrap();
     for quiet in [&["list", "cut.tar"][..], &["list", "cut.tar", "--quiet"]] {

@@ -1,4 +1,4 @@
-//! `takeup watch`: replayed records in words and as lines of JSON, and this machine for a moment.
+//! `takeup watch`: replayed records as text and as lines of JSON, and this machine for a moment.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{run, shown, takeup};
 
-/// A disk of this name that has done nothing, so many of small random reads, or hangs.
+/// A disk with this name: idle, with a number of small random reads, or hanging.
 fn row(name: &str, reads: u64, in_flight: u32) -> String {
     let (sectors, time_ms, busy_ms) = (reads * 16, reads * 2 / 5, reads / 40);
     let minor = if name == "sda" { 0 } else { 16 };
@@ -35,7 +35,7 @@ fn queues(name: &str, device_depth: u64, iostats: u64) -> Value {
     json!({ name: queue })
 }
 
-/// A watch of five seconds: idle, busy, a disk that comes and one that goes, a hang.
+/// A watch of five seconds: idle, busy, one disk added and one removed, a hang.
 fn record(directory: &Path) {
     let sda = queues("sda", 32, 1);
     let first = json!({
@@ -89,7 +89,7 @@ fn a_replay_as_lines_of_json() {
     assert_eq!(busy["iostat"], iostat);
     assert_eq!(busy["findings"][0]["rule"], "device.not-merged");
     assert_eq!(busy["in_flight"], json!({ "now": 8, "mean": 8.0, "most": 8, "looks": 1 }));
-    // The keys are those of the kernel's files, in the order of the other tool.
+    // The keys are the kernel's, in the order of iostat.
     assert!(text.contains("{\"disk_device\":\"sda\",\"r/s\":0.0,\"w/s\":0.0,\"d/s\":0.0,\"f/s\""));
     assert_eq!(lines[3]["devices"][0]["state"], "counted");
 }
@@ -142,7 +142,7 @@ fn an_idle_machine_is_silent_and_what_is_not_counted_is_told_once() {
         String::from_utf8(output.stdout).unwrap()
     };
     assert_eq!(replayed(1), "");
-    // Who asks for so many intervals is told of each.
+    // With a number of intervals, each is printed.
     let counted = ["watch", "--from", "idle", "--count", "2"];
     let text = String::from_utf8(run(directory.path(), &counted).stdout).unwrap();
     let idle = |second| format!("2026-11-20 08:33:0{second}  1.00 s\nsda did nothing\n\n");

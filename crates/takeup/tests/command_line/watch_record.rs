@@ -1,25 +1,25 @@
-//! Records of a watch whose truth is known: random reads of a disk below a device-mapper device,
-//! their rate wandering from second to second about a level that is the same all the time.
+//! Records of a watch with known truth: random reads of a disk below a device-mapper device, with a
+//! rate that varies from second to second about a constant level.
 
 use serde_json::{Value, json};
 
-/// What a disk does in a record.
+/// The load of a disk in a record.
 pub struct Load {
     /// Reads in a second, on average.
     pub reads: f64,
-    /// Size of one in KiB.
+    /// Size of a read in KiB.
     pub kib: u64,
-    /// Time of one in milliseconds, with as many in flight as follows from it.
+    /// Time of a read in milliseconds; the number in flight follows from it.
     pub await_ms: f64,
-    /// Seconds from one look to the next.
+    /// Seconds between two samples.
     pub interval: u64,
     /// How long it is watched.
     pub seconds: u64,
-    /// From when to when nothing happens.
+    /// Start and end of a pause.
     pub idle: std::ops::Range<u64>,
-    /// What makes two records differ that have the same load.
+    /// Seed, which makes two records of the same load differ.
     pub seed: u64,
-    /// A disk that is there and does nothing.
+    /// An idle disk.
     pub idle_disk: &'static str,
 }
 
@@ -38,7 +38,7 @@ impl Default for Load {
     }
 }
 
-/// The beginning of a record, 2026-11-20 08:33:01.
+/// The start of a record, 2026-11-20 08:33:01.
 pub const BEGAN: u64 = 1_795_163_581;
 
 /// The lines of the record.

@@ -1,8 +1,7 @@
-//! A disk that fails at its n-th request, beneath a file system of the kernel: what reaches the
-//! program is what the kernel makes of it, as write errors that only fsync tells of, and that once.
+//! A disk that fails at its n-th request, beneath a file system of the kernel. The program sees
+//! what the kernel makes of it, such as write errors that only fsync reports, and only once.
 //!
-//! This is how io_uring meets errors here too: its transfers are the kernel's own, and no tracer
-//! sees them.
+//! This also covers errors of io_uring: the kernel makes its transfers, where no tracer sees them.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +16,7 @@ struct Ended {
     output: Output,
     /// Requests that failed.
     failed: usize,
-    /// The disk when the run ended, without what it refused.
+    /// The disk when the run ended, without the refused writes.
     image: Vec<u8>,
 }
 
@@ -27,7 +26,7 @@ fn takeup(arguments: &[&str], engine: &str) -> Command {
     command
 }
 
-/// One run on a fresh copy of a disk. Gives the number of requests too.
+/// One run on a fresh copy of a disk. Also returns the number of requests.
 fn run(
     system: &FileSystem,
     disk: &[u8],
@@ -39,8 +38,8 @@ fn run(
     recorder.fail(Some(failure));
     let output = command(mounted.path()).output().unwrap();
     let (requests, failed) = recorder.counted(failure.request);
-    // What is refused to the kernel from here on, as when it unmounts, is not the program's affair;
-    // nor does it help: as after a power cut, there is what the disk had taken.
+    // Requests of the kernel that are refused later, as by an unmount, do not concern the program.
+    // As after a power cut, the disk has what it had accepted.
     let image = recorder.image();
     recorder.fail(None);
     drop(mounted);
@@ -146,7 +145,7 @@ fn restore_to(system: &FileSystem) {
     campaign("restore", system, &disk, &requests, &command, &check);
 }
 
-/// The archive is on the disk that fails; what is restored goes elsewhere.
+/// The archive is on the failing disk; the files are restored elsewhere.
 fn restore_from(system: &FileSystem, engine: &str) {
     let fixture = Fixture::new();
     let disk = system.disk(|place| {
@@ -169,7 +168,7 @@ fn restore_from(system: &FileSystem, engine: &str) {
     campaign(&name, system, &disk, &[Request::Read], &command, &check);
 }
 
-/// The tree is on the disk that fails; the archive goes elsewhere.
+/// The tree is on the failing disk; the archive is elsewhere.
 fn backup_from(system: &FileSystem, engine: &str) {
     let fixture = Fixture::new();
     let disk = system.disk(|place| {

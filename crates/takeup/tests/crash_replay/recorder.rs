@@ -1,4 +1,4 @@
-//! A file that is a disk, and remembers what it was told in which order.
+//! A file that acts as a disk, and logs its requests in their order.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use fuser::{
 use sim::mount::attributes_of;
 use tempfile::TempDir;
 
-/// What the disk was told.
+/// A request to the disk.
 #[derive(Clone, Debug)]
 pub enum Event {
     Write {
@@ -22,11 +22,11 @@ pub enum Event {
     },
     /// Everything before it is on the medium.
     Barrier,
-    /// No command to the disk: what the program did at this time.
+    /// Not a request: what the program had done at this time.
     Mark(String),
 }
 
-/// What the disk is asked for.
+/// Kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Read,
@@ -42,7 +42,7 @@ pub struct Failure {
     pub lasting: Lasting,
 }
 
-/// How long it fails.
+/// For how many requests the failure lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasting {
     /// The next one of the kind succeeds.
@@ -54,11 +54,11 @@ pub enum Lasting {
 #[derive(Default)]
 struct Disk {
     image: Vec<u8>,
-    /// Requests of each kind since the disk was told to count them.
+    /// Requests of each kind since counting started.
     counts: [usize; 3],
     failure: Option<Failure>,
     failed: usize,
-    /// `None` while nobody wants to know.
+    /// `None` while nothing is recorded.
     log: Option<Vec<Event>>,
 }
 

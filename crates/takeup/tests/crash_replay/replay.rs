@@ -1,4 +1,4 @@
-//! File systems on disks that are recorded, and the disks that a power cut could have left.
+//! File systems on recorded disks, and the disks that a power cut could have left.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -23,7 +23,7 @@ pub struct FileSystem {
 }
 
 pub const EXT4: FileSystem = FileSystem { kind: "ext4", mib: 48, make: &[], options: "loop" };
-/// Without what ext4 does for programs that rename without fsync.
+/// Without ext4's protection for programs that rename without fsync.
 pub const EXT4_STRICT: FileSystem = FileSystem { options: "loop,noauto_da_alloc", ..EXT4 };
 /// Content is not ordered before names.
 pub const EXT4_WRITEBACK: FileSystem =
@@ -38,13 +38,13 @@ impl FileSystem {
         format!("{} ({})", self.kind, self.options)
     }
 
-    /// Makes it and lets `fill` put something into it. Gives the disk.
+    /// Makes the file system and lets `fill` put files on it. Returns the disk.
     pub fn disk(&self, fill: impl FnOnce(&Path)) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
         File::create(&path).unwrap().set_len((self.mib << 20) as u64).unwrap();
         let mut make = Command::new(format!("mkfs.{}", self.kind));
-        // Debian keeps them where the shell of a user does not look.
+        // Debian installs these programs outside of a user's PATH.
         make.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
         let made = make.arg("-q").args(self.make).arg(&path).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -84,7 +84,7 @@ impl Drop for Mounted {
             let done = command.args(options).arg(self.path()).output();
             done.is_ok_and(|done| done.status.success())
         };
-        // A child that another test has just made holds our descriptors until it runs its program.
+        // A child of another test holds this process's descriptors until it runs its program.
         for _ in 0..100 {
             if unmount(&[]) {
                 return;
@@ -114,7 +114,7 @@ pub fn look_at<T>(
 
 const NEIGHBOUR: &str = "neighbour";
 
-/// Behind each call that changes something, somebody else calls fsync on the same file system.
+/// After each call that changes something, another program calls fsync on the same file system.
 struct Neighbour<'a> {
     recorder: &'a Recorder,
     file: File,
@@ -122,7 +122,7 @@ struct Neighbour<'a> {
     calls: u64,
 }
 
-/// Calls behind which there is something new to lose.
+/// Calls after which there is something new to lose.
 const CHANGES: [&str; 16] = [
     "pwrite64",
     "write",
@@ -162,7 +162,7 @@ impl Step for Neighbour<'_> {
     }
 }
 
-/// What a run did to its disk.
+/// The log of a run.
 pub struct Recorded {
     pub system: FileSystem,
     pub ended: ProgramEnd,
@@ -170,7 +170,7 @@ pub struct Recorded {
     log: Vec<Event>,
 }
 
-/// Runs a command on a disk, with a neighbour.
+/// Runs a command on a disk while another program calls fsync.
 pub fn record(
     system: FileSystem,
     disk: Vec<u8>,
@@ -200,11 +200,11 @@ const ENDED: &str = "the program had ended";
 /// A disk after a power cut.
 pub struct Crash<'a> {
     pub place: &'a Path,
-    /// The program had said that it was done.
+    /// The program had reported that it was done.
     pub ended: bool,
 }
 
-/// How many disks were looked at.
+/// How many disks were checked.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub writes: usize,
@@ -214,9 +214,9 @@ pub struct Counts {
 }
 
 impl Recorded {
-    /// Every disk that a power cut could have left, as far as they are tried: the state at each
-    /// barrier, and with `subsets` parts of what came behind it. Every `stride`-th barrier, and
-    /// all of the last ones.
+    /// The disks that a power cut could have left: the state at each barrier, and with `subsets`
+    /// also parts of the writes after it. Only every `stride`-th barrier is tried, and all of the
+    /// last ones.
     pub fn crashes(
         &self,
         stride: usize,
@@ -230,7 +230,7 @@ impl Recorded {
         let mut wrong = Vec::new();
         let mut ended = false;
         let last = self.log.iter().filter(|event| matches!(event, Event::Barrier)).count();
-        // The end of the log is one as well: nothing of what is pending has to be there.
+        // The end of the log counts as a barrier: none of the pending writes need be kept.
         for event in self.log.iter().chain([&Event::Barrier]) {
             match event {
                 Event::Mark(what) => {
@@ -246,7 +246,7 @@ impl Recorded {
                         || counts.barriers + 4 > last
                         || ended;
                     counts.barriers += 1;
-                    // What may have been kept of the writes that this barrier waits for.
+                    // Tries parts of the writes that this barrier waits for.
                     let kept = (0..if of_interest { subsets + 1 } else { 0 }).map(|seed| {
                         let writes = pending.iter().enumerate();
                         let chosen = writes.filter(move |(at, _)| is_kept(seed, *at));
@@ -287,7 +287,7 @@ impl Recorded {
     }
 }
 
-/// With seed 0 nothing is kept; with the others about half, each another one.
+/// Seed 0 keeps no write; each other seed keeps another half.
 fn is_kept(seed: u64, at: usize) -> bool {
     let mut mixed = (seed << 32 | at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -300,7 +300,7 @@ fn apply(image: &mut [u8], event: &Event) {
     }
 }
 
-/// What is zero stays a hole.
+/// Zeros stay holes.
 fn write_disk(path: &PathBuf, image: &[u8], kept: &[&Event]) {
     const GRAIN: usize = 64 << 10;
     let file = File::create(path).unwrap();

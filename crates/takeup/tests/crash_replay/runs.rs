@@ -21,7 +21,7 @@ pub fn is_long() -> bool {
     std::env::var_os("TAKEUP_LONG").is_some()
 }
 
-/// Every so many barriers, and so many parts of the writes behind each.
+/// Every how many barriers a disk is tried, and how many parts of the writes after each.
 fn effort() -> (usize, u64) {
     if is_long() { (1, 3) } else { (5, 1) }
 }
@@ -34,7 +34,7 @@ pub struct Fixture {
     pub archive: Vec<u8>,
 }
 
-/// Bytes that tell files apart, with zeros nowhere.
+/// Bytes that differ from file to file, without zeros.
 fn content(seed: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| ((at * 31 + at / 251 + seed * 101) % 255 + 1) as u8).collect()
 }

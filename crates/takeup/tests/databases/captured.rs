@@ -1,4 +1,4 @@
-//! What `takeup capture` says of a server under a load.
+//! The profile that `takeup capture` makes of a server under load.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,16 +10,16 @@ use crate::servers::{Load, Server};
 /// How long a load is captured.
 const SPAN: &str = "2s";
 
-/// The program, without the settings of whoever runs the tests.
+/// The program, without the settings of the user who runs the tests.
 pub fn takeup() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_takeup"));
     command.env_clear().env("LC_ALL", "C").stdin(Stdio::null());
-    // fio is looked for there.
+    // fio is found there.
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
 }
 
-/// The profile of a server while it has that load.
+/// The profile of a server under this load.
 #[track_caller]
 pub fn capture(server: &Server, load: Command) -> Captured {
     capture_with(server, load, &[])
@@ -29,7 +29,7 @@ pub fn capture(server: &Server, load: Command) -> Captured {
 #[track_caller]
 pub fn capture_with(server: &Server, load: Command, options: &[&str]) -> Captured {
     let mut load = Load::of(load);
-    // What it does first, as reading its catalogue, is not what is asked about.
+    // The first work of the server, such as reading its catalogue, is not part of the test.
     std::thread::sleep(std::time::Duration::from_millis(500));
     let pid = server.pid().to_string();
     let mut command = takeup();
@@ -39,7 +39,7 @@ pub fn capture_with(server: &Server, load: Command, options: &[&str]) -> Capture
     assert!(output.status.success(), "{output:?}");
     load.goes_on();
     let mut profile: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // Hundreds of lines that say nothing when something else is wrong.
+    // Leaves out hundreds of lines that would hide another error.
     for file in profile["files"].as_array_mut().unwrap() {
         file.as_object_mut().unwrap().remove("series").unwrap();
     }
@@ -55,7 +55,7 @@ impl Captured {
         self.0["files"].as_array().unwrap().iter()
     }
 
-    /// Of the files whose paths hold this, that with the most calls.
+    /// Of the files whose paths contain this, the one with the most calls.
     #[track_caller]
     pub fn busiest(&self, part: &str) -> &Value {
         let of_it = self.files().filter(|file| {
@@ -65,7 +65,7 @@ impl Captured {
         found.unwrap_or_else(|| panic!("no {part}: {:#}", self.0))
     }
 
-    /// How much was read and written of files whose paths hold this.
+    /// Bytes read and written in files whose paths contain this.
     pub fn bytes(&self, part: &str) -> (u64, u64) {
         let of_it =
             self.files().filter(|it| it["path"].as_str().unwrap_or_default().contains(part));
@@ -77,20 +77,20 @@ impl Captured {
     }
 }
 
-/// The job for fio does what the log was seen to be given, each property at 90 % or better.
+/// The fio job repeats the captured load of the log, each property to 90 % or better.
 #[track_caller]
 pub fn validates(captured: &Captured) {
     comes_back(&captured.0["validation"], 90.0);
 }
 
-/// The same of a load of which a part goes to a ring. How deep that gets depends on how fast the
-/// disk answers while the job runs, which is later: 87 to 100 % were seen in ten runs.
+/// The same for a load that partly uses a ring. Its depth depends on how fast the disk answers
+/// while the job runs, which is later: ten runs had 87 to 100 %.
 #[track_caller]
 pub fn validates_beside_a_ring(captured: &Captured) {
     comes_back(&captured.0["validation"], 75.0);
 }
 
-/// The same of the group of one file alone.
+/// The same for the group of one file.
 #[track_caller]
 pub fn validates_file(captured: &Captured, part: &str) {
     let groups = captured.0["validation"]["groups"].as_array().unwrap();
@@ -111,14 +111,14 @@ fn comes_back(judged: &Value, least_depth: f64) {
     assert!(known.iter().all(|(name, percent)| *percent >= least(name)), "{judged:#}");
 }
 
-/// A number of a file that has to be known.
+/// A number of a file, which must be known.
 #[track_caller]
 pub fn number(file: &Value, name: &str) -> f64 {
     file[name].as_f64().unwrap_or_else(|| panic!("no {name}: {file:#}"))
 }
 
-/// A log into which each transaction is written and made sure of by itself: one writer, one write
-/// for each sync, and what is written begins in the block that the last write ended with.
+/// A log to which each transaction is written and synchronised separately: one writer, one write
+/// for each sync, and each write starts in the last block of the one before.
 #[track_caller]
 pub fn is_log_of_single_rows(log: &Value) {
     assert_eq!(log["class"], "write_ahead_log", "{log:#}");

@@ -1,9 +1,9 @@
-//! `takeup capture` of real databases: what PostgreSQL and MariaDB do to their disk, as strace
-//! shows it (`docs/capture-databases.md`), is what the profile says.
+//! `takeup capture` of real databases: the profile of PostgreSQL and MariaDB must match what strace
+//! shows (`docs/capture-databases.md`).
 //!
-//! Servers run in folders of their own, as an ordinary user, without the network; they end with the
-//! test, however that ends. A load runs before, during and after what is captured of it, so that
-//! nothing here depends on how fast the machine is.
+//! Servers run in separate folders, as an ordinary user, without the network; they end with the
+//! test, however it ends. A load runs before, during and after its capture, so that nothing depends
+//! on the speed of the machine.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod captured;

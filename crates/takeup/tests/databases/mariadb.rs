@@ -46,7 +46,7 @@ impl Mariadb {
         Mariadb { server, folder }
     }
 
-    /// A program of clients that is run again and again, with this as its standard input.
+    /// A client program that is run again and again, with this standard input.
     fn again(&self, program: &str, arguments: &str, input: &str) -> Command {
         let file = self.folder.path().join("input");
         fs::write(&file, input).unwrap();
@@ -63,7 +63,7 @@ fn asks(folder: &TempDir, query: &str) -> Command {
     command
 }
 
-/// `docs/capture-databases.md` has what strace shows of each of these loads.
+/// `docs/capture-databases.md` has the strace output of each of these loads.
 #[test]
 fn single_rows_and_a_dump_of_mariadb_are_told_apart() {
     testkit::require!(Root, Mariadb, Tracefs, Fio);
@@ -82,7 +82,7 @@ fn single_rows(database: &Mariadb) {
     let validate = ["--validate", "--folder", folder.path().to_str().unwrap()];
     let inserts = database.again("mariadb", "takeup", &rows);
     let captured = capture_with(&database.server, inserts, &validate);
-    // Pages of tables are flushed beside the log, with a ring; all of it comes back.
+    // Pages of tables are flushed beside the log, with a ring; the profile has all of it.
     validates_beside_a_ring(&captured);
     validates_file(&captured, "/ib_logfile0");
     let log = captured.busiest("/ib_logfile0");
@@ -96,8 +96,8 @@ fn single_rows(database: &Mariadb) {
     assert!(sizes.into_iter().all(|bytes| bytes.is_multiple_of(512)), "{log:#}");
 }
 
-/// A table that is several times the buffer pool: it is read ahead with a ring, whose direct
-/// requests tell where on the device.
+/// A table of several times the buffer pool: it is read ahead with a ring, whose direct requests
+/// show their place on the device.
 fn dump(database: &Mariadb) {
     let captured = capture(&database.server, database.again("mariadb-dump", "takeup large", ""));
     let large = captured.busiest("/takeup/large.ibd");
@@ -105,7 +105,7 @@ fn dump(database: &Mariadb) {
     assert_eq!(large["block_bytes"], 16_384, "{large:#}");
     assert_eq!(large["direct"], true, "{large:#}");
     assert!(number(large, "read_share") > 0.95, "{large:#}");
-    // By its places on the device, where pages go on from one extent to the next.
+    // Order by place on the device, where pages continue from one extent to the next.
     assert!(number(large, "sequential_share") > 0.5, "{large:#}");
     let (_, logged) = captured.bytes("/ib_logfile0");
     let (read, _) = captured.bytes("/takeup/large.ibd");

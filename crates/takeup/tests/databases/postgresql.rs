@@ -1,4 +1,4 @@
-//! PostgreSQL: five loads that are told apart.
+//! PostgreSQL: five loads and their profiles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Postgresql {
     server: Server,
     programs: PathBuf,
     folder: TempDir,
-    /// As `150018` of 15.18.
+    /// Version, such as `150018` for 15.18.
     version: u32,
 }
 
@@ -35,7 +35,7 @@ impl Postgresql {
         });
         let mut command = unprivileged(&programs.join("postgres"), folder.path());
         command.arg("-D").arg(&data).arg("-k").arg(folder.path());
-        // Hardly any page of a table stays there, and nobody else reads tables by themselves.
+        // Hardly any page of a table stays there, and no other program reads the tables.
         command.args(["-c", "listen_addresses=", "-c", "shared_buffers=2MB"]);
         command.args(["-c", "autovacuum=off"]);
         let log = folder.path().join("log");
@@ -72,7 +72,7 @@ impl Postgresql {
         pgbench
     }
 
-    /// Where the rows of a table are, below the folder of the data.
+    /// Path of the table's rows, below the data folder.
     fn file_of(&self, table: &str) -> String {
         self.says(&format!("select pg_relation_filepath('{table}')"))
     }
@@ -85,7 +85,7 @@ fn client(programs: &Path, folder: &TempDir, program: &str) -> Command {
     command
 }
 
-/// `docs/capture-databases.md` has what strace shows of each of these loads.
+/// `docs/capture-databases.md` has the strace output of each of these loads.
 #[test]
 fn five_loads_of_postgresql_are_told_apart() {
     testkit::require!(Root, Postgresql, Tracefs, Fio);
@@ -109,7 +109,7 @@ fn single_rows(database: &Postgresql) {
     is_log_of_single_rows(log);
     assert_eq!(log["block_bytes"], 8192, "{log:#}");
     assert_eq!(log["direct"], false, "{log:#}");
-    // The table is filled in memory: what goes to the disk at once is the log.
+    // The table is filled in memory: only the log goes to the disk at once.
     let (_, table) = captured.bytes("/base/");
     let (_, log) = captured.bytes("/pg_wal/");
     assert!(table * 4 < log, "{table} {log}");
@@ -129,7 +129,7 @@ fn transactions(database: &Postgresql) {
     assert!(number(accounts, "sequential_share") < 0.5, "{accounts:#}");
 }
 
-/// All of a table, once from front to end: no log, and no other file to speak of.
+/// A whole table, once from front to end: no log, and hardly any other file.
 fn sequential_scan(database: &Postgresql) {
     let scan =
         "set max_parallel_workers_per_gather = 0; select sum(abalance) from pgbench_accounts;";
@@ -144,7 +144,7 @@ fn sequential_scan(database: &Postgresql) {
     assert!(read * 10 > all * 9, "{read} {all}");
 }
 
-/// What transactions left in memory goes to the tables, which are made sure of, file by file.
+/// Changes of transactions go from memory to the tables, which are synchronised file by file.
 fn checkpoints(database: &Postgresql) {
     let statements = "update pgbench_accounts set abalance = abalance + 1 where aid % 500 = 7; \
                       checkpoint;";
@@ -162,7 +162,7 @@ fn syncs(file: &serde_json::Value) -> f64 {
     number(&file["sync"], "calls")
 }
 
-/// Tables one after the other, each from front to end, and nothing is written.
+/// Tables one after the other, each from front to end, without writes.
 fn dump(database: &Postgresql) {
     let mut dumps = unprivileged("sh".as_ref(), database.folder.path());
     dumps.args(["-c", "while \"$0\"; do :; done"]).arg(database.programs.join("pg_dump"));
@@ -184,7 +184,7 @@ fn is_data(database: &Postgresql, file: &serde_json::Value) {
     assert_eq!(file["class"], "data", "{file:#}");
     assert_eq!(file["direct"], false, "{file:#}");
     let block = number(file, "block_bytes");
-    // From 17 on neighbours are read together.
+    // From version 17 on, neighbours are read together.
     if database.version >= 170_000 && number(file, "read_share") > 0.0 {
         assert!(block >= 8192.0 && block % 8192.0 == 0.0, "{file:#}");
     } else {

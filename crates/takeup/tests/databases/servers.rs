@@ -11,9 +11,9 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// Databases refuse to be run by root. The user and group that own nothing.
+/// Databases refuse to run as root. This user and group own nothing.
 const NOBODY: u32 = 65_534;
-/// How long a server may take to begin or to end, on a machine with much else to do.
+/// Longest time for a server to start or stop, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A folder that the user of the servers may write to.
@@ -23,21 +23,21 @@ pub fn folder() -> TempDir {
     folder
 }
 
-/// A program of a database, by the ordinary user that servers run as. It is told to end when the
-/// test does, even if that is killed.
+/// A program of a database, run by the ordinary user of the servers. It ends with the test, even if
+/// the test is killed.
 pub fn unprivileged(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "QUIT"]);
     let nobody = NOBODY.to_string();
     command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]);
     command.arg(program).current_dir(folder).stdin(Stdio::null());
-    // No settings of whoever runs the tests.
+    // Without settings of the user who runs the tests.
     command.env_clear().env("LC_ALL", "C").env("HOME", folder);
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
 }
 
-/// What a program printed that has to succeed.
+/// The output of a program that must succeed.
 #[track_caller]
 pub fn succeeds(mut command: Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
@@ -49,12 +49,12 @@ pub fn succeeds(mut command: Command) -> String {
 /// A server; ends with it.
 pub struct Server {
     process: Child,
-    /// That makes it end at once.
+    /// The signal that stops it at once.
     stop: Signal,
 }
 
 impl Server {
-    /// Starts it and waits until `answers`. What it says goes to `log`.
+    /// Starts the server and waits until `answers`. Its output goes to `log`.
     pub fn start(
         mut command: Command,
         log: &Path,
@@ -75,7 +75,7 @@ impl Server {
         server
     }
 
-    /// Its number; of all that it consists of, the others are its children.
+    /// Its process number; its other processes are children of this one.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
@@ -84,7 +84,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let pid = Pid::from_raw(self.process.id().cast_signed());
-        // Where it has ended already there is nobody to tell.
+        // The server may have ended already.
         let _ = kill(pid, self.stop);
         let begin = Instant::now();
         while matches!(self.process.try_wait(), Ok(None)) {
@@ -100,13 +100,13 @@ impl Drop for Server {
 pub struct Load(Child);
 
 impl Load {
-    /// Again and again, with what the command reads from its standard input.
+    /// Runs the command again and again, with this standard input.
     pub fn of(mut command: Command) -> Load {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         Load(command.process_group(0).spawn().unwrap())
     }
 
-    /// It is still there, which a load that failed is not.
+    /// The load still runs, so it has not failed.
     #[track_caller]
     pub fn goes_on(&mut self) {
         assert_eq!(self.0.try_wait().unwrap(), None, "the load has ended");

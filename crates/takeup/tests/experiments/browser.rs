@@ -1,5 +1,5 @@
-//! The page in a real browser, headless: no message on its console, every figure there, the script
-//! at work. The tests need Chromium.
+//! The page in a real browser, headless: no console message, all figures there, the script works.
+//! The tests need Chromium.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::{captured_record, small_experiment, succeeds, watch_record};
 
-/// The page's elements after its script has run, and what the console said.
+/// The page's elements after its script has run, and the console output.
 fn opened(page: &Path) -> (String, String) {
     opened_with(page, "--window-size=1280,900")
 }
@@ -27,10 +27,10 @@ fn opened_with(page: &Path, window: &str) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), console.join("\n"))
 }
 
-/// How wide a page is in a narrow window, how wide that is, and the elements of the page.
+/// The width of a page in a narrow window, the width of the window, and the page's elements.
 fn narrow(page: &Path) -> (String, String, String) {
     let written = fs::read_to_string(page).unwrap();
-    // The page tells its own width.
+    // The page reports its own width.
     let told = "<script>const root = document.documentElement;\
                 document.title = `${root.scrollWidth} of ${root.clientWidth}`</script></body>";
     let telling = page.with_file_name("telling.html");
@@ -59,7 +59,7 @@ fn the_page_opens_without_a_word_on_the_console() {
     assert_eq!(document.matches("<svg class=\"fig\"").count(), figures);
     // Two engines with two block sizes each, drawn by each of the two factors.
     assert!(document.matches("class=\"value\"").count() >= 8);
-    // The script has taken over from the browser's own texts.
+    // The script has replaced the browser's own texts.
     assert!(written.contains("<title>engine"), "{written}");
     assert!(!document.contains("<title>engine"));
     assert!(document.contains("<caption>All runs</caption>"));
@@ -85,7 +85,7 @@ fn a_comparison_has_a_page() {
     assert!(document.contains("<caption>Combination by combination</caption>"));
 }
 
-/// A design with four factors: an overview, small multiples, and no more width than there is.
+/// A design with four factors: an overview, small multiples, and no overflow of the width.
 #[test]
 fn the_page_of_a_whole_design_fits_a_narrow_window() {
     testkit::require!(Chromium);
@@ -104,7 +104,7 @@ fn the_page_of_a_whole_design_fits_a_narrow_window() {
     assert_eq!(width, room, "the page is wider than its window");
 }
 
-/// What a watch recorded: figures and sentences of each device, no more width than there is.
+/// A record of a watch: figures and sentences of each device, and no overflow of the width.
 #[test]
 fn the_page_of_a_watch_fits_a_narrow_window() {
     testkit::require!(Chromium);
@@ -115,15 +115,15 @@ fn the_page_of_a_watch_fits_a_narrow_window() {
     let page = directory.path().join("page.html");
     let (document, console) = opened(&page);
     assert_eq!(console, "");
-    // What was said of two devices and when, and five series of each.
+    // The findings of two devices with their times, and five series of each.
     assert_eq!(document.matches("<svg class=\"fig\"").count(), 12);
-    // Each twice, with a pause: one of the disk, of the volume also what its numbers are of.
+    // Each twice, because of a pause: one on the disk; on the volume also the disks of its numbers.
     assert_eq!(document.matches("class=\"value\"").count(), 6);
     let (width, room, _) = narrow(&page);
     assert_eq!(width, room, "the page is wider than its window");
 }
 
-/// A capture and the disk below it: calls above, the disk below, no more width than there is.
+/// A capture and its disk: calls above, the disk below, and no overflow of the width.
 #[test]
 fn the_page_of_a_capture_fits_a_narrow_window() {
     testkit::require!(Chromium);
@@ -134,13 +134,13 @@ fn the_page_of_a_capture_fits_a_narrow_window() {
     let page = directory.path().join("page.html");
     let (document, console) = opened(&page);
     assert_eq!(console, "");
-    // Two of times, four of calls, four of the disk and one in its own section, four of files.
+    // Two of times, four of calls, four of the disk and one in its section, four of files.
     assert_eq!(document.matches("<svg class=\"fig\"").count(), 15);
     let (width, room, _) = narrow(&page);
     assert_eq!(width, room, "the page is wider than its window");
 }
 
-/// That the tests above could fail.
+/// Shows that the tests above can fail.
 #[test]
 fn a_page_that_complains_is_noticed() {
     testkit::require!(Chromium);

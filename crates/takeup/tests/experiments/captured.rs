@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::{run, succeeds};
 
-/// What a property may be off by.
+/// Tolerance of a property.
 const TOLERANCE: f64 = 0.05;
 /// Reads and writes of each job.
 const OPERATIONS: u64 = 200;
 
-/// A job as fio is told it.
+/// A job as passed to fio.
 struct Told {
     name: String,
     engine: &'static str,
@@ -24,7 +24,7 @@ struct Told {
     depth: u64,
 }
 
-/// Each engine in each way that it has, at sizes and mixes that are all met.
+/// Each engine in each of its modes, with all sizes and mixes.
 fn all() -> Vec<Told> {
     let ways = [
         ("psync", false, 1),
@@ -42,8 +42,8 @@ fn all() -> Vec<Told> {
     let mut all = Vec::new();
     for (engine, direct, depth) in ways {
         for (block_bytes, read_share) in loads {
-            // A quick disk answers small requests before a ring is full of them, and memory larger
-            // ones.
+            // A fast disk answers small requests before the ring is full, and memory answers even
+            // larger ones.
             let least_bytes = match direct {
                 _ if engine != "io_uring" || depth == 1 => 0,
                 true => 128 << 10,
@@ -57,8 +57,8 @@ fn all() -> Vec<Told> {
     all
 }
 
-/// One after the other, each on a file of its own, so that one recording has all of them. Pauses
-/// keep a file open for long enough to be looked up: 200 reads from memory take a millisecond.
+/// One after the other, each on its own file, so that one recording has all of them. Pauses keep a
+/// file open long enough to look up its name: 200 reads from memory take a millisecond.
 fn job_file(all: &[Told]) -> String {
     let mut text = String::from("[global]\nthread\nfallocate=none\noverwrite=1\n");
     for told in all {
@@ -82,7 +82,7 @@ fn job_file(all: &[Told]) -> String {
     text
 }
 
-/// A property that came back: how far off it is, or why it cannot be seen.
+/// A property of the job: how far off it is, or why it cannot be seen.
 fn off(file: &Value, field: &str, told: f64) -> Result<f64, String> {
     match file[field].as_f64() {
         Some(found) => Ok((found - told).abs() / told.max(1.0)),
@@ -90,7 +90,7 @@ fn off(file: &Value, field: &str, told: f64) -> Result<f64, String> {
     }
 }
 
-/// Whether it is the same, or why that cannot be seen.
+/// Whether it is equal, or why that cannot be seen.
 fn same(file: &Value, field: &str, told: &Value) -> Result<f64, String> {
     match &file[field] {
         Value::Null => Err(file["unknown"][field].as_str().unwrap_or("no reason").to_owned()),
@@ -98,7 +98,7 @@ fn same(file: &Value, field: &str, told: &Value) -> Result<f64, String> {
     }
 }
 
-/// `mix` is what fio says that it did of the share of reads that it was told.
+/// `mix` is fio's report of the share of reads, compared with the requested one.
 fn score(told: &Told, mix: f64, file: &Value) -> [Result<f64, String>; 5] {
     [
         same(file, "engine", &told.engine.into()),
@@ -109,7 +109,7 @@ fn score(told: &Told, mix: f64, file: &Value) -> [Result<f64, String>; 5] {
     ]
 }
 
-/// The file of a job; that of requests of buffered libaio is not seen.
+/// The file of a job; files of buffered libaio requests cannot be seen.
 fn file_of<'a>(files: &'a [Value], name: &str) -> Option<&'a Value> {
     let is_it =
         |path: &Value| path.as_str().is_some_and(|path| path.ends_with(&format!("/{name}")));
@@ -120,7 +120,7 @@ fn file_of<'a>(files: &'a [Value], name: &str) -> Option<&'a Value> {
 #[test]
 fn jobs_of_fio_come_back_as_they_were() {
     testkit::require!(Fio, Root, Tracefs, IoUring);
-    // A disk: direct I/O and the block layer are looked at.
+    // On a disk, to check direct I/O and the block layer.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let all = all();
     fs::write(folder.path().join("all.fio"), job_file(&all)).unwrap();
@@ -141,7 +141,7 @@ fn jobs_of_fio_come_back_as_they_were() {
         let mix = requests("read") / (requests("read") + requests("write"));
         let hidden = told.engine == "libaio" && !told.direct;
         let words = match file_of(files, &told.name) {
-            // Nothing of it is taken for something else.
+            // A file that was not seen is not replaced by another file.
             None if hidden => "not seen: buffered requests of libaio".to_owned(),
             None => "its file is missing".to_owned(),
             Some(file) => words(told, &score(told, mix, file)),
@@ -166,8 +166,8 @@ fn jobs_of_fio_come_back_as_they_were() {
     assert!(back >= 28, "{back}");
 }
 
-/// `yes`, or what does not come back. Buffered requests of a ring may be done at once, and then
-/// nobody sees how many there would have been in flight.
+/// `yes`, or the properties that differ. Buffered requests of a ring may complete at once, so their
+/// number in flight cannot be seen.
 fn words(told: &Told, score: &[Result<f64, String>; 5]) -> String {
     let names = ["engine", "block size", "mix", "depth", "direct"];
     let may_hide = |name: &str| name == "depth" && told.engine == "io_uring" && !told.direct;
@@ -189,8 +189,8 @@ fn fio(folder: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A log whose last block is written again and again: the job that is written does the same, as a
-/// recording of it shows, and it leaves nothing behind.
+/// A log whose last block is rewritten repeatedly: the written job does the same, as a recording of
+/// the job shows, and it leaves no files.
 #[test]
 fn a_log_validates() {
     testkit::require!(Fio, Root, Tracefs);

@@ -1,4 +1,4 @@
-//! `takeup bench run` with real programs: GNU tar, dd, and such that fail, hang or are killed.
+//! `takeup bench run` with real programs: GNU tar, dd, and programs that fail, hang or are killed.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn commands_and_block_sizes_are_compared_by_their_rate() {
         assert!(run["measures"]["processor_ns_per_byte"].as_f64().unwrap() > 0.0, "{run}");
         assert!(run["environment"]["start of the shell"].is_string(), "{run}");
     }
-    // It is an experiment like the others: reported, drawn, and gone on with.
+    // It can be reported, drawn and continued, as every experiment.
     let page = succeeds(directory.path(), &["report", FILE, "--html", "page.html"]);
     assert!(page.contains("block size"), "{page}");
     assert!(fs::read_to_string(directory.path().join("page.html")).unwrap().contains("<svg"));
@@ -131,7 +131,8 @@ fn a_run_that_hangs_is_a_bound_and_leaves_nothing() {
     assert!(cut[0]["longer_than_seconds"].as_f64().unwrap() >= 1.9, "{cut:?}");
 }
 
-/// Killed without a chance to clean up, it takes its command with it, and the same command goes on.
+/// Takeup is killed without a chance to clean up. Its command ends with it, and the same command
+/// line continues the experiment.
 #[test]
 fn a_killed_experiment_leaves_no_program_and_goes_on() {
     let directory = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ impl Loop {
         Loop(String::from_utf8(attached.stdout).unwrap().trim().into())
     }
 
-    /// One whose read-ahead is lowered, with settings that are none of the kernel's choice.
+    /// A loop device with a lowered read-ahead and settings that differ from the kernel's choice.
     pub fn tuned(directory: &Path) -> Loop {
         let device = Loop::over(directory, 64 << 20);
         for (file, value) in [
@@ -48,8 +48,8 @@ impl Loop {
         device
     }
 
-    /// Every setting of the queue as the kernel shows it; where there is no hold on write-back
-    /// there is no value of it.
+    /// All queue settings as the kernel shows them. Without write-back throttling its setting has
+    /// no value.
     pub fn settings(&self) -> BTreeMap<&'static str, String> {
         let text = |file| fs::read_to_string(self.queue(file)).unwrap_or_default();
         SETTINGS.map(|file| (file, text(file).trim().to_owned())).into()
@@ -113,8 +113,8 @@ fn a_ramp_is_not_counted_at_the_device_either() {
     assert!((0.8..1.3).contains(&ratio), "{run}");
 }
 
-/// A run that is stopped is known to be slower than what it would have been: by what it was to
-/// move, or, where that is a time, by what the device has moved. It is told as that, in all forms.
+/// A stopped run is known to be slower than its target: by the amount that it had to move, or,
+/// where the target is a time, by what the device has moved. All outputs show it as such a bound.
 #[test]
 fn a_run_that_is_stopped_leaves_a_bound() {
     testkit::require!(Fio, LoopDevices);
@@ -126,14 +126,14 @@ fn a_run_that_is_stopped_leaves_a_bound() {
     let output = run(directory.path(), &[&command[..], &blocks, &whole, &ONCE].concat());
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
-    // A size of blocks is a load here, and other loads say nothing of it.
+    // The block size is the load here; other loads say nothing about it.
     assert!(text.contains("block size 512 B, depth 1: slower than "), "{text}");
     assert!(text.contains("no run with the same load completed"), "{text}");
     assert!(!text.contains("runs failed"), "{text}");
     let runs = runs(directory.path());
     let cut = runs.iter().find(|run| run["cell"]["block_bytes"] == 512).unwrap();
     let bound = cut["slower_than_bytes_per_second"].as_f64().unwrap();
-    // 512 MiB in what is left of three seconds once fio has started, or what the device has moved.
+    // 512 MiB in the rest of three seconds after fio has started, or what the device has moved.
     assert!(bound > 0.0 && bound <= 250e6, "{cut}");
     let report = ["report", "takeup-bench-disk.ndjson", "--json"];
     let document: Value = serde_json::from_str(&succeeds(directory.path(), &report)).unwrap();
@@ -159,7 +159,7 @@ fn a_run_that_moves_nothing_has_a_reason() {
     assert!(!error.contains("repeats"), "{error}");
 }
 
-/// Reads wait behind writes, and a hundredth of the fsyncs takes long: one number for all hides it.
+/// Reads wait behind writes, and one in a hundred fsyncs is slow: a single number hides it.
 #[test]
 fn reads_writes_and_fsyncs_are_told_apart() {
     testkit::require!(Fio, LoopDevices);
@@ -178,15 +178,15 @@ fn reads_writes_and_fsyncs_are_told_apart() {
     assert_eq!(bytes("read") + bytes("write"), 32 << 20, "{run}");
     assert_eq!((bytes("read"), bytes("write")), (count("read") * 8192, count("write") * 8192));
     assert!((2.0..4.5).contains(&(count("read") as f64 / count("write") as f64)), "{run}");
-    // fio counts reads, too, between two of them.
+    // fio also counts reads between two of them.
     assert!(count("fsync") > 0 && count("fsync") < 4096 / 4, "{run}");
     let latencies: u64 =
         of("fsync")["latency"].as_array().unwrap().iter().map(|bin| bin[1].as_u64().unwrap()).sum();
     assert_eq!(latencies, count("fsync"), "{run}");
     assert!(measure("fio_fsync_p99_ns") >= measure("fio_fsync_p50_ns"), "{run}");
     assert!(measure("fio_read_slat_mean_ns") > 0.0 && measure("fio_write_slat_p99_ns") > 0.0);
-    // The device saw the same, in its own directions. It flushes its cache, which Linux 6.18
-    // counts as a write of nothing, too.
+    // The device counted the same, by direction. It flushes its cache, which Linux 6.18 counts as
+    // an empty write, too.
     assert_eq!(measure("device_read_request_bytes"), 8192.0, "{run}");
     let written = measure("device_write_request_bytes");
     assert!(written > 0.0 && written <= 8192.0, "{run}");
@@ -203,8 +203,8 @@ fn reads_writes_and_fsyncs_are_told_apart() {
     }
 }
 
-/// A job as its owner has it, with two devices in one section: both are looked at, both are
-/// watched, and the settings of both are changed and put back. No PATH is needed.
+/// A job as its owner wrote it, with two devices in one section: both are probed, watched, and have
+/// their settings changed and restored. No PATH is needed.
 #[test]
 fn a_job_names_its_devices_itself() {
     testkit::require!(Fio, MqDeadline, KernelSettings);
@@ -229,7 +229,7 @@ fn a_job_names_its_devices_itself() {
     assert_eq!(runs.len(), 2);
     for run in &runs {
         assert_eq!(run["bytes"], 32 << 20, "{run}");
-        // Half of it is on each: one device alone would have moved half as much.
+        // Half of the data is on each device: one device alone would have moved half as much.
         let ratio = run["measures"]["device_bytes_per_byte"].as_f64().unwrap();
         assert!((0.9..1.5).contains(&ratio), "{run}");
         let wanted = format!("[{}]", run["cell"]["scheduler"].as_str().unwrap());
@@ -246,7 +246,7 @@ fn a_job_names_its_devices_itself() {
     }
 }
 
-/// Whatever one of them is, nothing is written to the others.
+/// Nothing is written to the others, whatever one of them is.
 #[test]
 fn a_job_with_a_device_that_is_mounted_is_refused() {
     testkit::require!(Fio, LoopDevices, Ext4);
@@ -332,7 +332,7 @@ fn a_job_that_is_not_there_is_told() {
     assert!(!text.contains("options that a job may use"), "{text}");
 }
 
-/// Processes other than this one that have a file open.
+/// Other processes that have a file open.
 fn who_has(path: &Path) -> Vec<String> {
     let own = std::process::id().to_string();
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -347,7 +347,7 @@ fn who_has(path: &Path) -> Vec<String> {
     numbers.filter(has).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// fio would fork its jobs, which nobody ends with it, and go on writing for a minute.
+/// fio would fork its jobs, which are not killed with it and would write for another minute.
 #[test]
 fn nothing_of_a_job_goes_on_behind_its_run() {
     testkit::require!(Fio);
@@ -363,7 +363,7 @@ fn nothing_of_a_job_goes_on_behind_its_run() {
     let cut = run(directory.path(), &[&command[..], &ONCE, &["--budget", "2s"]].concat());
     assert_eq!(cut.status.code(), Some(1), "{cut:?}");
     assert_eq!(who_has(&file), [""; 0]);
-    // Nor behind a takeup that was killed.
+    // Nor after takeup was killed.
     let mut takeup = crate::takeup(directory.path());
     takeup.args(command).args(ONCE).args(["--output", "again.ndjson"]);
     let mut takeup = takeup.spawn().unwrap();
@@ -374,7 +374,7 @@ fn nothing_of_a_job_goes_on_behind_its_run() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     };
-    // fio itself, whatever takeup holds.
+    // fio itself, whatever files takeup holds.
     let own = takeup.id().to_string();
     wait(&|holders| holders.iter().any(|holder| *holder != own));
     takeup.kill().unwrap();

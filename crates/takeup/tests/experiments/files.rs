@@ -1,4 +1,4 @@
-//! Files of runs: written as they end, gone on with, reported and compared.
+//! Files of runs: written run by run, continued, reported and compared.
 
 use std::fs;
 
@@ -28,11 +28,11 @@ fn an_experiment_leaves_every_run_and_says_what_to_set() {
         assert!(run["series"]["bytes"].is_array() && run["latency"].is_array(), "{run}");
         assert_eq!(run["stages"][0]["bytes"], 8 << 20);
     }
-    // The same command has nothing left to do, and judges what there is.
+    // The same command has nothing left to do, and reports the existing runs.
     let again = run(directory.path(), &arguments);
     assert!(String::from_utf8_lossy(&again.stderr).contains("holds 12 runs: continuing"));
     assert_eq!(again.stdout, text.as_bytes());
-    // Another experiment does not mix with it.
+    // Another experiment is not mixed into it.
     let mut other = arguments.clone();
     other[2] = "other";
     fs::copy(directory.path().join("data"), directory.path().join("other")).unwrap();
@@ -53,7 +53,7 @@ fn a_stopped_experiment_goes_on_in_its_order() {
         let runs = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
         runs.map(|run| run["run"]["cell"].clone()).collect()
     };
-    // Killed in the middle of writing its sixth run.
+    // Killed while it writes its sixth run.
     let kept: Vec<&str> = whole.lines().take(6).collect();
     fs::write(&path, kept.join("\n") + "\n{\"run\":{\"cell\":{\"eng").unwrap();
     succeeds(directory.path(), &arguments);
@@ -92,7 +92,7 @@ fn reports_and_comparisons_come_from_the_files() {
     assert!(
         page.matches("<svg").count() >= 3 && !page.contains("http:") && !page.contains("https:")
     );
-    // Where and when it was measured, and its plan, are at its head.
+    // The head has where and when it was measured, and the plan.
     for fact in ["device", "host", "kernel", "date", "plan"] {
         assert!(page.contains(&format!("<dt>{fact}</dt>")), "{fact} in {page}");
     }
@@ -112,7 +112,7 @@ fn reports_and_comparisons_come_from_the_files() {
     let document = succeeds(directory.path(), &["report", "a.ndjson", "--json"]);
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(document["judgement"]["cells"].as_array().unwrap().len(), 4);
-    // An experiment and a copy of it: whatever its runs scatter by, nothing differs.
+    // An experiment and its copy: nothing differs, whatever the scatter.
     fs::copy(directory.path().join("a.ndjson"), directory.path().join("copy.ndjson")).unwrap();
     let same = succeeds(directory.path(), &["compare", "a.ndjson", "copy.ndjson", "--json"]);
     let same: Value = serde_json::from_str(&same).unwrap();
@@ -178,7 +178,7 @@ fn an_experiment_without_a_number_stands_in_nobodys_way() {
     let error = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(error.contains("no run succeeded"), "{error}");
     assert!(!directory.path().join("takeup-bench-tape.ndjson").exists(), "{error}");
-    // What a kill before the first run leaves holds nothing either.
+    // A file without any run, as left by a kill before the first, is refused too.
     succeeds(directory.path(), &arguments);
     let whole = fs::read_to_string(directory.path().join(FILE)).unwrap();
     let header = whole.lines().next().unwrap();
@@ -195,7 +195,7 @@ fn what_was_asked_for_and_did_not_run_is_named() {
     succeeds(directory.path(), &arguments);
     let path = directory.path().join(FILE);
     let whole = fs::read_to_string(&path).unwrap();
-    // Stopped after its first run, and no time for any other.
+    // Stopped after its first run, with no time for another.
     let first: Vec<&str> = whole.lines().take(2).collect();
     fs::write(&path, first.join("\n") + "\n").unwrap();
     let arguments = [&arguments[..], &["--budget", "1us"]].concat();

@@ -1,10 +1,10 @@
-//! `takeup bench disk --job` with jobs of other people: taken on another file, and refused in full.
+//! `takeup bench disk --job` with published jobs: run on another file, or refused as a whole.
 
 use std::fs;
 
 use crate::{run, succeeds};
 
-/// The job of the fourth account, shortened to what takes no minutes.
+/// The job of the fourth account, shortened so that it takes no minutes.
 const ACCOUNTS: &str = "[global]\nioengine=libaio\ninvalidate=1\nramp_time=5\nruntime=180\n\
     time_based\ndirect=1\ngroup_reporting=1\nper_job_logs=0\nbs=8k\nreadwrite=randrw\nsize=40g\n\
     iodepth=8\nend_fsync=1\n# gtod_reduce=1\n  \n[test1-subtest1-blocksize32k]\n\

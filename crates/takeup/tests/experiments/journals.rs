@@ -1,11 +1,11 @@
-//! A journal of read-ahead that somebody else has put where an experiment might look for it.
+//! A forged read-ahead journal that another user placed where an experiment might look for it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Whose files are to be overwritten, and who wants that.
+/// The owner of the target files, and the attacker.
 const VICTIM: u32 = 65533;
 const ATTACKER: u32 = 65534;
 
@@ -27,7 +27,7 @@ impl Scene {
     fn new() -> Scene {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("takeup");
-        // Not by this process: a child of another test would hold the copy open for writing.
+        // Another process copies it: a child of another test would hold the copy open for writing.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_takeup")).arg(&program).status();
         assert!(copied.unwrap().success());
         let mode = |path: &Path, mode| {
@@ -105,7 +105,7 @@ fn a_journal_that_names_other_files_is_refused_wherever_it_lies() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("precious is not a read-ahead setting of the kernel"), "{text}");
     assert!(text.contains("hint: look at the file and delete it if you did not make it"), "{text}");
-    // The same by another user, in a folder that the user left open.
+    // The same by another user, in a folder that the user left writable.
     fs::remove_dir_all(&folder).unwrap();
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();

@@ -1,5 +1,5 @@
-//! What keeps changes over a restart: on a recorded machine in the place of this one's `/sys` and
-//! `/etc`, in a name space of mounts of its own.
+//! Rules that keep changes over a restart. A recorded machine replaces `/sys` and `/etc`, in a
+//! separate mount namespace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::tune::told;
 
-/// A machine with two disks at SAS, of which settings were changed.
+/// A machine with two SAS disks whose settings were changed.
 struct Scene(tempfile::TempDir);
 
 impl Scene {
@@ -83,7 +83,7 @@ fn a_rule_is_shown_written_and_taken_away() {
     let text = told(&scene.tune(&["persist", "--write"]), 0);
     let nothing = "already written; to remove: takeup tune persist --remove\n";
     assert!(text.ends_with(nothing), "{text}");
-    // Who looks afterwards is not asked to write it again.
+    // A later look does not ask to write the rule again.
     let text = told(&scene.tune(&["persist"]), 0);
     assert!(text.ends_with(nothing) && !text.contains("persist --write"), "{text}");
     let document = |arguments: &[&str]| -> Value {
@@ -97,9 +97,9 @@ fn a_rule_is_shown_written_and_taken_away() {
     assert!(text.ends_with("was not written by takeup, or was edited: not changed\n"), "{text}");
     assert_eq!(document(&["persist", "--json"])["written"], false);
     fs::write(scene.rules(), &written).unwrap();
-    // Its own rule is nobody else's.
+    // The rule is recognised as Takeup's own.
     assert!(!text.contains("sets it too"), "{text}");
-    // Somebody adds to it: it is theirs, too.
+    // An edited rule counts as foreign.
     fs::write(scene.rules(), format!("{written}# more\n")).unwrap();
     for arguments in [&["persist", "--remove"][..], &["persist", "--write"]] {
         let text = told(&scene.tune(arguments), 1);
@@ -114,13 +114,13 @@ fn a_rule_is_shown_written_and_taken_away() {
     assert_eq!(told(&scene.tune(&["persist", "--remove"]), 0), "nothing is kept over a restart\n");
 }
 
-/// What is taken back is not to come back with the next start.
+/// A reverted setting must not return at the next start.
 #[test]
 fn revert_takes_the_rule_away() {
     testkit::require!(Mounts);
     let scene = Scene::new(json!([changed("requests", "64")]));
     told(&scene.tune(&["persist", "--write"]), 0);
-    // The settings of a recorded machine are none of the kernel's, and are not written.
+    // The recorded settings do not belong to this kernel and are not written.
     let path = scene.0.path().join("state/changes.json");
     let mut list: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     list["changes"] = json!([]);
@@ -134,7 +134,7 @@ fn revert_takes_the_rule_away() {
 fn what_no_rule_keeps_is_told_with_what_does() {
     testkit::require!(Mounts);
     let scene = Scene::new(json!([changed("requests", "64"), changed("read-ahead", "1024")]));
-    // The profile of the recorded machine that includes another one, which is not in `/etc`.
+    // The recorded machine's profile includes another one, which is not in `/etc`.
     let profile = scene.0.path().join("machine/etc/tuned/throughput-here/tuned.conf");
     fs::write(profile, "[disk]\nreadahead=>4096\n").unwrap();
     let text = told(&scene.tune(&["persist", "--write"]), 2);
@@ -142,13 +142,13 @@ fn what_no_rule_keeps_is_told_with_what_does() {
                 /etc/tuned/throughput-here/tuned.conf:2:\n  readahead=1024\n";
     assert!(text.contains(line), "{text}");
     assert!(fs::read_to_string(scene.rules()).unwrap().contains("nr_requests"));
-    // Nobody's file is written over.
+    // Foreign files are not overwritten.
     let scene = Scene::new(json!([changed("requests", "64")]));
     fs::write(scene.rules(), "mine").unwrap();
     let text = told(&scene.tune(&["persist", "--write"]), 1);
     assert!(text.contains("hint: move the file away"), "{text}");
     assert_eq!(fs::read_to_string(scene.rules()).unwrap(), "mine");
-    // What is tried is not kept.
+    // A setting on trial is not kept.
     scene.write_list(json!([changed("requests", "64")]));
     let path = scene.0.path().join("state/changes.json");
     let mut list: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -166,8 +166,8 @@ fn what_no_rule_keeps_is_told_with_what_does() {
     );
 }
 
-/// Requests under way would fail the paths: refused on the multipath device and on what lies on it,
-/// before anything is written.
+/// Requests in flight would fail the paths: refused on the multipath device and on what is above
+/// it, before anything is written.
 #[test]
 fn the_largest_request_below_a_live_multipath_device_is_left_alone() {
     testkit::require!(Mounts);

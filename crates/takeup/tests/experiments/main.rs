@@ -24,11 +24,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The program, with a place of its own for what it remembers.
+/// The program, with a separate place for its state.
 pub fn takeup(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_takeup"));
     command.env_clear().env("LC_ALL", "C").env("TAKEUP_RUN_DIR", directory.join("run"));
-    // fio is looked for there.
+    // fio is found there.
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.current_dir(directory).stdin(Stdio::null());
     command

@@ -1,4 +1,4 @@
-//! Which settings of a queue a load needs, on a virtual disk of which that is known.
+//! Which queue settings a load needs, on a virtual disk with a known answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ fn document(directory: &Path, arguments: &[&str]) -> (Value, String) {
     (serde_json::from_slice(&output.stdout).unwrap(), errors)
 }
 
-/// A disk that answers after 20 ms and serves 64 at once behind a queue of four: no more than 200
-/// requests a second, of 32 that could be on their way. Whatever else the machine does, a longer
-/// queue is better.
+/// A disk that answers after 20 ms and serves 64 requests at once, behind a queue of four: at most
+/// 200 requests a second, of 32 that could be in flight. A longer queue is better whatever else the
+/// machine does.
 #[test]
 fn a_queue_that_is_too_short_is_found_and_taken_back() {
     testkit::require!(Fio, Fuse, LoopDevices, KernelSettings);
@@ -45,20 +45,20 @@ fn a_queue_that_is_too_short_is_found_and_taken_back() {
     assert!(recommended >= 16, "{found:#}");
     assert_eq!(tuned["gain"]["verdict"], "differs");
     assert!(tuned["gain"]["low"].as_f64().unwrap() > 1.5, "{found:#}");
-    // What is known of the disk: four at once, each 20 ms.
+    // Known truth: four at once, 20 ms each.
     let present = &tuned["levels"][0];
     let rate = present["requests_per_second"].as_f64().unwrap();
     assert!(present["value"] == "4" && rate <= 220.0, "{found:#}");
-    // The rate and the requests of a row are one number.
+    // The rate and the requests of a row are the same number.
     assert_eq!(present["bytes_per_second"].as_f64().unwrap() / 4096.0, rate);
-    // A loop device has 128 requests, and without a scheduler the kernel takes no more.
+    // A loop device has 128 requests; without a scheduler the kernel accepts no more.
     let refused = found["not_tried"].as_array().unwrap().iter();
     let refused: Vec<&Value> =
         refused.filter(|it| it["name"] == "nr_requests").map(|it| &it["value"]).collect();
     assert_eq!(refused, ["256", "512"], "{found:#}");
     let why = found["not_tried"][0]["why"].as_str().unwrap();
     assert!(why.starts_with("the kernel refuses it: Invalid argument"), "{found:#}");
-    // What was measured is kept, and is not written over.
+    // Existing runs are kept, not overwritten.
     let kept = load(&directory.path().join("runs/nr_requests.ndjson")).unwrap();
     let factor = kept.header.factors.last().unwrap();
     assert_eq!((&*factor.name, kept.runs.is_empty()), ("nr_requests", false));
@@ -73,7 +73,8 @@ fn a_queue_that_is_too_short_is_found_and_taken_back() {
     assert_eq!(length(), "4");
 }
 
-/// What is tried is put back, also where no time is left, and what cannot matter is not tried.
+/// Tried settings are restored, also when the time is up. Settings that cannot matter are not
+/// tried.
 #[test]
 fn schedulers_are_tried_and_put_back() {
     testkit::require!(Fio, MqDeadline, KernelSettings);
@@ -103,7 +104,7 @@ fn schedulers_are_tried_and_put_back() {
     assert_eq!(found["not_tried"][0]["why"], "no value splits requests of 4 KiB");
     let levels = found["settings"][0]["levels"].as_array().unwrap();
     assert!(levels.iter().any(|level| level["value"] == "mq-deadline"), "{found:#}");
-    // Ten times as fast is nothing of it.
+    // One tenth of the load.
     assert_eq!((&found["commands"], &found["applied"]), (&Value::Null, &Value::Null));
     assert_eq!(device.settings(), before);
     let text = told(

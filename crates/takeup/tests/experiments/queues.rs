@@ -1,5 +1,5 @@
-//! Settings of a block queue as factors, on a loop device of our own: in force during a run, back
-//! whichever way it ends, and refused before anything runs.
+//! Settings of a block queue as factors, on a loop device of the test: in effect during a run,
+//! restored however it ends, and refused before anything runs.
 
 use std::fs;
 use std::path::Path;
@@ -34,12 +34,12 @@ fn queue_settings_are_in_force_during_their_runs_and_back_afterwards() {
         assert_eq!(text("queue max_sectors_kb"), kib("max_sectors_bytes"), "{run}");
         assert_eq!(text("queue read_ahead_kb"), kib("read_ahead_bytes"), "{run}");
         assert_eq!(text("queue nomerges"), cell["nomerges"].to_string(), "{run}");
-        // The queue of the scheduler that was in force before is as long as it was.
+        // The old scheduler's queue has its old length.
         assert_eq!(text("queue nr_requests") == "100", !is_deadline, "{run}");
     }
 }
 
-/// A read-ahead that is no factor is not raised by the kernel behind our back.
+/// The kernel does not raise a read-ahead that is not a factor.
 #[test]
 fn what_is_no_factor_stays_as_it_is() {
     testkit::require!(Fio, LoopDevices, KernelSettings);
@@ -55,14 +55,14 @@ fn what_is_no_factor_stays_as_it_is() {
     assert_eq!(device.settings(), before);
 }
 
-/// A child that has changed the scheduler.
+/// A child process that has changed the scheduler.
 fn changing(directory: &Path, device: &Loop) -> Child {
     let command = ["bench", "disk", device.path(), "--runtime", "60s", "--budget", "10m"];
     let factors = ["--scheduler", "mq-deadline", "--max-sectors-kb", "256"];
     let all = [&command[..], &READS, &factors, &ONCE].concat();
     let child = takeup(directory).args(all).spawn().unwrap();
     let started = Instant::now();
-    // The first change is the trial of it; behind that it runs.
+    // The first change is a trial; after it the process runs on.
     while !directory.join("takeup-bench-disk.ndjson").exists()
         || !device.settings()["scheduler"].contains("[mq-deadline]")
     {
@@ -87,9 +87,10 @@ fn a_killed_experiment_with_queues_is_cleared_up_after() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_ne!(device.settings(), before);
-    // The next experiment clears up, whatever it is about, and so does the command for it.
+    // The next experiment restores the settings, whatever its subject, and so does the command for
+    // it.
     let text = succeeds(directory.path(), &["bench", "put-back"]);
-    // With the two that it changed, two that the kernel sets anew, and a third where there is one.
+    // The two changed settings, two that the kernel resets, and a third where it exists.
     let throttled = fs::read_to_string(device.queue("wbt_lat_usec")).is_ok();
     let count = if throttled { 5 } else { 4 };
     assert_eq!(text, format!("{count} settings put back\n"));

@@ -1,4 +1,4 @@
-//! Read-ahead that is set and put back, on a disk of our own: a FUSE file with a latency.
+//! Read-ahead that is set and restored, on a disk of the test: a FUSE file with a latency.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -56,7 +56,7 @@ impl Disk {
         Disk::attached(parameters, LoopChoice::None)
     }
 
-    /// The same, with a loop device over it where that is wanted.
+    /// The same, optionally with a loop device on it.
     pub fn attached(parameters: DiskParameters, loop_device: LoopChoice) -> Disk {
         let place = tempfile::tempdir().unwrap();
         let inside = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ fn every_read_ahead_is_measured_and_put_back() {
     fs::write(&disk.setting, "192").unwrap();
     let text = succeeds(directory.path(), &arguments(&disk, "current,64k,4M"));
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
-    // Which of them is better, `scripts/read-ahead-sweeps` says.
+    // `scripts/read-ahead-sweeps` shows which of them is better.
     for level in ["64 KiB", "192 KiB", "4 MiB"] {
         assert!(text.contains(level), "{text}");
     }
@@ -129,7 +129,7 @@ fn a_killed_experiment_is_cleared_up_after() {
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
     assert_eq!(succeeds(directory.path(), &["bench", "put-back"]), "nothing to put back\n");
     assert_eq!(shown(), "nothing is changed\n");
-    // The same by `tune revert`, which says whose it was.
+    // The same by `tune revert`, which reports the owner of the change.
     fs::write(&disk.setting, "64").unwrap();
     fs::write(&journal, kept).unwrap();
     fs::set_permissions(&journal, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();

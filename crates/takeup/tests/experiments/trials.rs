@@ -1,6 +1,6 @@
-//! Settings on trial, on a loop device of our own: back by themselves, confirmed, or put back by
-//! the next command where the process that was to do it is gone. Times are moved in the list of
-//! changes rather than waited for.
+//! Settings on trial, on a loop device of the test: restored automatically, confirmed, or restored
+//! by the next command if the guard process is gone. The tests change the times in the list of
+//! changes instead of waiting.
 
 use std::fs;
 use std::io::Read;
@@ -28,7 +28,7 @@ fn read_ahead(device: &Loop) -> String {
     device.settings()["read_ahead_kb"].clone()
 }
 
-/// Sets read-ahead for a while; who puts it back.
+/// Sets read-ahead on trial; returns the guard process.
 fn on_trial(directory: &Path, device: &Loop, time: &str) -> u32 {
     let set = ["set", device.path(), "read_ahead_kb=1024", "--settle", "10ms", "--for", time];
     let text = done(directory, &set);
@@ -36,7 +36,7 @@ fn on_trial(directory: &Path, device: &Loop, time: &str) -> u32 {
     shown(directory)["guard"].as_u64().unwrap().try_into().unwrap()
 }
 
-/// What is told of the trial of the first change.
+/// The state of the trial of the first change.
 fn shown(directory: &Path) -> Value {
     let document: Value = serde_json::from_str(&done(directory, &["show", "--json"])).unwrap();
     document["changes"][0]["trial"].clone()
@@ -44,7 +44,7 @@ fn shown(directory: &Path) -> Value {
 
 fn runs(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/stat"));
-    // Who is dead and waits for a parent to know it runs no more.
+    // A zombie does not run any more.
     status.is_ok_and(|text| !text.rsplit(')').next().unwrap().starts_with(" Z"))
 }
 
@@ -53,7 +53,7 @@ fn kill(pid: u32) {
     until("the guard is gone", || !runs(pid));
 }
 
-/// Changes the list of changes.
+/// Edits the list of changes.
 fn edit(directory: &Path, change: impl Fn(&mut Value)) {
     let path = directory.join("state/changes.json");
     let mut list: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
@@ -81,7 +81,7 @@ fn what_is_set_for_a_while_goes_back_by_itself() {
         "--for",
         "0.5s",
     ];
-    // On a machine that is busy it is over before it is read back, which is told with a warning.
+    // On a busy machine the trial is over before the value is read back; a warning reports it.
     let code = tune(directory.path(), &set).output().unwrap().status.code();
     assert!(matches!(code, Some(0 | 2)), "{code:?}");
     let list = directory.path().join("state/changes.json");
@@ -89,13 +89,13 @@ fn what_is_set_for_a_while_goes_back_by_itself() {
     assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
 }
 
-/// It has a session of its own, no terminal, nothing of what its caller had open, and no folder.
+/// The guard has its own session, no terminal, no open files of its caller, and no folder.
 #[test]
 fn who_puts_it_back_outlives_the_terminal_and_holds_nothing() {
     testkit::require!(LoopDevices, KernelSettings);
     let directory = tempfile::tempdir().unwrap();
     let device = Loop::tuned(directory.path());
-    // A descriptor that whoever calls has left open: `3>&1 | cat` waits for its end.
+    // A descriptor that the caller left open: `3>&1 | cat` waits until it is closed.
     let set = format!(
         "exec {} tune set {} read_ahead_kb=1024 --settle 10ms --for 1h 3>&1",
         env!("CARGO_BIN_EXE_takeup"),
@@ -115,13 +115,13 @@ fn who_puts_it_back_outlives_the_terminal_and_holds_nothing() {
     // State, parent, group, session, terminal (proc_pid_stat(5)).
     assert_eq!((fields[3], fields[4]), (&*guard.to_string(), "0"), "{status}");
     assert_eq!(fs::read_link(format!("/proc/{guard}/cwd")).unwrap(), Path::new("/"));
-    // It opens the list for a moment now and then.
+    // The guard opens the list for a moment now and then.
     until("nothing but /dev/null is open", || {
         let open = fs::read_dir(format!("/proc/{guard}/fd")).unwrap().flatten();
         let mut places = open.filter_map(|it| fs::read_link(it.path()).ok());
         places.all(|it| it == Path::new("/dev/null"))
     });
-    // Asked for again after it was confirmed it has nothing to do, and ends.
+    // A second request after the confirmation has nothing to do, and ends.
     let text = done(directory.path(), &["show"]);
     assert!(text.contains("on trial: restored in ") && text.contains(" unless `takeup"), "{text}");
     let text = done(directory.path(), &["confirm"]);
@@ -156,14 +156,14 @@ fn what_a_killed_guard_leaves_the_next_command_puts_back() {
         done(directory.path(), &["revert"]);
         assert_eq!(device.settings(), before);
     }
-    // What is not overdue can be confirmed without the guard.
+    // A trial that is not overdue can be confirmed without the guard.
     kill(on_trial(directory.path(), &device, "1h"));
     done(directory.path(), &["confirm"]);
     assert_eq!((read_ahead(&device).as_str(), shown(directory.path())), ("1024", Value::Null));
     done(directory.path(), &["revert"]);
 }
 
-/// As a session that ends does with all that it had started.
+/// As at the end of a session, which ends all of its processes.
 #[test]
 fn a_guard_that_is_asked_to_end_ends_the_trial() {
     testkit::require!(LoopDevices, KernelSettings);
@@ -177,7 +177,7 @@ fn a_guard_that_is_asked_to_end_ends_the_trial() {
     assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
 }
 
-/// Nobody meant that to be a trial.
+/// This change was not meant as a trial.
 #[test]
 fn what_was_set_by_hand_meanwhile_outlives_the_trial() {
     testkit::require!(LoopDevices, KernelSettings);
@@ -192,7 +192,7 @@ fn what_was_set_by_hand_meanwhile_outlives_the_trial() {
     assert_eq!((read_ahead(&device).as_str(), shown(directory.path())), ("4096", Value::Null));
 }
 
-/// What the kernel makes of -1 is its default, and nobody else's value.
+/// The kernel turns -1 into its default; no other program set that value.
 #[test]
 fn the_kernels_default_latency_is_what_was_asked_for() {
     testkit::require!(LoopDevices, KernelSettings);
@@ -204,7 +204,7 @@ fn the_kernels_default_latency_is_what_was_asked_for() {
     done(directory.path(), &["revert"]);
 }
 
-/// Of another start of the machine nothing is waited for.
+/// After a restart of the machine nothing is pending.
 #[test]
 fn a_restart_ends_a_trial() {
     testkit::require!(LoopDevices, KernelSettings);

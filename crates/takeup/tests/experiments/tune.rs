@@ -1,6 +1,6 @@
-//! Settings that are changed to stay, on a loop device of our own and a real kernel, which raises a
-//! lowered read-ahead whenever a limit is written: all of it in force, all of it back, also when
-//! whoever changes or reverts is killed between any two steps.
+//! Lasting changes of settings, on a loop device of the test and a real kernel, which raises a
+//! lowered read-ahead whenever a limit is written. All settings take effect and all are restored,
+//! also when the changing or reverting process is killed between any two steps.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +27,7 @@ pub fn done(directory: &Path, arguments: &[&str]) -> String {
     told(&tune(directory, arguments).output().unwrap(), 0)
 }
 
-/// Both outputs of a command that ended with that code.
+/// Both outputs of a command that ended with this code.
 pub fn told(output: &Output, code: i32) -> String {
     let text = [&output.stdout[..], &output.stderr].concat();
     let text = String::from_utf8(text).unwrap();
@@ -35,7 +35,7 @@ pub fn told(output: &Output, code: i32) -> String {
     text
 }
 
-/// All limits, in none of the orders that would do, and read-ahead as low as it is.
+/// All limits, in an order that the kernel refuses, and read-ahead as low as it is.
 const EVERYTHING: [&str; 6] = [
     "read_ahead_kb=64",
     "nr_requests=200",
@@ -52,7 +52,7 @@ fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
     let device = Loop::tuned(directory.path());
     let before = device.settings();
     let path = device.path();
-    // Five seconds and `udevadm settle` are what it takes by itself.
+    // Five seconds and `udevadm settle` are its usual time.
     let text = done(directory.path(), &[&["set", path][..], &EVERYTHING].concat());
     assert!(text.contains("max_sectors_kb: 512 KiB -> 256 KiB\n"), "{text}");
     assert!(text.contains("after 5.00 s: all as set\n"), "{text}");
@@ -62,7 +62,7 @@ fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
     assert_eq!(held.map(shown), ["write through", "0", "256", "200", "64"]);
     let text = done(directory.path(), &["show"]);
     assert!(text.contains("nr_requests: 100 -> 200, holds\n"), "{text}");
-    // Somebody else writes a limit, and the kernel raises what was lowered.
+    // Another program writes a limit, and the kernel raises the lowered read-ahead.
     fs::write(device.queue("max_sectors_kb"), "256").unwrap();
     fs::write(device.queue("rotational"), "1").unwrap();
     assert_ne!(shown("read_ahead_kb"), "64", "this kernel resets nothing: the test says nothing");
@@ -75,8 +75,8 @@ fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
     assert_eq!(done(directory.path(), &["revert"]), "nothing to revert\n");
 }
 
-/// Runs a command that is killed before its call number `at` of those that change anything. Whether
-/// it came to that.
+/// Runs a command that is killed before the `at`-th call that changes anything. Returns whether it
+/// got there.
 fn killed_at(directory: &Path, arguments: &[&str], at: usize) -> bool {
     const CHANGING: [&str; 5] = ["write", "renameat2", "unlinkat", "fsync", "mkdirat"];
     let mut calls = 0;
@@ -153,7 +153,7 @@ fn what_would_not_stay_or_does_nothing_is_refused_before_anything_is_written() {
     assert!(told(&output.unwrap(), 1).contains("has no scheduler that could be set"));
 }
 
-/// Detaches a device and waits until it is: somebody may have it open for a moment.
+/// Detaches a device and waits: another program may have it open for a moment.
 fn detach(device: Loop) {
     let file = device.queue("../loop/backing_file");
     drop(device);
@@ -175,7 +175,8 @@ fn a_device_that_is_gone_is_told_and_not_lost() {
     assert!(text.contains("64 KiB -> 1024 KiB, the device is gone"), "{text}");
     let text = told(&tune(directory.path(), &["revert"]).output().unwrap(), 2);
     assert!(text.contains("the device is gone; restore 64 KiB when it is back"), "{text}");
-    // Back under whatever name, with a value that is none of ours, which is left alone.
+    // The device is back under another name, with a value that takeup did not set: it is left
+    // alone.
     let again = Loop::over(directory.path(), 64 << 20);
     fs::write(again.queue("read_ahead_kb"), "96").unwrap();
     let text = done(directory.path(), &["revert"]);
@@ -190,7 +191,7 @@ fn a_device_that_is_gone_is_told_and_not_lost() {
 
 const WINDOWS: [u64; 6] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
 
-/// The smallest window with which the model of that disk is as fast as it gets.
+/// The smallest window with which the model of that disk reaches full speed.
 fn knee_of_the_model(disk: &DiskParameters) -> u64 {
     let reader = Reader { read_bytes: 128 << 10, copy_bytes_per_second: 2_000_000_000 };
     let rate = |&window_bytes: &u64| {
@@ -200,8 +201,8 @@ fn knee_of_the_model(disk: &DiskParameters) -> u64 {
     WINDOWS.into_iter().find(|window| rate(window) >= 0.98 * best).unwrap()
 }
 
-/// A disk of 5.5 ms and so slow that the machine's own speed does not matter: two windows of 256
-/// KiB are enough, two of 128 KiB are far too little.
+/// A disk with 5.5 ms, slow enough that the machine's speed does not matter: two windows of 256 KiB
+/// are enough, two of 128 KiB far too little.
 #[test]
 fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
     testkit::require!(Fuse, KernelSettings);
@@ -231,7 +232,7 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
         document
     };
     let ratio = |found: &serde_json::Value| found["recommended"].as_f64().unwrap() / knee;
-    // While others have the cores a larger window may come out as faster: then once more.
+    // On a busy machine a larger window can appear faster; then the test tries again.
     let mut document = measured();
     for _ in 0..2 {
         if (0.5..=2.0).contains(&ratio(&document)) {
@@ -243,7 +244,7 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
     let recommended = document["recommended"].as_f64().unwrap();
     assert!((0.5..=2.0).contains(&ratio(&document)), "{recommended}, {knee}: {document:#}");
     assert_eq!(document["present"], 64 << 10);
-    // What was asked for and is not measured as that is told.
+    // A requested value that was not measured is reported as such.
     let left_out = document["left_out"].as_array().unwrap();
     let bytes: Vec<&serde_json::Value> =
         left_out.iter().map(|it| &it["read_ahead_bytes"]).collect();
@@ -259,19 +260,20 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
     assert_eq!(document["commands"]["apply"], apply);
     assert_eq!(document["applied"][0]["holds"], true);
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), kib);
-    // The runs left nothing behind, and the change goes back.
+    // The runs left nothing behind, and the change is reverted.
     assert!(!directory.path().join("run/settings.json").exists());
     done(directory.path(), &["revert"]);
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "64");
 }
 
-/// What was set with sudo is in the list of root: who looks in his own is told that there are two.
+/// Settings made with sudo are in root's list: another user gets a message that there are two
+/// lists.
 #[test]
 fn an_ordinary_user_is_told_that_root_has_another_list() {
     testkit::require!(Root);
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // Where the binary lies, others may have no way to.
+    // Other users may not be able to reach the binary in its folder.
     let binary = directory.path().join("takeup");
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_takeup")).arg(&binary).status();
     assert!(copied.unwrap().success());

@@ -52,7 +52,7 @@ fn a_device_takes_an_archive_and_gives_it_back() {
         let done = run(large.backup(&device.path).args(options));
         assert_eq!(done.code, Some(0), "{options:?}: {}", done.errors);
         restore_and_compare(&large, &device.path);
-        // What is there stays, unless it is told to go. Then none of it comes back.
+        // The data stay without --overwrite; with it, none of them come back.
         let line = format!("{} holds data", device.path.display());
         run(&mut small.backup(&device.path)).assert_failed(&line);
         restore_and_compare(&large, &device.path);
@@ -62,7 +62,7 @@ fn a_device_takes_an_archive_and_gives_it_back() {
     }
 }
 
-/// Neither with `--overwrite`: what is mounted must not change below its file system.
+/// Not even with `--overwrite`: a mounted device must not change below its file system.
 #[test]
 fn a_device_that_is_mounted() {
     testkit::require!(LoopDevices, Ext4);
@@ -71,7 +71,7 @@ fn a_device_that_is_mounted() {
     let made = Command::new("mkfs.ext4").arg("-q").arg(&device.path).status().unwrap();
     assert!(made.success());
     let at = tempdir().unwrap();
-    // Read-only, so that the file system does not change it either.
+    // Read-only, so that the file system does not change the device either.
     let mut mount = Command::new("mount");
     mount.args(["-o", "ro"]).args([&*device.path, at.path()]);
     assert!(mount.status().unwrap().success());

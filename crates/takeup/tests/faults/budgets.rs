@@ -1,11 +1,11 @@
-//! Memory and time stay within what is documented, whatever an archive says of itself: a zoo of
+//! Memory and time stay within the documented limits, whatever an archive contains: a zoo of
 //! hostile archives, each through `list`, `verify` and `restore` of the binary.
 //!
 //! Resident memory is the kernel's own count (`wait4`, through Python), at most the ring and
-//! [`SURPLUS_BYTES`]; processor time at most [`BASE_SECONDS`] and [`NS_PER_BYTE`] for each byte of
-//! the archive, decompressed. The constants are those of `docs/design/safety.md`. Processor time is
-//! no wall time: what else runs on the machine changes it little, and what is looked for are
-//! squares, which exceed it a hundredfold.
+//! [`SURPLUS_BYTES`]. Processor time is at most [`BASE_SECONDS`] and [`NS_PER_BYTE`] for each byte
+//! of the archive, decompressed. The constants are those of `docs/design/safety.md`. Processor time
+//! is not wall time: other work on the machine changes it little. The test looks for quadratic
+//! time, which exceeds the limit a hundredfold.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -22,16 +22,16 @@ use tempfile::tempdir;
 
 use crate::command::{run, takeup};
 
-/// What the rings have by default.
+/// Default memory of the rings.
 const RING_BYTES: u64 = 64 << 20;
-/// What may come on top of the ring.
+/// Memory allowed beside the ring.
 const SURPLUS_BYTES: u64 = 128 << 20;
-/// Processor time of any run.
+/// Processor time that any run may take.
 const BASE_SECONDS: f64 = 3.0;
 /// Processor time for each byte of archive in a debug build, system calls included: a member of
 /// 512 bytes is an object to create, a component of two bytes a folder.
 const NS_PER_BYTE: f64 = 2500.0;
-/// For each folder that a restore makes: two bytes of a path are one.
+/// For each folder that a restore makes: two bytes of a path make one.
 const NS_PER_FOLDER: f64 = 100_000.0;
 
 /// Runs a program and prints the most memory that it had resident, in KiB, and its processor time
@@ -45,7 +45,7 @@ if pid == 0:
 _, status, used = os.wait4(pid, 0)
 print(os.waitstatus_to_exitcode(status), used.ru_maxrss, used.ru_utime + used.ru_stime)";
 
-/// Writes an archive and says how long it is before compression.
+/// Writes an archive and returns its length before compression.
 struct Writer {
     out: Box<dyn Write>,
     bytes: u64,
@@ -111,7 +111,7 @@ fn record(keyword: &str, value: &[u8]) -> Vec<u8> {
 struct Animal {
     name: &'static str,
     make: fn(&mut Writer, u64),
-    /// How many of what it is made of: in the short form, and in the long one.
+    /// Number of its parts: in the short form, and in the long one.
     sizes: [u64; 2],
     compressed: Option<&'static str>,
 }
@@ -164,7 +164,7 @@ const ZOO: &[Animal] = &[
         let path = b"d/".repeat(500_000);
         for number in 0..count {
             out.member(b"x", b'L', &[&path[..], number.to_string().as_bytes()].concat());
-            // A refused path: nothing deeper than the kernel's limits is made here.
+            // A refused path: the test makes no path beyond the kernel's limits.
             out.member(b"short", b'1', b"");
         }
     }),
@@ -287,7 +287,7 @@ const ZOO: &[Animal] = &[
     animal("a seek table with a last frame of hundreds of megabytes", [200, 3000], |out, count| {
         let frame = zstd_frame(out);
         let (rest, tail) = ((count << 20) as u32, 1024);
-        // Compressed bytes that are none.
+        // Bytes that are not valid compressed data.
         (0..count).for_each(|_| out.put(&[0; 1 << 20]));
         seek_table(&[(frame, TAR_BYTES), (rest, tail)], 0, out);
     }),
@@ -355,15 +355,15 @@ fn seek_table(frames: &[(u32, u32)], empty: u64, out: &mut Writer) {
     out.put(&[0, 0xb1, 0xea, 0x92, 0x8f]);
 }
 
-/// A file, and an index behind it whose sections are changed, with their summaries, behind its
-/// back: hashes and checksums hold.
+/// A file with an index whose sections are changed. Their summaries are changed too, so that hashes
+/// and checksums still hold.
 fn hostile_index(out: &mut Writer, change: impl Fn(&mut Vec<u8>, &mut SectionSummary)) {
     out.member(b"file", b'0', b"content");
     out.put(&[0; 1024]);
     let archive_bytes = out.bytes;
     let mut sections = IndexSection::ALL.map(|_| (Vec::new(), SectionSummary::default()));
     sections.iter_mut().for_each(|(section, summary)| change(section, summary));
-    // The one number that has to fit the archive.
+    // The one number that must fit the archive.
     sections[IndexSection::Blocks as usize].1.records = archive_bytes.div_ceil(512);
     let mut index = encode_index_header().to_vec();
     let mut places = [SectionPlace::default(); IndexSection::ALL.len()];
@@ -407,7 +407,7 @@ fn make(animal: &Animal, size: u64, archive: &Path) -> u64 {
         None => fs::rename(&plain, archive).unwrap(),
         Some(program) => {
             let output = File::create(archive).unwrap();
-            // Not by its name: what comes from a pipe has no length in its header.
+            // Through standard input: the header then has neither a name nor a length.
             let input = File::open(&plain).unwrap();
             let mut words = program.split(' ');
             let mut command = Command::new(words.next().unwrap());
@@ -430,7 +430,7 @@ fn measure(arguments: &[&Path]) -> (i32, u64, f64, String) {
     (numbers[0] as i32, numbers[1] as u64 * 1024, numbers[2], done.errors)
 }
 
-/// Folders at and below a place; `find` stands in each, where a path would be too long.
+/// Folders at and below a place; `find` changes into each, where a path would be too long.
 fn folders(at: &Path) -> usize {
     let found = Command::new("find").arg(at).args(["-type", "d", "-printf", "x"]).output();
     found.unwrap().stdout.len()
@@ -468,7 +468,7 @@ fn the_zoo_stays_within_memory_and_time() {
                 told.push(format!("{}: {run} of {bytes} bytes: {seconds} s", animal.name));
             }
         }
-        // Too deep for what goes by paths.
+        // Too deep for programs that use paths.
         let removed = Command::new("rm").arg("-rf").arg(&into).status().unwrap();
         assert!(removed.success());
     }

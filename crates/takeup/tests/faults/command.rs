@@ -9,8 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 use testkit::samples::noise;
 
-/// No run here takes more than a few seconds, in the long form minutes; one that takes this long
-/// hangs.
+/// Runs take a few seconds, in the long form minutes. A run that takes longer than this hangs.
 fn hang() -> Duration {
     let long = std::env::var_os("TAKEUP_LONG").is_some();
     Duration::from_secs(if long { 600 } else { 60 })
@@ -23,7 +22,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Files of noise: nothing that compression could make small.
+    /// Files of noise, which does not compress.
     pub fn new(files: u64, file_bytes: usize) -> Case {
         let folder = tempdir().unwrap();
         let tree = folder.path().join("tree");
@@ -52,7 +51,7 @@ impl Case {
         command
     }
 
-    /// What a run that nothing disturbs writes.
+    /// The output of an undisturbed run.
     pub fn reference(&self, options: &[&str]) -> Vec<u8> {
         let target = self.folder.path().join("reference");
         let done = run(self.backup(&target).args(options));
@@ -88,14 +87,14 @@ pub struct Done {
 }
 
 impl Done {
-    /// The lines that tell of the failure: one of them, and perhaps a hint.
+    /// The lines about the failure: one, and perhaps a hint.
     pub fn assert_failed(&self, expected: &str) {
         assert_eq!(self.code, Some(1), "{}", self.errors);
         let told: Vec<&str> =
             self.errors.lines().filter(|line| !line.starts_with("hint: ")).collect();
         assert_eq!(told.len(), 1, "one line tells what happened: {}", self.errors);
         let line = told[0].strip_prefix("takeup: ").expect("the line says who speaks");
-        // Which byte a write failed at is known only where nothing is written at once.
+        // The failed byte of a write is only known where writes do not overlap.
         let line = match line.split_once("write at byte ") {
             Some((before, after)) => {
                 let after = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
@@ -124,12 +123,12 @@ impl Running {
     }
 
     pub fn signal(&self, signal: Signal) {
-        // The child is not waited for yet, so its number is still its own.
+        // The process has not been waited for, so its number is still its own.
         let _ = kill_process(self.pid(), signal);
     }
 
-    /// Waits until the program has something of its own to do, or nothing, when the signal comes:
-    /// its bit is in `field` of proc_pid_status(5), `SigCgt` or `SigIgn`.
+    /// Waits until the program handles or ignores the signal: until its bit is set in `field` of
+    /// proc_pid_status(5), `SigCgt` or `SigIgn`.
     pub fn until_it_heeds(&self, signal: Signal, field: &str) {
         let bit = 1u64 << (signal.as_raw() - 1);
         let path = format!("/proc/{}/status", self.pid().as_raw_nonzero());
@@ -150,7 +149,7 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Waits for the end; a run that hangs is killed and fails the test.
+    /// Waits for the end. A run that hangs is killed and fails the test.
     pub fn wait(self) -> Done {
         let pid = self.pid();
         let (sender, receiver) = channel::<()>();

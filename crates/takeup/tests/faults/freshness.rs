@@ -1,4 +1,4 @@
-//! A verification says something of the disk: what is cached is dropped before it is read.
+//! A verification checks the disk: takeup drops the page cache before it reads.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::command::{Case, run, takeup};
 
-/// Bytes that a program and its threads read from devices, by the kernel's account of it.
+/// Bytes that a program and its threads read from devices, as counted by the kernel.
 const READ_BYTES: &str = "import subprocess, resource, sys
 done = subprocess.run(sys.argv[1:])
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock * 512, file=sys.stderr)
 sys.exit(done.returncode)";
 
-/// Verifies, and returns what was read from devices and what the run says about that.
+/// Verifies; returns the bytes read from devices and what the run reports about it.
 fn verify(archive: &Path, options: &[&str]) -> (u64, Value) {
     let mut command = Command::new("python3");
     command.args(["-c", READ_BYTES]).arg(takeup().get_program());
@@ -52,8 +52,8 @@ if libc.mlock(ctypes.c_void_p(address), ctypes.c_size_t(1 << 20)) != 0:
 print('held', flush=True)
 sys.stdin.read()";
 
-/// What others hold of the archive in the page cache cannot be dropped, and is read from the disk
-/// all the same.
+/// Pages of the archive that other programs hold in the page cache cannot be dropped. They are read
+/// from the disk as well.
 #[test]
 fn what_somebody_else_holds_in_the_page_cache_is_read_from_the_disk() {
     let case = Case::new(8, 1 << 20);
@@ -77,11 +77,12 @@ fn what_somebody_else_holds_in_the_page_cache_is_read_from_the_disk() {
     assert!(holder.wait().unwrap().success());
     assert_eq!(told["what"], "disk", "{told}");
     assert!(read_bytes >= archive_bytes, "{read_bytes} of {archive_bytes} bytes");
-    // What is left is what was held, and the index at the end, which is read in small pieces.
+    // The pages that are left are the held ones, and the index at the end, which is read in small
+    // pieces.
     assert!((1 << 20..2 << 20).contains(&left_bytes), "{left_bytes} bytes are cached");
 }
 
-/// A disk of 4 KiB sectors is read past the page cache, too.
+/// A disk with 4 KiB sectors is also read past the page cache.
 #[test]
 fn sectors_of_4_kib_are_read_from_the_disk() {
     testkit::require!(Mounts, LoopDevices);

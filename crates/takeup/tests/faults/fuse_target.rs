@@ -1,5 +1,5 @@
-//! A file system of our own, one folder in memory, that fails where it is told to. A target for
-//! most tests, a source for some.
+//! A file system of this test, one folder in memory, with planned failures. A target for most
+//! tests, a source for some.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,10 +28,10 @@ pub enum Fault {
     ShortWrites(usize),
     /// A read that reaches beyond this byte gives EIO.
     ReadFailsAt(u64),
-    /// Every file but one called `sound` says this when it is opened.
+    /// Opening any file except `sound` gives this error.
     OpenFails(i32),
     FsyncFails,
-    /// fsync of the folder is not known to this file system.
+    /// The file system does not support fsync of the folder.
     FsyncFolderUnknown,
     RenameFails,
 }
@@ -72,7 +72,7 @@ impl Mounted {
         folder.contents.insert(number, content.to_vec());
     }
 
-    /// What a file holds, as the file system has it.
+    /// The content of a file in the file system.
     pub fn content(&self, name: &str) -> Vec<u8> {
         let folder = self.folder.lock().unwrap();
         folder.contents[&folder.names[name]].clone()
@@ -105,7 +105,7 @@ struct Failing {
     fault: Fault,
 }
 
-/// Nothing is kept by the kernel: every question comes here.
+/// The kernel caches nothing: every request comes here.
 const NO_TIME: Duration = Duration::ZERO;
 
 impl Failing {

@@ -1,6 +1,6 @@
-//! Text of others in every command that prints it: a terminal obeys none of it.
+//! Foreign text in every command that prints it: no control sequence may reach a terminal.
 //!
-//! What may be obeyed are line ends, tabs, and the bold heads of our own tables.
+//! Allowed are line ends, tabs, and the bold heads of Takeup's own tables.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::captured_record::captured;
 use crate::command::{Done, run, takeup};
 use crate::watch_record;
 
-/// Clears the screen, sets the title, goes back in the line, turns the direction, and an
+/// Clears the screen, sets the title, goes back in the line, changes the direction; and an
 /// introducer of sequences that is one character in UTF-8.
 const HOSTILE: &str = "x\u{1b}[2J\u{1b}]0;evil\u{7}\r\u{8}\u{9b}2J\u{202e}y";
 
-/// Where line ends may be: what stands behind one is no line of ours.
+/// Where line ends are allowed, the text after one must not look like a line of Takeup.
 const LINES: &str = "\nEVIL: all is well\nx";
 
 fn with(arguments: &[&str]) -> Done {
@@ -33,7 +33,7 @@ fn harmless(done: &Done, what: &str) {
             "{what}: {:?}",
             &rest[at.unwrap_or(0)..].chars().take(200).collect::<String>()
         );
-        // A field of a table of raw numbers has its line ends, in quotation marks.
+        // A field of a table of raw numbers keeps its line ends, in quotation marks.
         let forged = text.lines().find(|line| line.starts_with("EVIL") && !what.contains("csv"));
         assert_eq!(forged, None, "{what}");
     }
@@ -59,7 +59,7 @@ fn strings(value: &Value, at: &str, found: &mut Vec<String>) {
 fn each_replaced(record: &Path, check: impl Fn(&Path, &str)) {
     let text = std::fs::read_to_string(record).unwrap();
     let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
-    // One run is like another.
+    // One run is enough: all have the same fields.
     let lines = &lines[..lines.len().min(5)];
     let hostile = record.with_extension("hostile");
     let mut checked = 0;
@@ -204,7 +204,7 @@ fn records_of_watches() {
     let name = serde_json::to_string(&format!("sda{}", HOSTILE.replace('\r', ""))).unwrap();
     let renamed = folder.path().join("renamed.ndjson");
     std::fs::write(&renamed, text.replace("sda", name.trim_matches('"'))).unwrap();
-    // No kernel has such a device: its lines are left out, and said so.
+    // No kernel has such a device: its lines are left out, with a message.
     let done = with(&["watch", "--from", renamed.to_str().unwrap(), "--plain"]);
     assert!(done.errors.contains("no device has such a name"), "{}", done.errors);
     check(&renamed, "names of devices");
@@ -252,7 +252,7 @@ fn records_of_captures() {
     });
 }
 
-/// A program that has such a name, and is started with such words.
+/// A program with such a name and such arguments.
 #[test]
 fn programs_of_a_pipeline_and_recordings_of_others() {
     let folder = tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! kill -9 at any moment: what has the name of the target is whole, always.
+//! kill -9 at any moment: the file with the target's name is always complete.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::command::{Case, Running, names_in, run};
 
-/// Kills in the short form; `TAKEUP_LONG=1` makes several hundred, `TAKEUP_KILLS=N` as many.
+/// Kills in the short form; `TAKEUP_LONG=1` makes several hundred, `TAKEUP_KILLS=N` makes N.
 fn kills() -> u64 {
     let asked = std::env::var("TAKEUP_KILLS").ok().and_then(|number| number.parse().ok());
     let short = if std::env::var_os("TAKEUP_LONG").is_some() { 400 } else { 20 };
@@ -19,7 +19,7 @@ fn campaign(options: &[&str]) {
     let target = case.target();
     let started = Instant::now();
     assert_eq!(run(case.backup(&target).args(options)).code, Some(0));
-    // About as long as a run takes: it is found out on the way, since other tests run meanwhile.
+    // About as long as a run takes. The loop measures it, since other tests run meanwhile.
     let mut span = started.elapsed();
     let (mut killed, mut finished) = (0, 0);
     let kills = kills();
@@ -61,7 +61,7 @@ fn campaign(options: &[&str]) {
             }
         }
         if round % 10 == 9 {
-            // The partial file is in nobody's way.
+            // The partial file does not disturb the next run.
             let done = run(case.backup(&target).args(options).arg("--overwrite"));
             assert_eq!(done.code, Some(0), "{}", done.errors);
             assert!(std::fs::read(&target).unwrap() == reference);

@@ -1,8 +1,8 @@
-//! What becomes of a backup when something goes wrong, with the binary as users run it: targets
-//! that fail in every way, kills and signals at any moment, and memory.
+//! What becomes of a backup when something fails, with the real binary: targets that fail in every
+//! way, kills and signals at any moment, and memory.
 //!
-//! The rule that is tested: under the name of the target is a complete archive, or what was there
-//! before. Whoever is not killed outright says what happened, and leaves nothing else behind.
+//! The rule under test: the target's name leads to a complete archive, or to the old file. A run
+//! that is not killed outright reports what happened, and leaves no other files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "a test that cannot be run says so")]
 

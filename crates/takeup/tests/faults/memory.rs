@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::command::{Case, run, takeup};
 
 const RING_BYTES: u64 = 64 << 20;
-/// What may come on top of the ring.
+/// Memory allowed beside the ring.
 const SURPLUS_BYTES: u64 = 64 << 20;
 
 /// Runs a program and prints the most memory that it had resident, in KiB, as the last line.

@@ -1,5 +1,5 @@
-//! Files without an end, and pipes that nobody writes to, in the place of those that are read as a
-//! whole: no command waits for them or takes them into memory.
+//! Endless files, and pipes without a writer, in place of files that are read as a whole: no
+//! command waits for them or loads them into memory.
 
 use std::path::Path;
 use std::process::Command;
@@ -36,11 +36,11 @@ fn the_status_of_a_drive_is_a_file() {
     };
     rustix::fs::mknodat(CWD, &status, FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
     refused("a pipe");
-    // It is looked for beside each target that may be a virtual drive's tape.
+    // This file is read beside each target that may be the tape of a virtual drive.
     let target = folder.path().join("tape");
     let done = limited(&["backup", path, "--to", target.to_str().unwrap(), "-q"]);
     assert_eq!(done.code, Some(0), "{}", done.errors);
-    // And beside each path that an experiment watches.
+    // It is also read beside each path that an experiment watches.
     let (file, runs) = (folder.path().join("file"), folder.path().join("runs.ndjson"));
     std::fs::write(&file, "content").unwrap();
     let [file, runs] = [&file, &runs].map(|path| path.to_str().unwrap());

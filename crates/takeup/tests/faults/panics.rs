@@ -1,5 +1,5 @@
-//! Every stage of every run breaks down (panics) at its n-th step. The run ends as a failure that
-//! names the stage, at once and not at a watchdog, and leaves nothing half done behind.
+//! Every stage of every run panics at its n-th step. The run must end as a failure that names the
+//! stage, at once and not by the watchdog, and leave nothing unfinished.
 //!
 //! The trap is in debug builds only, see `flow::trap`.
 
@@ -92,7 +92,7 @@ const WAYS: &[Way] = &[
         input: None,
     },
     Way {
-        // Of 5 MB that the page cache holds: several threads copy and hash its blocks.
+        // 5 MB from the page cache: several threads copy and hash the blocks.
         name: "backup, small ring",
         stages: &["read", "hash"],
         command: |place| place.backup(&["--ring", "256k"]),
@@ -127,7 +127,7 @@ const WAYS: &[Way] = &[
         stages: &["read", "parse", "compare"],
         command: |place| {
             let mut command = place.reading("verify", "plain");
-            // Paths are those from the root on, without its slash.
+            // Paths from the root on, without its slash.
             command.args(["--against", "/"]);
             command
         },
@@ -179,7 +179,7 @@ fn run_with_input(command: &mut Command, input: Option<PathBuf>) -> Done {
     let mut cat = Command::new("cat").arg(input).stdout(Stdio::piped()).spawn().unwrap();
     let output = cat.stdout.take().unwrap();
     let done = Running::start_with(command, output.into()).wait();
-    // Its reader may have left it with more to say.
+    // The reader may end before the list is complete.
     let _ = cat.kill();
     cat.wait().unwrap();
     done
@@ -192,7 +192,7 @@ fn assert_broke_down(done: &Done, way: &str, stage: &str) {
     assert!(told.is_some_and(|line| line.contains(&what)), "{way} {stage}: {}", done.errors);
 }
 
-/// Whatever was restored under its name is what was backed up.
+/// Every restored file has its original content.
 fn assert_whole(restored: &Path, original: &Path) {
     let Ok(entries) = fs::read_dir(restored) else { return };
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Targets that cannot be what they were named to be.
+//! Targets that are not what their name suggests.
 
 use std::io::Read;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::command::{Case, Running, names_in, run};
 
-/// Waits until `ready`; the watchdog of the run ends a wait that is in vain.
+/// Waits until `ready` is true; the watchdog of the run ends a wait that lasts too long.
 fn wait_until(mut ready: impl FnMut() -> bool) {
     for _ in 0..6000 {
         if ready() {
@@ -101,7 +101,7 @@ fn inside_the_source_and_the_source_inside_its_folder() {
     let beside = case.folder.path().join("beside.tar");
     let done = run(&mut case.backup(&beside));
     assert_eq!((done.code, done.errors.as_str()), (Some(0), ""));
-    // The folder's time has changed since, nothing else.
+    // Only the folder's time has changed since.
     assert_eq!(std::fs::metadata(&beside).unwrap().len(), reference.len() as u64);
 }
 
@@ -233,8 +233,8 @@ fn a_standard_output_that_is_closed() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$@\" >&-", "sh"]).arg(command.get_program());
     run(shell.args(command.get_args())).assert_failed("standard output is closed");
-    // That somebody throws the archive away on purpose is no failure, also where the null device is
-    // open for reading too, as services have it.
+    // A user who writes an archive to /dev/null wants this, also where the null device is open for
+    // reading too, as in services.
     for way in ["> /dev/null", "1<> /dev/null"] {
         shell = Command::new("sh");
         let script = format!("exec \"$@\" {way}");

@@ -1,5 +1,5 @@
-//! Programs in the working directory that have the names of those which Takeup starts: none of them
-//! runs, whatever PATH says.
+//! Programs in the working directory with the names of those that Takeup starts: none of them runs,
+//! whatever PATH is.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,13 +11,13 @@ use tempfile::{TempDir, tempdir};
 use crate::block_devices::LoopDevice;
 use crate::command::{Done, names_in, run, takeup};
 
-/// What the product starts. `Command::new` elsewhere is a finding of `cargo xtask tidy`.
+/// The programs that Takeup starts. `cargo xtask tidy` finds `Command::new` elsewhere.
 const PROGRAMS: [&str; 10] = [
     "losetup", "smartctl", "vxtunefs", "dmsetup", "zpool", "udevadm", "getent", "fio", "sh", "bash",
 ];
 
-/// A PATH whose search comes by the working directory: unset, empty, with an empty or a relative
-/// element at its beginning, in its middle or at its end.
+/// PATHs that search the working directory: unset, empty, with an empty or a relative element at
+/// the beginning, in the middle or at the end.
 const SEARCHES: [Option<&str>; 7] = [
     None,
     Some(""),
@@ -54,7 +54,7 @@ impl Planted {
         self.folder.path().join("planted")
     }
 
-    /// A name for what a run writes, anew each time.
+    /// A new name for the output of a run.
     fn output(&self) -> PathBuf {
         let made = names_in(self.folder.path()).len();
         self.folder.path().join(format!("{made}.ndjson"))
@@ -162,8 +162,8 @@ fn a_setting_that_is_changed_starts_none() {
     );
 }
 
-/// `getent` is asked where nsswitch.conf(5) names more than files, which a mount namespace of the
-/// command's own has it do.
+/// `getent` runs where nsswitch.conf(5) names more than files; the command gets such a file in its
+/// own mount namespace.
 #[test]
 fn a_backup_and_a_restore_ask_none_for_names() {
     testkit::require!(Mounts);

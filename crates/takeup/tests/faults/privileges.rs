@@ -1,4 +1,4 @@
-//! Sources of which not everything can be read, and runs by a user who may not.
+//! Sources that cannot be read completely, and runs by a user without permission.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::fuse_target::{Fault, mount};
 /// `nobody` on every Debian.
 const NOBODY: u32 = 65534;
 
-/// Runs a backup as an ordinary user, which takes root to begin with.
+/// Runs a backup as an ordinary user; needs root to switch the user.
 fn run_as_nobody(case: &Case, target: &Path, options: &[&str]) -> Done {
     for open in [case.folder.path(), &case.tree, &case.targets()] {
         std::fs::set_permissions(open, PermissionsExt::from_mode(0o755)).unwrap();
     }
-    // Where the binary lies, others may have no way to.
+    // Other users may not be able to reach the binary in its folder.
     let binary = case.folder.path().join("takeup");
     if !binary.exists() {
-        // Not by this process: a child that another test starts meanwhile would hold the copy open
-        // for writing, and it could not be run ("text file busy").
+        // Another process copies the binary: a child that another test starts meanwhile would hold
+        // the copy open for writing, and it could not be run ("text file busy").
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_takeup")).arg(&binary).status();
         assert!(copied.unwrap().success());
     }

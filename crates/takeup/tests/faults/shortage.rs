@@ -1,5 +1,5 @@
-//! A process that runs out of descriptors or memory fails as a whole, and a file system that claims
-//! as much of one file does not stop a backup.
+//! A process that runs out of descriptors or memory fails as a whole. A file system that reports
+//! such an error for one file does not stop a backup.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,7 @@ fn members(archive: &Path) -> usize {
     listed.stdout.iter().filter(|&&byte| byte == b'\n').count()
 }
 
-/// Either the whole archive, or exit code 1 and nothing. Whether it was the former.
+/// Checks for either the whole archive, or exit code 1 and no file. Returns whether it is whole.
 #[track_caller]
 fn all_or_nothing(case: &Case, done: &Done, expected: usize) -> bool {
     if done.code == Some(0) {
@@ -62,7 +62,7 @@ fn too_few_descriptors_give_no_archive_that_lacks_files() {
     assert!(!whole.contains(&8), "{whole:?}");
 }
 
-/// The depth of a tree costs no descriptors: what is enough for one level is enough for all.
+/// Descriptors do not depend on the depth of a tree: enough for one level is enough for all.
 #[test]
 fn depth_costs_no_descriptors() {
     for limit in [48, 256] {
@@ -92,7 +92,7 @@ fn a_restore_that_lacks_descriptors_fails() {
     }
 }
 
-/// From too little for the ring to enough for everything, in steps: none ends by a signal.
+/// In steps from too little memory for the ring to enough for everything: no run ends by a signal.
 #[test]
 fn too_little_memory_ends_a_backup_with_exit_code_1() {
     let case = Case::new(300, 30_000);
@@ -108,7 +108,7 @@ fn too_little_memory_ends_a_backup_with_exit_code_1() {
     assert!(failed > 0, "all of these limits are enough: the test says nothing");
 }
 
-/// Every number that a process may take for its own shortage.
+/// Every error number that looks like a shortage of the process itself.
 #[test]
 fn what_a_file_system_says_of_a_file_stops_no_backup() {
     testkit::require!(Fuse);
@@ -126,8 +126,8 @@ fn what_a_file_system_says_of_a_file_stops_no_backup() {
     }
 }
 
-/// The limit is raised for the run, and a program of the user's gets the one it had: see
-/// `crates/takeup/src/change.rs` for the line of the shell.
+/// The limit is raised for the run, but programs of the user get the old one: see the shell line in
+/// `crates/takeup/src/change.rs`.
 #[test]
 fn the_soft_limit_does_not_count() {
     let case = Case::new(100, 100);

@@ -8,7 +8,7 @@ use testkit::stepper::{Call, CallVerdict, ProgramEnd, Stepped};
 
 use crate::command::{Case, Running, names_in};
 
-/// Backs up with a signal before call number `at`; gives what became of it and the number of calls.
+/// Backs up with a signal before call number `at`; returns the result and the number of calls.
 fn interrupted_at(case: &Case, options: &[&str], at: usize, signal: Signal) -> (ProgramEnd, usize) {
     let mut command = case.backup(&case.target());
     command.args(options);
@@ -50,7 +50,7 @@ fn an_interrupt_at_any_moment_leaves_nothing_behind() {
                     assert!(ended.errors.ends_with("takeup: cancelled\n"), "{}", ended.errors);
                     interrupted += 1;
                 }
-                // It came before the program had begun to listen, and to write.
+                // The signal came before the program handled signals, and before it wrote anything.
                 None => assert_eq!(ended.errors, ""),
                 Some(code) => panic!("exit code {code}: {}", ended.errors),
             }
@@ -61,8 +61,8 @@ fn an_interrupt_at_any_moment_leaves_nothing_behind() {
     assert!(interrupted > 0, "no signal came in time");
 }
 
-/// What is ignored stays ignored in the programs that a process starts, and these tests may have
-/// been started under nohup(1); a handler of this process is no more than the default in theirs.
+/// Signals that a process ignores stay ignored in programs that it starts, and these tests may run
+/// under nohup(1). A handler of this process becomes the default in those programs.
 fn hear_hangups() {
     signal_hook::flag::register(Signal::HUP.as_raw(), Arc::default()).unwrap();
 }
@@ -70,8 +70,8 @@ fn hear_hangups() {
 /// rt_sigaction(2).
 const ASK: i64 = 13;
 
-/// Whoever sees that a program listens may send a signal at once: between installing a handler and
-/// knowing what to do for it, it was lost, and the run went on.
+/// A signal can come as soon as the program shows that it handles signals. Between the installation
+/// of the handler and the registration of its action it was lost, and the run went on.
 #[test]
 fn a_signal_is_heard_from_the_call_on_that_asks_for_it() {
     hear_hangups();
@@ -81,7 +81,7 @@ fn a_signal_is_heard_from_the_call_on_that_asks_for_it() {
         let mut step = |call: &Call| {
             let asks = call.number == ASK && call.arguments[1] != 0;
             if !asked && asks && call.arguments[0] == signal.as_raw() as u64 {
-                // It is delivered when the call has installed the handler.
+                // The signal is delivered when the call has installed the handler.
                 kill_process(Pid::from_raw(call.thread).unwrap(), signal).unwrap();
                 asked = true;
             }
@@ -96,7 +96,7 @@ fn a_signal_is_heard_from_the_call_on_that_asks_for_it() {
 
 #[test]
 fn an_interrupt_is_noticed_while_the_target_waits() {
-    // A pipe that nobody reads, and a limit that lets nothing through for minutes.
+    // A pipe without a reader, and a rate limit that lets nothing through for minutes.
     let case = Case::new(20, 1 << 20);
     let running = Running::start(&mut case.backup(std::path::Path::new("-")));
     running.until_it_heeds(Signal::INT, "SigCgt");
@@ -122,7 +122,7 @@ fn an_interrupt_ends_the_wait_for_a_reader() {
     running.signal(Signal::INT);
     let done = running.wait();
     assert!(done.code == Some(1) && done.errors.ends_with("takeup: cancelled\n"), "{done:?}");
-    // A reader that comes later is waited for.
+    // The run waits for a reader that comes later.
     let running = Running::start(&mut case.backup(&target));
     running.until_it_heeds(Signal::INT, "SigCgt");
     assert!(std::fs::read(&target).unwrap() == case.reference(&[]));

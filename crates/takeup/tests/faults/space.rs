@@ -1,4 +1,4 @@
-//! Targets that take no more, or fail when they are written, synchronised or named.
+//! Targets that are full, or fail when they are written, synchronised or renamed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +26,7 @@ impl Drop for Tmpfs {
     }
 }
 
-/// All ways through the program that end in another write.
+/// All paths through the program that end in a different write.
 const WAYS: [&[&str]; 4] =
     [&[], &["--engine", "pread"], &["--compress", "zstd"], &["--compress", "gzip", "-b", "64k"]];
 
@@ -105,7 +105,7 @@ fn few_open_files_are_enough() {
     }
 }
 
-/// Runs against a file system that fails; the line is told with the target left out.
+/// Runs against a file system that fails; the message is compared without the target.
 fn check(fault: Fault, line: &str) {
     testkit::require!(Fuse);
     let case = Case::new(60, 100_000);
@@ -115,7 +115,7 @@ fn check(fault: Fault, line: &str) {
         let line = line.replace("TARGET", &target.display().to_string());
         run(case.backup(&target).args(way)).assert_failed(&line);
         assert!(names_in(mounted.path()).is_empty(), "{fault:?} {way:?}");
-        // And with a file that is there already.
+        // And with an existing file.
         mounted.place("set.tar", b"old");
         run(case.backup(&target).args(way).arg("--overwrite")).assert_failed(&line);
         assert_eq!(names_in(mounted.path()), ["set.tar"]);

@@ -1,4 +1,4 @@
-//! What the user does in his folder, once. Errors are his: he tries what he can.
+//! One attack of the user in his folder. Its errors do not matter: he tries what he can.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -6,29 +6,29 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-/// One act.
+/// An attack.
 #[derive(Clone, Copy, Debug)]
 pub enum Attack {
-    /// Exchanges what was made last for a decoy.
+    /// Replaces the newest object by a decoy.
     Exchange(Decoy),
-    /// Puts a decoy where the next object is to be.
+    /// Places a decoy where the next object will be.
     Plant(Decoy),
-    /// Exchanges the targets of hard links for files of his own.
+    /// Replaces the targets of hard links by his own files.
     ExchangeTargets(Decoy),
-    /// Takes away what was made last.
+    /// Removes the newest object.
     Remove,
-    /// Exchanges the folder that is to be his for the one that is root's.
+    /// Exchanges the folder that will be his for root's.
     SwapFolders,
 }
 
-/// What he puts there.
+/// A decoy.
 #[derive(Clone, Copy, Debug)]
 pub enum Decoy {
-    /// Root's own, which lies in his folder: he may move it.
+    /// Root's own object in his folder, which he may move.
     Roots(&'static str),
-    /// A link of his to a file of root's outside.
+    /// His link to a file of root's outside.
     Link,
-    /// A program of his.
+    /// His own program.
     Program,
 }
 
@@ -99,7 +99,7 @@ impl Attack {
 }
 
 impl Decoy {
-    /// Where it lies; his own are made now.
+    /// The path of the decoy; his own are created here.
     fn get(self, folder: &Path) -> PathBuf {
         match self {
             Decoy::Roots(name) => folder.join(name),
@@ -122,7 +122,7 @@ fn exchange(one: &Path, other: &Path) {
     let _ = renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE);
 }
 
-/// What came into being last in the folder, under whatever name.
+/// The newest object in the folder, under any name.
 fn last_made(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.map_while(Result::ok).map(|entry| entry.path());
     let made = entries.filter(|path| {

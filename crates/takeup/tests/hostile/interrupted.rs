@@ -1,4 +1,4 @@
-//! A restore that is ended before any of its calls, by `kill -9` or by two signals to stop.
+//! A restore that is ended before any of its calls, by `kill -9` or by two signals.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::stepper::{Call, CallVerdict, Stepped};
 
-/// Larger than what travels in one piece.
+/// Larger than one piece of a transfer.
 const LARGE_BYTES: usize = 1 << 20;
 const NAMES: [&str; 4] = ["large", "old", "small", "old-large"];
 
@@ -32,7 +32,7 @@ fn archive(folder: &Path) -> std::path::PathBuf {
     archive
 }
 
-/// Restores, sends the signals before call number `at`, and gives the number of calls.
+/// Restores, sends the signals before call number `at`, and returns the number of calls.
 fn end_at(archive: &Path, at: usize, signals: &[Signal]) -> usize {
     let home = tempfile::tempdir().unwrap();
     let into = home.path().join("into");
@@ -61,7 +61,7 @@ fn end_at(archive: &Path, at: usize, signals: &[Signal]) -> usize {
     let mut left: Vec<_> = fs::read_dir(&into).unwrap().map(|it| it.unwrap().path()).collect();
     left.retain(|path| {
         let name = path.file_name().unwrap().to_str().unwrap();
-        // Only where a file is about to replace another one.
+        // Only where a file is about to replace another.
         !name.starts_with(".takeup-")
     });
     for path in left {

@@ -1,13 +1,13 @@
 //! A restore by root into a folder of a user who changes names in it, at every system call of the
-//! restore that has to do with names or metadata.
+//! restore about names or metadata.
 //!
-//! Before the n-th such call the program stands still, and a thread that is user 65534 does one
-//! thing in his folder: he exchanges what was made last for something of root's that lies there or
-//! for a decoy of his own, puts that where something is to be made, unlinks, swaps. Then the
-//! program goes on. Whatever it says: nothing outside has changed, what was root's in the folder is
-//! root's, and no set-ID bit or capability is on anything but the user's archived program.
+//! Before the n-th such call the program is stopped, and a thread of user 65534 acts once in his
+//! folder: he exchanges the newest object for one of root's that is there or for a decoy of his
+//! own, places a decoy where an object will be created, unlinks, or swaps. Then the program
+//! continues. Whatever it reports: nothing outside has changed, root's objects in the folder are
+//! still root's, and only the user's archived program has a set-ID bit or capability.
 //!
-//! `TAKEUP_CAMPAIGN_BINARY` names another binary to hold it against.
+//! `TAKEUP_CAMPAIGN_BINARY` names another binary to compare with.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stderr, reason = "a campaign prints its counts")]
 
@@ -24,7 +24,7 @@ use testkit::stepper::{Call, CallVerdict, Step, Stepped};
 use attack::{ATTACKS, Attack};
 use scene::Scene;
 
-/// Calls between which somebody may act: all that name or change an object.
+/// Calls between which an attack is possible: all that name or change an object.
 const CALLS: &[&str] = &[
     "openat",
     "openat2",
@@ -54,11 +54,11 @@ const CALLS: &[&str] = &[
     "fsync",
 ];
 
-/// Counts the calls that have to do with the scene, and acts before one of them.
+/// Counts the calls that concern the scene, and attacks before one of them.
 struct Hostile<'a> {
     scene: &'a Scene,
     calls: usize,
-    /// Before which call, and what is done.
+    /// The attacked call, and the attack.
     act: Option<(usize, Attack)>,
 }
 
@@ -87,7 +87,7 @@ impl Step for Hostile<'_> {
     }
 }
 
-/// Restores with one act before one call; gives the number of calls.
+/// Restores with one attack before one call; returns the number of calls.
 fn run(archive: &Path, act: Option<(usize, Attack)>, options: &[&str]) -> (usize, Vec<String>) {
     let scene = Scene::new();
     let binary = std::env::var_os("TAKEUP_CAMPAIGN_BINARY")
@@ -128,7 +128,7 @@ fn campaign(archive: &Path, options: &[&str], is_due: impl Fn(usize, usize) -> b
     assert!(wrong.is_empty(), "{} of {runs}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Every call with one attack, another one for each call.
+/// Every call with one attack, which varies from call to call.
 #[test]
 fn nothing_of_roots_is_given_away() {
     testkit::require!(Root, Attributes, GnuTar);
@@ -137,7 +137,7 @@ fn nothing_of_roots_is_given_away() {
     campaign(&archive, &["--overwrite"], |call, attack| call % ATTACKS.len() == attack);
 }
 
-/// Every call with every attack, with what exists replaced, and with what exists left.
+/// Every call with every attack, with existing objects replaced, and with existing objects kept.
 #[test]
 fn nothing_of_roots_is_given_away_long() {
     testkit::long_run!();

@@ -1,4 +1,4 @@
-//! The folders, the archive, and what must be true of them afterwards.
+//! The folders, the archive, and the conditions that must hold afterwards.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ pub const USER: u32 = 65534;
 /// CAP_NET_RAW, permitted and effective.
 const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// All that the user could want to change of something of root's.
+/// All that the user could want to change of root's files.
 #[derive(Clone, Debug, PartialEq)]
 struct Look {
     kind: u32,
@@ -34,9 +34,9 @@ struct Look {
 
 pub struct Scene {
     home: tempfile::TempDir,
-    /// By device and inode: what was root's before.
+    /// Root's objects before the run, by device and inode.
     roots: BTreeMap<(u64, u64), Look>,
-    /// It stays in being, so that no inode number of it is used again.
+    /// It stays open, so that its inode number is not used again.
     _held: Vec<OwnedFd>,
 }
 
@@ -62,7 +62,7 @@ pub fn archive(folder: &Path) -> PathBuf {
         let mode = Mode::from_raw_mode(0o666);
         mknodat(CWD, user.join(name), kind, mode, device).unwrap();
         chown(user.join(name), Some(USER), Some(USER)).unwrap();
-        // The umask had its say.
+        // The umask has changed the modes.
         fs::set_permissions(user.join(name), PermissionsExt::from_mode(0o666)).unwrap();
     };
     node("e-fifo", FileType::Fifo, 0);
@@ -140,7 +140,7 @@ impl Scene {
         self.home().join("into")
     }
 
-    /// Does something in the user's folder as the user, in a thread that is his for good.
+    /// Acts in the user's folder as the user, in a thread that keeps his identity.
     pub fn as_the_user(&self, act: impl FnOnce(&Path) + Send) {
         let folder = self.destination().join("user");
         std::thread::scope(|scope| {
@@ -154,7 +154,7 @@ impl Scene {
         });
     }
 
-    /// What an undisturbed restore brings.
+    /// The result of an undisturbed restore.
     pub fn assert_restored(&self) {
         let user = self.destination().join("user");
         for name in NAMES {
@@ -176,7 +176,7 @@ impl Scene {
         assert_eq!(left, 0);
     }
 
-    /// What must not be.
+    /// Finds forbidden changes.
     pub fn violations(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut outside = 0;
@@ -253,8 +253,8 @@ fn look(path: &Path) -> Look {
         kind: status.mode() & 0o170_000,
         mode: status.mode() & 0o7777,
         owner: (status.uid(), status.gid()),
-        // Names made and taken away in a directory change its time, and he may have it moved to
-        // where things are restored.
+        // Names created and removed in a directory change its time, and he may have had it moved
+        // into the restored folder.
         modified: (!is.is_dir()).then(|| status.mtime_nsec() + status.mtime() * 1_000_000_000),
         content,
         has_capability: capability.is_ok(),

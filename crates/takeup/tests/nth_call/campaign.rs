@@ -22,19 +22,19 @@ pub trait Case: Sync {
     fn code(&self) -> i32 {
         0
     }
-    /// Whether exit code, messages and what is there are true. `Err` says why not.
+    /// Checks exit code, messages and files. `Err` has what is wrong.
     fn check(&self, place: &std::path::Path, run: &Run) -> Result<(), String>;
 }
 
-/// A run that had a fault.
+/// The result of a run with a fault.
 pub struct Run {
     pub fault: Option<Fault>,
-    /// What the call was that the fault met.
+    /// The call that had the fault.
     pub met: Option<Met>,
     pub ended: ProgramEnd,
 }
 
-/// The call that a fault met.
+/// A call that had a fault.
 #[derive(Debug)]
 pub struct Met {
     pub path: Option<PathBuf>,
@@ -57,16 +57,16 @@ impl Run {
 
 /// Counts calls by name, and lets one of them go wrong.
 struct Injector<'a> {
-    /// The program itself has begun: before that its loader opens libraries.
+    /// The program has started; before that, its loader opens libraries.
     began: bool,
     counts: &'a mut BTreeMap<&'static str, usize>,
     fault: Option<(Fault, usize)>,
     met: Option<Met>,
-    /// What was read with pread64 and did not fail.
+    /// Places that were read with pread64 without failure.
     reads: Vec<(Option<PathBuf>, std::ops::Range<u64>)>,
 }
 
-/// poll(2): the runtime of Rust looks at the standard descriptors before `main`.
+/// poll(2): Rust's runtime polls the standard descriptors before `main`.
 const FIRST_CALL: i64 = 7;
 
 impl Step for Injector<'_> {
@@ -93,8 +93,8 @@ impl Step for Injector<'_> {
     }
 }
 
-/// Whether it is about a file of the kernel's own, which no closing writes to: the standard library
-/// panics when closing a directory of those fails.
+/// Whether the call is about one of the kernel's own files, which closing cannot write to: the
+/// standard library panics when closing such a directory fails.
 fn is_kernels_own(call: &Call) -> bool {
     call.path().is_some_and(|path| path.starts_with("/proc") || path.starts_with("/sys"))
 }
@@ -107,7 +107,7 @@ impl Injector<'_> {
         }
     }
 
-    /// Whether what the call that failed was to read was read by another one.
+    /// Whether another call read what the failed call should have read.
     fn met(self) -> Option<Met> {
         let mut met = self.met?;
         let same = |(path, range): &(Option<PathBuf>, std::ops::Range<u64>)| {
@@ -118,7 +118,7 @@ impl Injector<'_> {
     }
 }
 
-/// No run here takes a second by itself.
+/// Every run here takes less than a second.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn run(
@@ -134,9 +134,9 @@ fn run(
     Run { fault: fault.map(|(fault, _)| fault), met: injector.met(), ended }
 }
 
-/// Threads that wait for one another make some calls more in one run and fewer in the next: a fault
-/// beyond the last call of a run is tried at that run's last call, where it has met nothing yet.
-/// Runs that differ each time are a limit of luck, so it is tried a few times only.
+/// Threads that wait for each other make a few calls more in one run and fewer in the next. A fault
+/// after the last call of a run has no effect, and is tried again at that run's last call. Since
+/// the number of calls differs each time, only a few tries are made.
 fn until_met(
     case: &dyn Case,
     place: &std::path::Path,
@@ -156,7 +156,7 @@ fn until_met(
 
 const MOST_TRIES: usize = 4;
 
-/// Of each fault so many places in the short form; all of them with `TAKEUP_LONG=1`.
+/// Places of each fault that the short form tries; `TAKEUP_LONG=1` tries all.
 fn places(total: usize, salt: usize) -> Vec<usize> {
     if std::env::var_os("TAKEUP_LONG").is_some() {
         return (1..=total).collect();
@@ -165,14 +165,14 @@ fn places(total: usize, salt: usize) -> Vec<usize> {
         std::env::var("TAKEUP_FAULTS").ok().and_then(|most| most.parse().ok()).unwrap_or(1);
     let mut places: Vec<usize> =
         (0..most.min(total)).map(|at| (at * total / most + salt * 7919) % total + 1).collect();
-    // The last call of its kind is where a run says that it has succeeded.
+    // The last call of its kind is where a run reports its success.
     places.push(total);
     places.sort_unstable();
     places.dedup();
     places
 }
 
-/// Tries all faults of a command, on a few threads. Panics with what was not true.
+/// Tries all faults of a command in a few threads. Panics with every violation.
 pub fn campaign(name: &str, case: &dyn Case) {
     let folder = tempfile::tempdir().unwrap();
     let mut counts = BTreeMap::new();
@@ -229,7 +229,7 @@ pub fn campaign(name: &str, case: &dyn Case) {
 #[derive(Default)]
 struct Tally {
     met: usize,
-    /// By exit code.
+    /// Runs by exit code.
     codes: [usize; 3],
     untrue: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Which call fails how.
+//! The faults: which call fails how.
 
 use rustix::io::Errno;
 use testkit::stepper::{Call, CallVerdict};
@@ -12,7 +12,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Nothing has gone wrong: the caller has to go on or to ask again.
+    /// Not an error: the caller must go on or try again.
     pub fn is_no_failure(&self) -> bool {
         let interrupted = self.verdict == CallVerdict::Fail(Errno::INTR.raw_os_error());
         let is_shorter = matches!(self.verdict, CallVerdict::Shorten(_));
@@ -35,7 +35,7 @@ fn errno(code: i32) -> Errno {
     Errno::from_raw_os_error(code)
 }
 
-/// Calls of which their manual pages say that a signal may interrupt them.
+/// Calls that a signal can interrupt, by their manual pages.
 const INTERRUPTIBLE: [&str; 15] = [
     "read",
     "pread64",
@@ -76,7 +76,7 @@ pub fn faults_of(calls: &[&'static str]) -> Vec<Fault> {
                 CallVerdict::Shorten(1),
                 CallVerdict::Shorten(700),
             ],
-            // close(2) has released the descriptor whatever it says.
+            // close(2) releases the descriptor, whatever it returns.
             "close" => vec![late(Errno::IO), late(Errno::INTR), late(Errno::NOSPC)],
             "openat" | "openat2" => {
                 vec![fail(Errno::IO), fail(Errno::INTR), fail(Errno::AGAIN), fail(Errno::MFILE)]
@@ -101,7 +101,7 @@ pub fn faults_of(calls: &[&'static str]) -> Vec<Fault> {
     faults
 }
 
-/// What the program says of a call that it makes for itself and not for its user.
+/// Calls that the program makes for itself, not for its user.
 pub fn is_on_error_output(call: &Call) -> bool {
     call.name() == Some("write") && call.arguments[0] == 2
 }

@@ -16,7 +16,7 @@ fn takeup(arguments: &[&str]) -> Command {
     command
 }
 
-/// A tree, its archive and what a run leaves of it when nothing goes wrong.
+/// A tree, its archive, and the result of a run without faults.
 struct Fixture {
     folder: TempDir,
     objects: BTreeMap<String, Object>,
@@ -46,7 +46,7 @@ impl Fixture {
     }
 }
 
-/// An empty place again.
+/// Empties a place.
 fn clear(place: &Path) {
     for entry in fs::read_dir(place).unwrap() {
         let path = entry.unwrap().path();
@@ -58,7 +58,7 @@ fn clear(place: &Path) {
     }
 }
 
-/// Calls whose failure may keep a run from tidying up behind itself.
+/// Calls whose failure can prevent a run from cleaning up.
 const TIDYING: [&str; 3] = ["unlinkat", "statx", "fstat"];
 
 fn no_leftovers(place: &Path, run: &Run) -> Result<(), String> {
@@ -74,7 +74,7 @@ fn no_leftovers(place: &Path, run: &Run) -> Result<(), String> {
     }
 }
 
-/// Every file of the tree is in the archive as it is, or the messages name it.
+/// Every file of the tree is unchanged in the archive, or named in a message.
 fn archive_is_true(archive: &Path, expected: &Fixture, run: &Run) -> Result<(), String> {
     let into = tempfile::tempdir().unwrap();
     let mut verify = takeup(&["verify", "-q"]);
@@ -105,7 +105,7 @@ fn differences_are_told(
         let folder = path.split('/').next().unwrap_or(path);
         run.ended.errors.contains(name) || run.ended.errors.contains(folder)
     };
-    // Of a file that was left out, other names have one link fewer; its metadata are theirs.
+    // When a file is left out, its other names have one link fewer and carry the metadata.
     let is_named = |name: &&str| run.ended.errors.contains(*name);
     let linked = |path: &String| path == "small" || path == "second-name";
     let root = run.ended.errors.contains("/tree:") || run.ended.errors.contains("tree: ");
@@ -145,7 +145,7 @@ impl Case for Backup {
             0 if !whole => return Err("exit 0 without the archive".into()),
             2 if there.is_none() || before => return Err("exit 2 without an archive".into()),
             2 => archive_is_true(&target, &self.fixture, run)?,
-            // The last fsync is that of the folder, behind the rename.
+            // The last fsync is that of the folder, after the rename.
             1 if !whole && !before => return Err("no archive under a final name".into()),
             _ => {}
         }
@@ -283,11 +283,11 @@ fn restore_over_files() {
     campaign("restore --overwrite", &Restore { fixture, over: true, streamed: false });
 }
 
-/// `verify` and `list`: commands that read an archive and say something of it.
+/// `verify` and `list`, which read an archive and print results.
 struct Reader {
     fixture: Fixture,
     arguments: Vec<&'static str>,
-    /// What it prints when nothing goes wrong; `None` where the archive is damaged.
+    /// The output without faults; `None` for a damaged archive.
     output: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! A small tree with one of each, and what two trees differ in.
+//! A small tree with one object of each kind, and the differences of two trees.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, XattrFlags};
 use testkit::samples::noise;
 
-/// Files of all sizes that are treated each in its way, and one of each other kind.
+/// Files of all sizes that are handled differently, and one object of each other kind.
 pub fn make(tree: &Path) {
     fs::create_dir(tree).unwrap();
     for (number, (name, bytes)) in
@@ -39,11 +39,11 @@ pub fn make(tree: &Path) {
     }
 }
 
-/// What is known of an object.
+/// What is compared of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     pub kind: &'static str,
-    /// blake-like digests are not needed: the trees are small.
+    /// The whole content; the trees are small, so hashes are not needed.
     pub content: Vec<u8>,
     pub mode: u32,
     pub modified: Option<(i64, i64)>,
@@ -73,7 +73,7 @@ fn walk(tree: &Path, below: &str, found: &mut BTreeMap<String, Object>) {
             () if kind.is_fifo() => ("fifo", Vec::new()),
             () => ("file", fs::read(&full).unwrap()),
         };
-        // The tree sets times of these only.
+        // The tree sets only the times of these kinds.
         let modified = matches!(kind, "folder" | "file")
             .then(|| (status.mtime(), status.mtime_nsec()))
             .filter(|_| path != "folder/..");
@@ -103,7 +103,7 @@ fn attributes(path: &Path) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// What is not under its name, or not as it should be: paths.
+/// Paths that are missing or differ.
 pub fn differing(
     expected: &BTreeMap<String, Object>,
     there: &BTreeMap<String, Object>,

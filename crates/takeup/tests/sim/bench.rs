@@ -1,5 +1,5 @@
-//! `takeup bench tape` on a virtual drive: the output, and the state of the medium and of the
-//! drive's settings afterwards. `crates/loads/tests/tape` tests what a run does.
+//! `takeup bench tape` on a virtual drive: its output, and what it leaves on the medium and in the
+//! drive's settings. `crates/loads/tests/tape` tests the runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ fn an_experiment_with_tape_goes_on_where_it_was_stopped() {
     let status = drive.status();
     assert_eq!(status["compression"], true, "it is as it was");
     assert_eq!(status["block_bytes"], 0);
-    // Killed in the middle of writing its sixth run; Takeup recognises the medium as its own.
+    // Killed while it writes its sixth run; the medium has Takeup's label.
     let text = fs::read_to_string(file(&drive)).unwrap();
     let kept: Vec<&str> = text.lines().take(6).collect();
     fs::write(file(&drive), kept.join("\n") + "\n{\"run\":{\"cell\":{\"dat").unwrap();
@@ -87,7 +87,7 @@ fn a_medium_with_data_is_left_to_its_owner() {
     let refused = bench(&drive, &SMALL);
     assert_eq!(refused.status.code(), Some(1));
     let errors = String::from_utf8(refused.stderr).unwrap();
-    assert!(errors.contains("nst0 holds data\nhint: --overwrite gives away"), "{errors}");
+    assert!(errors.contains("nst0 holds data\nhint: add --overwrite to destroy"), "{errors}");
     assert!(!file(&drive).exists(), "an experiment that cannot begin leaves no file");
     assert_eq!(drive.dd_out("bs=10k"), data);
     succeeds(&bench(&drive, &[&SMALL[..], &["--append"]].concat()));
@@ -98,7 +98,7 @@ fn a_medium_with_data_is_left_to_its_owner() {
     assert!(first.starts_with(b"takeup bench tape: what follows is test data"));
 }
 
-/// A backup to such a medium names what it holds.
+/// A backup reports such a medium as a test area.
 #[test]
 fn a_backup_knows_a_test_area() {
     testkit::require!(Fuse);
@@ -112,12 +112,11 @@ fn a_backup_knows_a_test_area() {
     let refused = backup(&[]);
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let errors = String::from_utf8(refused.stderr).unwrap();
-    assert!(errors.contains("holds a test area of `takeup bench tape`\nhint: --over"), "{errors}");
+    assert!(errors.contains("a test area of `takeup bench tape`\nhint: add --over"), "{errors}");
     succeeds(&backup(&["--overwrite"]));
 }
 
-/// A run that does not fit on the medium is refused before it writes, also on a drive that takes no
-/// time.
+/// A run that does not fit on the medium is refused at once, also on a drive that takes no time.
 #[test]
 fn a_run_that_cannot_fit_is_refused_before_anything_is_written() {
     testkit::require!(Fuse);
@@ -134,7 +133,7 @@ fn a_run_that_cannot_fit_is_refused_before_anything_is_written() {
         let errors = String::from_utf8(output.stderr).unwrap();
         let expected = "a run of 83.9 MB does not fit on the medium in ";
         assert!(errors.contains(expected), "{errors}");
-        assert!(errors.contains(", which takes 67.0 MB\nhint: --length"), "{errors}");
+        assert!(errors.contains(", which takes 67.0 MB\nhint: use shorter runs: --l"), "{errors}");
         assert_eq!(drive.status()["position"], 0);
         let medium = std::fs::metadata(drive.medium()).unwrap().len();
         assert!(medium < 64 << 10, "nothing was written: {medium}");
@@ -153,7 +152,7 @@ fn the_design_of_btape() {
     assert_eq!(document["command"], "bench tape");
     assert_eq!(document["runs"], 2 * 36);
     assert_eq!(document["judgement"]["cells"].as_array().unwrap().len(), 2 * 12);
-    // The plan that is printed is the one that is run, in Bacula's blocks.
+    // The printed plan is the one that is run, in Bacula's blocks.
     let run = &lines(&drive)[1]["run"];
     assert!(run["cell"]["framing"].is_string(), "{run}");
 }
@@ -192,7 +191,7 @@ fn media_are_changed_once_in_a_round() {
     testkit::require!(Fuse);
     let drive = Drive::new();
     let (folder, changes) = (drive.folder().display(), drive.folder().join("changes"));
-    // Like an autoloader, by the name on the label.
+    // Changes the medium by the name on the label, as an autoloader would.
     let command = format!(
         "echo $TAKEUP_MEDIUM >>{}; printf %s {folder}/$TAKEUP_MEDIUM >{}/medium",
         changes.display(),
@@ -245,7 +244,7 @@ fn a_stop_leaves_a_filemark_and_the_settings() {
 #[test]
 fn a_run_that_is_cut_leaves_a_bound() {
     testkit::require!(Fuse);
-    // A first-generation drive takes 15 MB/s: 48 MiB behind its buffer are seconds.
+    // An LTO-1 drive writes 15 MB/s: 48 MiB beyond its buffer take seconds.
     let drive = Drive::with(&["--drive", "lto1", "--compression", "off"]);
     let options = ["--block-size", "64k", "--length", "48M", "--run-limit", "0.3s"];
     let output = bench(&drive, &[&options[..], &["--repeats", "2", "--no-progress"]].concat());
@@ -255,7 +254,7 @@ fn a_run_that_is_cut_leaves_a_bound() {
     // The forecast comes before the first run.
     let told = ["a round of 1 run takes ", ", 3.00 s of it for 1 filemark (as the virtual drive"];
     assert!(told.iter().all(|words| errors.contains(words)), "{errors}");
-    // The second run does not fit behind the first.
+    // The second run does not fit after the first.
     assert!(errors.contains(" for winding; 2 repeats take "), "{errors}");
     let lines = lines(&drive);
     assert_eq!(lines.len(), 2, "it is not tried again: {lines:?}");

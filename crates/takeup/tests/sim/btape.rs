@@ -1,5 +1,5 @@
-//! Bacula's own `btape` on a virtual drive: its blocks are what ours would be, and it reads ours.
-//! The rates that both come to are `scripts/btape-agreement`'s business.
+//! Bacula's own `btape` on a virtual drive: its blocks are the same as Takeup's in that format, and
+//! it reads Takeup's. `scripts/btape-agreement` compares the rates.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use loads::framing::Framing;
 
 use crate::drive::{Drive, takeup};
 
-/// What Bacula writes unless it is told otherwise.
+/// Bacula's default block size.
 const BLOCK_BYTES: usize = 64_512;
 
-/// Bacula's view of the drive, in a file.
+/// Bacula's configuration for the drive.
 fn configuration(drive: &Drive) -> PathBuf {
     let folder = drive.folder().display();
     let file = drive.folder().join("bacula-sd.conf");
@@ -33,7 +33,7 @@ fn configuration(drive: &Drive) -> PathBuf {
     file
 }
 
-/// What a program says that gets these lines.
+/// The output of a program that gets these lines.
 fn said(command: &mut Command, lines: &str) -> String {
     let mut program = command
         .stdin(Stdio::piped())
@@ -47,19 +47,19 @@ fn said(command: &mut Command, lines: &str) -> String {
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// What `btape` says to these commands, one a line.
+/// The output of `btape` for these commands, one per line.
 fn btape(drive: &Drive, commands: &str) -> String {
     let file = configuration(drive);
     said(Command::new("btape").arg("-c").arg(file).arg("Drive"), commands)
 }
 
-/// What `btape` is told to write 1 GiB of its zeros, raw or in its blocks.
+/// The commands with which `btape` writes 1 GiB of its zeros, raw or in its blocks.
 fn speed(framing: &str) -> String {
     let skipped = if framing == "raw" { "skip_block" } else { "skip_raw" };
     format!("rewind\nspeed file_size=1 nb_file=1 skip_random {skipped}\nquit\n")
 }
 
-/// The same by us.
+/// The same load with Takeup.
 fn ours(drive: &Drive, framing: &str) -> Command {
     let mut command = takeup();
     command
@@ -83,10 +83,10 @@ fn btape_writes_the_blocks_that_we_would() {
     for (number, block) in blocks.chunks(BLOCK_BYTES).enumerate() {
         assert_eq!(&block[12..16], b"BB02");
         assert_eq!(block[8..12], (number as u32).to_be_bytes());
-        // One record, whose data is all there is.
+        // One record, with all the data.
         let word = |at: usize| u32::from_be_bytes(block[at..at + 4].try_into().unwrap());
         assert_eq!(word(4), 24 + 12 + word(32));
-        // The sum that was found on the medium is taken away and made again.
+        // Clears the checksum and computes it again.
         let mut again = vec![0; BLOCK_BYTES];
         Framing::Bacula.seal(&[&[0; 4], &block[4..]].concat(), &mut again);
         assert!(again == block, "block {number}");
@@ -109,17 +109,17 @@ fn btape_reads_our_blocks() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    // Behind the file with our label.
+    // After the file with the label.
     let said = btape(&drive, "rewind\nfsf\nscanblocks\nquit\n");
     let blocks: Vec<&str> = said.lines().filter(|line| line.contains(" of 64512 bytes")).collect();
     let whole: u32 = blocks.iter().filter_map(|line| counted(line)).sum();
-    // 17 of random data; 240 kB of the tree are three, and a shorter one that ends it.
+    // 17 blocks of random data; the 240 kB of the tree take three, and a shorter one at the end.
     assert_eq!(whole, 17 + 3, "{said}");
     assert!(said.contains("Total files=2"), "{said}");
     assert!(!said.to_lowercase().contains("checksum"), "{said}");
 }
 
-/// Blocks of each file on the tape, up to the end of what was written.
+/// Blocks of each file on the tape, up to the end of the data.
 fn files(drive: &Drive) -> Vec<usize> {
     drive.mt(&["rewind"]);
     let mut source = std::ffi::OsString::from("if=");
@@ -128,7 +128,7 @@ fn files(drive: &Drive) -> Vec<usize> {
         let block = format!("bs={BLOCK_BYTES}");
         let output = Command::new("dd").arg(&source).args(["of=/dev/null", &block]).output();
         let told = String::from_utf8(output.unwrap().stderr).unwrap();
-        // `15500+0 records in`; our label is a part of one.
+        // `15500+0 records in`; the label is a partial record.
         let (whole, part) = told.split_once(' ')?.0.split_once('+')?;
         let blocks = whole.parse::<usize>().ok()? + part.parse::<usize>().ok()?;
         (blocks > 0).then_some(blocks)
@@ -136,17 +136,17 @@ fn files(drive: &Drive) -> Vec<usize> {
     std::iter::from_fn(next).collect()
 }
 
-/// A filemark in the middle of a gigabyte costs more than all else that Bacula does.
+/// A filemark in the middle of a gigabyte costs more than all other work of Bacula.
 #[test]
 fn btape_puts_its_filemarks_where_we_do() {
     testkit::require!(Fuse, Btape, MtSt);
     let drive = Drive::with(&["--time", "none", "--capacity", "4G"]);
     for (framing, expected) in [("raw", &[16_645][..]), ("bacula", &[15_500, 1145])] {
         btape(&drive, &speed(framing));
-        // btape has the number of blocks that a gibibyte takes, and one more or less.
+        // btape writes the number of blocks in a gibibyte, give or take one.
         let theirs = files(&drive);
         assert!(ours(&drive, framing).status().unwrap().success());
-        // Behind our label.
+        // After the label.
         let own = files(&drive).split_off(1);
         assert_eq!(own, expected, "{framing}");
         assert_eq!(theirs.len(), own.len(), "{framing}: {theirs:?}");
@@ -154,7 +154,7 @@ fn btape_puts_its_filemarks_where_we_do() {
     }
 }
 
-/// Seconds of processor time in its own code that a program takes which gets these lines.
+/// Seconds of processor time that a program with these input lines spends in its own code.
 fn processor_seconds(command: &Command, lines: &str) -> f64 {
     let mut timed = Command::new("bash");
     let line = "TIMEFORMAT=%U; time \"$@\" >/dev/null 2>&1";
@@ -162,11 +162,11 @@ fn processor_seconds(command: &Command, lines: &str) -> f64 {
     said(timed.env("LC_ALL", "C"), lines).trim().parse().unwrap()
 }
 
-/// What framing takes is what a program needs more with blocks of a structure than with raw ones:
-/// processor time in its own code, which neither the drive nor others on the machine are in. All
-/// four run in turns. On a machine that is busy with other things single runs are off by a fifth;
-/// a sum of another kind would be off by a factor of three or more (byte by byte a third of the
-/// rate, by carry-less multiplication ten times as much).
+/// The cost of framing is the extra time for structured blocks over raw ones: processor time in the
+/// program's own code, without the drive and without other programs. All four are run alternately.
+/// On a busy machine single runs are off by a fifth. Another checksum would be off by a factor of
+/// three or more (byte by byte a third of the rate, by carry-less multiplication ten times as
+/// much).
 #[test]
 fn framing_takes_as_much_processor_time_as_bacula_s_own() {
     const ROUNDS: usize = 5;

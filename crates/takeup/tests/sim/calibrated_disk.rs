@@ -1,5 +1,5 @@
-//! `takeup sim disk --from RUNS`: a disk whose time is known, an experiment on it by the real fio,
-//! and the disk that the experiment tells of.
+//! `takeup sim disk --from RUNS`: a disk with known times, an experiment on it with the real fio,
+//! and the disk simulated from that experiment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::drive::{run, takeup};
 /// 50 ms for every request, four at once, and no more than 40 MB/s.
 const TRUTH: [&str; 6] = ["--service-time", "50ms", "--parallel", "4", "--bandwidth", "40MB"];
 
-/// What an experiment has to tell of it.
+/// What the experiment must show.
 const TOLD: [(&str, f64); 3] =
     [("command_and_seek_ns", 50e6), ("parallel", 4.0), ("link_bytes_per_second", 40e6)];
 
@@ -35,7 +35,7 @@ fn experiment(runs: &Path) -> Value {
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
-        // What it needs for a file is two of its requests.
+        // A file takes two requests.
         let output = takeup()
             .args(["plan", "--drive", "lto7", "--size", "1TB", "--files", "1000", "--json"])
             .arg("--source-from")
@@ -71,8 +71,8 @@ fn a_virtual_disk_is_the_one_of_an_experiment() {
     let backing = folder.path().join("backing");
     let disk = Disk::on(folder, &backing, &from);
     let document = disk.document();
-    // One interval of twenty does not hold the truth: how often these do is tested with many
-    // experiments where they are computed. A tenth more holds all but one of many.
+    // One interval in twenty misses the truth; the tests of the calculation check how often, with
+    // many experiments. A tenth more on both sides covers nearly all.
     for (parameter, truth) in TOLD {
         let one = told(&document["from"], parameter);
         let [low, high] = ["low", "high"].map(|end| one[end].as_f64().unwrap());
@@ -82,7 +82,7 @@ fn a_virtual_disk_is_the_one_of_an_experiment() {
     assert_eq!(made_of["parallel"].as_f64(), told(&document["from"], "parallel")["value"].as_f64());
     let link = made_of["link_bytes_per_second"].as_f64().unwrap();
     assert!((link / 40e6 - 1.0).abs() < 0.1, "{made_of:#}");
-    // What is given goes before what was found.
+    // Options override measured parameters.
     assert_eq!(made_of["request_bytes_max"], 128 << 10);
     let not_told = document["from"]["not_told"].to_string();
     assert!(not_told.contains("tell how much of it is a seek"), "{not_told}");
@@ -92,7 +92,7 @@ fn a_virtual_disk_is_the_one_of_an_experiment() {
     assert_eq!(plan["source"]["from"]["disk"], document["from"]["disk"]);
 }
 
-/// A record as fio and the kernel would have made it of a disk of 5 ms.
+/// A record as fio and the kernel would make it on a disk with 5 ms.
 fn record(place: &Path, change: fn(&mut Vec<Value>)) -> PathBuf {
     let mut lines = vec![json!({ "experiment": {
         "format": 1, "kind": "disk", "title": "made",

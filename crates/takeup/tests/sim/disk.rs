@@ -1,5 +1,5 @@
-//! `takeup sim disk`: what is written is what is read, by every way in; and it goes away cleanly,
-//! however it ends.
+//! `takeup sim disk`: reads return what was written, through every access path, and the disk goes
+//! away cleanly, however it ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -56,7 +56,7 @@ impl Disk {
         panic!("no disk: {text}");
     }
 
-    /// What it said when it was there.
+    /// The JSON line that it printed when it was ready.
     pub fn document(&self) -> &Value {
         &self.told
     }
@@ -86,7 +86,7 @@ impl Disk {
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
-    /// Waits for the end of the program; its exit code and what it said.
+    /// Waits for the end of the program; returns its exit code and output.
     fn wait(&mut self) -> (Option<i32>, String) {
         let code = until(|| self.program.try_wait().unwrap()).code();
         let mut text = String::new();
@@ -94,7 +94,7 @@ impl Disk {
         (code, text)
     }
 
-    /// Waits for its end, which must be without an error.
+    /// Waits for the end, which must be without an error.
     fn ends(&mut self) {
         let (code, text) = self.wait();
         assert_eq!(code, Some(0), "{text}");
@@ -110,7 +110,7 @@ impl Drop for Disk {
     }
 }
 
-/// Asks until there is an answer.
+/// Retries until there is a value.
 fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;
     loop {
@@ -122,7 +122,7 @@ fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Runs something that must not hang.
+/// Runs a command that must not hang.
 fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(act()));
@@ -134,7 +134,7 @@ fn loop_is_attached(device: &Path) -> bool {
     Path::new("/sys/block").join(name).join("loop/backing_file").exists()
 }
 
-/// What a plain file would have, after the same calls.
+/// The content of a plain file after the same calls.
 fn random_operations(file: &File, size: usize, aligned: usize, seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     let mut model = vec![0; size];
@@ -169,7 +169,7 @@ fn random_operations(file: &File, size: usize, aligned: usize, seed: u64) -> Vec
 fn bytes_are_those_of_a_plain_file() {
     testkit::require!(Fuse);
     for (name, aligned) in [("disk", 1), ("disk", 4096), ("cached", 1000)] {
-        // Requests are cut, so that pieces are put together again.
+        // Requests are split, so that pieces must be joined.
         let options = ["--preset", "array:3", "--max-request", "8k", "--speed-up", "1000"];
         let mut disk = Disk::with(&options);
         let model =
@@ -200,7 +200,7 @@ fn bytes_through_the_loop_device_are_those_of_a_plain_file() {
     assert!(fs::read(disk.backing()).unwrap() == model);
 }
 
-/// The kernel shows the file of the loop device by a path from inside the disk, which from here is
+/// The kernel shows the file of the loop device by its path inside the disk, which from outside is
 /// another file, or none.
 #[test]
 fn probe_says_what_the_file_of_its_loop_device_lies_on() {
@@ -219,18 +219,18 @@ fn probe_says_what_the_file_of_its_loop_device_lies_on() {
     disk.ends();
 }
 
-/// A loop device keeps the settings of its queue from one file to the next, and whoever gets it
-/// then would measure with ours.
+/// A loop device keeps its queue settings from one file to the next. Its next user would measure
+/// with these settings.
 #[test]
 fn a_loop_device_is_given_back_as_the_kernel_makes_it() {
     testkit::require!(Fuse, MqDeadline, KernelSettings);
     let mut disk = Disk::with(&["--loop", "--time", "none"]);
     let device = disk.told("loop");
     let queue = Path::new("/sys/block").join(device.file_name().unwrap()).join("queue");
-    // Older kernels do not say what they would choose.
+    // Older kernels do not report their own choice.
     let takes_zero = fs::write(queue.join("max_sectors_kb"), "0").is_ok();
     let changed = [
-        // Of what somebody before has set, or a disk with heads has left, nothing is there.
+        // Settings of an earlier user, or of a rotating disk, are gone.
         ("read_ahead_kb", "64"),
         ("scheduler", "mq-deadline"),
         ("nomerges", "2"),
@@ -400,7 +400,7 @@ fn killed_with_readers_and_unwritten_pages() {
     let options = ["--loop", "--service-time", "100ms", "--parallel", "2"];
     let mut disk = Disk::with(&options);
     let device = disk.told("loop");
-    // Pages of the device that nobody has asked to be written yet.
+    // Dirty pages of the device, which no program has synced.
     OpenOptions::new().write(true).open(&device).unwrap().write_all(&[1; 4 * MIB]).unwrap();
     let path = disk.told("disk");
     let (sender, failed) = mpsc::channel();
@@ -432,7 +432,7 @@ fn killed_with_readers_and_unwritten_pages() {
         disk.backing().to_str().unwrap(),
     ]);
     let text = String::from_utf8(text.stderr).unwrap();
-    assert!(text.contains("hint: a disk was killed there: umount"), "{text}");
+    assert!(text.contains("hint: run umount ") && text.contains(": a disk was killed"), "{text}");
 }
 
 #[test]
@@ -467,11 +467,11 @@ fn unmounted_under_a_file_system_it_serves_on() {
         .unwrap();
     unmount(&disk.mountpoint());
     assert!(fs::read_dir(disk.mountpoint()).unwrap().next().is_none(), "the folder is free");
-    // Page cache of the device that is left is no proof; what is synced is.
+    // Pages of the device that are still cached prove nothing; synced data do.
     OpenOptions::new().write(true).open(&device).unwrap().write_all(b"later").unwrap();
     users.sync_all().unwrap();
     drop(users);
-    // It ends with its last user.
+    // The device ends with its last user.
     disk.ends();
     assert_eq!(fs::read(disk.backing()).unwrap()[..5], *b"later");
     assert!(!loop_is_attached(&device));
@@ -489,7 +489,7 @@ fn misuse_of_a_disk_is_told() {
         String::from_utf8(output.stderr).unwrap()
     };
     let text = said(&[]);
-    assert!(text.contains("hint: --size 10G makes it"), "{text}");
+    assert!(text.contains("hint: add its size, for example --size 10G"), "{text}");
     let text = said(&["--preset", "floppy"]);
     assert!(text.contains("known are sas15k sata7200 ssd-sata nvme"), "{text}");
     let text = said(&["--service-time", "5"]);
@@ -501,7 +501,7 @@ fn misuse_of_a_disk_is_told() {
     assert!(said(&[]).contains("is smaller than a sector"));
 }
 
-/// What is mounted must not change below its file system.
+/// A mounted device must not change below its file system.
 #[test]
 fn a_mounted_device_is_no_backing() {
     testkit::require!(Fuse, LoopDevices, Ext4);
@@ -525,7 +525,7 @@ fn a_mounted_device_is_no_backing() {
     BufReader::new(program.stderr.take().unwrap()).read_line(&mut text).unwrap();
     unmount(Path::new(disk));
     let code = program.wait().unwrap().code();
-    // Who only looks may.
+    // Reading is allowed.
     let looking = Disk::on(tempfile::tempdir().unwrap(), Path::new(&device), &["--read-only"]);
     drop(looking);
     shell("umount at");
@@ -550,7 +550,7 @@ fn one_disk_has_a_backing() {
     assert!(text.contains("another virtual disk uses "), "{text}");
 }
 
-/// A folder with files of its own takes no other, so that nothing can be put in their place.
+/// No file can be created in the folder, so that nothing can be replaced.
 #[test]
 fn a_file_that_cannot_be_replaced_says_so() {
     testkit::require!(Fuse);
@@ -564,8 +564,8 @@ fn a_file_that_cannot_be_replaced_says_so() {
     let text = String::from_utf8(output.stderr).unwrap();
     let expected = format!("takeup: cannot make a new file beside {target}, which would take its");
     assert!(text.starts_with(&expected), "{text}");
-    assert!(text.contains("hint: `--to - 1<> FILE` writes over the file itself"), "{text}");
-    // The way that the hint tells.
+    assert!(text.contains("hint: use `--to - 1<> FILE` to write over the file"), "{text}");
+    // The command that the hint proposes.
     let program = env!("CARGO_BIN_EXE_takeup");
     let script = format!("{program} pipe --from {source} --to - 1<> {target}");
     let status = Command::new("bash").args(["-c", &script]).status().unwrap();

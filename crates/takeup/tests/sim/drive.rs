@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything here may take before it counts as hanging.
+/// Longest time of any step before it counts as hanging.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 pub fn takeup() -> Command {
@@ -81,7 +81,7 @@ impl Drive {
         serde_json::from_slice(&std::fs::read(self.path().join("status")).unwrap()).unwrap()
     }
 
-    /// Writes a file with dd at the beginning of the tape. Answers when the filemark is there.
+    /// Writes a file with dd at the start of the tape. Returns once the filemark is written.
     pub fn dd_in(&self, data: &[u8], block: &str) {
         self.mt(&["rewind"]);
         let mut target = std::ffi::OsString::from("of=");
@@ -94,7 +94,7 @@ impl Drive {
             .unwrap();
         dd.stdin.take().unwrap().write_all(data).unwrap();
         assert!(dd.wait().unwrap().success());
-        // The open waits for what the close has left to do.
+        // The open waits until the last close is complete.
         self.mt(&["status"]);
     }
 
@@ -108,7 +108,7 @@ impl Drive {
         output.stdout
     }
 
-    /// mt of mt-st; the one of cpio takes character devices only.
+    /// mt of mt-st: that of cpio only accepts character devices.
     pub fn mt(&self, arguments: &[&str]) -> String {
         let output =
             Command::new("mt-st").arg("-f").arg(self.tape()).args(arguments).output().unwrap();
@@ -150,7 +150,7 @@ impl Drop for Drive {
     }
 }
 
-/// Lazily, with whichever program may.
+/// Unmounts lazily, with the program that is allowed to.
 pub fn unmount(path: &Path) {
     let quiet = |command: &mut Command| {
         command.arg(path).stderr(Stdio::null()).status().is_ok_and(|status| status.success())

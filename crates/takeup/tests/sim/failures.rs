@@ -1,4 +1,4 @@
-//! The drive goes away, or has no room: no hang, a clear error, and a medium that is intact.
+//! The drive goes away, or is out of space: no hang, a clear error, and an intact medium.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ fn open(drive: &Drive) -> File {
     OpenOptions::new().read(true).write(true).open(drive.tape()).unwrap()
 }
 
-/// Runs something that must not hang.
+/// Runs a command that must not hang.
 fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -24,7 +24,7 @@ fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     receiver.recv_timeout(LIMIT).expect("it does not hang")
 }
 
-/// A drive that was used for `blocks` blocks behind one file of two, and then killed.
+/// A drive that was killed after `blocks` blocks, which follow a first file of two.
 fn killed_after(blocks: u8) -> Drive {
     let mut drive = Drive::new();
     drive.dd_in(&[1; 2 * BLOCK], "bs=64k");
@@ -59,7 +59,7 @@ fn killed_with_a_program_at_it() {
     }
 }
 
-/// Block `number` of a file, so that it cannot be taken for another: every third does not shrink.
+/// Block `number` of a file, different from every other; every third does not compress.
 fn content(number: u64, bytes: usize) -> Vec<u8> {
     let mut random = testkit::samples::Random::numbered(number);
     let mut word = |at: usize| match number % 3 {
@@ -72,8 +72,8 @@ fn content(number: u64, bytes: usize) -> Vec<u8> {
     block
 }
 
-/// Writes until the drive is killed after `delay`; every block that was taken has to be there
-/// afterwards, behind the file before. How many there were.
+/// Writes until the drive is killed after `delay`. Every accepted block must be there afterwards,
+/// after the first file. Returns their number.
 fn kill_and_look(block_bytes: usize, options: &[&str], delay: Duration) -> u64 {
     let mut drive = Drive::with(options);
     drive.dd_in(&[1; 2 * BLOCK], "bs=64k");
@@ -100,8 +100,8 @@ fn kill_and_look(block_bytes: usize, options: &[&str], delay: Duration) -> u64 {
         assert_eq!(tape.read(&mut block).unwrap(), block_bytes, "{}", place(number));
         assert!(block == content(number, block_bytes), "{}", place(number));
     }
-    // The write that was under way is there as a whole, or not at all: behind the last block the
-    // medium is blank, for which the driver has EIO.
+    // The last write is there completely, or not at all: after the last block the medium is blank,
+    // for which the driver returns EIO.
     match tape.read(&mut block) {
         Ok(more) => {
             let whole = content(written, block_bytes);
@@ -115,7 +115,7 @@ fn kill_and_look(block_bytes: usize, options: &[&str], delay: Duration) -> u64 {
     written
 }
 
-/// Each of these with and without packed blocks, and with a drive that takes its time.
+/// Each of these with and without packed blocks, and with a drive in real time.
 const OPTIONS: [&[&str]; 4] = [
     &["--time", "none"],
     &["--time", "none", "--compression", "off"],
@@ -157,7 +157,7 @@ fn ended_with_a_program_at_it() {
     let mut tape = open(&drive);
     tape.write_all(&[1; BLOCK]).unwrap();
     drive.signal("TERM");
-    // Whoever has it open keeps it for a moment; nobody else gets in.
+    // A program with the drive open keeps it for a moment; others cannot open it.
     assert_eq!(drive.wait(), Some(1));
     let error = in_time(move || tape.write(&[2; BLOCK]).unwrap_err());
     assert!(matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED)), "{error}");

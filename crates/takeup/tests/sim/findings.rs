@@ -1,4 +1,4 @@
-//! What is found on the way to a drive has one shape, and each rule is in the list.
+//! All findings about a drive have the same form, and every rule is in the list.
 
 use std::fs;
 use std::process::Command;
@@ -41,8 +41,8 @@ fn findings_of_a_backup_and_of_probe_are_of_listed_rules() {
     assert!(rules.any(|rule| rule == "drive.lowest-speed"), "{of_probe:#?}");
 }
 
-/// Whoever says what a drive is gets a verdict on that drive, and the time in which nothing passes
-/// has a word.
+/// A run with a named drive has a verdict on that drive, and reports the time in which no data
+/// pass.
 #[test]
 fn a_backup_is_judged_by_the_drive_that_was_set() {
     testkit::require!(Fuse);
@@ -58,7 +58,7 @@ fn a_backup_is_judged_by_the_drive_that_was_set() {
         String::from_utf8(output.stdout).unwrap()
     };
     let document: serde_json::Value = serde_json::from_str(&backup(&["--json"])).unwrap();
-    // In four times the time of the clock its tape moves four times as fast.
+    // With --speed-up 4 the tape moves four times as fast in real time.
     let tape = &document["tape"];
     assert_eq!(tape["lowest_bytes_per_second"], 80_000_000, "{document}");
     assert_eq!(tape["lowest_certainty"], "as the virtual drive is set, its time 4 times as fast");
@@ -70,8 +70,8 @@ fn a_backup_is_judged_by_the_drive_that_was_set() {
     assert!(!text.contains("opening and closing took most of the time"), "{text}");
 }
 
-/// All of the time of a backup to a drive that winds and flushes has a word: of the run, and of
-/// each stage. The sentence speaks of the same whole as the table.
+/// A backup to a drive that winds and flushes accounts for all of its time: for the run, and for
+/// each stage. Sentence and table have the same total.
 #[test]
 fn no_time_of_a_backup_to_tape_is_lost() {
     testkit::require!(Fuse);
@@ -88,7 +88,7 @@ fn no_time_of_a_backup_to_tape_is_lost() {
             String::from_utf8(output.stdout).unwrap()
         };
         backup(&[]);
-        // The second set is behind the first: the tape is rewound, read, and wound to its end.
+        // The second set is after the first: the tape is rewound, read, and wound to its end.
         let document: Value = serde_json::from_str(&backup(&["--json"])).unwrap();
         let seconds =
             |value: &Value, kind: &str| value[format!("{kind}_seconds")].as_f64().unwrap();
@@ -100,7 +100,7 @@ fn no_time_of_a_backup_to_tape_is_lost() {
         for stage in document["stages"].as_array().unwrap() {
             let kinds = "winding label working starved blocked changing flushing idle".split(' ');
             let sum: f64 = kinds.map(|kind| seconds(stage, kind)).sum();
-            // What a thread counts and what the run counts are two clocks that are read apart.
+            // Threads and the run use different clocks.
             assert!((sum / whole - 1.0).abs() < 0.02, "{sum} of {whole}: {stage:#}");
         }
         let limit = &document["findings"][0];
@@ -115,20 +115,20 @@ fn no_time_of_a_backup_to_tape_is_lost() {
             assert!((number("busy") - busy).abs() < 0.01, "{busy}: {limit:#}");
         }
         let text = backup(&[]);
-        // Which share of the run flushing has depends on the machine: the line of the tape has it
-        // always, the limit where it is worth a word.
+        // The share of flushing depends on the machine: the line of the tape always has it, the
+        // limit only where it matters.
         assert!(text.lines().nth(1).unwrap().contains("winding"), "{text}");
         assert!(text.contains("for flushing until all was on the medium"), "{text}");
     }
 }
 
-/// Of a restore and of a verification the time of winding is told, too, and each stage's times are
-/// those of the run; the tape goes to the end once, and from there to the file.
+/// Restore and verify report winding, too, and the times of each stage add up to the run's. The
+/// tape goes to the end once, and from there to the file.
 #[test]
 fn winding_for_a_restore_is_told() {
     testkit::require!(Fuse);
     let set = ["--speed-up", "20", "--capacity", "64M", "--set", "wind_ns=20s"];
-    // What a drive reads ahead it need not wind over.
+    // The drive need not wind over data that it has read ahead.
     let set = [&set[..], &["--set", "buffer_bytes=1000000"]].concat();
     let drive = Drive::with(&[&["--drive", "lto4", "--compression", "off"], &set[..]].concat());
     let tree = drive.folder().join("tree");
@@ -150,14 +150,14 @@ fn winding_for_a_restore_is_told() {
     let winds = || drive.status()["time"]["winds"].as_u64().unwrap();
     let (before, into) = (winds(), std::path::Path::new("--into=out"));
     let restored = takeup_on("restore", &[&tape, into, std::path::Path::new("tree/file02")]);
-    // To the end, before its last filemark, behind the one before the index, and to the file.
+    // To the end, before its last filemark, after the one before the index, and to the file.
     assert!(winds() - before <= 4, "{} ways", winds() - before);
     let verified = takeup_on("verify", &[&tape]);
     for document in [&restored, &verified] {
         let seconds = |of: &Value, name: &str| of[name].as_f64().unwrap();
         let tape = &document["tape"];
         let wound = seconds(tape, "ready_seconds") - seconds(tape, "label_seconds");
-        // A tape of which half is written is wound over half of its length at the least.
+        // On a half-written tape, winding covers at least half of its length.
         assert!(wound >= 10.0 / 20.0, "{document:#}");
         assert!(seconds(document, "moving_seconds") < seconds(document, "seconds") - 0.5);
         for stage in document["stages"].as_array().unwrap() {
@@ -173,7 +173,7 @@ fn winding_for_a_restore_is_told() {
     assert!(to_file > 0.0, "{restored:#}");
 }
 
-/// A virtual drive is asked as a real one is, and told of as it was set.
+/// A virtual drive is queried like a real one, and described as it was set.
 #[test]
 fn a_virtual_drive_answers_and_its_compression_can_be_switched() {
     testkit::require!(Fuse);

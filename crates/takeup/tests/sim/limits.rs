@@ -1,9 +1,8 @@
-//! Known limits, with and without somebody else on the machine: what a run says of itself has to
-//! stay what it is. A matrix of limits and of foreign load on cores, disk and memory.
+//! Known limits, with and without other programs on the machine: the limit that a run reports must
+//! not change. A matrix of limits and of other load on cores, disk and memory.
 //!
-//! Nothing is asserted of times. What is asserted is that a run which waits for a disk does not
-//! blame cores that others use, that these are named where it waited for them, and that no run
-//! promises itself more than its disk gives.
+//! No test asserts times. A run that waits for a disk must not blame cores that others use; a run
+//! that waited for such cores must name them; and no run may predict more than its disk can give.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -20,7 +19,7 @@ use serde_json::Value;
 use crate::disk::Disk;
 use crate::drive::takeup;
 
-/// What holds a run back, by construction.
+/// The limit of the run, by construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     /// The disk that the tree is on.
@@ -29,15 +28,15 @@ enum Limit {
     TargetDisk,
     /// Compression that takes the cores ten times as long as the disk.
     Processor,
-    /// Who reads the pipe.
+    /// The reader of the pipe.
     PipeReader,
-    /// Who fills the pipe.
+    /// The writer of the pipe.
     PipeWriter,
     /// The user's own limit.
     Rate,
 }
 
-/// What somebody else does meanwhile.
+/// The other load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Nothing,
@@ -60,13 +59,13 @@ const LONG_LIMITS: [Limit; 6] = [
     Limit::Rate,
 ];
 
-/// Rate of the virtual disk, and of what takes and fills pipes.
+/// Rate of the virtual disk, and of the programs at pipes.
 const RATE: u64 = 60_000_000;
 const MIB: u64 = 1 << 20;
-/// A run that takes so many times what its limit gives is held back by something else, too.
+/// A run that takes this many times as long as its limit implies has another limit, too.
 const STARVED: f64 = 1.5;
 
-/// A slow disk with a file system and one large file on it, and that file once more on a fast one.
+/// A slow disk with a file system and one large file, and the same file on a fast disk.
 struct Bench {
     disk: Disk,
     folder: tempfile::TempDir,
@@ -186,7 +185,7 @@ fn drop_cached(path: &Path, bytes: u64) {
     device::file::drop_cached(&file, 0, bytes);
 }
 
-/// Somebody else, until it is dropped: threads of this process.
+/// The other load, until it is dropped: threads of this process.
 struct Loaded {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -199,7 +198,7 @@ impl Loaded {
         let count = match load {
             Load::Nothing => 0,
             Load::Cores | Load::Memory => cores,
-            // As many as hold their own against a backup, which asks ahead.
+            // Enough readers to compete with a backup, which reads ahead.
             Load::Disk => 8,
         };
         let threads = (0..count).map(|_| {
@@ -235,7 +234,7 @@ fn burden(load: Load, other: &Path, stop: &AtomicBool) {
                 let mut options = fs::OpenOptions::new();
                 let opened = options.read(true).custom_flags(libc::O_DIRECT).open(other);
                 let mut file = opened.unwrap();
-                // The buffer of a large vector is aligned to pages but for its header.
+                // A large vector is aligned to pages except for its header.
                 let start = from.as_ptr().align_offset(4096);
                 let piece = &mut from[start..][..1 << 20];
                 while !stop.load(Ordering::Relaxed) && file.read(piece).unwrap() > 0 {}
@@ -255,7 +254,7 @@ fn expected(limit: Limit) -> (&'static [&'static str], &'static [&'static str]) 
     }
 }
 
-/// Share of the run that a thread of the stage waited for a core.
+/// Share of the run in which a thread of the stage waited for a core.
 fn core_wait_share(document: &Value, stage: &str) -> f64 {
     let stages = document["stages"].as_array().unwrap();
     let stage = stages.iter().find(|it| it["name"] == stage).unwrap();
@@ -276,8 +275,8 @@ fn check(bench: &Bench, limit: Limit, load: Load) {
     let by_construction = bench.bytes as f64 / RATE as f64;
     let is_longer = limit != Limit::Processor && seconds > STARVED * by_construction;
     if is_longer && theirs > 0.3 && named("limit") == "processor" {
-        // Somebody has the cores so much that they are the limit, and not what was built to be it.
-        // It is named as theirs, and the disk is still in what is promised.
+        // The other load takes so much of the cores that they become the limit. The sentence must
+        // say that other programs use them, and the prediction must still include the disk.
         assert!(explanation.contains("other programs"), "{place}");
         let is_bound = limit != Limit::SourceDisk || without >= 0.75 * by_construction;
         assert!(is_bound, "{place}");
@@ -286,7 +285,7 @@ fn check(bench: &Bench, limit: Limit, load: Load) {
     assert!(stages.contains(&&*named("bottleneck")), "{place}");
     assert!(kinds.contains(&&*named("limit")), "{place}");
     if matches!(load, Load::Cores | Load::Memory) && theirs > 0.5 && limit != Limit::Processor {
-        // Cores that others use are named where the stage waited for them, and not otherwise.
+        // Cores that others use are named exactly where the stage waited for them.
         let waited = core_wait_share(&document, &named("bottleneck"));
         let is_named = explanation.contains("of the cores, for which");
         assert!(is_named || waited < 0.08, "{waited}: {place}");
@@ -295,12 +294,12 @@ fn check(bench: &Bench, limit: Limit, load: Load) {
     if limit == Limit::SourceDisk && load == Load::Disk {
         let bytes = |name: &str| document[name].as_u64().unwrap() as f64;
         let (theirs, own) = (bytes("others_on_source_bytes"), bytes("source_bytes"));
-        // Where cores are short the others may hardly come to it, and that is not worth a word.
+        // Where cores are short, the other load may get little done and need not be named.
         let worth_a_word = theirs / (theirs + own) >= 0.1;
         assert_eq!(explanation.contains("on that disk"), worth_a_word, "{place}");
     }
-    // Compression aside, a device with a known rate is the bound of everything that is promised
-    // of other stages: the same record with the named stage free is asked in `flow`'s own tests.
+    // Except for compression, a device with a known rate bounds every prediction for other stages.
+    // Tests of `flow` make the same record with the named stage free.
     if limit != Limit::Processor && theirs < 0.3 {
         assert!(!explanation.contains("the processor was the limit"), "{place}");
     }

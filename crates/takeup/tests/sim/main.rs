@@ -1,7 +1,7 @@
-//! `takeup sim tape` and the programs that use it: mt, tar, dd, mbuffer, Takeup itself. And what
-//! happens when it is killed, unmounted while it is in use, or has no room for its medium.
+//! `takeup sim tape` and the programs that use it: mt, tar, dd, mbuffer, takeup itself. Also, what
+//! happens when it is killed, unmounted while in use, or out of space for its medium.
 //!
-//! The semantics of the tape are the scenario table's business (`crates/sim`); this is about the
+//! The scenario table in `crates/sim` tests the semantics of the tape; these tests are about the
 //! program and the folder.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -85,7 +85,7 @@ fn another_medium() {
         let output = loading(medium, &[]);
         assert!(output.status.success(), "{output:?}");
     };
-    // A name that is none costs nothing, and the one that is in stays.
+    // A missing name changes nothing, and the loaded cartridge stays.
     let refused = |medium: &std::path::Path, how: &[&str]| {
         let output = loading(medium, how);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -95,12 +95,12 @@ fn another_medium() {
     let text = refused(&second, &[]);
     let folder = drive.folder().display();
     let expected = format!(
-        "takeup: there is no cartridge {folder}/second; in {folder} is medium\n\
-         hint: --new makes one of that name\n"
+        "takeup: no cartridge {folder}/second; {folder} has medium\n\
+         hint: add --new to create it\n"
     );
     assert_eq!(text, expected);
     assert!(!second.exists());
-    assert!(refused(&first, &["--new"]).contains("is there already\nhint: without --new"));
+    assert!(refused(&first, &["--new"]).contains("exists already\nhint: omit --new"));
     assert!(loading(&second, &["--new"]).status.success());
     assert_eq!(drive.status()["medium"], second.to_str().unwrap());
     drive.dd_in(b"second", "bs=64k");
@@ -142,15 +142,15 @@ fn misuse_is_told() {
     assert!(text.contains("known are lto1 lto2"), "{text}");
     let text = said(&["sim", "status", path]);
     assert!(text.starts_with("takeup: no virtual drive or disk here"), "{text}");
-    assert!(text.contains("hint: takeup sim tape"), "{text}");
+    assert!(text.contains("hint: start one with `takeup sim tape"), "{text}");
     let file = folder.path().join("letter");
     std::fs::write(&file, "dear reader").unwrap();
     let text = said(&["sim", "tape", path, "--medium", file.to_str().unwrap()]);
     assert!(text.contains("is not a medium file"), "{text}");
 }
 
-/// What an experiment has told of a drive is what the virtual one is, and says where it is from;
-/// what it did not tell is that of its generation, and what is set goes before.
+/// The virtual drive has the measured parameters, with their origin, and those of its generation
+/// for the rest; settings override both.
 #[test]
 fn a_virtual_drive_is_the_one_of_an_experiment() {
     testkit::require!(Fuse);

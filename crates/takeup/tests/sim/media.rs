@@ -1,4 +1,4 @@
-//! Older media in a newer drive: what is taken, what is only read, and what is refused.
+//! Older media in a newer drive: which are written, which are only read, which are refused.
 
 use crate::drive::{Drive, run};
 
@@ -26,13 +26,13 @@ fn an_older_medium_is_written_at_its_own_speed() {
     assert_eq!(drive.status()["drive"], "LTO-7");
     // Density 5Ah is LTO-6.
     assert!(drive.mt(&["status"]).contains("Density code 0x5a"), "{}", drive.mt(&["status"]));
-    // The file says what it is: nobody has to.
+    // The generation comes from the file, without an option.
     let medium = drive.medium();
     let folder = drive.into_folder();
     let drive = Drive::on(folder, &medium, &["--drive", "lto7", "--time", "none"]);
     assert!(drive.mt(&["status"]).contains("Density code 0x5a"));
     assert_eq!(drive.dd_out("bs=64k"), b"written by a newer drive");
-    // The one that is changed for it has to be of its generation.
+    // The next cartridge must have the same generation.
     let other = drive.folder().join("other");
     make(&other, "lto7");
     let output = run(&["sim", "load", drive.path().to_str().unwrap(), other.to_str().unwrap()]);
@@ -81,7 +81,7 @@ fn what_a_drive_does_not_take_is_refused_before_anything_is_made() {
     let text = said("lto7", "m8");
     assert!(text.contains("an LTO-7 drive does not take LTO-7 Type M media"), "{text}");
     let text = said("lto7", "lto5");
-    assert!(text.contains("an LTO-7 drive only reads LTO-5 media, and a new one holds"), "{text}");
+    assert!(text.contains("an LTO-7 drive only reads LTO-5 media, and a new medium"), "{text}");
     assert!(!medium.exists());
 }
 
@@ -97,7 +97,7 @@ fn a_medium_that_is_another_one_is_told() {
     let output = run(&arguments);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("medium is an LTO-6 medium, and not an LTO-7 one"), "{said}");
+    assert!(said.contains("medium is an LTO-6 medium, not LTO-7"), "{said}");
     let output = run(&["sim", "tape", mountpoint, "--medium", text, "--drive", "lto9"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("an LTO-9 drive does not take LTO-6 media"), "{said}");

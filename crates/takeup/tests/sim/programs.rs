@@ -52,7 +52,7 @@ fn mt_finds_its_way() {
     drive.mt(&["setblk", "0"]);
     drive.mt(&["compression", "0"]);
     assert_eq!(drive.status()["compression"], false);
-    // After a seek the driver does not know the file; a rewind tells.
+    // After a seek the driver does not know the file number; a rewind restores it.
     drive.mt(&["rewind"]);
     drive.mt(&["eod"]);
     assert!(drive.mt(&["status"]).contains("EOD"));
@@ -64,7 +64,7 @@ fn mt_finds_its_way() {
     assert!(drive.mt(&["status"]).contains("BOT ONLINE"));
 }
 
-/// Nothing can be made beside the files of a drive, and a name that is not there is just that.
+/// No file can be created in a drive's folder, and a missing name is reported as missing.
 #[test]
 fn a_file_that_is_not_there_is_not_there() {
     testkit::require!(Fuse);
@@ -125,7 +125,7 @@ fn blocks_of_8_mib_come_in_one_piece() {
     assert!(drive.dd_out("bs=8M") == data);
 }
 
-/// What FUSE passes in one piece was settled at the mount, and is more than its setting now says.
+/// The size of FUSE requests was fixed at the mount; it is larger than the current setting.
 #[test]
 fn takeup_writes_blocks_of_8_mib() {
     testkit::require!(Fuse, LargeFuseRequests);

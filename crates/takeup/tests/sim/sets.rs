@@ -1,5 +1,5 @@
-//! What a list of sets tells, and which set has what the last one has not. The question for the
-//! next tape on a terminal, which nothing is drawn over.
+//! The list of sets, the hint to the set that has a missing path, and the question for the next
+//! tape on a terminal, which the live line must not overwrite.
 
 use std::fs;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn what_another_set_has_is_told_with_its_number() {
     }
     let (code, _, errors) = run(&drive, &[&restore[..], &["--set", "1"]].concat());
     assert_eq!(code, Some(0), "{errors}");
-    // What no set has is told as before.
+    // A path that no set has gets the usual hint.
     let (code, _, errors) = run(&drive, &["restore", tape, "letters/c", "--into", "out"]);
     assert_eq!(code, Some(1));
     assert!(errors.contains("hint: ") && !errors.contains("--set"), "{errors}");
@@ -132,7 +132,7 @@ fn nothing_is_drawn_over_the_question_for_the_next_tape() {
         assert!(Instant::now() < end, "{}", window.shown());
         std::thread::sleep(Duration::from_millis(50));
     }
-    // A live line comes five times a second.
+    // The live line is drawn five times a second.
     std::thread::sleep(Duration::from_secs(2));
     let shown = window.shown();
     let words: String = shown.split_whitespace().collect();

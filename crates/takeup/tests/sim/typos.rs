@@ -1,15 +1,15 @@
-//! What a typing error costs: nothing. Every input of a command is looked at before the command
-//! writes anywhere, so that a name that is not there leaves the tape, and the file, as they were.
+//! A typing error has no effect: takeup checks every input before it writes anything, so that a
+//! missing name leaves the tape, and the file, unchanged.
 
 use std::fs;
 use std::process::{Output, Stdio};
 
 use crate::drive::{Drive, takeup};
 
-/// What is on the tape, and in the file that stands for others.
+/// The content of the tape, and of the file that stands for other targets.
 const PRECIOUS: &[u8] = b"what took a night to write";
 
-/// A drive with something on its medium, beside a file that holds the same.
+/// A drive with data on its medium, and a file with the same data.
 fn precious() -> Drive {
     let drive = Drive::new();
     drive.dd_in(PRECIOUS, "bs=64k");
@@ -86,7 +86,7 @@ fn a_stream_of_nothing_costs_no_tape() {
     testkit::require!(Fuse);
     let drive = precious();
     costs_nothing(&drive, "pipe --to TAPE --overwrite", "the input is empty");
-    // What nothing stands behind may be ended by a filemark.
+    // At the end of the data a filemark is harmless.
     drive.mt(&["eod"]);
     let output = mistyped(&drive, "pipe --to TAPE");
     assert!(output.status.success(), "{output:?}");
@@ -110,8 +110,8 @@ fn a_drive_that_cannot_be_mounted_leaves_no_medium() {
     }
 }
 
-/// Neither is a file a place for a drive, nor the folder of one that was killed: the one stays as
-/// it is, of the other is said how to get rid of it, and no medium is made for either.
+/// A drive is not mounted on a file, or in the folder of a killed drive: the file stays unchanged,
+/// the message for the folder has the command to unmount it, and no medium is made.
 #[test]
 fn a_drive_is_not_mounted_on_a_file_or_over_a_broken_mount() {
     testkit::require!(Fuse);
@@ -131,7 +131,7 @@ fn a_drive_is_not_mounted_on_a_file_or_over_a_broken_mount() {
     assert_eq!(fs::read(drive.folder().join("file")).unwrap(), PRECIOUS);
 }
 
-/// What is refused has moved nothing: what is allowed then goes where it was meant to go.
+/// A refused stream does not move the tape: the next one is written where it should be.
 #[test]
 fn a_refused_stream_leaves_the_tape_where_it_stood() {
     testkit::require!(Fuse);

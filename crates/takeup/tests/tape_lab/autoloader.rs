@@ -9,8 +9,8 @@ mod on_tgtd_drive {
     use crate::trees::{assert_same, tree};
     use crate::{backup, cartridge, restore, shell};
 
-    /// A changer with an arm, the drive and six slots, of which four have cartridges of 2 MiB, from
-    /// the first on; `next-tape` is the script of the documentation. Prints the changer's device.
+    /// A changer with an arm, the drive and six slots, of which the first four have cartridges of 2
+    /// MiB; `next-tape` is the script of the documentation. Prints the changer's device.
     const SET_UP: &str = r#"
         changer() { tgtadm --lld iscsi --mode logicalunit --tid 1 --lun 2 "$@"; }
         mkdir tapes
@@ -74,7 +74,7 @@ mod on_tgtd_drive {
         let folder = autoloader();
         let next = folder.path().join("next-tape");
         let next = next.to_str().unwrap();
-        // By hand, as somebody who tries the script; and the first volume for the backup.
+        // By hand, as a user who tries the script; and the first volume for the backup.
         let first = format!("TAKEUP_DEVICE=$TAPE TAKEUP_VOLUME=1 TAKEUP_ATTEMPT=1 {next}");
         shell(folder.path(), &first).with_code(0);
         assert_eq!(loaded(folder.path()), "LOADED1");
@@ -83,11 +83,11 @@ mod on_tgtd_drive {
         let done = backup(&tree.path(), &options).with_code(0).json();
         assert_eq!(done["tape"]["volumes"], 3, "{done:#}");
         assert_eq!(loaded(folder.path()), "LOADED3");
-        // The reader asks for the first volume by itself.
+        // The reader requests the first volume by itself.
         let into = tempfile::tempdir().unwrap();
         restore(into.path(), &["--change-command", next]).with_code(0);
         assert_same(&tree.path(), &tree.restored(into.path()));
-        // Where there is no such slot the script fails, and the run says so.
+        // For a slot that does not exist the script fails, and the run reports it.
         let wanted = format!("TAKEUP_DEVICE=$TAPE TAKEUP_VOLUME=6 TAKEUP_ATTEMPT=1 {next}");
         assert_ne!(shell(folder.path(), &wanted).code, Some(0));
         shell(folder.path(), TAKE_DOWN).with_code(0);

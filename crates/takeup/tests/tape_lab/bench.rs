@@ -39,12 +39,12 @@ fn bench_writes_and_reads_back() {
             Some("read") => "drive_reads",
             _ => "drive_writes",
         };
-        // The kernel's own count; a read meets the filemark behind the last block.
+        // The kernel's own count; a read meets the filemark after the last block.
         let count = run["measures"][counted].as_f64().unwrap();
         assert!((blocks..=blocks + 1.0).contains(&count), "{run}");
         assert!(run["environment"]["drive"].is_string(), "{run}");
     }
-    // One file for each run, behind the label.
+    // One file for each run, after the label.
     let count = "mt rewind; mt fsf 16; dd if=$TAPE of=last bs=1M status=none; mt status";
     let status = shell(folder.path(), count).with_code(0).output;
     assert_eq!(std::fs::metadata(folder.path().join("last")).unwrap().len(), 2 << 20);
@@ -60,9 +60,8 @@ fn bench_runs_the_design_of_btape() {
     let options = ["--preset", "btape", "--block-size", "64k,256k", "--scale", "0.0005", "--json"];
     let document = bench(folder.path(), &options).with_code(0).json();
     assert_eq!(document["runs"], 72, "{document:#}");
-    // More than the medium holds: the run that reached its end was repeated from the beginning of
-    // the test area. Its notes say so, unless other programs disturbed it and a further attempt
-    // replaced it.
+    // More than the medium holds: the run that met the end was repeated from the beginning of the
+    // test area. Its notes report this, unless a second attempt replaced it for another reason.
     let moved = runs(folder.path()).iter().map(|run| run["bytes"].as_u64().unwrap()).sum::<u64>();
     assert!(moved > 24 << 20, "{moved} bytes: the end of the medium was not met");
     shell(folder.path(), "mt rewind; dd if=$TAPE bs=1k count=1 status=none | head -c 17 >label")
@@ -85,7 +84,7 @@ fn bench_leaves_data_to_their_owner() {
     shell(folder.path(), same).with_code(0);
     std::fs::remove_file(folder.path().join("runs.ndjson")).unwrap();
     bench(folder.path(), &[&small[..], &["--overwrite"]].concat()).with_code(0);
-    // Data of an earlier experiment may be overwritten.
+    // An experiment's data may be overwritten.
     std::fs::remove_file(folder.path().join("runs.ndjson")).unwrap();
     bench(folder.path(), &small).with_code(0);
 }

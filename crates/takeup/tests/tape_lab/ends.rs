@@ -1,6 +1,6 @@
-//! Runs that end badly in the middle: what the drive cannot read or write.
+//! Runs that fail in the middle: blocks that the drive cannot read or write.
 
-/// The drive that breaks to order.
+/// A drive that fails on request.
 mod on_sim_drive {
     use crate::trees::{assert_same, intact_files, tree};
     use crate::{backup, cartridge, fresh, list, restore, verify};
@@ -13,7 +13,7 @@ mod on_sim_drive {
             fresh("scratched", 32);
             let options = ["--block-size", "64k", "--segment-size", "1M", "--compress", compress];
             backup(&tree.path(), &options).with_code(0);
-            // A block in the middle of a segment, which labels and filemarks shift by little.
+            // A block in the middle of a segment; labels and filemarks shift it only a little.
             cartridge(&["faults", "scratched", "unreadable=21"]);
             let into = tempfile::tempdir().unwrap();
             let said = restore(into.path(), &[]).with_code(1);
@@ -27,7 +27,7 @@ mod on_sim_drive {
             }
             let verified = verify(&[]).with_code(1);
             assert!(verified.errors.contains(&lost[0]), "{}", verified.errors);
-            // The index is elsewhere: the list is whole.
+            // The index is on another block: the list is complete.
             list(&[]).with_code(0);
             cartridge(&["faults", "scratched"]);
             let into = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ mod on_sim_drive {
         cartridge(&["faults", "reset", "reset-before=30"]);
         let options = ["--block-size", "64k", "--segment-size", "1M"];
         backup(&tree.path(), &options).with_code(1);
-        // The drive can be used again, and the next set comes back whole.
+        // The drive can be used again, and the next set can be restored completely.
         backup(&tree.path(), &options).with_code(0);
         let into = tempfile::tempdir().unwrap();
         restore(into.path(), &[]).with_code(0);

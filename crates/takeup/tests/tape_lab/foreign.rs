@@ -3,7 +3,7 @@
 use crate::trees::{Tree, assert_same, tree};
 use crate::{fresh, list, restore, rewind, shell};
 
-/// Has a shell script write the tree `tree` to a blank tape, then lists and restores it.
+/// A shell script writes the tree `tree` to a blank tape; then takeup lists and restores it.
 fn foreign(name: &str, write: &str) {
     let tree = small_tree();
     fresh(name, 32);
@@ -24,7 +24,7 @@ fn small_tree() -> Tree {
 #[test]
 #[ignore = "runs in the lab: cargo xtask lab"]
 fn gnu_tar_with_any_blocking_factor() {
-    // 512 B to 1 MiB, all of which tgtd's drive takes.
+    // 512 B to 1 MiB, all of which tgtd's drive supports.
     for factor in ["1", "20", "128", "512", "2048"] {
         foreign("blocking", &format!("tar -b {factor} -cf $TAPE tree"));
     }
@@ -61,8 +61,8 @@ fn a_file_behind_others() {
 mod on_sim_drive {
     use super::*;
 
-    // The last block is short. tgtd's drive gives half of one right if the buffer is larger than
-    // the block and smaller than two of them (docs/lab.md).
+    // The last block is short. tgtd's drive returns half of a block correctly if the buffer is
+    // larger than the block and smaller than two of them (docs/lab.md).
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn a_short_block_of_compressed_data() {
@@ -70,7 +70,7 @@ mod on_sim_drive {
         foreign("zstd", write);
     }
 
-    // tgtd's drive calls a block of another size than the fixed one a corrupted medium.
+    // tgtd's drive reports a block with another size than the fixed one as a corrupted medium.
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn fixed_mode_that_somebody_left_behind() {

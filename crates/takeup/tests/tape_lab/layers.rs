@@ -1,11 +1,10 @@
 //! Every kind of storage stack with its real parts, in the lab's guest: `takeup probe` draws it,
-//! `takeup watch` counts it, and the read-ahead that `probe` names is the one that acts. They need
-//! no tape; each runs on one of the drives only, since the other one would say the same. What was
-//! seen is told in `docs/layers/`.
+//! `takeup watch` counts it, and the read-ahead that `probe` names is the one in effect. They need
+//! no tape, so each runs with only one of the drives. `docs/layers/` has the results.
 //!
-//! Known truth: so many bytes are read past the page cache, each layer has so many of them, and
-//! none of them twice. What a read-ahead does is counted in `/proc/diskstats`, which has no
-//! opinion: no read is larger than the window.
+//! Known truth: a known number of bytes is read past the page cache, and each layer has them
+//! exactly once. The effect of a read-ahead is counted in `/proc/diskstats`: no read is larger than
+//! the window.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -19,22 +18,22 @@ use crate::{run, shell, takeup};
 
 mod in_the_long_lab;
 
-/// Nothing here takes as long as this.
+/// Longer than any step here.
 const LIMIT: Duration = Duration::from_secs(60);
-/// What the loads read past the page cache.
+/// Bytes that the loads read past the page cache.
 const READ_KIB: f64 = 8192.0;
 
-/// Devices and what lies on them, until it is dropped.
+/// Devices and the stack on them, until it is dropped.
 struct Laid {
     folder: tempfile::TempDir,
-    /// What the script printed: names of devices.
+    /// Names of devices, as printed by the script.
     names: Vec<String>,
     undo: &'static str,
 }
 
 impl Laid {
-    /// The script lays the devices in a folder of its own, and prints their names. It has
-    /// `disk MIB`, which makes a loop device and leaves its node in `$DISK`.
+    /// The script makes the devices in a separate folder, and prints their names. It has `disk
+    /// MIB`, which makes a loop device and leaves its node in `$DISK`.
     fn new(script: &str, undo: &'static str) -> Laid {
         let folder = tempfile::tempdir().unwrap();
         let disk = "disk() { count=$((${count:-0} + 1)); truncate -s \"$1M\" \"disk$count\"; \
@@ -62,13 +61,13 @@ impl Laid {
         shell(self.folder.path(), script).with_code(0);
     }
 
-    /// What `watch` says of these devices while fio runs, with what is to be asked of it.
+    /// The results of `watch` for these devices while fio runs, with these options.
     fn fio(&self, places: &[usize], job: &str) -> BTreeMap<String, Counted> {
         self.fio_for(places, job, ("700ms", 2))
     }
 
-    /// With the interval, and the seconds that fio runs: a slow device needs time for requests of
-    /// which something can be said.
+    /// With the interval, and the seconds that fio runs: a slow device needs time for enough
+    /// requests.
     fn fio_for(
         &self,
         places: &[usize],
@@ -91,7 +90,7 @@ impl Drop for Laid {
     }
 }
 
-/// What `watch` counted of a device, and what it said.
+/// The counts of `watch` for a device, and its findings.
 #[derive(Default)]
 struct Counted {
     read_kib: f64,
@@ -100,7 +99,7 @@ struct Counted {
     rules: BTreeSet<String>,
 }
 
-/// What `watch` shows of these while something happens, all intervals added up.
+/// The counts of `watch` for these devices during an action, summed over all intervals.
 fn watched(places: &[&Path], interval: &str, load: impl FnOnce()) -> BTreeMap<String, Counted> {
     let folder = tempfile::tempdir().unwrap();
     let (record, lines) = (folder.path().join("record"), folder.path().join("lines"));
@@ -109,10 +108,10 @@ fn watched(places: &[&Path], interval: &str, load: impl FnOnce()) -> BTreeMap<St
     arguments.extend(places.iter().map(|place| place.to_str().unwrap()));
     let child = takeup(&arguments).stdout(File::create(&lines).unwrap()).spawn().unwrap();
     let mut watch = Ended(child);
-    // The first line says what the file is, the second one is the first look.
+    // The first line describes the file, the second one is the first sample.
     await_lines(&record, 2);
     load();
-    // A look may be under way.
+    // A sample may be in progress.
     await_lines(&record, looks(&record) + 2);
     let number = watch.0.id().to_string();
     assert!(Command::new("kill").args(["-INT", &number]).status().unwrap().success());
@@ -134,7 +133,7 @@ fn watched(places: &[&Path], interval: &str, load: impl FnOnce()) -> BTreeMap<St
     devices
 }
 
-/// A program that does not outlive its test.
+/// A program that ends with its test.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -171,8 +170,8 @@ fn words(value: &Value) -> Vec<&str> {
     value.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect()
 }
 
-/// Asserts kind, name and what is below of the layers, `lvm dm-0: loop0 loop1`; those of the file
-/// system that the lab's own files lie on are left out.
+/// Asserts kind, name and lower layers, such as `lvm dm-0: loop0 loop1`, without those of the file
+/// system of the lab's own files.
 #[track_caller]
 fn check_drawn(said: &Value, expected: &[String]) {
     let is_ours =
@@ -195,14 +194,14 @@ fn check_drawn(said: &Value, expected: &[String]) {
     }
 }
 
-/// Reads 8 MiB past the page cache; `watch` has them once in each of these layers, be they of one
-/// device or of several, with no more than that much beside them.
+/// Reads 8 MiB past the page cache; `watch` must count them once in each of these layers, of one
+/// device or several, with at most this many bytes more.
 #[track_caller]
 fn check_counted(place: &Path, layers: &[&[&str]], beside_kib: f64) {
     check_counted_at(place, &[place], layers, beside_kib);
 }
 
-/// The same where others are watched than what is read.
+/// The same where the watched devices are not the one that is read.
 #[track_caller]
 fn check_counted_at(place: &Path, watch: &[&Path], layers: &[&[&str]], beside_kib: f64) {
     let path = place.to_str().unwrap();
@@ -222,7 +221,7 @@ fn check_counted_at(place: &Path, watch: &[&Path], layers: &[&[&str]], beside_ki
     assert_eq!(found, told);
 }
 
-/// Reads that were sent, joined ones among them, and their KiB: of a device.
+/// Reads sent by a device, its merged reads, and their KiB.
 fn reads_of(device: &str) -> (f64, f64) {
     let text = fs::read_to_string("/proc/diskstats").unwrap();
     let mut rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -231,8 +230,8 @@ fn reads_of(device: &str) -> (f64, f64) {
     (number(3) + number(4), number(5) / 2.0)
 }
 
-/// The same of the share that is mounted there (nfs(5), `/proc/self/mountstats`): operations, and
-/// what came back, with a header of some bytes each.
+/// The same for the share that is mounted there (nfs(5), `/proc/self/mountstats`): operations, and
+/// the bytes that came back, with a header of some bytes each.
 fn reads_of_share(point: &Path) -> (f64, f64) {
     let text = fs::read_to_string("/proc/self/mountstats").unwrap();
     let begins = format!(" mounted on {} ", point.display());
@@ -242,11 +241,11 @@ fn reads_of_share(point: &Path) -> (f64, f64) {
     (numbers[0], numbers[4] / 1024.0)
 }
 
-/// How large reads are while a file or a device is read in small pieces, in KiB.
+/// The size of reads while a file or a device is read in small pieces, in KiB.
 fn request_kib(place: &Path, reads: &dyn Fn() -> (f64, f64)) -> f64 {
     let path = place.to_str().unwrap();
     let before = reads();
-    // The first call drops what is in memory of it, and of nothing else.
+    // The first call drops the cached pages of this file only.
     let script =
         format!("dd if={path} iflag=nocache count=0; dd if={path} of=/dev/null bs=4k count=512");
     shell(Path::new("/"), &script).with_code(0);
@@ -254,8 +253,8 @@ fn request_kib(place: &Path, reads: &dyn Fn() -> (f64, f64)) -> f64 {
     (after.1 - before.1) / (after.0 - before.0)
 }
 
-/// The read-ahead of the layer that `probe` names acts, and that of no other one: by the size of
-/// the reads that a device below the page cache gets.
+/// The read-ahead of the layer that `probe` names has an effect, and no other: measured by the size
+/// of the reads at a device below the page cache.
 #[track_caller]
 fn check_read_ahead(place: &Path, said: &Value, acts_at: &str, device: &str) {
     check_read_ahead_by(place, said, acts_at, &|| reads_of(device));
@@ -283,8 +282,8 @@ fn check_read_ahead_by(place: &Path, said: &Value, acts_at: &str, reads: &dyn Fn
     assert!((0.8..1.25).contains(&ratio), "{all:?}");
 }
 
-/// An array of md over loop devices that mdadm made, from what is drawn to what is read ahead. It
-/// is opened once before, since the kernel looks for partitions then.
+/// An md array over loop devices, made by mdadm, from the drawing to the read-ahead. It is opened
+/// once before, since the kernel then looks for partitions.
 fn check_array(level: &str, disks: usize) {
     let script = format!(
         "modprobe raid0; modprobe raid456; for each in $(seq {disks}); do disk 16; done; \
@@ -301,7 +300,7 @@ fn check_array(level: &str, disks: usize) {
     let array = layer(&said, "md77");
     assert_eq!(array["facts"]["level"], format!("raid{level}"), "{array:#}");
     assert_eq!(array["members"].as_array().unwrap().len(), disks, "{array:#}");
-    // Nothing is read for parity, and a mirror is read on one side.
+    // Parity is not read, and a mirror is read on one side.
     let members: Vec<&str> = names.iter().map(String::as_str).collect();
     check_counted(&top, &[&["md77"], &members], 0.0);
     check_read_ahead(&top, &said, "md77", "md77");
@@ -361,10 +360,10 @@ mod on_sim_drive {
             (&"labgroup".into(), &"data".into())
         );
         assert_eq!(layer(&said, on)["facts"]["type"], "ext4");
-        // Where the blocks of the file are is read besides.
+        // The kernel also reads where the blocks of the file are.
         check_counted(&file, &[&[volume], &[one, two]], 64.0);
         check_read_ahead(&file, &said, volume, volume);
-        // Space that is given back is given back once in each layer, too.
+        // Discarded space is discarded once in each layer, too.
         let seen = watched(&[&laid.at("on")], "500ms", || laid.shell("rm on/file; fstrim on"));
         let [above, below] = [&[volume][..], &[one, two]]
             .map(|names| names.iter().map(|name| seen[*name].discard_kib).sum::<f64>());
@@ -385,7 +384,7 @@ mod on_sim_drive {
         check_read_ahead(&file, &said, disk, disk);
     }
 
-    /// Its read-ahead is its own, whatever its devices have.
+    /// Its read-ahead is independent of its devices'.
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_btrfs() {
@@ -416,7 +415,7 @@ mod on_tgtd_drive {
     const ONE_BY_ONE: &str = "--ioengine=psync --rw=randread --bs=4k";
     const SLOW: (&str, u32) = ("1500ms", 4);
 
-    /// LIO serves a file by two portals; two sessions make two disks of it, which are one.
+    /// LIO serves a file by two portals; two sessions make two disks of it, which are the same.
     const TARGET: &str = "\
         for module in sd_mod iscsi_target_mod target_core_file dm-service-time; do
             modprobe $module
@@ -475,7 +474,7 @@ mod on_tgtd_drive {
         check_drawn(&said, &[format!("iscsi {one}:")]);
         check_read_ahead(&laid.node(1), &said, one, one);
 
-        // What lies together is joined above the paths, which get it as it is.
+        // Adjacent requests are merged above the paths, which get the merged requests.
         laid.shell(&format!("echo mq-deadline >/sys/block/{top}/queue/scheduler"));
         let batches = "--iodepth_batch_submit=64 --iodepth_batch_complete_min=64";
         let job = format!("--ioengine=libaio --iodepth=64 --rw=read --bs=4k {batches}");
@@ -484,7 +483,7 @@ mod on_tgtd_drive {
         let says = |name: &str, rule: &str| seen[name].rules.contains(rule);
         assert!(says(top, "device.merged") && says(top, "device.stacked"), "{:?}", seen[top].rules);
         assert!(!says(one, "device.merged") && !says(two, "device.merged"));
-        // The disk takes 32 at once.
+        // The disk accepts 32 at once.
         let seen = laid.fio(&[1], "--ioengine=libaio --iodepth=128 --rw=randread --bs=4k");
         let rules = &seen[one].rules;
         assert!(rules.contains("device.queue-in-host"), "{rules:?}");
@@ -516,13 +515,13 @@ mod on_tgtd_drive {
         let discarded = seen[name].discard_kib;
         assert!((discarded - 65536.0).abs() < 1.0, "{discarded}");
         assert!(seen[name].rules.contains("device.discards"), "{:?}", seen[name].rules);
-        // So many ticks of the clock for each request.
+        // A number of clock ticks for each request.
         laid.shell("echo 5 >/sys/bus/pseudo/drivers/scsi_debug/delay");
         let seen = laid.fio_for(&[0], ONE_BY_ONE, SLOW);
         assert!(seen[name].rules.contains("device.slow"), "{:?}", seen[name].rules);
     }
 
-    /// dm-delay below a disk that makes requests: what is above is slow, and what is below is not.
+    /// dm-delay below a disk that makes requests: the upper device is slow, the lower one is not.
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_a_slow_disk() {
@@ -555,7 +554,7 @@ mod on_tgtd_drive {
         assert!(!says(below, "device.slow"), "{:?}", seen[below].rules);
     }
 
-    /// The share has a read-ahead of its own; what the server reads is counted at its disk.
+    /// The share has its own read-ahead; the server's reads are counted at its disk.
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_a_share() {

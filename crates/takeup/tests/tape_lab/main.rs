@@ -1,10 +1,10 @@
 //! The program on tape drives under the kernel's own driver.
 //!
 //! Every test runs in the lab's guest, once on tgtd's drive and once on `sim`'s (`cargo xtask lab`;
-//! `docs/lab.md`): it needs `$TAKEUP_TAPE`, a drive whose medium may be overwritten, and
-//! `cartridge`, which changes the medium. Elsewhere it is ignored, and says why. What only one of
-//! the drives can do stands in a module `on_sim_drive` or `on_tgtd_drive`, which the lab leaves out
-//! on the other.
+//! `docs/lab.md`). It needs `$TAKEUP_TAPE`, a drive whose medium may be overwritten, and
+//! `cartridge`, which changes the medium. Elsewhere it is ignored, with the reason. Tests that only
+//! work on one of the drives are in a module `on_sim_drive` or `on_tgtd_drive`, which the lab
+//! leaves out on the other.
 #![allow(clippy::unwrap_used)]
 
 mod autoloader;
@@ -28,9 +28,9 @@ pub fn device() -> String {
     std::env::var("TAKEUP_TAPE").expect("$TAKEUP_TAPE names a tape drive; cargo xtask lab sets it")
 }
 
-/// What a program said, for assertions about it and for the message when they fail.
+/// The output of a program, for assertions and for the message when they fail.
 pub struct Said {
-    /// Exit code; none when it was killed.
+    /// Exit code; `None` if a signal killed it.
     pub code: Option<i32>,
     /// Standard output.
     pub output: String,
@@ -74,7 +74,7 @@ impl Said {
 }
 
 /// The program with arguments, not started. It is killed after a minute and a half, with exit code
-/// 137, far from what any test needs: one that hangs must not take all others with it.
+/// 137, far longer than any test needs: a hanging one must not stop all others.
 pub fn takeup<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--signal", "KILL", "--foreground", "90", env!("CARGO_BIN_EXE_takeup")]);
@@ -99,14 +99,14 @@ pub fn shell(folder: &Path, script: &str) -> Said {
     Said::from(output)
 }
 
-/// Has the operator do something; returns what was printed, without the end of the line.
+/// Lets the operator do something; returns its output, without the end of the line.
 #[track_caller]
 pub fn cartridge(words: &[&str]) -> String {
     let said = Said::from(Command::new("cartridge").args(words).output().unwrap()).with_code(0);
     said.output.trim_end().to_owned()
 }
 
-/// Makes a blank cartridge and puts it in.
+/// Makes a blank cartridge and loads it.
 #[track_caller]
 pub fn fresh(name: &str, mib: u32) {
     cartridge(&["new", name, &mib.to_string()]);
@@ -137,7 +137,7 @@ pub fn restore(folder: &Path, options: &[&str]) -> Said {
     run(&arguments)
 }
 
-/// Lists what is on the drive.
+/// Lists the set on the drive.
 pub fn list(options: &[&str]) -> Said {
     let device = device();
     let mut arguments = vec!["list", &device, "--ring", "96M"];
@@ -145,7 +145,7 @@ pub fn list(options: &[&str]) -> Said {
     run(&arguments)
 }
 
-/// Verifies what is on the drive.
+/// Verifies the set on the drive.
 pub fn verify(options: &[&str]) -> Said {
     let device = device();
     let mut arguments = vec!["verify", &device, "--ring", "96M"];

@@ -1,4 +1,4 @@
-//! What is in the drive, or is not, and who else wants it.
+//! Media that are missing, protected, blank or exchanged, and drives in use.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -111,7 +111,7 @@ fn a_medium_that_is_changed_behind_our_back() {
     std::thread::sleep(std::time::Duration::from_secs(2));
     cartridge(&["load", "other"]);
     let said = crate::Said::from(child.wait_with_output().unwrap());
-    // It does not go on as if nothing had happened, and does not say that all is well.
+    // The run does not go on as if nothing had happened, and does not report success.
     let said = said.with_code(1);
     assert!(!said.errors.contains("panicked"), "{}", said.errors);
     // Nothing was written to the other medium.

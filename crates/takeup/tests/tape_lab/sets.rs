@@ -1,4 +1,4 @@
-//! Sets on one volume: block sizes, append, parts of a set, what plain tools make of it.
+//! Sets on one volume: block sizes, appending, parts of a set, and reading them with plain tools.
 
 use std::path::Path;
 
@@ -61,7 +61,7 @@ fn a_block_that_is_too_large_is_refused_before_anything_is_written() {
     let text = said.errors;
     assert!(text.contains(limit) || text.contains(mib), "the limit is not named: {text}");
     rewind();
-    // A blank tape: nothing can be spaced over.
+    // A blank tape cannot be spaced over.
     let spaced = shell(Path::new("/"), "mt fsf 1");
     assert_ne!(spaced.code, Some(0), "something was written");
 }
@@ -82,7 +82,7 @@ fn sets_are_appended() {
         restore(into.path(), &["--set", number]).with_code(0);
         assert_same(&tree.path(), &tree.restored(into.path()));
     }
-    // The last one by default.
+    // The last set is the default.
     let into = tempfile::tempdir().unwrap();
     restore(into.path(), &[]).with_code(0);
     assert_same(&first.path(), &first.restored(into.path()));
@@ -101,7 +101,7 @@ fn streams_follow_one_another() {
         let from = source.to_str().unwrap();
         run(&["pipe", "--from", from, "--to", &device, "--block-size", "10k"]).with_code(0);
     }
-    // The tape stands at its beginning now, and what follows is not written over.
+    // The tape is at its beginning now, and the data after it are not overwritten.
     rewind();
     let again = tree.folder().join("first");
     let again = again.to_str().unwrap();
@@ -170,7 +170,7 @@ fn the_report_has_what_the_drive_did() {
 mod on_sim_drive {
     use super::*;
 
-    /// The machine died while it wrote: no filemark is at the end.
+    /// The machine died during the write: there is no filemark at the end.
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn a_set_is_appended_to_one_that_died() {

@@ -1,7 +1,6 @@
-//! `takeup bench disk` and `probe` on stacks of block devices: settings of the queue act where
-//! requests wait, and come back, and all layers are told. They need no tape, but kernel modules
-//! that the guest has: device mapper, multipath and md. Each of them runs on one of the drives
-//! only, since the other one would say the same.
+//! `takeup bench disk` and `probe` on stacks of block devices: queue settings act where requests
+//! wait, and are restored, and all layers are shown. They need no tape, but kernel modules of the
+//! guest: device mapper, multipath and md. Each runs with only one of the drives.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +10,7 @@ use serde_json::Value;
 
 use crate::{Said, run, shell};
 
-/// Loop devices and what lies over them, until it is dropped.
+/// Loop devices and the stack on them, until it is dropped.
 struct Stack {
     folder: tempfile::TempDir,
     /// The device on top, below `/dev`.
@@ -101,7 +100,7 @@ fn queue(name: &str, setting: &str) -> String {
     fs::read_to_string(&path).unwrap().trim().to_owned()
 }
 
-/// What a run says was in force in the queue of a device, as the kernel shows it or as it was set.
+/// A queue setting in effect during a run, as the kernel shows it or as it was set.
 fn in_force(run: &Value, name: &str, setting: &str) -> Option<String> {
     let all = run["environment"].as_object().unwrap();
     let end = format!("/{name}/queue/{setting}");
@@ -112,14 +111,14 @@ fn in_force(run: &Value, name: &str, setting: &str) -> Option<String> {
     Some(chosen.map_or(value, |(chosen, _)| chosen).to_owned())
 }
 
-/// What `probe` says of a layer of a stack.
+/// The layer of a stack in the output of `probe`.
 fn layer(said: &Value, name: &str) -> Value {
     let layers = said["layers"].as_array().unwrap();
     layers.iter().find(|layer| layer["name"] == name).unwrap().clone()
 }
 
-/// The top is of that kind and lies on both disks, which lie on the files' file system; read-ahead
-/// acts at the top alone, and requests are ordered there or at the disks.
+/// The top has this kind and is on both disks, which are on the files' file system. Only the
+/// read-ahead of the top has an effect, and requests are ordered there or at the disks.
 fn check_probe(stack: &Stack, kind: &str, orders_itself: bool) -> Value {
     let top = stack.top.to_str().unwrap();
     let said = run(&["probe", top, "--json"]).with_code(0).json();
@@ -150,7 +149,7 @@ fn rules(said: &Value) -> Vec<&str> {
     findings.iter().map(|finding| finding["rule"].as_str().unwrap()).collect()
 }
 
-/// Settings of the queue act on both disks, read-ahead on the device on top; both are counted.
+/// Queue settings act on both disks, read-ahead on the top device; both are counted.
 fn check_over_disks(stack: &Stack) {
     let before = stack.settings();
     let factors = ["--scheduler", "none,mq-deadline", "--nomerges", "0,2"];
@@ -170,7 +169,7 @@ fn check_over_disks(stack: &Stack) {
         let ratio = run["measures"]["device_bytes_per_byte"].as_f64().unwrap();
         assert!((0.9..1.5).contains(&ratio), "{run}");
     }
-    // A larger window is a larger request below, and only that of the device on top acts.
+    // A larger window makes larger requests below, and only the window of the top device does.
     stack.bench(&["--read-ahead-kb", "16,512", "--cache", "buffered"]).with_code(0);
     assert_eq!(stack.settings(), before);
     let runs = stack.runs();
@@ -196,7 +195,7 @@ mod on_sim_drive {
                       echo /dev/$(dmsetup info -c --noheadings -o blkdevname stack)";
         let stack = Stack::new(script, "dmsetup remove stack");
         check_probe(&stack, "device-mapper", false);
-        // A read-ahead that is set at a disk does nothing for what lies above.
+        // Read-ahead that is set at a disk has no effect on the layers above.
         let disk = &stack.disks[0];
         let command = format!("echo 777 > /sys/block/{disk}/queue/read_ahead_kb");
         shell(stack.folder.path(), &command).with_code(0);
@@ -208,7 +207,7 @@ mod on_sim_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn stacks_of_md_have_the_queues_of_their_disks() {
-        // As mdadm does it, without what it writes to the disks.
+        // The same as mdadm does, without its writes to the disks.
         let script = "echo md100 >/sys/module/md_mod/parameters/new_array; cd /sys/block/md100/md; \
                       echo none >metadata_version; echo raid1 >level; echo 2 >raid_disks; \
                       slot=0; for disk in $ONE $TWO; do name=${disk#/dev/}; \
@@ -253,8 +252,8 @@ mod on_sim_drive {
         assert!(failed(&stack.disks[1]) && !failed(&stack.disks[0]), "{members:#}");
     }
 
-    /// The queue of a multipath device is where requests are joined and ordered; its paths get them
-    /// as they are, whatever their settings.
+    /// The queue of a multipath device merges and orders requests; its paths get them unchanged,
+    /// whatever their settings.
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn stacks_of_multipath_have_a_queue_of_their_own() {
@@ -273,8 +272,8 @@ mod on_sim_drive {
             let all = run["environment"].as_object().unwrap();
             assert!(all.keys().all(|key| !key.ends_with(&path)), "{run}");
         }
-        // Known truth: requests that lie next to each other and are handed in at once are joined,
-        // or not, as that queue has it.
+        // Known truth: adjacent requests that are submitted at once are merged, or not, as the
+        // setting of that queue says.
         let job = "[a]\nrw=read\nbs=4k\nsize=16M\ndirect=1\nioengine=libaio\niodepth=64\n\
                    iodepth_batch_submit=64\niodepth_batch_complete_min=64\n";
         stack.run_job(job, &["--scheduler", "mq-deadline", "--nomerges", "0,2"]).with_code(0);

@@ -1,4 +1,4 @@
-//! Trees to back up: always the same for the same number, so that a failure can be run again.
+//! Trees to back up: the same number gives the same tree, so that a failure can be repeated.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,7 +14,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// What is backed up. In an archive its names begin with the path below `/`.
+    /// The source of the backup. In an archive, its names start with the path below `/`.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("tree")
     }
@@ -30,7 +30,7 @@ impl Tree {
         path.strip_prefix("/").unwrap().to_str().unwrap().to_owned()
     }
 
-    /// Where the tree lies in a folder that it was restored into.
+    /// The path of the tree in a folder into which it was restored.
     pub fn restored(&self, into: &Path) -> PathBuf {
         into.join(self.path().strip_prefix("/").unwrap())
     }
@@ -54,7 +54,7 @@ pub fn tree(number: u64, count: usize, bytes: usize) -> Tree {
     tree
 }
 
-/// With a time of whole seconds: not every program's archives have more.
+/// Times have whole seconds: not every program's archives have fractions.
 fn write(path: &Path, content: &[u8], number: usize) {
     fs::write(path, content).unwrap();
     let modified = UNIX_EPOCH + Duration::from_secs(1_700_000_000 + number as u64);
@@ -75,7 +75,7 @@ pub fn assert_same(expected: &Path, found: &Path) {
     );
 }
 
-/// Names of the regular files below a folder that have their content.
+/// Names of the regular files below a folder whose content is the same.
 pub fn intact_files(expected: &Path, found: &Path) -> Vec<String> {
     let found = described(found);
     let files = described(expected).into_iter().filter(|line| line.contains(" file "));
@@ -85,7 +85,7 @@ pub fn intact_files(expected: &Path, found: &Path) -> Vec<String> {
         .collect()
 }
 
-/// One line an entry, sorted: name, kind, content (its hash), and for files mode and time.
+/// One line per entry, sorted: name, kind, content (its hash), and for files mode and time.
 fn described(root: &Path) -> std::collections::BTreeSet<String> {
     let mut lines = std::collections::BTreeSet::new();
     let mut folders = vec![root.to_path_buf()];
@@ -111,7 +111,7 @@ fn described(root: &Path) -> std::collections::BTreeSet<String> {
     lines
 }
 
-/// FNV-1a over words of eight bytes: quick in an emulated processor, and nobody forges these files.
+/// FNV-1a over words of eight bytes: fast in an emulated processor, and no attack must be resisted.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
     for word in bytes.chunks(8) {

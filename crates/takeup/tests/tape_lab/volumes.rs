@@ -13,7 +13,7 @@ pub fn rack(name: &str, mib: u32) {
     cartridge(&["load", &format!("{name}1")]);
 }
 
-/// The option that has the operator load `NAME` with the number of the volume.
+/// The option with which the operator loads `NAME` with the number of the volume.
 pub fn changer(name: &str) -> [String; 2] {
     ["--change-command".to_owned(), format!("cartridge load {name}$TAKEUP_VOLUME")]
 }
@@ -105,7 +105,7 @@ fn a_wrong_volume_is_refused_and_asked_for_again() {
     cartridge(&["load", "wrong1"]);
     restore(into.path(), &["--change-command", command]).with_code(0);
     assert_same(&tree.path(), &tree.restored(into.path()));
-    // Never the right one: the run ends, and says so.
+    // Never the right one: the run ends with an error.
     let other = tempfile::tempdir().unwrap();
     cartridge(&["load", "wrong1"]);
     restore(other.path(), &["--change-command", "cartridge load stranger"])
@@ -131,7 +131,7 @@ fn without_a_second_volume_it_is_said_what_is_safe() {
     fresh("only", 4);
     let said = backup(&tree.path(), &["--segment-size", "1M"]).with_code(1);
     assert!(said.errors.contains("segment"), "{}", said.errors);
-    // The finished segments restore.
+    // The finished segments can be restored.
     let into = tempfile::tempdir().unwrap();
     let said = restore(into.path(), &[]);
     assert_ne!(said.code, Some(0), "a set without its end is no success: {}", said.errors);
@@ -175,7 +175,7 @@ fn killed_in_the_second_volume() {
         .with_code(0);
     child.wait().unwrap();
 
-    // What is finished comes back, and what is missing is said.
+    // Finished segments are restored, and missing ones reported.
     cartridge(&["load", "killed1"]);
     let into = tempfile::tempdir().unwrap();
     let said = restore(into.path(), &[&flag, &command]);
@@ -189,11 +189,11 @@ fn killed_in_the_second_volume() {
     let told = listed.errors.contains("index") || listed.errors.contains("volume");
     assert!(told, "{}", listed.errors);
 
-    // The next backup appends behind it and comes back whole.
+    // The next backup is appended, and can be restored completely.
     cartridge(&["load", "killed2"]);
     let next = crate::trees::tree(25, 4, 50_000);
-    // In blocks that leave room for its labels on what is left of the volume. How much that is, is
-    // a matter of when the kill came: it may end on another one, or be there as a whole.
+    // With blocks that leave room for the labels in the rest of the volume. How much is left
+    // depends on the time of the kill: the set may end on another volume, or be complete.
     let another = ["--block-size", "64k", &flag, "cartridge load killed4"];
     backup(&next.path(), &another).with_code(0);
     let either = "if [ $TAKEUP_VOLUME = 1 ]; then cartridge load killed2; \
@@ -209,7 +209,7 @@ fn written_bytes() -> u64 {
     std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
 }
 
-/// Looks ten times a second, for half a minute.
+/// Polls ten times a second, for half a minute.
 #[track_caller]
 fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
     for _ in 0..300 {
@@ -231,7 +231,7 @@ fn a_change_command_that_fails_ends_the_run() {
     run(&["list", &device(), "--sets"]).with_code(0);
 }
 
-/// `--overwrite` is said of the medium in the drive.
+/// `--overwrite` only covers the medium in the drive.
 #[test]
 #[ignore = "runs in the lab: cargo xtask lab"]
 fn later_volumes_are_written_over_only_when_asked() {

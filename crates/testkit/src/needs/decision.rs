@@ -1,30 +1,30 @@
-//! What becomes of a test whose needs are not met. Knows the environment, not the machine.
+//! What happens to a test with missing needs. Depends on the environment, not on the machine.
 
 use crate::needs::need::Need;
 
-/// What the environment says of missing needs.
+/// The environment's rules for missing needs.
 pub struct Rules {
-    /// Whether it fails a test when something is missing.
+    /// Whether a missing need fails a test.
     pub missing: Missing,
-    /// Names of needs without which the tests may be.
+    /// Names of waived needs.
     pub waived: Vec<String>,
 }
 
-/// What a missing need does.
+/// The effect of a missing need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// On somebody's own machine.
+    /// On a developer's machine: the test is left out.
     LeavesOut,
-    /// Where everything is supposed to be tested.
+    /// In CI, where everything must be tested: the test fails.
     Fails,
 }
 
-/// What becomes of a test.
+/// What happens to a test.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is run.
     Run,
-    /// It is left out for want of this.
+    /// It is left out because this is missing.
     LeaveOut(Need, String),
     /// It fails with this text.
     Fail(String),
@@ -55,7 +55,7 @@ impl Rules {
         Rules { missing, waived }
     }
 
-    /// What becomes of a test that lacks these, each with the reason.
+    /// The decision on a test that lacks these needs, each with the reason.
     pub fn answer(&self, lacking: &[(Need, String)]) -> Answer {
         let is_waived = |need: Need| self.waived.iter().any(|name| name == need.name());
         let refused =

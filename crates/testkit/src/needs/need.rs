@@ -1,4 +1,4 @@
-//! The needs that there are: their names, how to get them, and how to find out.
+//! All needs: their names, how to get them, and how to check them.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::fs::{StatVfsMountFlags, XattrFlags};
 
-/// Something that a test needs of the machine.
+/// A need of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
     /// To be root.
@@ -19,11 +19,11 @@ pub enum Need {
     LoopDevices,
     /// Loop devices on which requests can be merged.
     MqDeadline,
-    /// The right to change what stands below `/sys` and `/proc/sys`.
+    /// The right to change settings below `/sys` and `/proc/sys`.
     KernelSettings,
     /// FUSE requests of more than 1 MiB.
     LargeFuseRequests,
-    /// An io_uring that may be set up.
+    /// io_uring, if it can be set up.
     IoUring,
     /// Extended attributes (`user.*`) in the folder for temporary files.
     Attributes,
@@ -63,12 +63,12 @@ pub enum Need {
     Postgresql,
     /// MariaDB, server and clients.
     Mariadb,
-    /// The right to make control groups that get a part of the cores only.
+    /// The right to make control groups with limited processor time.
     ProcessorQuota,
 }
 
 impl Need {
-    /// All of them.
+    /// All needs.
     pub const ALL: [Need; 28] = [
         Need::Root,
         Need::Mounts,
@@ -162,10 +162,10 @@ impl Need {
         self.words().1
     }
 
-    /// Tries it.
+    /// Checks the need.
     ///
     /// # Errors
-    /// Why it is not here.
+    /// Why the machine does not meet it.
     pub fn find(self) -> Result<(), String> {
         match self {
             Need::Root if rustix::process::geteuid().is_root() => Ok(()),
@@ -207,14 +207,14 @@ impl Need {
     }
 }
 
-/// A control group of its own whose processes together get a fifth of one core; gone with it, when
-/// nobody is in it any more.
+/// A control group whose processes together get a fifth of one core; removed when it is dropped,
+/// once it is empty.
 pub struct ProcessorQuota {
     folder: PathBuf,
 }
 
 impl ProcessorQuota {
-    /// Makes it, in whichever of the two hierarchies has the controller.
+    /// Makes it, in the hierarchy that has the controller.
     ///
     /// # Errors
     /// Why it cannot be made.
@@ -240,7 +240,7 @@ impl ProcessorQuota {
     /// Puts a process into it.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// Why this failed.
     pub fn holds(&self, process: u32) -> Result<(), String> {
         self.set("cgroup.procs", &process.to_string())
     }
@@ -253,7 +253,7 @@ impl ProcessorQuota {
 
 impl Drop for ProcessorQuota {
     fn drop(&mut self) {
-        // Somebody who was killed may be in it for a moment longer.
+        // A killed process may be in it for a moment longer.
         for _ in 0..100 {
             if std::fs::remove_dir(&self.folder).is_ok() {
                 break;
@@ -263,11 +263,11 @@ impl Drop for ProcessorQuota {
     }
 }
 
-/// Where Debian has the programs of its PostgreSQL, servers among them; of several versions the
-/// newest. They are not in the search path.
+/// The folder of Debian's PostgreSQL programs, including servers; the newest of several versions.
+/// It is not in the search path.
 ///
 /// # Errors
-/// Why there are none.
+/// Why there is none.
 pub fn postgresql_folder() -> Result<PathBuf, String> {
     let all = Path::new("/usr/lib/postgresql");
     let versions = std::fs::read_dir(all).map_err(|error| format!("{}: {error}", all.display()))?;
@@ -277,7 +277,7 @@ pub fn postgresql_folder() -> Result<PathBuf, String> {
     folder.ok_or_else(|| format!("no programs below {}", all.display()))
 }
 
-/// An ACL with a named user, which cannot be told by the mode alone: <linux/posix_acl_xattr.h>.
+/// An ACL with a named user, which the mode alone cannot express: <linux/posix_acl_xattr.h>.
 const LEAST_RULES: [u8; 44] = [
     2, 0, 0, 0, // version
     1, 0, 6, 0, 255, 255, 255, 255, // the owner
@@ -324,7 +324,7 @@ fn mounts() -> Result<(), String> {
     run("umount", &[], Some(folder.path())).map(|_| ())
 }
 
-/// Mounted somewhere for a moment, wherever else it is.
+/// Mounted for a moment, to check it.
 fn tracefs() -> Result<(), String> {
     let folder = temporary()?;
     run("mount", &["-t", "tracefs", "tracefs"], Some(folder.path()))?;
@@ -353,7 +353,7 @@ fn kernel_settings() -> Result<(), String> {
     }
 }
 
-/// Tries something on a loop device of so many bytes.
+/// Tries something on a loop device of this size.
 fn on_loop_device(
     bytes: u64,
     attempt: impl FnOnce(&Path) -> Result<(), String>,
@@ -376,7 +376,7 @@ fn mq_deadline(device: &Path) -> Result<(), String> {
     set.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// XFS and Btrfs want some hundred megabytes; the file is sparse.
+/// XFS and Btrfs need some hundred megabytes; the file is sparse.
 const FILE_SYSTEM_BYTES: u64 = 512 << 20;
 
 fn file_system(kind: &str, make: &[&str]) -> Result<(), String> {

@@ -1,11 +1,11 @@
-//! What was left out, told where the test harness does not swallow it.
+//! Reports the tests that were left out, past the output capture of the test harness.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-/// How much of a test was not done.
+/// How much of a test was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestExtent {
     /// All of it.
@@ -23,15 +23,15 @@ impl TestExtent {
     }
 }
 
-/// Writes `extent, test, need, reason`, with tabs between, to the file of this run, and the same
-/// to standard error. Once for each test.
+/// Appends `extent, test, need, reason`, separated by tabs, to the file of this run, and prints the
+/// same to standard error. Once per test.
 ///
 /// # Panics
-/// When the file of this run cannot be written: nobody would know.
+/// When the file of this run cannot be written: the omission would go unnoticed.
 pub fn tell(extent: TestExtent, module: &str, need: &str, why: &str) {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let current = std::thread::current();
-    // The harness names the thread of a test by the test; with one thread it is the main one.
+    // The harness names a test's thread after the test; with one thread it is the main thread.
     let program = module.split("::").next().unwrap_or(module);
     let test = match current.name() {
         Some(name) if name != "main" => format!("{program}::{name}"),
@@ -42,7 +42,7 @@ pub fn tell(extent: TestExtent, module: &str, need: &str, why: &str) {
     if !TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
         return;
     }
-    // Not by `eprint!`, which the harness keeps to itself when the test passes.
+    // Not with `eprint!`: the harness hides its output when the test passes.
     let words = format!("{}: {test}: needs {need}: {why}\n", extent.words());
     let _ = std::io::stderr().write_all(words.as_bytes());
     if let Some(path) = std::env::var_os("TAKEUP_TESTS_LEFT_OUT") {

@@ -1,4 +1,4 @@
-//! One system call of the program under test, as it stands in the registers at its entry.
+//! One system call of the program under test, from the registers at its entry.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use nix::libc;
 use nix::unistd::Pid;
 
-/// What becomes of a call.
+/// What to do with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallVerdict {
-    /// The kernel does it.
+    /// The kernel makes it.
     Pass,
-    /// It is not done, and gives this error number.
+    /// It is not made, and returns this error number.
     Fail(i32),
-    /// It is done, and gives this error number all the same, as close(2) on a network file system.
+    /// It is made, but returns this error number, as close(2) on a network file system can.
     FailAfter(i32),
-    /// It is asked for at most so many bytes. Only calls that [`Call::length_bytes`] knows.
+    /// Its length is limited to this many bytes. Only for calls that [`Call::length_bytes`] knows.
     Shorten(u64),
 }
 
@@ -31,7 +31,7 @@ pub struct Call {
     pub arguments: [u64; 6],
 }
 
-/// What a path argument may be long, with its end mark.
+/// Longest path argument, with its end mark.
 const PATH_BYTES_MAX: usize = 4096;
 
 impl Call {
@@ -41,17 +41,17 @@ impl Call {
         Call { thread: thread.as_raw(), number: r.orig_rax.cast_signed(), arguments }
     }
 
-    /// Its name, if it is one of those that tests here have to do with.
+    /// Its name, if tests here use it.
     pub fn name(&self) -> Option<&'static str> {
         NAMES.iter().find(|(number, ..)| *number == self.number).map(|(_, name, ..)| *name)
     }
 
-    /// Number of the call of this name.
+    /// Number of the call with this name.
     pub fn number_of(name: &str) -> Option<i64> {
         NAMES.iter().find(|(_, known, ..)| *known == name).map(|(number, ..)| *number)
     }
 
-    /// How many bytes it asks for, if it is a call that may give or take fewer.
+    /// The number of requested bytes, if the call may move fewer.
     pub fn length_bytes(&self) -> Option<u64> {
         match self.number {
             libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => {
@@ -67,7 +67,7 @@ impl Call {
         }
     }
 
-    /// The file that its descriptor is open for, if its first argument is one.
+    /// The file of its descriptor, if its first argument is one.
     pub fn file(&self) -> Option<PathBuf> {
         let (.., first) = NAMES.iter().find(|(number, ..)| *number == self.number)?;
         match (first, self.arguments[0] as i32) {
@@ -93,12 +93,12 @@ impl Call {
         }
     }
 
-    /// The text that argument number `at` points to.
+    /// The text at argument number `at`.
     pub fn text(&self, at: usize) -> Option<String> {
         let memory = self.memory()?;
         let mut bytes = vec![0; PATH_BYTES_MAX];
         let mut filled = 0;
-        // Up to the end of a page at a time: the next one may not be there.
+        // Up to the end of a page at a time: the next page may not be mapped.
         while filled < bytes.len() && !bytes[..filled].contains(&0) {
             let from = self.arguments[at] + filled as u64;
             let most = (4096 - from as usize % 4096).min(bytes.len() - filled);
@@ -114,7 +114,7 @@ impl Call {
     }
 }
 
-/// What the first argument of a call is.
+/// The kind of a call's first argument.
 #[derive(Clone, Copy)]
 enum First {
     /// The descriptor of the file itself.
@@ -123,11 +123,11 @@ enum First {
     Directory,
     /// A path.
     Path,
-    /// Something else.
+    /// Anything else.
     Other,
 }
 
-/// The calls that have to do with files, and those that make threads and wait for pipes.
+/// The calls about files, and those that make threads and wait for pipes.
 const NAMES: &[(i64, &str, First)] = &[
     (libc::SYS_read, "read", First::File),
     (libc::SYS_pread64, "pread64", First::File),
@@ -171,7 +171,7 @@ const NAMES: &[(i64, &str, First)] = &[
     (libc::SYS_mkdirat, "mkdirat", First::Directory),
     (libc::SYS_mknodat, "mknodat", First::Directory),
     (libc::SYS_linkat, "linkat", First::Directory),
-    // Its first path is what the link says; where the link is made follows.
+    // Its first path is the content of the link; the path of the link follows.
     (libc::SYS_symlinkat, "symlinkat", First::Path),
     (libc::SYS_renameat, "renameat", First::Directory),
     (libc::SYS_renameat2, "renameat2", First::Directory),

@@ -1,8 +1,8 @@
-//! The program from its start to its end, one stop after the other.
+//! The traced program from start to end, one stop after the other.
 //!
-//! A shell waits for a word on its standard input before it becomes the program, so that tracing
-//! begins before the first instruction and no code runs between fork and exec. All threads belong
-//! to the tracing thread, which waits for its own children only: tests run side by side in one
+//! A shell waits for a line on its standard input before it becomes the program, so that tracing
+//! starts before the first instruction and no code runs between fork and exec. All threads belong
+//! to the tracing thread, which only waits for its own children: tests run side by side in one
 //! process.
 
 use std::collections::HashMap;
@@ -20,11 +20,11 @@ use nix::unistd::Pid;
 
 use crate::stepper::call::{Call, CallVerdict};
 
-/// Sees each call. The thread that makes it stands still meanwhile, the others go on.
+/// Sees each call. The calling thread is stopped meanwhile; the others continue.
 pub trait Step {
     /// Before the call.
     fn before(&mut self, call: &Call) -> CallVerdict;
-    /// Behind the call, with what it gives: a result, or a negative error number.
+    /// After the call, with its result or a negative error number.
     fn after(&mut self, _call: &Call, _result: i64) {}
 }
 
@@ -34,12 +34,12 @@ impl<F: FnMut(&Call) -> CallVerdict> Step for F {
     }
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramEnd {
     /// Exit code; `None` when a signal ended it.
     pub code: Option<i32>,
-    /// It was killed because it took longer than it may.
+    /// It was killed because it took longer than the limit.
     pub hung: bool,
     /// Its standard output, if that was piped.
     pub output: Vec<u8>,
@@ -47,7 +47,7 @@ pub struct ProgramEnd {
     pub errors: String,
 }
 
-/// A program to be stepped through.
+/// A program to step through.
 #[derive(Debug)]
 pub struct Stepped {
     command: Command,
@@ -62,7 +62,7 @@ impl Stepped {
     /// output and error are piped. It is killed after `limit`.
     pub fn new(command: &Command, input: &str, limit: Duration) -> Stepped {
         let mut shell = Command::new("sh");
-        // The path of the input stands in front of the program.
+        // The path of the input comes before the program.
         shell.args(["-c", r#"read go; input=$1; shift; exec "$@" <"$input""#, "sh", input]);
         shell.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
@@ -78,16 +78,16 @@ impl Stepped {
         Stepped { command: shell, limit }
     }
 
-    /// Standard output goes there.
+    /// Redirects standard output.
     pub fn output(mut self, output: impl Into<Stdio>) -> Stepped {
         self.command.stdout(output);
         self
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     ///
     /// # Errors
-    /// It cannot be started or traced.
+    /// When it cannot be started or traced.
     pub fn run(mut self, step: &mut dyn Step) -> io::Result<ProgramEnd> {
         let mut child = self.command.spawn()?;
         let leader = Pid::from_raw(child.id().cast_signed());
@@ -122,15 +122,15 @@ fn drain(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8
     })
 }
 
-/// A call under way.
+/// A call in progress.
 struct Entered {
     call: Call,
     verdict: CallVerdict,
-    /// What stood in memory where a length was made smaller.
+    /// The memory content where a length was made smaller.
     length_was: Option<u64>,
 }
 
-/// Goes from stop to stop. Gives the exit code.
+/// Goes from stop to stop. Returns the exit code.
 fn follow(child: &mut Child, leader: Pid, step: &mut dyn Step) -> io::Result<Option<i32>> {
     let options = ptrace::Options::PTRACE_O_TRACESYSGOOD
         | ptrace::Options::PTRACE_O_TRACECLONE
@@ -143,7 +143,7 @@ fn follow(child: &mut Child, leader: Pid, step: &mut dyn Step) -> io::Result<Opt
     let mut entered: HashMap<Pid, Entered> = HashMap::new();
     let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
     loop {
-        // A thread that is killed may be gone before it is told to go on.
+        // A killed thread may be gone before it is resumed.
         let resume = |thread: Pid, signal: Option<Signal>| match ptrace::syscall(thread, signal) {
             Ok(()) | Err(nix::Error::ESRCH) => Ok(()),
             Err(error) => Err(error),
@@ -171,11 +171,11 @@ fn follow(child: &mut Child, leader: Pid, step: &mut dyn Step) -> io::Result<Opt
     }
 }
 
-/// A thread stands before or behind a call.
+/// A thread is stopped before or after a call.
 fn stop(thread: Pid, entered: &mut HashMap<Pid, Entered>, step: &mut dyn Step) -> nix::Result<()> {
     let mut registers = ptrace::getregs(thread)?;
     let Some(Entered { call, verdict, length_was }) = entered.remove(&thread) else {
-        // A new thread, and the program itself, first stand behind the call that made them.
+        // A new thread, and the program itself, first stop after the call that made them.
         if registers.rax.cast_signed() == -i64::from(libc::ENOSYS) {
             let call = Call::at_entry(thread, &registers);
             let verdict = step.before(&call);
@@ -192,7 +192,7 @@ fn stop(thread: Pid, entered: &mut HashMap<Pid, Entered>, step: &mut dyn Step) -
         (CallVerdict::Shorten(_), Some(length)) if call.number == libc::SYS_pwritev2 => {
             set_vector_length(&call, length);
         }
-        // The program believes that a call leaves this register alone.
+        // The program relies on the call to preserve this register.
         (CallVerdict::Shorten(_), Some(length)) => {
             registers.rdx = length;
             ptrace::setregs(thread, registers)?;
@@ -203,7 +203,7 @@ fn stop(thread: Pid, entered: &mut HashMap<Pid, Entered>, step: &mut dyn Step) -
     Ok(())
 }
 
-/// Changes what the kernel is going to see. Gives the length that was made smaller.
+/// Changes the call that the kernel will see. Returns the length that was made smaller.
 fn enter(
     thread: Pid,
     registers: &mut libc::user_regs_struct,
@@ -213,7 +213,7 @@ fn enter(
     match verdict {
         CallVerdict::Pass | CallVerdict::FailAfter(_) => Ok(None),
         CallVerdict::Fail(_) => {
-            // No call has this number: the kernel does nothing.
+            // No call has this number, so the kernel does nothing.
             registers.orig_rax = u64::MAX;
             ptrace::setregs(thread, *registers)?;
             Ok(None)

@@ -1,8 +1,8 @@
-//! An iSCSI target (RFC 7143), as little of it as Linux needs: one unit, one connection a session,
-//! no authentication, no digests, error recovery level 0.
+//! An iSCSI target (RFC 7143), with only what Linux needs: one unit, one connection per session, no
+//! authentication, no digests, error recovery level 0.
 //!
-//! Commands are executed one at a time, in the order of arrival. Data for the drive are always
-//! asked for (InitialR2T=Yes, ImmediateData=No): a second way in would save a round trip on
+//! Commands are executed one at a time, in the order of arrival. The target always requests the
+//! data for the drive (InitialR2T=Yes, ImmediateData=No): immediate data would save a round trip on
 //! loopback and double the code.
 
 use std::collections::VecDeque;
@@ -10,19 +10,19 @@ use std::io::{self, Read, Write};
 
 use sim::tape::ScsiTarget;
 
-/// Longest data segment taken in one PDU; the initiator is told.
+/// Longest data segment accepted in one PDU, as announced to the initiator.
 const SEGMENT_BYTES_MAX: usize = 1 << 20;
 
-/// Longest sequence of data for one request; more is asked for in several.
+/// Longest sequence of data for one request; longer data need several requests.
 const BURST_BYTES_MAX: u32 = 1 << 20;
 
 /// Most data of one command: the largest block and some.
 const COMMAND_BYTES_MAX: usize = 64 << 20;
 
-/// Commands that may be under way beyond those answered.
+/// Commands that may be in flight beyond those answered.
 const WINDOW: u32 = 32;
 
-/// PDUs kept while data of a command are waited for; there is one outstanding command a slot.
+/// PDUs kept while a command waits for its data: one outstanding command per slot.
 const WAITING_MAX: usize = 2 * WINDOW as usize;
 
 const HEADER_BYTES: usize = 48;
@@ -44,7 +44,7 @@ impl Pdu {
         Pdu { header, data: Vec::new() }
     }
 
-    /// An answer: has the tag of what it answers.
+    /// An answer, with the task tag of its request.
     fn answer(opcode: u8, flags: u8, to: &Pdu) -> Pdu {
         let mut pdu = Pdu::new(opcode, flags);
         pdu.header[16..20].copy_from_slice(&to.header[16..20]);
@@ -100,9 +100,9 @@ pub struct Connection<'target, Stream> {
     target: &'target ScsiTarget,
     status_number: u32,
     expected_command: u32,
-    /// Longest data segment that the initiator takes.
+    /// Longest data segment that the initiator accepts.
     segment_bytes: usize,
-    /// What arrived while data were waited for.
+    /// PDUs that arrived while a command waited for its data.
     waiting: VecDeque<Pdu>,
 }
 
@@ -114,7 +114,7 @@ impl<'target, Stream: Read + Write> Connection<'target, Stream> {
             target,
             status_number: 1,
             expected_command: 0,
-            // Until the initiator says otherwise (RFC 7143, 13.12).
+            // Default until the initiator negotiates (RFC 7143, 13.12).
             segment_bytes: 8192,
             waiting: VecDeque::new(),
         }
@@ -137,7 +137,7 @@ impl<'target, Stream: Read + Write> Connection<'target, Stream> {
             match pdu.opcode() {
                 0x00 => self.answer_nop(&pdu)?,
                 0x01 => self.execute(&pdu)?,
-                // Task management: no task is under way when it is looked at, so all are ended.
+                // Task management: no task is in progress at this point, so all have ended.
                 0x02 => {
                     self.count_command(&pdu);
                     self.send(Pdu::answer(0x22, FINAL, &pdu))?;
@@ -154,14 +154,14 @@ impl<'target, Stream: Read + Write> Connection<'target, Stream> {
         }
     }
 
-    /// The next command is the one after this, unless it stands outside the order.
+    /// The next command must have the following number, unless it is immediate.
     fn count_command(&mut self, pdu: &Pdu) {
         if !pdu.is_immediate() {
             self.expected_command = pdu.word(24).wrapping_add(1);
         }
     }
 
-    /// Sends a PDU that carries a status: it has a number of its own.
+    /// Sends a PDU with a status, which gets its own number.
     fn send(&mut self, pdu: Pdu) -> io::Result<()> {
         self.send_unnumbered(pdu)?;
         self.status_number = self.status_number.wrapping_add(1);
@@ -187,7 +187,7 @@ impl<'target, Stream: Read + Write> Connection<'target, Stream> {
         self.send(answer)
     }
 
-    /// Agrees to whatever stage the initiator wants next and answers its keys.
+    /// Agrees to the stage that the initiator wants next and answers its keys.
     fn log_in(&mut self, pdu: &Pdu) -> io::Result<()> {
         self.expected_command = pdu.word(24);
         let keys = keys(&pdu.data);
@@ -199,7 +199,7 @@ impl<'target, Stream: Read + Write> Connection<'target, Stream> {
             self.segment_bytes = usize::clamp(bytes, 512, SEGMENT_BYTES_MAX);
         }
         let stage = pdu.header[1] >> 2 & 3;
-        // T, CSG and NSG as asked for: everything fits into one PDU.
+        // T, CSG and NSG as requested: everything fits into one PDU.
         let mut answer = Pdu::answer(0x23, pdu.header[1] & 0x8f, pdu);
         answer.header[8..14].copy_from_slice(&pdu.header[8..14]);
         // A handle for the session, which must not be zero when the login is over.
@@ -272,7 +272,7 @@ impl<'target, Stream: Read + Write> Connection<'target, Stream> {
         Ok(number)
     }
 
-    /// Asks for the command's data, burst by burst.
+    /// Requests the command's data, burst by burst.
     fn receive(&mut self, command: &Pdu, expected: usize) -> io::Result<Vec<u8>> {
         let mut data = Vec::with_capacity(expected);
         let mut number = 0;
@@ -298,7 +298,7 @@ impl<'target, Stream: Read + Write> Connection<'target, Stream> {
         Ok(data)
     }
 
-    /// The next Data-Out of this command; what is not that waits.
+    /// The next Data-Out of this command; other PDUs are kept for later.
     fn next_data(&mut self, command: &Pdu) -> io::Result<Pdu> {
         loop {
             let pdu = Pdu::read(&mut self.stream)?;
@@ -313,10 +313,10 @@ impl<'target, Stream: Read + Write> Connection<'target, Stream> {
     }
 }
 
-/// Bytes that a command has taken that ended well: what an initiator sent beyond is residual.
+/// Bytes used by a successful command: data that the initiator sent beyond are residual.
 fn written(command: &[u8; 16], expected: usize) -> usize {
     match command[0] {
-        // MODE SELECT says how long its parameters are.
+        // MODE SELECT contains the length of its parameters.
         0x15 => expected.min(usize::from(command[4])),
         _ => expected,
     }
@@ -329,7 +329,7 @@ fn keys(data: &[u8]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// What is agreed to, by the rules of RFC 7143, 13.
+/// The negotiated values, by the rules of RFC 7143, 13.
 fn reply<'key>(key: &'key str, value: &str) -> Option<(&'key str, String)> {
     let number = |limit: u32, least: bool| {
         let theirs: u32 = value.parse().unwrap_or(limit);
@@ -343,7 +343,7 @@ fn reply<'key>(key: &'key str, value: &str) -> Option<(&'key str, String)> {
         "ErrorRecoveryLevel" | "DefaultTime2Retain" => "0".to_owned(),
         "DefaultTime2Wait" => number(2, false),
         "MaxBurstLength" | "FirstBurstLength" => number(BURST_BYTES_MAX, true),
-        // Names and declarations ask for no answer.
+        // Names and declarations need no answer.
         "InitiatorName"
         | "InitiatorAlias"
         | "TargetName"

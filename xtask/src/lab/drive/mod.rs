@@ -1,10 +1,10 @@
 //! The lab's second drive: `sim`'s drive behind iSCSI, under the real tape driver.
 //!
-//! tgtd's drive knows no block numbers, no log pages, no compression, no end of the medium, and
-//! cannot be made to fail. This one does what the standard says, breaks where it is told to, and is
-//! the drive of the in-process tape too: so a scenario that runs there and here compares `sim`'s
-//! driver with the kernel's, on one drive. It runs in the guest as `xtask lab-drive`; its operator
-//! talks to it in lines on a second port.
+//! tgtd's drive has no block numbers, log pages, compression or end of the medium, and cannot be
+//! made to fail. This drive follows the standard and fails on request. It is also the drive of the
+//! in-process tape: a scenario that runs there and here compares `sim`'s driver with the kernel's,
+//! on one drive. It runs in the guest as `xtask lab-drive`; its operator sends lines to a second
+//! port.
 
 mod iscsi;
 mod operator;
@@ -32,7 +32,7 @@ pub struct DriveArguments {
     operator: String,
 }
 
-/// An operator who says nothing for so long is gone.
+/// An operator who sends nothing for this long is gone.
 const OPERATOR_LIMIT: Duration = Duration::from_secs(30);
 
 /// Serves until it is killed.
@@ -45,7 +45,7 @@ pub fn run(arguments: &DriveArguments) -> anyhow::Result<ExitCode> {
     let initiators = listen(&arguments.listen)?;
     let operators = listen(&arguments.operator)?;
     let target = Arc::new(ScsiTarget::new(DriveSettings {
-        // As the drives of one maker answer; the real limit is what goes through the host.
+        // As the drives of one maker answer; the real limit is that of the host.
         block_bytes_max: 8 << 20,
         ..DriveSettings::default()
     }));

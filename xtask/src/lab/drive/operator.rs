@@ -1,4 +1,4 @@
-//! Who stands beside the lab's second drive: makes, loads, protects and breaks cartridges.
+//! The operator of the lab's second drive: makes, loads, protects and damages cartridges.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ impl Operator {
         Operator { target, shelf: BTreeMap::new(), loaded: None }
     }
 
-    /// Does what the words say and returns what there is to print. The words are those of the
-    /// guest's program `cartridge`, whose head explains them.
+    /// Runs a command and returns the text to print. The commands are those of the guest's program
+    /// `cartridge`, whose head explains them.
     ///
     /// # Errors
-    /// When the words are not understood or name a cartridge that is not there.
+    /// When the command is unknown or names a cartridge that does not exist.
     pub fn obey(&mut self, words: &[&str]) -> anyhow::Result<String> {
         match *words {
             ["new", name, mib] => {
                 let capacity_bytes = number(mib)? * MIB;
-                // Early warning where tgtd's comes, at the size that was asked for; a real tape
-                // has room behind it too.
+                // Early warning at the requested size, as in tgtd's drive; a real tape also has
+                // room after it.
                 let room = (capacity_bytes / 8).max(4 * MIB);
                 let settings = CartridgeSettings {
                     capacity_bytes: capacity_bytes + room,
@@ -70,7 +70,8 @@ impl Operator {
     }
 }
 
-/// What stands on a cartridge: `N` for a block of N bytes, `|` for a filemark, `NxM` for M alike.
+/// The content of a cartridge: `N` for a block of N bytes, `|` for a filemark, `NxM` for M equal
+/// ones.
 fn objects(cartridge: &Cartridge) -> anyhow::Result<String> {
     let mut runs: Vec<(String, u64)> = Vec::new();
     for object in cartridge.objects()? {
@@ -91,7 +92,7 @@ fn objects(cartridge: &Cartridge) -> anyhow::Result<String> {
 }
 
 /// `unreadable=N`, `unreadable-once=N`, `shortened=N:BYTES`, `unwritable=N`, `lost-from=N`,
-/// `reset-before=N`; numbers are those of objects. No words: nothing is wrong any more.
+/// `reset-before=N`; the numbers are those of objects. No words remove all faults.
 fn parse_faults(words: &[&str]) -> anyhow::Result<Faults> {
     let mut faults = Faults::default();
     for word in words {

@@ -1,5 +1,5 @@
-//! The job that `takeup capture --fio` wrote: its sections, which file each stands for, and how
-//! deep they are together.
+//! The job from `takeup capture --fio`: its sections, the file that each stands for, and their
+//! depth together.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ use anyhow::ensure;
 #[derive(Clone, Debug)]
 pub struct Section {
     name: String,
-    /// The file that was captured, and whether others are alike.
+    /// The captured file, and whether it stands for others.
     captured: PathBuf,
     has_more: bool,
     options: Vec<(String, String)>,
-    /// Which jobs of fio it becomes, by their numbers over all sections.
+    /// The fio jobs that it becomes, by their numbers over all sections.
     pub jobs: Vec<usize>,
 }
 
-/// All of them, and what stands in front.
+/// All sections, and the text before them.
 #[derive(Clone, Debug)]
 pub struct Sections {
     global: String,
@@ -31,7 +31,7 @@ impl Section {
         self.options.iter().find(|(option, _)| option == name).map(|(_, value)| value.as_str())
     }
 
-    /// It makes the calls of another section's syncs.
+    /// Whether it makes the syncs of another section.
     pub fn is_of_syncs(&self) -> bool {
         self.name.ends_with("-syncs")
     }
@@ -42,7 +42,7 @@ impl Section {
 }
 
 impl Sections {
-    /// Of a job's text.
+    /// Parses the text of a job.
     pub fn of(text: &str) -> anyhow::Result<Sections> {
         let mut global = String::new();
         let mut all: Vec<Section> = Vec::new();
@@ -80,8 +80,7 @@ impl Sections {
         Ok(Sections { global, all })
     }
 
-    /// The sections that stand for a file: those that name it, or those that name one that is
-    /// alike.
+    /// The sections that stand for a file: those that name it, or name a similar one.
     pub fn of_file(&self, path: &Path) -> Vec<&Section> {
         let named: Vec<&Section> = self.all.iter().filter(|it| it.captured == path).collect();
         if named.is_empty() {
@@ -90,14 +89,14 @@ impl Sections {
         named
     }
 
-    /// The job as text, with a log for each job of fio; where these are. Jobs of one section become
-    /// sections of their own, since fio lets them write over each other's log.
+    /// The job as text, with a log for each fio job, and the paths of the logs. Jobs of one section
+    /// become separate sections, since fio lets them overwrite each other's log.
     pub fn with_logs(&self, folder: &Path) -> (String, Vec<PathBuf>) {
         let mut text = self.global.clone();
         let mut logs = Vec::new();
         for section in &self.all {
             for (at, job) in section.jobs.iter().enumerate() {
-                // The last one has the name, for those that wait for it.
+                // The last one keeps the name, for sections that wait for it.
                 let is_last = at + 1 == section.jobs.len();
                 let end = if is_last { String::new() } else { format!("-job{at}") };
                 let _ = write!(text, "\n[{}{end}]\n", section.name);
@@ -113,7 +112,7 @@ impl Sections {
         (text, logs)
     }
 
-    /// How many requests some sections have in flight at most, as they are told: those that begin
+    /// Most requests that some sections have in flight, by their options: sections that start
     /// together are added up.
     pub fn depth(&self, own: &[&Section]) -> u64 {
         let turn = |section: &Section| {
@@ -130,7 +129,7 @@ impl Sections {
             Some("libaio" | "io_uring") => section.number("iodepth") * section.number("numjobs"),
             _ => section.number("numjobs"),
         };
-        // Those that pause are seldom in flight together.
+        // Sections with pauses are seldom in flight together.
         let pauses = |section: &Section| {
             ["rate_iops", "thinktime"].iter().any(|it| section.option(it).is_some())
         };

@@ -1,4 +1,4 @@
-//! What fio says that it did: its log of requests, and what follows from that.
+//! fio's own log of its requests, and the properties that follow from it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -13,11 +13,11 @@ struct Request {
     bytes: u64,
 }
 
-/// What one or several jobs did to one file.
+/// The work of one or several jobs on a file.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     requests: Vec<Request>,
-    /// How many syncs there were before each request, and behind the last.
+    /// Number of syncs before each request, and after the last.
     before: Vec<u64>,
     /// All syncs.
     pub syncs: u64,
@@ -25,11 +25,11 @@ pub struct Run {
 
 /// Parts of a file that are compared.
 const PARTS: u64 = 10;
-/// A request is in order behind one of so many.
+/// How many last requests are searched for the one that a request continues.
 const LAST: usize = 16;
 
 impl Run {
-    /// Of a log, version 2 or 3: `[TIME] FILE ACTION [OFFSET LENGTH]`.
+    /// Parses a log, version 2 or 3: `[TIME] FILE ACTION [OFFSET LENGTH]`.
     pub fn read(path: &Path) -> anyhow::Result<Run> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
@@ -50,7 +50,7 @@ impl Run {
         Ok(run)
     }
 
-    /// The last so many requests, and their syncs.
+    /// The last requests, and their syncs.
     pub fn last(&self, count: usize) -> Run {
         let from = self.requests.len().saturating_sub(count);
         let skipped = self.before.get(from).copied().unwrap_or(0);
@@ -61,7 +61,7 @@ impl Run {
         }
     }
 
-    /// Several, one behind the other.
+    /// Several, one after the other.
     pub fn joined<'a>(runs: impl Iterator<Item = &'a Run>) -> Run {
         let mut all = Run::default();
         for run in runs {
@@ -88,7 +88,7 @@ impl Run {
         self.reads() as f64 / self.operations().max(1) as f64
     }
 
-    /// How often each size was asked for, by reads and by writes.
+    /// How often each size was requested, by reads and by writes.
     pub fn sizes(&self) -> BTreeMap<(bool, u64), u64> {
         let mut sizes = BTreeMap::new();
         for request in &self.requests {
@@ -97,7 +97,7 @@ impl Run {
         sizes
     }
 
-    /// The share of requests whose size is another one, each direction for itself.
+    /// The share of requests with another size, separately for each direction.
     pub fn sizes_apart(&self, other: &Run) -> f64 {
         let (own, others) = (self.sizes(), other.sizes());
         let share = |run: &Run, sizes: &BTreeMap<(bool, u64), u64>, key: &(bool, u64)| {
@@ -127,7 +127,7 @@ impl Run {
         again as f64 / self.operations().max(1) as f64
     }
 
-    /// Share of requests that begin where one of the last of their kind ended.
+    /// Share of requests that start where one of the last of their kind ended.
     pub fn in_order(&self) -> f64 {
         let mut ends: [Vec<u64>; 2] = [Vec::new(), Vec::new()];
         let mut follow = 0;

@@ -1,4 +1,4 @@
-//! The cases: jobs for fio, made from random numbers.
+//! The cases: fio jobs made from random numbers.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use testkit::samples::Random;
 
-/// Where a job's requests go.
+/// The order of a job's requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Places {
     /// Front to back.
@@ -17,22 +17,22 @@ pub enum Places {
     Once,
     /// Any place.
     Any,
-    /// fio's distribution by its name.
+    /// A distribution of fio, by its name.
     Hot(&'static str),
 }
 
-/// What fio is told.
+/// The options of a job.
 #[derive(Clone, Debug)]
 pub struct Told {
     pub number: usize,
     pub engine: &'static str,
     pub is_direct: bool,
     pub depth: u64,
-    /// Per cent.
+    /// In per cent.
     pub reads: u64,
     pub sizes: &'static str,
     pub places: Places,
-    /// The call, and behind how many writes.
+    /// The call, and the number of writes before it.
     pub sync: Option<(&'static str, u64)>,
     pub file_bytes: u64,
     pub operations: u64,
@@ -42,15 +42,15 @@ pub struct Told {
 #[derive(Clone, Debug)]
 pub struct Case {
     pub jobs: Vec<Told>,
-    /// The capture begins when they run.
+    /// The capture is attached to the running jobs.
     pub is_attached: bool,
-    /// Threads of one process, and not processes.
+    /// Threads of one process, not separate processes.
     has_threads: bool,
 }
 
-/// How long fio runs where a capture is attached.
+/// How long fio runs with an attached capture.
 const SECONDS: u64 = 2;
-/// A sync waits for the disk: so many of a job are enough.
+/// Limit for the syncs of a job, since each waits for the disk.
 const SYNCS_MAX: u64 = 60;
 
 fn one<T: Copy>(random: &mut Random, of: &[T]) -> T {
@@ -64,7 +64,7 @@ impl Told {
             "psync" => random.below(5) < 2,
             _ => true,
         };
-        // fio makes the depth of a ring a power of two, whatever it is told (3.33).
+        // fio rounds the depth of a ring to a power of two (3.33).
         let depth = match engine {
             "psync" => 1,
             "libaio" => one(random, &[1, 2, 3, 4, 6, 8, 12, 16, 32]),
@@ -105,7 +105,7 @@ impl Told {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> String {
         format!("job{}", self.number)
     }
@@ -160,13 +160,13 @@ impl Told {
 }
 
 impl Case {
-    /// By random numbers.
+    /// Draws a job.
     pub fn of(random: &mut Random) -> Case {
         let jobs = one(random, &[1, 1, 2, 3]);
         let is_attached = random.below(2) == 0;
         let has_threads = random.below(2) == 0;
         let jobs: Vec<Told> = (0..jobs).map(|number| Told::of(random, number)).collect();
-        // Which of several files of one process a request of libaio is for is not seen.
+        // Which of several files of one process a libaio request is for is not visible.
         let is_seen = jobs.len() == 1 || jobs.iter().all(|job| job.engine != "libaio");
         Case { jobs, is_attached, has_threads: has_threads && is_seen }
     }
@@ -175,7 +175,7 @@ impl Case {
         folder.join(format!("file{number}.dat"))
     }
 
-    /// Where the job of that number keeps what it did.
+    /// The log of the job with this number.
     pub fn log(folder: &Path, number: usize) -> PathBuf {
         folder.join(format!("first{number}.log"))
     }
@@ -185,7 +185,7 @@ impl Case {
         self.jobs.iter().map(|job| Case::path(folder, job.number)).collect()
     }
 
-    /// Makes the files, so that fio need not.
+    /// Makes the files before fio starts.
     pub fn make_files(&self, folder: &Path) -> anyhow::Result<()> {
         for job in &self.jobs {
             let path = Case::path(folder, job.number);
@@ -199,7 +199,7 @@ impl Case {
         Ok(())
     }
 
-    /// As fio reads it.
+    /// The job in fio's format.
     pub fn text(&self, folder: &Path) -> String {
         let mut text = String::from("[global]\nallow_file_create=0\n");
         if self.has_threads {

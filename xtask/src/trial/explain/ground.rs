@@ -1,4 +1,4 @@
-//! Where a case happens: files of noise, a virtual drive or disk, and lines that are run there.
+//! The folder of a case: files of noise, a virtual drive or disk, and commands that run there.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::super::Ground;
 use super::pipelines::{Pipeline, Scenery};
 
-/// How long a drive or disk may take to appear or to go.
+/// Longest time for a drive or disk to appear or to go away.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
-/// Files that a tar or cpio has to read.
+/// Files for tar or cpio.
 const FILES: usize = 16;
 
 /// The folder of a case.
@@ -110,9 +110,9 @@ impl Place {
         Ok(seconds)
     }
 
-    /// What the program says of a line.
+    /// The program's diagnosis of a command line.
     pub(super) fn explained(&self, line: &str) -> anyhow::Result<Value> {
-        // What was just written is on the disk before anything is timed.
+        // Files just written are synced before anything is timed.
         succeeded(&self.shell("sync -f .").output()?, "sync")?;
         self.rewind()?;
         let mut command = Command::new(&self.takeup);
@@ -130,7 +130,7 @@ fn succeeded(output: &Output, line: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A drive or disk that is there until this is dropped.
+/// A drive or disk that exists until this is dropped.
 struct Mounted {
     child: Child,
     folder: PathBuf,
@@ -141,7 +141,7 @@ impl Drop for Mounted {
         let end = Instant::now() + PATIENCE;
         loop {
             let plain = rustix::mount::UnmountFlags::empty();
-            // Busy for a moment, or gone by itself.
+            // The mount is busy for a moment, or has gone by itself.
             let _ = rustix::mount::unmount(&self.folder, plain);
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;

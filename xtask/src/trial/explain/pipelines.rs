@@ -1,21 +1,21 @@
-//! Pipelines of a trial: ten kinds in turn, their numbers by chance, and the single changes
-//! that are measured of each.
+//! Pipelines of a trial: ten kinds in turn, with random numbers, and the single changes to measure
+//! for each.
 
 use testkit::samples::Random;
 
-/// A pipeline, what it needs around it, and changes of it.
+/// A pipeline, its needs, and its changes.
 pub(super) struct Pipeline {
-    /// As it is typed.
+    /// The command line.
     pub(super) line: String,
-    /// Of the files that it reads.
+    /// Size of the files that it reads.
     pub(super) bytes: u64,
-    /// What else it needs.
+    /// Its other needs.
     pub(super) scenery: Scenery,
     /// Single changes.
     pub(super) changes: Vec<Change>,
 }
 
-/// What a pipeline needs beside files.
+/// Needs of a pipeline beside files.
 pub(super) enum Scenery {
     /// Nothing.
     Files,
@@ -30,7 +30,7 @@ pub(super) struct Change {
     pub(super) name: &'static str,
     /// The line with it.
     pub(super) line: String,
-    /// What it makes faster.
+    /// The subject of the change.
     pub(super) acts_on: ActsOn,
     /// Whether it does the same with the same parts. Without a drive there is no backup.
     pub(super) is_remedy: bool,
@@ -55,7 +55,7 @@ impl std::fmt::Display for ActsOn {
 }
 
 const MB: u64 = 1 << 20;
-/// A buffer that holds all of what a case moves.
+/// A buffer that holds all data of a case.
 const BUFFER: &str = "mbuffer -q -m 448M";
 
 /// The same work done faster.
@@ -63,7 +63,7 @@ fn on(name: &'static str, stage: u64, line: impl Into<String>) -> Change {
     Change { name, line: line.into(), acts_on: ActsOn::Stage(stage), is_remedy: true }
 }
 
-/// The work of a stage left out: what it took is known then, and nobody can do it.
+/// The work of a stage is left out: this shows its time, but no user can do it.
 fn without(name: &'static str, stage: u64, line: impl Into<String>) -> Change {
     Change { is_remedy: false, ..on(name, stage, line) }
 }
@@ -81,7 +81,7 @@ fn one_of<'a>(random: &mut Random, all: &[&'a str]) -> &'a str {
 }
 
 impl Pipeline {
-    /// The one of that number.
+    /// The kind with this number.
     pub(super) fn of(number: u64, random: &mut Random) -> Pipeline {
         match number % 10 {
             0 => paced(random),
@@ -97,7 +97,7 @@ impl Pipeline {
         }
     }
 
-    /// With what it needs.
+    /// With these needs.
     pub(super) fn shown(&self) -> String {
         match &self.scenery {
             Scenery::Files => self.line.clone(),
@@ -112,7 +112,7 @@ impl Pipeline {
     }
 }
 
-/// A source that is paced by a clock, below, near and above what the compressor takes.
+/// A source with a fixed rate, below, near and above that of the compressor.
 fn paced(random: &mut Random) -> Pipeline {
     let rate = between(random, 8, 56);
     let bytes = 5 * rate.min(36) * MB / 2;
@@ -127,7 +127,7 @@ fn paced(random: &mut Random) -> Pipeline {
     Pipeline::of_files(line(&with, pace), bytes, changes)
 }
 
-/// The same in a stage of its own shell, which waits at a pipe of its own.
+/// The same in a separate shell, which waits at another pipe.
 fn subshell(random: &mut Random) -> Pipeline {
     let rate = between(random, 8, 50);
     let bytes = 5 * rate.min(36) * MB / 2;
@@ -164,7 +164,7 @@ fn compressor(random: &mut Random) -> Pipeline {
     Pipeline::of_files(line("", with), bytes, changes)
 }
 
-/// Two stages that work about as much.
+/// Two stages with about the same work.
 fn two_stages(random: &mut Random) -> Pipeline {
     let all = ["gzip -1", "zstd -9", "zstd -6", "sha512sum - noise", "gzip -2"];
     let (first, second) = (one_of(random, &all[..3]), one_of(random, &all));
@@ -179,7 +179,7 @@ fn two_stages(random: &mut Random) -> Pipeline {
     Pipeline::of_files(line(first, "", second), 200 * MB, changes)
 }
 
-/// Something that goes two ways.
+/// Data that go two ways.
 fn tee(random: &mut Random) -> Pipeline {
     let inner = one_of(random, &["copy", ">(sha256sum >/dev/null)", ">(gzip -1 >/dev/null)"]);
     let compress = one_of(random, &["gzip -1", "zstd -9", "cat"]);
@@ -192,12 +192,12 @@ fn tee(random: &mut Random) -> Pipeline {
         without("compressor costs nothing", 3, line(&with, "", "cat")),
         buffer(line(&with, &format!("{BUFFER} | "), compress)),
     ];
-    // Without a compressor 140 MB pass too fast to be looked at.
+    // Without a compressor, 140 MB pass too fast to be sampled.
     let works = compress != "cat" || inner.contains("gzip");
     Pipeline::of_files(line(&with, "", compress), if works { 140 } else { 400 } * MB, changes)
 }
 
-/// A drive whose motions are short, so that a case is.
+/// A drive with short motions, so that cases are short.
 fn drive(random: &mut Random, rate_mb: (u64, u64)) -> Vec<String> {
     let rate = between(random, rate_mb.0, rate_mb.1) * 1_000_000;
     let buffer = 1 << between(random, 19, 24);
@@ -219,7 +219,7 @@ fn drive(random: &mut Random, rate_mb: (u64, u64)) -> Vec<String> {
     options
 }
 
-/// Tar that writes a drive itself, in records of several sizes.
+/// tar that writes to a drive directly, in records of several sizes.
 fn tar_to_tape(random: &mut Random) -> Pipeline {
     let factor = one_of(random, &["2", "10", "20", "20", "40", "128", "512"]);
     let line = |factor: &str| format!("tar -b {factor} -cf drive/nst0 files");
@@ -234,7 +234,7 @@ fn tar_to_tape(random: &mut Random) -> Pipeline {
     Pipeline { line: line(factor), bytes, scenery, changes }
 }
 
-/// Other programs that write a drive in blocks of their own.
+/// Other programs that write to a drive in their own block sizes.
 fn small_blocks(random: &mut Random) -> Pipeline {
     let size = one_of(random, &["4k", "10k", "16k", "64k", "256k"]);
     let (line, last, larger) = match random.below(3) {
@@ -283,7 +283,7 @@ fn renamed(mut changes: Vec<Change>) -> Vec<Change> {
     changes
 }
 
-/// A compressor in front of a drive that is slower, as fast, or faster.
+/// A compressor before a drive that is slower, as fast, or faster.
 fn compressed_to_tape(random: &mut Random) -> Pipeline {
     let target = one_of(random, &["dd obs=64k of=drive/nst0", "dd obs=256k of=drive/nst0"]);
     let source = one_of(random, &["cat noise", "tar cf - noise"]);
@@ -308,7 +308,7 @@ fn compressed_to_tape(random: &mut Random) -> Pipeline {
     Pipeline { line: line("gzip -1", target), bytes: 88 * MB, scenery, changes }
 }
 
-/// A source that works in bursts with pauses.
+/// A source with bursts and pauses.
 fn bursts(random: &mut Random) -> Pipeline {
     let (count, size, pause) =
         (between(random, 3, 6), between(random, 10, 40), between(random, 1, 9));
@@ -329,7 +329,7 @@ fn bursts(random: &mut Random) -> Pipeline {
     Pipeline::of_files(line(&sleep, "", compress), 40 * MB, changes)
 }
 
-/// A disk in front that is slow, or a target that is paced.
+/// A slow disk as the source, or a target with a fixed rate.
 fn disk_or_target(random: &mut Random) -> Pipeline {
     let rate = between(random, 8, 60);
     let bytes = 5 * rate.min(36) * MB / 2;

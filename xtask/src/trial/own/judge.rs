@@ -1,4 +1,4 @@
-//! What a run said of itself against what single changes were measured to bring.
+//! The diagnosis of a run, compared with the measured gains of single changes.
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -6,30 +6,30 @@ use serde_json::Value;
 use super::super::Outcome;
 use super::scene::Change;
 
-/// What a run with one change took.
+/// The time of a run with one change.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     pub change: Change,
     pub seconds: f64,
 }
 
-/// A change that gains less of the run gains nothing.
+/// A smaller share of the run counts as no gain.
 const NOTHING: f64 = 0.07;
-/// A time that was predicted may be off by this share of the run.
+/// A predicted time may be off by this share of the run.
 const CLOSE: f64 = 0.15;
-/// A change that gains this share of the run and more brings what "would help" says.
+/// A change that gains at least this share of the run confirms a "would help".
 const HELPS: f64 = 0.05;
 
-/// What takes away the work of compression: none leaves the target twice the bytes, and a low level
-/// does not.
+/// Changes that remove the work of compression. No compression doubles the bytes for the target; a
+/// low level does not.
 const COMPRESSION: &[Change] = &[Change::NoCompression, Change::LowerLevel];
 
-/// The length of a run by its document.
+/// The duration of a run by its document.
 pub fn seconds(document: &Value) -> anyhow::Result<f64> {
     document["seconds"].as_f64().with_context(|| format!("a document without a length: {document}"))
 }
 
-/// Holds the document of a run against the changes.
+/// Compares the document of a run with the changes.
 pub fn judge(
     outcome: &mut Outcome,
     document: &Value,
@@ -47,10 +47,10 @@ pub fn judge(
     let named = named(document, said);
     let of = |change: Change| measured.iter().find(|it| it.change == change);
     let is_right = match named.as_slice() {
-        // No single limit was named: no single change may bring much.
+        // The document names no single limit: no single change may gain much.
         [] => took - fastest <= 0.25 * took,
         changes => changes.iter().any(|change| {
-            // What cannot be changed further is at its best already: nothing else may gain.
+            // A part that cannot be improved further: nothing else may gain.
             of(*change).map_or(took, |it| it.seconds) <= fastest + NOTHING * took
         }),
     };
@@ -61,8 +61,7 @@ pub fn judge(
     check_advice(outcome, said, took, measured, again)
 }
 
-/// The changes that take away what the document names as the limit, or as the busiest of several
-/// that take turns.
+/// The changes that remove the named limit, or the busiest of several stages that take turns.
 fn named(document: &Value, said: &str) -> Vec<Change> {
     let stage = document["bottleneck"].as_str().unwrap_or_default();
     match (document["limit"].as_str().unwrap_or_default(), stage) {
@@ -81,7 +80,7 @@ fn named(document: &Value, said: &str) -> Vec<Change> {
     }
 }
 
-/// `300 ms`, `1.97 s`, `1 min 05 s`: the seconds in front of a word.
+/// `300 ms`, `1.97 s`, `1 min 05 s`: the seconds before a word.
 fn time_behind(said: &str, words: &str) -> Option<f64> {
     let rest = &said[said.find(words)? + words.len()..];
     let mut parts = rest.split_whitespace();
@@ -140,7 +139,7 @@ fn claim_gains(
     Ok(())
 }
 
-/// The bytes behind `--ring`.
+/// The bytes after `--ring`.
 fn ring_of(said: &str) -> Option<u64> {
     let rest = &said[said.find("--ring ")? + "--ring ".len()..];
     let word = rest.split([';', ' ', ',']).next()?;
@@ -153,7 +152,7 @@ fn ring_of(said: &str) -> Option<u64> {
     Some(digits.parse::<u64>().ok()? * factor)
 }
 
-/// What is said of other programs has to have held the run back.
+/// Other programs that are named must have held the run back.
 fn claim_others(outcome: &mut Outcome, said: &str, truth: &str) {
     let Some((_, rest)) = said.split_once("of the cores, for which ") else { return };
     let waited = rest.split_whitespace().nth(2).and_then(|word| word.parse::<f64>().ok());
@@ -161,7 +160,7 @@ fn claim_others(outcome: &mut Outcome, said: &str, truth: &str) {
     outcome.claim("other programs took", is_true, format!("{said} | {truth}"));
 }
 
-/// Advice is tried: as it is typed, or by the change that stands for it.
+/// Advice is tried: as typed, or with the change that corresponds to it.
 fn check_advice(
     outcome: &mut Outcome,
     said: &str,

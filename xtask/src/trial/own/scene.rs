@@ -1,4 +1,4 @@
-//! A run with its two ends, and the single changes that a user could make to it.
+//! A run with its source and target, and the single changes that a user could make to it.
 
 use std::fmt;
 use std::fs;
@@ -18,36 +18,36 @@ const MEGABYTES: u64 = 40;
 const LARGE_FILES: u64 = 5;
 /// A tree of small files.
 const SMALL_FILES: u64 = 3000;
-/// A run that nothing slows has so many times the files: what takes 20 ms shows nothing.
+/// A run without a slow part has this many times the files: 20 ms would show nothing.
 const TIMES_UNPACED: u64 = 10;
-/// The same of one that is slowed by compression alone.
+/// The same for a run that only compression slows.
 const TIMES_COMPRESSED: u64 = 4;
 
-/// What a run takes its data from.
+/// The source of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
     /// A file in the page cache, read by Takeup itself.
     File,
-    /// A program that keeps to a clock, in MB/s.
+    /// A program with a fixed rate, in MB/s.
     Paced(u64),
-    /// A program that gives so many MB and then pauses.
+    /// A program that sends this many MB and then pauses.
     Bursts { megabytes: u64, pause_ms: u64 },
     /// A tree of small files in memory.
     SmallFiles,
     /// A tree of large files in memory.
     LargeFiles,
-    /// A cold tree on a disk of its own: small or large files.
+    /// An uncached tree on a separate disk: small or large files.
     Disk { small: bool, service_us: u64, megabytes_per_second: u64 },
 }
 
-/// Where a run puts its data.
+/// The target of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// `/dev/null`.
     Nothing,
-    /// A program that keeps to a clock, in MB/s.
+    /// A program with a fixed rate, in MB/s.
     Paced(u64),
-    /// A program that takes so many MB and then pauses.
+    /// A program that reads this many MB and then pauses.
     Bursts { megabytes: u64, pause_ms: u64 },
 }
 
@@ -62,7 +62,7 @@ pub struct Scene {
     pub compress_threads: u64,
     pub read_threads: Option<u64>,
     pub load: bool,
-    /// The files of its tree by those of the smallest.
+    /// Files of its tree, in multiples of the smallest tree.
     pub times: u64,
 }
 
@@ -182,7 +182,7 @@ impl Scene {
         changes
     }
 
-    /// The same run but for this.
+    /// The same run with this change.
     #[must_use]
     pub fn changed(&self, change: Change) -> Scene {
         let mut scene = self.clone();
@@ -209,7 +209,7 @@ impl Scene {
         scene
     }
 
-    /// The line of the shell; what the run says goes to the file `said`.
+    /// The shell command; its output goes to the file `said`.
     fn line(&self, takeup: &str, place: &Place) -> String {
         let folder = place.folder.display();
         let mut words = match self.source {
@@ -338,12 +338,12 @@ impl Place {
         Ok(())
     }
 
-    /// Runs it; the document that it prints.
+    /// Runs the command; returns the document that it prints.
     pub fn run(&self, scene: &Scene) -> anyhow::Result<Value> {
         let on_disk = matches!(scene.source, Source::Disk { .. });
         let mounted = self.mounted().display().to_string();
         if let (true, Some((_, device))) = (on_disk, &self.disk) {
-            // What is mounted anew is not in the page cache.
+            // A new mount has no cached pages.
             run("mount", &[device, &mounted])?;
         }
         let mut load = Vec::new();
@@ -389,7 +389,7 @@ fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Half of it noise, half of it one byte, in pieces: it compresses to about half.
+/// Half noise, half one byte, in pieces: it compresses to about half.
 fn compressible(seed: u64, bytes: usize) -> Vec<u8> {
     let mut data = testkit::samples::noise(seed, bytes);
     for piece in data.chunks_mut(512) {
@@ -399,7 +399,7 @@ fn compressible(seed: u64, bytes: usize) -> Vec<u8> {
     data
 }
 
-/// No two files are alike: what a program makes of one that it has seen is no measure.
+/// No two files are equal: a program could treat a repeated one specially.
 fn make_tree(folder: &Path, seed: u64, small: bool, times: u64) -> anyhow::Result<()> {
     let (files, bytes) = if small { (SMALL_FILES, 4096) } else { (LARGE_FILES, 8_000_000) };
     for number in 0..files * times {

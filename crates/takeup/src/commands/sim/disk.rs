@@ -24,33 +24,33 @@ use service::failure::Failure;
 
 /// Mount a virtual disk; ends when it is unmounted or interrupted
 ///
-/// The folder has a file `disk`, whose calls are the requests that the disk sees, `cached`, the
-/// same bytes through the page cache, and `status`. Requests take the time that such a disk would
-/// take, and as many are served at once.
+/// The folder has three files: `disk`, on which each call is one request to the disk; `cached`, the
+/// same bytes through the page cache; and `status`. Requests take as long as on such a disk, which
+/// serves as many of them at once.
 #[derive(Args, Debug)]
 pub(super) struct DiskArgs {
-    /// The folder; it must exist
+    /// An existing folder
     mountpoint: PathBuf,
-    /// What disk it is: sas15k, sata7200, ssd-sata, nvme, or array:N, N disks of 15,000 turns; by
-    /// default the one nearest to that of --from, or sas15k
+    /// Kind of disk: sas15k, sata7200, ssd-sata, nvme, or array:N for N disks of 15,000 rpm; by
+    /// default the one nearest to the disk of --from, or sas15k
     #[arg(long, value_name = "NAME")]
     preset: Option<Preset>,
-    /// Be the disk of an experiment (takeup bench disk or bench read, -o RUNS), as far as that
-    /// tells
+    /// Simulate the disk of an experiment (takeup bench disk or bench read, -o RUNS)
     ///
-    /// What it does not tell is named, and stays what it is of the preset.
+    /// Parameters that the experiment does not show keep the value of the preset; takeup lists
+    /// them.
     #[arg(long, value_name = "RUNS")]
     from: Option<PathBuf>,
-    /// Where its bytes are, a file that is made if it is not there, or a block device
+    /// Storage of the disk: a file, created if missing, or a block device
     #[arg(long, value_name = "FILE")]
     backing: PathBuf,
-    /// Size of a new backing file, which takes only the room that is written
+    /// Size of a new backing file; it is sparse, so it uses only the space that is written
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
-    /// Time of each request, wherever it lies and whatever its size, for example 5.5ms
+    /// Time of each request, whatever its place and size, for example 5.5ms
     #[arg(long, value_name = "TIME")]
     service_time: Option<Time>,
-    /// More time for a request that does not go on where the last one ended
+    /// Extra time for a request that does not start where the last one ended
     #[arg(long, value_name = "TIME")]
     seek: Option<Time>,
     /// Rate of the disk as a whole
@@ -59,10 +59,10 @@ pub(super) struct DiskArgs {
     /// Requests that are served at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     parallel: Option<u16>,
-    /// Requests that are larger are cut
+    /// Largest request; larger ones are split
     #[arg(long, value_name = "SIZE")]
     max_request: Option<Size>,
-    /// Let time run this many times as fast, 2.5 or 0.5 for example
+    /// Run this many times faster than real time, for example 2.5 or 0.5
     #[arg(long, default_value_t = SpeedUp::ONE, value_name = "N")]
     speed_up: SpeedUp,
     /// Whether requests take time
@@ -71,19 +71,19 @@ pub(super) struct DiskArgs {
     /// As root, attach a loop device: read-ahead, scheduler and queue settings act as on a disk
     #[arg(long = "loop")]
     loop_device: bool,
-    /// Let nobody write
+    /// Refuse writes
     #[arg(long)]
     read_only: bool,
-    /// Print what there is as one line of JSON when it is there
+    /// Print one line of JSON when the disk is ready
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DiskTime {
-    /// They take what such a disk would take
+    /// As long as on such a disk
     True,
-    /// They take what the backing file takes
+    /// As short as on the backing file
     None,
 }
 
@@ -94,19 +94,19 @@ struct Preset {
     parameters: DiskParameters,
 }
 
-/// Of a disk of which nothing is said.
+/// The default preset.
 const PRESET: &str = "sas15k";
 
-/// The disk that is played, and how an experiment found it.
+/// The disk to simulate, and the experiment that its parameters come from.
 struct Played {
-    /// Of the preset.
+    /// Name of the preset.
     name: String,
     parameters: DiskParameters,
     from: Option<DiskFromRuns>,
 }
 
 impl Played {
-    /// What is given goes before what was found, and that before what is assumed.
+    /// Options override measured parameters, which override those of the preset.
     fn of(arguments: &DiskArgs) -> Result<Played, Failure> {
         let named = arguments.preset.as_ref();
         let load =
@@ -144,12 +144,12 @@ impl FromStr for Time {
         const LIMIT_SECONDS: f64 = 60.0;
         match seconds(text)? {
             most if most <= LIMIT_SECONDS => Ok(Time { ns: (most * 1e9).round() as u64 }),
-            _ => Err("more than 60 s".to_owned()),
+            _ => Err("must be at most 60 s".to_owned()),
         }
     }
 }
 
-/// Mounts it and waits for its end.
+/// Mounts the disk and waits until it is unmounted.
 pub(super) fn run(arguments: &DiskArgs) -> Result<(), Failure> {
     let played = Played::of(arguments)?;
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
@@ -187,7 +187,7 @@ fn changes(arguments: &DiskArgs) -> DiskChanges {
     }
 }
 
-/// Says that it is there. What a script needs goes to standard output.
+/// Reports that the disk is ready. What a script needs goes to standard output.
 fn tell(
     arguments: &DiskArgs,
     mount: &DiskMount,
@@ -227,18 +227,16 @@ fn tell(
 
 fn backing_hint(error: &BackingError) -> Option<String> {
     match error {
-        BackingError::NoSize { .. } => Some("--size 10G makes it".to_owned()),
+        BackingError::NoSize { .. } => Some("add its size, for example --size 10G".to_owned()),
         BackingError::OtherSize { .. } => {
             Some("leave out --size, or name a file that does not exist yet".to_owned())
         }
         BackingError::Open { source, .. }
             if source.kind() == std::io::ErrorKind::PermissionDenied =>
         {
-            Some("--read-only does without writing".to_owned())
+            Some("add --read-only to open it without write access".to_owned())
         }
-        BackingError::Mounted { .. } => {
-            Some("unmount it; --read-only looks at it as it is".to_owned())
-        }
+        BackingError::Mounted { .. } => Some("unmount it, or add --read-only".to_owned()),
         _ => None,
     }
 }

@@ -1,11 +1,11 @@
-//! Stacks whose parts are no part of Debian's kernel, or are a cluster: an image of Ceph from a
+//! Stacks with parts that are not in Debian's kernel, or are a cluster: an image of Ceph from a
 //! monitor and a storage daemon on loopback, and a pool of ZFS whose module was built for the
-//! guest's kernel. `cargo xtask lab --long` brings them.
+//! guest's kernel. `cargo xtask lab --long` provides them.
 
 use super::*;
 
-/// One monitor and one daemon, whose objects lie in memory, without keys; of every object there is
-/// one copy. `ceph` and `rbd` below read the same file as the daemons.
+/// One monitor and one daemon, with objects in memory, without keys, and one copy of each object.
+/// `ceph` and `rbd` below read the same file as the daemons.
 const CLUSTER: &str = "\
     export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/ceph CEPH_CONF=$PWD/ceph.conf
     id=8b1f7c52-6d0e-4d8b-9f27-3a5c1e90b464
@@ -41,7 +41,7 @@ END
     ceph osd pool create images 1 >&2\n";
 
 /// The image is striped over objects of 4 MiB in the pool; the kernel's own driver makes it a disk.
-/// udev, which `rbd` would wait for, does not run here.
+/// udev, for which `rbd` would wait, does not run here.
 #[test]
 #[ignore = "runs in the lab: cargo xtask lab --long"]
 fn layers_of_an_image_of_ceph() {
@@ -59,7 +59,7 @@ fn layers_of_an_image_of_ceph() {
     let on = on.to_str().unwrap();
     let said = probe(&file);
     check_drawn(&said, &[format!("file-system {on}: {disk}"), format!("rbd {disk}:")]);
-    // What the cluster says of it, which is asked by another way than the kernel's.
+    // The cluster's own data, which do not come from the kernel.
     let info: Value = serde_json::from_slice(&fs::read(laid.at("info")).unwrap()).unwrap();
     let drawn = layer(&said, disk);
     let facts = ["pool", "image", "snapshot"].map(|name| &drawn["facts"][name]);
@@ -74,8 +74,8 @@ fn layers_of_an_image_of_ceph() {
     check_read_ahead(&file, &said, disk, disk);
 }
 
-/// A pool of two disks side by side. What was written lies in the cache of ZFS until the pool is
-/// imported anew.
+/// A pool of two disks side by side. Written data stay in the cache of ZFS until the pool is
+/// imported again.
 const POOL: &str = "\
     modprobe zfs; disk 128; disk 128
     zpool create -O compression=off -m none labpool $(cat disks)
@@ -84,8 +84,8 @@ const POOL: &str = "\
     zpool export labpool; zpool import $(sed 's/^/-d /' disks) labpool
     cat disks";
 
-/// Imports the pool anew, with this read-ahead at its devices, and reads 2 MiB of the file in small
-/// pieces: how large the devices' reads are, and how many KiB they are together.
+/// Imports the pool again, with this read-ahead at its devices, and reads 2 MiB of the file in
+/// small pieces. Returns the size of the devices' reads, and their KiB together.
 fn read_after_import(laid: &Laid, read_ahead_kib: u32, prefetch: bool) -> (f64, f64) {
     laid.shell(&format!(
         "echo {} >/sys/module/zfs/parameters/zfs_prefetch_disable
@@ -106,7 +106,7 @@ fn read_after_import(laid: &Laid, read_ahead_kib: u32, prefetch: bool) -> (f64, 
     (kib / reads, kib)
 }
 
-/// ZFS reads by its own cache and its own prefetch: no read-ahead of the kernel's acts.
+/// ZFS reads with its own cache and prefetch: the kernel's read-ahead has no effect.
 #[test]
 #[ignore = "runs in the lab: cargo xtask lab --long"]
 fn layers_of_a_pool_of_zfs() {
@@ -128,7 +128,7 @@ fn layers_of_a_pool_of_zfs() {
     assert_eq!(pool["facts"]["state"], "ONLINE", "{pool:#}");
     let members = pool["members"].as_array().unwrap();
     assert!(members.len() == 2 && members.iter().all(|it| it["works"] == true), "{pool:#}");
-    // With checksums and where the blocks are.
+    // With checksums and block pointers.
     check_counted(&file, &[&[one, two]], 1024.0);
 
     assert_eq!(said["read_ahead_acts_at"], Value::Null, "{said:#}");
@@ -137,7 +137,7 @@ fn layers_of_a_pool_of_zfs() {
     }
     let refused = run(&["tune", "set", file.to_str().unwrap(), "read_ahead_kb=1024"]);
     assert!(refused.code != Some(0) && refused.errors.contains("no read-ahead"));
-    // Records of 128 KiB are read as a whole. With prefetch it is more than what was asked for.
+    // Records of 128 KiB are read as a whole. With prefetch more is read than requested.
     let [small, large] = [16, 1024].map(|kib| read_after_import(&laid, kib, true));
     let [bare_small, bare_large] = [16, 1024].map(|kib| read_after_import(&laid, kib, false));
     let all = [small, large, bare_small, bare_large];
