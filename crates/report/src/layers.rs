@@ -307,7 +307,8 @@ mod tests {
     fn drawn(machine: &str, number: &str, path: &str) -> String {
         let stack = stack(machine, number, path);
         let findings = storage::findings::findings(&stack, None);
-        let text = tree(path, &stack, &findings, TreeLines::Drawn);
+        let layers = ProbedLayers { path: path.into(), stack, findings };
+        let text = tree(&layers, TreeLines::Drawn);
         let layers = text.split("\nwhat stands out").next().unwrap_or_default();
         for line in layers.lines() {
             let has_long_word = line.split_whitespace().any(|word| word.len() > WIDTH_MIN);
@@ -330,8 +331,9 @@ mod tests {
     #[test]
     fn letters_of_every_terminal_and_nothing_that_steers_one() {
         let mut stack = stack("loop-on-virtio", "7:0", "/mnt/disk/file");
-        stack.layers[1].facts.insert("backing_file", "/srv/\u{1b}[2J".to_owned());
-        let text = tree("/mnt/\u{1b}[2J", &stack, &[], TreeLines::Plain);
+        stack.layers[1].facts.insert("backing_file".into(), "/srv/\u{1b}[2J".to_owned());
+        let layers = ProbedLayers { path: "/mnt/\u{1b}[2J".into(), stack, findings: Vec::new() };
+        let text = tree(&layers, TreeLines::Plain);
         assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text}");
         assert!(text.contains("`- /mnt/disk: ext4"), "{text}");
     }
@@ -339,7 +341,8 @@ mod tests {
     #[test]
     fn what_is_met_again_is_drawn_once() {
         let stack = stack("lab-multipath-md", "254:1", "/dev/dm-1");
-        let text = tree("/dev/dm-1", &stack, &[], TreeLines::Plain);
+        let layers = ProbedLayers { path: "/dev/dm-1".into(), stack, findings: Vec::new() };
+        let text = tree(&layers, TreeLines::Plain);
         assert_eq!(text.matches("tmpfs").count(), 1, "{text}");
         assert_eq!(text.matches("/run/lab/tmp: see above").count(), 1, "{text}");
     }

@@ -84,7 +84,7 @@ pub struct KernelView {
 }
 
 /// The answers of the drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Answers {
     /// What the driver knows of medium and position.
     pub status: TapeStatus,
@@ -113,7 +113,7 @@ pub struct Answers {
 }
 
 /// A drive, looked at.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Survey {
     /// Name as given.
     pub device: String,

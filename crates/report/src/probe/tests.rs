@@ -105,26 +105,35 @@ fn troubled() -> Survey {
     survey
 }
 
+fn probed(survey: &Survey) -> ProbedDrive {
+    let findings = findings(survey, None);
+    ProbedDrive { survey: survey.clone(), played: None, findings }
+}
+
+fn document(survey: &Survey) -> serde_json::Value {
+    service::document(&Probed::Drive(Box::new(probed(survey))).answer())
+}
+
 #[test]
 fn a_healthy_drive() {
     let survey = healthy();
-    insta::assert_snapshot!("healthy", text(&survey, None, &findings(&survey, None)));
-    let document = document(&survey, None, &findings(&survey, None));
+    insta::assert_snapshot!("healthy", text(&probed(&survey)));
+    let document = document(&survey);
     insta::assert_snapshot!("healthy_document", format!("{document:#}"));
 }
 
 #[test]
 fn everything_that_can_be_wrong() {
     let survey = troubled();
-    insta::assert_snapshot!("troubled", text(&survey, None, &findings(&survey, None)));
+    insta::assert_snapshot!("troubled", text(&probed(&survey)));
 }
 
 #[test]
 fn a_drive_that_somebody_uses() {
     let holder = Holder { process: 4242, name: "tar".to_owned() };
     let survey = Survey { readiness: Readiness::Busy(Some(holder)), answers: None, ..healthy() };
-    insta::assert_snapshot!("busy", text(&survey, None, &findings(&survey, None)));
-    let document = document(&survey, None, &findings(&survey, None));
+    insta::assert_snapshot!("busy", text(&probed(&survey)));
+    let document = document(&survey);
     assert_eq!(document["holder"]["process"], 4242);
     assert!(document["blocks"].is_null() && document["recommended_block_bytes"].is_null());
 }
@@ -147,8 +156,8 @@ fn empty() -> Survey {
 #[test]
 fn an_empty_drive_that_cannot_be_asked() {
     let survey = empty();
-    insta::assert_snapshot!("empty", text(&survey, None, &findings(&survey, None)));
-    assert!(document(&survey, None, &findings(&survey, None))["medium"].is_null());
+    insta::assert_snapshot!("empty", text(&probed(&survey)));
+    assert!(document(&survey)["medium"].is_null());
 }
 
 #[test]
@@ -189,5 +198,5 @@ fn names_of_a_drive_cannot_steer_a_terminal() {
     let mut survey = healthy();
     let answers = survey.answers.as_mut().unwrap();
     answers.serial_number = Some("\u{1b}[2J".to_owned());
-    assert!(!text(&survey, None, &findings(&survey, None)).contains('\u{1b}'));
+    assert!(!text(&probed(&survey)).contains('\u{1b}'));
 }

@@ -24,7 +24,8 @@ pub fn run(arguments: &ManArgs) -> ExitCode {
         Err(error) => {
             let directory = arguments.directory.display();
             let why = service::failure::with_causes(&error);
-            let failure = Failure::of(format!("cannot write manual pages: {directory}: {why}"), None);
+            let failure =
+                Failure::of(format!("cannot write manual pages: {directory}: {why}"), None);
             to_standard_error(&failure.to_text());
             failure.exit_code()
         }
