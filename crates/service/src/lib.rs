@@ -12,6 +12,7 @@
 //! - [`outcome`]: how a command that did not fail has ended.
 //! - [`failure`]: why a command failed, and what to do.
 //! - [`schema`]: the schemas of requests and answers.
+//! - [`state`]: where the state of Takeup lies.
 //! - [`virtual_drive`]: what a virtual drive is set to be.
 //! - [`output_file`]: a file that gets its name when it is whole.
 
@@ -21,6 +22,7 @@ pub mod output_file;
 pub mod probe;
 pub mod rules;
 pub mod schema;
+pub mod state;
 pub mod virtual_drive;
 
 use serde::Serialize;

@@ -10,8 +10,7 @@ mod read;
 mod run;
 mod tape;
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use base::escape::escape_path;
@@ -23,7 +22,6 @@ use experiment::record::{Cell, Experiment, Factor, RecordError, RunFile, shown_c
 use experiment::run::{Executor, ExperimentEnd, Parts, header, is_same, not_run};
 use flow::cancel::Cancel;
 use serde_json::json;
-use storage::settings::GuardError;
 
 use crate::outcome::{Form, end, to_standard_output};
 use crate::standard_error::to_standard_error;
@@ -31,6 +29,7 @@ use crate::terminal::colour;
 use options::ExperimentArgs;
 use service::failure::Failure;
 use service::outcome::Outcome;
+use service::state;
 
 pub use options::NamedRate;
 use progress::Progress;
@@ -81,63 +80,14 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
 }
 
 fn put_back() -> Result<Outcome, Failure> {
-    let count = recovered().map_err(|error| Failure::new(&error, guard_hint(&error)))?;
+    let count =
+        state::recovered().map_err(|error| Failure::new(&error, state::guard_hint(&error)))?;
     let text = match count {
         0 => "nothing to put back\n".to_owned(),
         count => format!("{} put back\n", counted(count as u64, "setting", "settings")),
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
-}
-
-/// Restores what a killed experiment left changed, and returns the number of settings.
-pub fn recovered() -> Result<usize, GuardError> {
-    journal().map_or(Ok(0), |journal| storage::settings::recover(&journal))
-}
-
-/// The journal of changed settings: in a folder where others cannot write, and that a restart of
-/// the machine empties, since the kernel forgets the settings then, too. Without a login session an
-/// ordinary user has only the home directory.
-pub fn journal() -> Option<PathBuf> {
-    let directory = if rustix::process::geteuid().is_root() {
-        named_folder("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup")))
-    } else {
-        named_folder("TAKEUP_RUN_DIR")
-            .or_else(|| named_folder("XDG_RUNTIME_DIR").map(|path| path.join("takeup")))
-            .or_else(users_folder)
-    };
-    directory.map(|directory| directory.join("settings.json"))
-}
-
-/// The folder that an environment variable names.
-pub fn named_folder(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-}
-
-/// The folder for the state of an ordinary user's programs.
-pub fn users_folder() -> Option<PathBuf> {
-    named_folder("XDG_STATE_HOME")
-        .map(|path| path.join("takeup"))
-        .or_else(|| named_folder("HOME").map(|path| path.join(".local/state/takeup")))
-}
-
-/// The hint for an error of the guard of settings.
-pub fn guard_hint(error: &GuardError) -> Option<String> {
-    let hint = match error {
-        GuardError::Untrusted { .. } => {
-            "look at the file and delete it if you did not make it: Takeup did nothing that it says"
-        }
-        GuardError::NotUnderstood { .. } => {
-            "look at the file: it may name settings that were not put back; restore them, then \
-             delete it"
-        }
-        GuardError::NoPlace { .. } => "set XDG_STATE_HOME or HOME to a folder of yours",
-        GuardError::Journal { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            "check HOME and XDG_STATE_HOME: they may be another user's, as after su"
-        }
-        _ => return None,
-    };
-    Some(hint.to_owned())
 }
 
 /// Runs a plan to its end and prints the results.
@@ -183,7 +133,7 @@ pub fn experiment<E: Executor>(
         },
     );
     progress.close();
-    let hint = ["read", "disk"].contains(&plan.kind.as_str()).then(|| PUT_BACK.to_owned());
+    let hint = ["read", "disk"].contains(&plan.kind.as_str()).then(|| state::PUT_BACK.to_owned());
     executor.finish().map_err(|error| Failure::new(&error, hint))?;
     let ended = ended.map_err(|error| Failure::new(&error, None))?;
     if is_new && !experiment.tells_something() {
@@ -193,9 +143,6 @@ pub fn experiment<E: Executor>(
     let not_run = not_run(&plan, &executor, &experiment.runs);
     conclude(&experiment, End { ended, not_run }, arguments, &path)
 }
-
-/// The hint when settings could not be restored.
-pub const PUT_BACK: &str = "try again with `takeup bench put-back`";
 
 /// What an earlier run of the same command left. A file with another experiment is not touched.
 fn begun(plan: &mut Plan, path: &Path) -> Result<Option<(RunFile, Experiment)>, Failure> {
@@ -308,22 +255,4 @@ fn document(experiment: &Experiment, judgement: &Judgement, end: &End, path: &Pa
         "judgement": report::experiments::document(judgement, experiment.header.value),
     });
     format!("{document:#}\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Behind `su` without `-` the home is that of who was there before.
-    #[test]
-    fn a_journal_that_is_not_for_this_user_is_told_why() {
-        let of = |kind: ErrorKind| GuardError::Journal {
-            what: "read",
-            path: "/root/.local/state/takeup/settings.json".into(),
-            source: kind.into(),
-        };
-        let hint = guard_hint(&of(ErrorKind::PermissionDenied)).unwrap();
-        assert!(hint.contains("are HOME and XDG_STATE_HOME another user's"), "{hint}");
-        assert_eq!(guard_hint(&of(ErrorKind::StorageFull)), None);
-    }
 }

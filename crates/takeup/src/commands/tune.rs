@@ -66,11 +66,11 @@ pub fn run(arguments: &TuneArgs) -> ExitCode {
 
 /// The file with the list of changes: others cannot write there, and it outlives a restart.
 fn list() -> Result<PathBuf, Failure> {
-    let named = super::bench::named_folder("TAKEUP_STATE_DIR");
+    let named = service::state::named_folder("TAKEUP_STATE_DIR");
     let folder = if rustix::process::geteuid().is_root() {
         named.or_else(|| Some(PathBuf::from("/var/lib/takeup")))
     } else {
-        named.or_else(super::bench::users_folder)
+        named.or_else(service::state::users_folder)
     };
     let folder = folder.ok_or_else(|| {
         let hint = "set XDG_STATE_HOME or HOME";
@@ -91,8 +91,8 @@ fn nothing_in_list(nothing: &str) -> String {
 
 /// Restores settings that a killed experiment left changed, reports it, and returns their number.
 fn recovered() -> Result<usize, Failure> {
-    let count = super::bench::recovered()
-        .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))?;
+    let count = service::state::recovered()
+        .map_err(|error| Failure::new(&error, service::state::guard_hint(&error)))?;
     if count > 0 {
         let settings = base::format::counted(count as u64, "setting", "settings");
         crate::standard_error::to_standard_error(&format!(
@@ -104,9 +104,9 @@ fn recovered() -> Result<usize, Failure> {
 
 /// Settings that an experiment has changed, or left changed when it was killed; changes nothing.
 fn pending() -> Result<Option<Pending>, Failure> {
-    let Some(journal) = super::bench::journal() else { return Ok(None) };
+    let Some(journal) = service::state::journal() else { return Ok(None) };
     storage::settings::pending(&journal)
-        .map_err(|error| Failure::new(&error, super::bench::guard_hint(&error)))
+        .map_err(|error| Failure::new(&error, service::state::guard_hint(&error)))
 }
 
 /// The list of changes, after restoring what a killed experiment left changed, so that the list
@@ -137,7 +137,7 @@ fn put_back_overdue() -> Result<Reverted, Failure> {
 
 fn failure(error: &ChangeError) -> Failure {
     let hint = match error {
-        ChangeError::List(error) => super::bench::guard_hint(error),
+        ChangeError::List(error) => service::state::guard_hint(error),
         ChangeError::TooMany => {
             Some("run `takeup tune revert`, then set what is to stay in one change".to_owned())
         }

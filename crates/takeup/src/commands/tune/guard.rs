@@ -182,7 +182,7 @@ fn put_back(
     which: impl FnOnce(&mut Changes<'_>) -> Result<Reverted, ChangeError>,
 ) -> bool {
     let done = || -> Option<()> {
-        crate::commands::bench::recovered().ok()?;
+        service::state::recovered().ok()?;
         let mut changes = Changes::open(&ThisMachine, list).ok()?;
         which(&mut changes).ok().map(|_| ())
     };

@@ -185,7 +185,7 @@ fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftO
 /// Values that the kernel accepts, found by a write that is restored at once, and the others.
 fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<LeftOut>), String> {
     let told = |error: GuardError| base::failures::with_causes(&error);
-    let journal = crate::commands::bench::journal();
+    let journal = service::state::journal();
     let mut guard = Guard::new(journal.as_deref(), settings).map_err(told)?;
     let (mut own, mut left_out) = (Vec::new(), Vec::new());
     for level in levels {

@@ -145,7 +145,7 @@ impl<'a> Measuring<'a> {
             },
         );
         progress.close();
-        let hint = || Some(crate::commands::bench::PUT_BACK.to_owned());
+        let hint = || Some(service::state::PUT_BACK.to_owned());
         executor.finish().map_err(|error| Failure::new(&error, hint()))?;
         ended.map_err(|error| Failure::new(&error, None))
     }

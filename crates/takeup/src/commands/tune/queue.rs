@@ -326,7 +326,7 @@ impl Tuning<'_> {
     ) -> Result<Experiment, Failure> {
         let plan = self.plan(factor, stop);
         self.measuring.experiment(&plan, kept, |plan| {
-            let journal = crate::commands::bench::journal();
+            let journal = service::state::journal();
             let executor = DiskExecutor::new(plan, None, Permission::KeepData, journal.as_deref());
             executor.map_err(disk::failure)
         })

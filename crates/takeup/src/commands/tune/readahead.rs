@@ -342,7 +342,7 @@ impl Tuning<'_> {
 
     fn experiment(&self, plan: &Plan, kept: Option<&Path>) -> Result<Experiment, Failure> {
         self.measuring.experiment(plan, kept, |plan| {
-            let journal = crate::commands::bench::journal();
+            let journal = service::state::journal();
             ReadExecutor::new(plan, journal.as_deref()).map_err(read_failure)
         })
     }
@@ -370,7 +370,7 @@ fn cut(windows: &[u64], judgement: &Judgement, experiment: &Experiment) -> Vec<(
 
 fn read_failure(error: ReadError) -> Failure {
     let hint = match &error {
-        ReadError::Settings(error) => crate::commands::bench::guard_hint(error),
+        ReadError::Settings(error) => service::state::guard_hint(error),
         _ => None,
     };
     Failure::new(&error, hint)

@@ -1,0 +1,80 @@
+//! Where the state of Takeup lies: the journal of changed settings, and what is restored from it.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use storage::settings::GuardError;
+
+/// Restores what a killed experiment left changed, and returns the number of settings.
+pub fn recovered() -> Result<usize, GuardError> {
+    journal().map_or(Ok(0), |journal| storage::settings::recover(&journal))
+}
+
+/// The journal of changed settings: in a folder where others cannot write, and that a restart of
+/// the machine empties, since the kernel forgets the settings then, too. Without a login session an
+/// ordinary user has only the home directory.
+pub fn journal() -> Option<PathBuf> {
+    let directory = if rustix::process::geteuid().is_root() {
+        named_folder("TAKEUP_RUN_DIR").or_else(|| Some(PathBuf::from("/run/takeup")))
+    } else {
+        named_folder("TAKEUP_RUN_DIR")
+            .or_else(|| named_folder("XDG_RUNTIME_DIR").map(|path| path.join("takeup")))
+            .or_else(users_folder)
+    };
+    directory.map(|directory| directory.join("settings.json"))
+}
+
+/// The folder that an environment variable names.
+pub fn named_folder(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// The folder for the state of an ordinary user's programs.
+pub fn users_folder() -> Option<PathBuf> {
+    named_folder("XDG_STATE_HOME")
+        .map(|path| path.join("takeup"))
+        .or_else(|| named_folder("HOME").map(|path| path.join(".local/state/takeup")))
+}
+
+/// The hint for an error of the guard of settings.
+pub fn guard_hint(error: &GuardError) -> Option<String> {
+    let hint = match error {
+        GuardError::Untrusted { .. } => {
+            "look at the file and delete it if you did not make it: Takeup did nothing that it says"
+        }
+        GuardError::NotUnderstood { .. } => {
+            "look at the file: it may name settings that were not put back; restore them, then \
+             delete it"
+        }
+        GuardError::NoPlace { .. } => "set XDG_STATE_HOME or HOME to a folder of yours",
+        GuardError::Journal { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            "check HOME and XDG_STATE_HOME: they may be another user's, as after su"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// The hint when settings could not be restored.
+pub const PUT_BACK: &str = "try again with `takeup bench put-back`";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Behind `su` without `-` the home is that of who was there before.
+    #[test]
+    fn a_journal_that_is_not_for_this_user_is_told_why() {
+        let of = |kind: ErrorKind| GuardError::Journal {
+            what: "read",
+            path: "/root/.local/state/takeup/settings.json".into(),
+            source: kind.into(),
+        };
+        let hint = guard_hint(&of(ErrorKind::PermissionDenied)).unwrap();
+        assert!(
+            hint.contains("check HOME and XDG_STATE_HOME: they may be another user's"),
+            "{hint}"
+        );
+        assert_eq!(guard_hint(&of(ErrorKind::StorageFull)), None);
+    }
+}
