@@ -274,7 +274,8 @@ fn measure(arguments: &DiskArgs) -> Result<Outcome, Failure> {
     let permission =
         if arguments.destructive { Permission::Destructive } else { Permission::KeepData };
     super::experiment(plan, &arguments.experiment, |plan, _| {
-        DiskExecutor::new(plan, job, permission, super::journal().as_deref()).map_err(failure)
+        DiskExecutor::new(plan, job, permission, service::state::journal().as_deref())
+            .map_err(failure)
     })
 }
 
@@ -374,7 +375,7 @@ fn job_hint(error: &JobError) -> &'static str {
 fn queue_hint(error: &QueueError) -> String {
     let hint = match error {
         QueueError::Settings(error) => {
-            return super::guard_hint(error).unwrap_or_else(|| match error {
+            return service::state::guard_hint(error).unwrap_or_else(|| match error {
                 GuardError::Busy { .. } => "wait until it ends, then try again".to_owned(),
                 _ => "run it as root: only root can change settings of a queue".to_owned(),
             });
@@ -410,7 +411,7 @@ fn plan(arguments: &DiskArgs, job: Option<&UserJob>) -> Result<Plan, Failure> {
         ));
     }
     // Restore first: settings that a killed experiment left are not the ones in force.
-    super::recovered().map_err(|error| failure(QueueError::from(error).into()))?;
+    service::state::recovered().map_err(|error| failure(QueueError::from(error).into()))?;
     let mut factors: Vec<Factor> = match job {
         Some(_) => Vec::new(),
         None => factors(arguments),

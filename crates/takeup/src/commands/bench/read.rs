@@ -116,13 +116,13 @@ fn measure(arguments: &ReadArgs) -> Result<Outcome, Failure> {
         None => plan(arguments)?,
     };
     super::experiment(plan, &arguments.experiment, |plan, _| {
-        ReadExecutor::new(plan, super::journal().as_deref()).map_err(failure)
+        ReadExecutor::new(plan, service::state::journal().as_deref()).map_err(failure)
     })
 }
 
 fn failure(error: ReadError) -> Failure {
     let hint = match &error {
-        ReadError::Settings(error) => super::guard_hint(error).or_else(|| {
+        ReadError::Settings(error) => service::state::guard_hint(error).or_else(|| {
             Some("run it as root to set the read-ahead, or leave --read-ahead out".to_owned())
         }),
         _ => None,
@@ -185,7 +185,7 @@ fn read_ahead_factor(arguments: &ReadArgs) -> Result<Option<Factor>, Failure> {
 
 fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
     // Restore first: settings that a killed experiment left are not the ones in force.
-    super::recovered().map_err(|error| failure(ReadError::Settings(error)))?;
+    service::state::recovered().map_err(|error| failure(ReadError::Settings(error)))?;
     let storage = Storage::of(path).map_err(|error| failure(ReadError::Storage(error)))?;
     storage.read_ahead_bytes().map_err(|error| failure(ReadError::Settings(error.into())))
 }
