@@ -5,7 +5,7 @@ const KEYS: [(&str, &str); 17] = [
     ("q  Ctrl-C", "end"),
     ("up down  j k  PgUp PgDn", "choose a device"),
     ("Enter", "details of the device, and back"),
-    ("/", "show only names with the typed text; Esc shows all again"),
+    ("/", "show only names with the typed text; Esc shows all"),
     ("s", "sort by kB/s, req/s, await, aqu-sz, %util, or not"),
     ("g", "graph the next of these"),
     ("t", "layers as a tree, or a flat list"),
@@ -24,7 +24,7 @@ const KEYS: [(&str, &str); 17] = [
 /// Notes below the keys.
 const NOTES: [&str; 3] = [
     "Columns are those of iostat -x; now has the requests in flight.",
-    "await: reads and writes together. The heading of the graphs has their full height.",
+    "await: reads and writes together. The top of a graph is in its heading.",
     "Sentences and their limits: docs/watch.md, docs/rules.md.",
 ];
 

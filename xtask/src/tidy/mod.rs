@@ -5,10 +5,12 @@
 
 mod allowed;
 mod arrows;
+mod binary;
 mod circles;
 mod licences;
 mod links;
 mod map;
+mod prose;
 mod rules;
 mod source;
 
@@ -84,6 +86,7 @@ fn check_files(root: &Path) -> anyhow::Result<Vec<Finding>> {
             }
             "md" => {
                 findings.extend(rules::check_markdown(&name, &text));
+                findings.extend(prose::check(&name, &text));
                 findings.extend(links::broken_links(&path, &text).iter().map(|broken| {
                     let message = format!("leads nowhere: {}", broken.target);
                     Finding::new("link", &name, broken.line, &message)
@@ -94,6 +97,7 @@ fn check_files(root: &Path) -> anyhow::Result<Vec<Finding>> {
         }
     }
     findings.extend(circles::check(&sources));
+    findings.extend(binary::check(&sources));
     Ok(findings)
 }
 

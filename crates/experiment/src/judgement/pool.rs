@@ -165,7 +165,7 @@ mod tests {
             pool.runs.iter().map(|run| (run.bytes, run.seconds, run.measures["x"])).collect();
         // The second repeat of "a" has only one framing; "b" never has another.
         assert_eq!(found, [(200, 4.0, 2.0), (100, 5.0, 5.0)]);
-        assert_eq!(pool.left_out, ["repeat 2 of data a, of which framing tar has no number"]);
+        assert_eq!(pool.left_out, ["repeat 2 of data a, where framing tar has no result"]);
         assert!(super::pool(&factors[1..], &runs).is_none());
         assert!(super::pool(&factors[..1], &runs).is_none());
     }
@@ -178,7 +178,7 @@ mod tests {
         let found = pool(&factors, &runs).unwrap();
         let seconds: Vec<f64> = found.runs.iter().map(|run| run.seconds).collect();
         assert_eq!(seconds, [1.0, 1.2]);
-        assert_eq!(found.left_out, ["framing tar, of which data b has no number"]);
+        assert_eq!(found.left_out, ["framing tar, where data b has no result"]);
         // Nothing in common: the setting that completed less cannot be compared.
         let runs = [run("a", "raw", 1, 1.0), run("a", "raw", 2, 1.0), run("b", "tar", 1, 1.2)];
         let found = pool(&factors, &runs).unwrap();

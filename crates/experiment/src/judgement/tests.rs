@@ -318,7 +318,7 @@ fn effects_are_what_was_put_in() {
 fn a_drive_that_stops_is_noticed() {
     let truth = Truth { native: 25e6, ..PLAIN };
     let judgement = judged(&truth);
-    let expected = ["below what the lowest speed of an LTO-4 drive asks for (30.0 MB/s)"];
+    let expected = ["below what the lowest speed of an LTO-4 drive needs (30.0 MB/s)"];
     check(&judgement, Subject::Finding, &expected);
     let not = judged(&PLAIN);
     assert!(!not.sentences.iter().any(|sentence| sentence.text.contains("lowest speed")));

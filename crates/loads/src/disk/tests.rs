@@ -159,8 +159,8 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
         assert!(error.contains(expected), "{options}: {error}");
     };
     check("size=2m", "has 1048576 bytes, but the job reads to byte 2097152");
-    check("size=1m\noffset=4k", "reads up to byte 1052672");
-    check("size=101%", "reads up to byte 1059061");
+    check("size=1m\noffset=4k", "reads to byte 1052672");
+    check("size=101%", "reads to byte 1059061");
     for line in [
         "unlink=1",
         "unlink_each_loop=1",
@@ -176,7 +176,7 @@ fn a_job_that_would_change_files_is_refused_before_fio_is_started() {
         check(line, "is refused: ");
     }
     check("uncreate=1", "is not among the options that a job may have here");
-    check("filesize=2m", "reads up to byte 2097152");
+    check("filesize=2m", "reads to byte 2097152");
     check("filename_format=FOLDER/other", "has more in it than letters");
     check("filename=FOLDER/other\n[b]\nrw=read\nfilename=FOLDER/x", "no section works on ");
     check("filename=FOLDER/data:FOLDER/missing", "missing is empty or does not exist");

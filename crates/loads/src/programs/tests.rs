@@ -186,7 +186,7 @@ fn all_is_checked_before_the_first_run() {
     check(&with(|all| all.shell = "/no/shell".into()), "shell /no/shell: No such file");
     check(&with(|all| all.commands[1].line = "if".into()), "syntax error");
     check(&with(|all| all.commands[1].line = "tra x".into()), "no program tra");
-    check(&with(|all| all.after = vec!["cmp {it}".into()]), "{it} is not known");
+    check(&with(|all| all.after = vec!["cmp {it}".into()]), "unknown placeholder {it}");
     check(&with(|all| all.before = vec![" ".into()]), "before a run is empty");
     check(&|plan| plan.paths = vec!["/no/such".into()], "/no/such");
     check(&|plan| plan.commands = None, "needs [commands]");

@@ -63,7 +63,7 @@ fn what_cannot_be_is_said() {
     };
     let null = Path::new("/dev/null");
     check(null, &[("operation", &["read"])], "nothing that gives back");
-    check(null, &[("drive_compression", &["on"])], "only a tape drive has a compression");
+    check(null, &[("drive_compression", &["on"])], "only a tape drive has compression");
     check(null, &[("block_bytes", &["100"])], "in steps of 512");
     check(Path::new("/dev/zero"), &[], "data cannot be read back");
     check(Path::new("/dev/nst31"), &[], "no such tape drive");

@@ -203,7 +203,7 @@ fn half_of_the_bytes_or_of_the_members_is_missed() {
     for number in 0..10 {
         fs::write(place.tree().join(number.to_string()), "small").unwrap();
     }
-    assert_refused(&place, &place.wanted, "only 11 in ");
+    assert_refused(&place, &place.wanted, ": 11 instead of 7 members, ");
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn what_tells_nothing_is_refused_with_a_reason() {
     };
     assert!(calibrate(&good()).is_ok());
     check(&|it| it.header.kind = "tape".to_owned(), "of the kind \"tape\"");
-    check(&|it| it.header.factors.clear(), "a job file of one's own");
+    check(&|it| it.header.factors.clear(), "its load is your own job file");
     check(&|it| it.runs.clear(), "none of its 0 runs succeeded");
     check(&|it| it.runs.retain(|run| run.repeat == 1), "ran once");
     check(
