@@ -164,7 +164,7 @@ fn what_is_no_process_is_told() {
     check("4194305", "there is no process 4194305\nhint: ");
     // The parent of all kernel threads, where they are visible.
     if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
-        check("2", "process 2 is a thread of the kernel");
+        check("2", "process 2 is a kernel thread");
     }
     // A test runs in a separate thread.
     let own = rustix::thread::gettid().as_raw_nonzero().get();
@@ -384,7 +384,7 @@ fn a_recording_of_strace_is_imported() {
     fs::write(at.join("wrong"), "hello\n").unwrap();
     let said = run(at, &["capture", "--import", "wrong"]);
     assert_eq!(said.status.code(), Some(1), "{}", shown(&said, at));
-    assert!(String::from_utf8_lossy(&said.stderr).contains("wrong: line 1: there is no time"));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("wrong: line 1: no time at its start"));
 }
 
 /// A separate mount of tracefs.

@@ -562,7 +562,7 @@ fn a_file_that_cannot_be_replaced_says_so() {
     let output = run(&["pipe", "--from", source, "--overwrite", "--to", target]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
-    let expected = format!("takeup: cannot make a new file beside {target}, which would take its");
+    let expected = format!("takeup: cannot create the temporary file that would replace {target}");
     assert!(text.starts_with(&expected), "{text}");
     assert!(text.contains("hint: use `--to - 1<> FILE` to write over the file"), "{text}");
     // The command that the hint proposes.
