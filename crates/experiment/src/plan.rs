@@ -304,7 +304,11 @@ mod tests {
         check("\"engine\"", "\"block_bytes\"", "sync");
         check("[\"sync\", \"io_uring\"]", "[]", "engine has no levels");
         check("seed = 3", "sede = 3", "unknown field");
-        check("seed = 3", "seed = 3\nstop = { repeats_min = 9, repeats_max = 2 }", "at least 9, at most 2");
+        check(
+            "seed = 3",
+            "seed = 3\nstop = { repeats_min = 9, repeats_max = 2 }",
+            "at least 9, at most 2",
+        );
         check("seed = 3", "seed = 3\nstop = { budget_seconds = 0.0 }", "above zero");
     }
 

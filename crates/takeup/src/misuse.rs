@@ -31,6 +31,7 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
         return ExitCode::from(FAILED);
     }
     take_back_far_fetched(&mut error);
+    let meant_target = target_among_sources(&error, std::env::args().skip(1));
     let named = escaped_context(&error);
     named.into_iter().for_each(|(kind, value)| drop(error.insert(kind, value)));
     let text = error.render().to_string();
@@ -40,7 +41,34 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
         None => text,
     };
     crate::standard_error::to_standard_error(&text);
+    if let Some(line) = meant_target {
+        crate::standard_error::to_standard_error(&format!("hint: {}\n", escape_controls(&line)));
+    }
     ExitCode::from(FAILED)
+}
+
+/// The command that was meant by `backup /home home.tar`, where the target stands among the
+/// sources.
+fn target_among_sources(
+    error: &clap::Error,
+    typed: impl Iterator<Item = String>,
+) -> Option<String> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    if error.kind() != ErrorKind::MissingRequiredArgument
+        || !missing.iter().any(|name| name.starts_with("--to "))
+    {
+        return None;
+    }
+    let typed: Vec<String> = typed.collect();
+    let (command, rest) = typed.split_first()?;
+    // Beside options it is not known which words are their values.
+    if command != "backup" || rest.iter().any(|word| word.starts_with('-')) {
+        return Some("name the target with --to, for example --to home.tar.zst".to_owned());
+    }
+    let (target, sources) = rest.split_last().filter(|(_, sources)| !sources.is_empty())?;
+    Some(format!("did you mean `takeup backup {} --to {target}`?", sources.join(" ")))
 }
 
 /// Removes clap's proposal of an option, and the usage made of it, where the option has little in

@@ -19,8 +19,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
             is_transcript = !is_transcript;
             continue;
         }
-        let cannot_be_broken =
-            ["|", "    ", "<", "!["].iter().any(|start| line.starts_with(start));
+        let cannot_be_broken = ["|", "    ", "<", "!["].iter().any(|start| line.starts_with(start));
         let columns = line.chars().count();
         if !is_transcript && !cannot_be_broken && columns > COLUMNS_MAX {
             let message = format!("a line of {columns} columns, {COLUMNS_MAX} at most");

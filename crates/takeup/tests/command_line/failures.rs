@@ -50,6 +50,8 @@ fn what_was_meant() {
     check("rate_below_zero", &["plan", "--drive", "lto8", "--source-rate", "-5MB", "--size", "1T"]);
     check("nearly_zeros", &["bench", "tape", "/dev/null", "--data", "zeroes"]);
     check("disk_without_path", &["bench", "disk"]);
+    check("target_among_sources", &["backup", "tree", "x.tar"]);
+    check("target_beside_options", &["backup", "--force", "tree", "x.tar"]);
 }
 
 /// A time without a unit is refused: 8 for eight hours must not become 8 seconds.

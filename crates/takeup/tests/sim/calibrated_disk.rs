@@ -135,10 +135,7 @@ fn a_record_that_tells_nothing_ends_before_anything_is_made() {
     check(|lines| lines[0]["experiment"]["kind"] = json!("tape"), "of the kind \"tape\"");
     check(|lines| lines.truncate(2), "each combination in it ran once");
     check(|lines| lines.truncate(1), "none of its 0 runs succeeded");
-    check(
-        |lines| lines[0]["experiment"]["factors"] = json!([]),
-        "its load is your own job file",
-    );
+    check(|lines| lines[0]["experiment"]["factors"] = json!([]), "its load is your own job file");
     check(
         |lines| lines[1]["run"]["environment"]["device"] = json!("sdr"),
         "of several disks: sdq, sdr",
