@@ -6,6 +6,8 @@
 //!
 //! - [`quantity`]: sizes, rates and times as they are typed.
 //! - [`probe`]: the arguments of `takeup probe`.
+//! - [`tune`]: the arguments of `takeup tune`.
 
 pub mod probe;
 pub mod quantity;
+pub mod tune;

@@ -12,6 +12,7 @@
 //! - [`probe`]: what was found of a tape drive.
 //! - [`layers`]: the layers of storage below a path, as a tree.
 //! - [`rules`]: the rules by which anything is found.
+//! - [`tune`]: settings that were measured, set, shown and reverted.
 //! - [`findings`]: how a finding is printed.
 //! - [`figure`]: charts as SVG.
 //! - [`page`]: pages as HTML.
@@ -28,3 +29,4 @@ pub mod rules;
 pub mod run;
 pub mod sampled;
 pub mod table;
+pub mod tune;

@@ -9,6 +9,7 @@
 //!
 //! - [`probe`]: what a tape drive is, and the layers of storage below a path.
 //! - [`rules`]: the rules by which anything is found.
+//! - [`tune`]: settings of storage: measured, set, remembered and reverted.
 //! - [`outcome`]: how a command that did not fail has ended.
 //! - [`failure`]: why a command failed, and what to do.
 //! - [`schema`]: the schemas of requests and answers.
@@ -23,6 +24,7 @@ pub mod probe;
 pub mod rules;
 pub mod schema;
 pub mod state;
+pub mod tune;
 pub mod virtual_drive;
 
 use serde::Serialize;

@@ -20,6 +20,18 @@ pub fn all() -> Vec<NamedSchema> {
         request::<crate::probe::ProbeRequest>("probe"),
         answer::<crate::probe::ProbeAnswer>(),
         answer::<crate::rules::RulesAnswer>(),
+        request::<crate::tune::read_ahead::TuneReadAheadRequest>("tune readahead"),
+        answer::<crate::tune::read_ahead_advice::TuneReadAheadAnswer>(),
+        request::<crate::tune::queue::TuneQueueRequest>("tune queue"),
+        answer::<crate::tune::queue_advice::TuneQueueAnswer>(),
+        request::<crate::tune::set::TuneSetRequest>("tune set"),
+        answer::<crate::tune::set::TuneSetAnswer>(),
+        answer::<crate::tune::show::TuneShowAnswer>(),
+        answer::<crate::tune::confirm::TuneConfirmAnswer>(),
+        request::<crate::tune::revert::TuneRevertRequest>("tune revert"),
+        answer::<crate::tune::revert::TuneRevertAnswer>(),
+        request::<crate::tune::persist::TunePersistRequest>("tune persist"),
+        answer::<crate::tune::persist::TunePersistAnswer>(),
     ];
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all

@@ -1,11 +1,13 @@
 //! Confidence intervals of one sample.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
 use super::{logarithms, mean, sorted, standard_deviation};
 
 /// A range that holds the true value in a known share of all experiments.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

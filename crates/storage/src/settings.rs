@@ -18,6 +18,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use guard::{Guard, GuardError, Pending, pending, recover};
@@ -62,7 +63,9 @@ pub enum SettingError {
 ///
 /// In the order in which they are set and restored: writing one resets later ones, see
 /// [`SettingKind::resets`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SettingKind {
     /// The I/O scheduler, which orders the requests.

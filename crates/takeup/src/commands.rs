@@ -59,7 +59,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     Capture(capture::CaptureArgs),
     Sim(sim::SimArgs),
-    Tune(tune::TuneArgs),
+    Tune(arguments::tune::TuneArgs),
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),
     Report(report::ReportArgs),

@@ -1,156 +1,113 @@
 //! `takeup tune`: measures, sets, remembers and reverts settings of the storage below a path.
-//!
-//! `storage::settings::changes` decides what is written, in which order, and how it is reverted.
-//! This module has the options, the checks before a write, and the output.
 
-mod apply;
-mod confirm;
-mod explanation;
-mod gain;
 mod guard;
-mod levels;
-mod measuring;
-mod persist;
-mod queue;
-mod queue_advice;
-mod readahead;
-mod recommendation;
-mod show;
-mod subject;
+mod host;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
-use storage::settings::Pending;
-use storage::settings::changes::{ChangeError, Changes, Reverted, ThisMachine, remembered};
-
+use arguments::tune::{
+    ReadAheadArgs, TuneArgs, TuneCommand, TuneConfirmArgs, TunePersistArgs, TuneQueueArgs,
+    TuneRevertArgs, TuneSetArgs, TuneShowArgs,
+};
+use service::Answer;
 use service::failure::Failure;
+use service::outcome::Outcome;
+use service::tune::{confirm, persist, queue, read_ahead, revert, set, show};
 
-/// Measure, set and revert read-ahead and queue settings
-///
-/// Takeup saves the old values in a list before it changes anything: `takeup tune revert` restores
-/// them, even after a crash or a restart.
-#[derive(Args, Debug)]
-pub struct TuneArgs {
-    #[command(subcommand)]
-    command: TuneCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum TuneCommand {
-    Readahead(readahead::ReadaheadArgs),
-    Queue(Box<queue::QueueArgs>),
-    Set(apply::SetArgs),
-    Show(show::ShowArgs),
-    Revert(show::RevertArgs),
-    Confirm(confirm::ConfirmArgs),
-    Persist(persist::PersistArgs),
-    #[command(hide = true)]
-    Guard(guard::GuardArgs),
-}
+use crate::commands::bench::disk;
+use crate::outcome::{Form, end, to_standard_output};
+use crate::terminal::colour;
+use host::Host;
 
 /// Runs the command.
 pub fn run(arguments: &TuneArgs) -> ExitCode {
     match &arguments.command {
-        TuneCommand::Readahead(arguments) => readahead::run(arguments),
-        TuneCommand::Queue(arguments) => queue::run(arguments),
-        TuneCommand::Set(arguments) => apply::run(arguments),
-        TuneCommand::Show(arguments) => show::run(arguments),
-        TuneCommand::Revert(arguments) => show::run_revert(arguments),
-        TuneCommand::Confirm(arguments) => confirm::run(arguments),
-        TuneCommand::Persist(arguments) => persist::run(arguments),
+        TuneCommand::ReadAhead(arguments) => run_read_ahead(arguments),
+        TuneCommand::Queue(arguments) => run_queue(arguments),
+        TuneCommand::Set(arguments) => run_set(arguments),
+        TuneCommand::Show(arguments) => run_show(arguments),
+        TuneCommand::Revert(arguments) => run_revert(arguments),
+        TuneCommand::Confirm(arguments) => run_confirm(arguments),
+        TuneCommand::Persist(arguments) => run_persist(arguments),
         TuneCommand::Guard(arguments) => guard::run(arguments),
     }
 }
 
-/// The file with the list of changes: others cannot write there, and it outlives a restart.
-fn list() -> Result<PathBuf, Failure> {
-    let named = service::state::named_folder("TAKEUP_STATE_DIR");
-    let folder = if rustix::process::geteuid().is_root() {
-        named.or_else(|| Some(PathBuf::from("/var/lib/takeup")))
-    } else {
-        named.or_else(service::state::users_folder)
+fn run_read_ahead(arguments: &ReadAheadArgs) -> ExitCode {
+    let form = Form::of(arguments.measure.json);
+    let host = Host::measuring(&arguments.measure);
+    let done = read_ahead::tune_read_ahead(&arguments.request(), &host).and_then(|tuned| {
+        let text = || report::tune::read_ahead::text(&tuned, colour(&std::io::stdout()));
+        print(form, &tuned.answer(), text)?;
+        Ok(tuned.outcome())
+    });
+    end(done, "tune readahead", form)
+}
+
+fn run_queue(arguments: &TuneQueueArgs) -> ExitCode {
+    let form = Form::of(arguments.measure.json);
+    let host = Host::measuring(&arguments.measure);
+    let tuned = queue::tune_queue(&arguments.request(), &host, disk::failure);
+    let done = tuned.and_then(|tuned| {
+        let text = || report::tune::queue::text(&tuned, colour(&std::io::stdout()));
+        print(form, &tuned.answer(), text)?;
+        Ok(tuned.outcome())
+    });
+    end(done, "tune queue", form)
+}
+
+fn run_set(arguments: &TuneSetArgs) -> ExitCode {
+    let form = Form::of(arguments.json);
+    let done = arguments.request().and_then(|request| {
+        let set = set::set(&request, &Host::default())?;
+        print(form, &set.answer(), || report::tune::apply::text(&set.applied))?;
+        Ok(set.applied.outcome())
+    });
+    end(done, "tune set", form)
+}
+
+fn run_show(arguments: &TuneShowArgs) -> ExitCode {
+    let form = Form::of(arguments.json);
+    let done = show::show().and_then(|shown| {
+        print(form, &shown.answer(), || report::tune::show::text(&shown))?;
+        Ok(Outcome::Done)
+    });
+    end(done, "tune show", form)
+}
+
+fn run_revert(arguments: &TuneRevertArgs) -> ExitCode {
+    let form = Form::of(arguments.json);
+    let done = revert::revert(arguments.request(), &Host::default()).and_then(|reverted| {
+        print(form, &reverted.answer(), || report::tune::show::reverted(&reverted))?;
+        let outcome = reverted.outcome();
+        reverted.not_removed.map_or(Ok(outcome), Err)
+    });
+    end(done, "tune revert", form)
+}
+
+fn run_confirm(arguments: &TuneConfirmArgs) -> ExitCode {
+    let form = Form::of(arguments.json);
+    let done = confirm::confirm(&Host::default()).and_then(|confirmed| {
+        print(form, &confirmed.answer(), || report::tune::confirmed(&confirmed))?;
+        Ok(confirmed.outcome())
+    });
+    end(done, "tune confirm", form)
+}
+
+fn run_persist(arguments: &TunePersistArgs) -> ExitCode {
+    let form = Form::of(arguments.json);
+    let done = persist::persist(arguments.request(), &Host::default()).and_then(|persisted| {
+        print(form, &persisted.answer(), || report::tune::persist::text(&persisted))?;
+        Ok(persisted.outcome())
+    });
+    end(done, "tune persist", form)
+}
+
+/// Prints the answer or the text.
+fn print<A: Answer>(form: Form, answer: &A, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    let text = match form {
+        Form::Json => format!("{:#}\n", service::document(answer)),
+        Form::Text => text(),
     };
-    let folder = folder.ok_or_else(|| {
-        let hint = "set XDG_STATE_HOME or HOME";
-        Failure::of("no folder for the list of changes", Some(hint))
-    })?;
-    Ok(folder.join("changes.json"))
-}
-
-/// The message for an empty list. Each user has a list: a user who changed something with sudo
-/// would search his own list in vain.
-fn nothing_in_list(nothing: &str) -> String {
-    if rustix::process::geteuid().is_root() {
-        format!("{nothing}\n")
-    } else {
-        format!("{nothing} in your list; root has a separate list\n")
-    }
-}
-
-/// Restores settings that a killed experiment left changed, reports it, and returns their number.
-fn recovered() -> Result<usize, Failure> {
-    let count = service::state::recovered()
-        .map_err(|error| Failure::new(&error, service::state::guard_hint(&error)))?;
-    if count > 0 {
-        let settings = base::format::counted(count as u64, "setting", "settings");
-        crate::standard_error::to_standard_error(&format!(
-            "takeup: restored {settings} that a killed experiment had changed\n"
-        ));
-    }
-    Ok(count)
-}
-
-/// Settings that an experiment has changed, or left changed when it was killed; changes nothing.
-fn pending() -> Result<Option<Pending>, Failure> {
-    let Some(journal) = service::state::journal() else { return Ok(None) };
-    storage::settings::pending(&journal)
-        .map_err(|error| Failure::new(&error, service::state::guard_hint(&error)))
-}
-
-/// The list of changes, after restoring what a killed experiment left changed, so that the list
-/// remembers the true old values.
-fn changes(machine: &ThisMachine) -> Result<Changes<'_>, Failure> {
-    recovered()?;
-    Changes::open(machine, &list()?).map_err(|error| failure(&error))
-}
-
-/// Restores trials that are over but whose guard has died, and reports them.
-fn put_back_overdue() -> Result<Reverted, Failure> {
-    let list = list()?;
-    let is_overdue = remembered(&list)
-        .map_err(|error| failure(&error))?
-        .iter()
-        .any(|change| change.is_overdue(&ThisMachine));
-    if !is_overdue {
-        return Ok(Reverted::default());
-    }
-    let reverted = changes(&ThisMachine)?.put_back_overdue().map_err(|error| failure(&error))?;
-    let told = show::reverted_words(&reverted, 0);
-    let lines: String = told.lines().map(|line| format!("takeup: {line}\n")).collect();
-    crate::standard_error::to_standard_error(&format!(
-        "takeup: a trial is over and was not confirmed:\n{lines}"
-    ));
-    Ok(reverted)
-}
-
-fn failure(error: &ChangeError) -> Failure {
-    let hint = match error {
-        ChangeError::List(error) => service::state::guard_hint(error),
-        ChangeError::TooMany => {
-            Some("run `takeup tune revert`, then set what is to stay in one change".to_owned())
-        }
-        ChangeError::Foreign { .. } => {
-            Some("move the file away if it is not needed; takeup did not change it".to_owned())
-        }
-        ChangeError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Some("check that udev is installed".to_owned())
-        }
-        ChangeError::File { .. } => Some("run as root to write udev rules".to_owned()),
-        ChangeError::Setting(_) | ChangeError::NoDevice { .. } | ChangeError::Refused { .. } => {
-            None
-        }
-    };
-    Failure::new(error, hint)
+    to_standard_output(text.as_bytes())
 }

@@ -4,8 +4,9 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use service::Answer;
+use service::tune::persist::TunePersistAnswer;
 
-use crate::{document, small_tree};
+use crate::{document, small_tree, takeup};
 
 /// Reads a document as an answer and writes it again.
 pub fn check<A: Answer + DeserializeOwned>(printed: &Value) -> A {
@@ -29,4 +30,28 @@ fn probe_of_a_path() {
     let printed = document(directory.path(), &["probe", "tree", "--json"]);
     let answer: service::probe::ProbeAnswer = check(&printed);
     assert!(matches!(answer, service::probe::ProbeAnswer::Layers(_)), "{answer:?}");
+}
+
+#[test]
+fn tune_with_an_empty_list() {
+    let directory = small_tree();
+    let tune = |arguments: &[&str]| -> Value {
+        let mut command = takeup();
+        for (name, folder) in [("TAKEUP_STATE_DIR", "state"), ("TAKEUP_RUN_DIR", "run")] {
+            command.env(name, directory.path().join(folder));
+        }
+        let output = command.arg("tune").args(arguments).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let shown: service::tune::show::TuneShowAnswer = check(&tune(&["show"]));
+    assert_eq!((shown.changes, shown.experiment), (Vec::new(), None));
+    let reverted: service::tune::revert::TuneRevertAnswer = check(&tune(&["revert"]));
+    assert!(reverted.put_back.is_empty() && reverted.removed.is_none(), "{reverted:?}");
+    let confirmed: service::tune::confirm::TuneConfirmAnswer = check(&tune(&["confirm"]));
+    assert!(confirmed.confirmed.is_empty() && confirmed.put_back.is_empty(), "{confirmed:?}");
+    let kept: TunePersistAnswer = check(&tune(&["persist"]));
+    assert!(matches!(&kept, TunePersistAnswer::Rules(rules) if rules.rules.is_none()), "{kept:?}");
+    let removed: TunePersistAnswer = check(&tune(&["persist", "--remove"]));
+    assert!(matches!(&removed, TunePersistAnswer::Removed(it) if !it.removed), "{removed:?}");
 }

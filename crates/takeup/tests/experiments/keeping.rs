@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+use service::tune::persist::TunePersistAnswer;
 
-use crate::tune::told;
+use crate::tune::{check, told};
 
 /// A machine with two SAS disks whose settings were changed.
 struct Scene(tempfile::TempDir);
@@ -87,7 +88,9 @@ fn a_rule_is_shown_written_and_taken_away() {
     let text = told(&scene.tune(&["persist"]), 0);
     assert!(text.ends_with(nothing) && !text.contains("persist --write"), "{text}");
     let document = |arguments: &[&str]| -> Value {
-        serde_json::from_str(&told(&scene.tune(arguments), 0)).unwrap()
+        let document = serde_json::from_str(&told(&scene.tune(arguments), 0)).unwrap();
+        check::<TunePersistAnswer>(&document);
+        document
     };
     let now = document(&["persist", "--json"]);
     assert_eq!((&now["written"], &now["written_now"]), (&json!(true), &json!(false)));

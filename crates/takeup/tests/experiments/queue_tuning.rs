@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use experiment::record::load;
 use model::disk::{DiskChanges, DiskParameters};
 use serde_json::Value;
+use service::tune::queue_advice::TuneQueueAnswer;
 use sim::mount::disk::LoopChoice;
 
 use crate::disks::Loop;
 use crate::settings::Disk;
-use crate::tune::{told, tune};
+use crate::tune::{check, told, tune};
 
 fn document(directory: &Path, arguments: &[&str]) -> (Value, String) {
     let output = tune(directory, arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{errors}");
-    (serde_json::from_slice(&output.stdout).unwrap(), errors)
+    let document = serde_json::from_slice(&output.stdout).unwrap();
+    check::<TuneQueueAnswer>(&document);
+    (document, errors)
 }
 
 /// A disk that answers after 20 ms and serves 64 requests at once, behind a queue of four: at most
@@ -93,6 +96,7 @@ fn schedulers_are_tried_and_put_back() {
     let command = [&["queue", device.path(), "--json", "--apply"][..], &quick, &settings].concat();
     let output = tune(directory.path(), &command).output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    check::<TuneQueueAnswer>(&found);
     let names: Vec<&str> = found["settings"]
         .as_array()
         .unwrap()

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use service::tune::show::TuneShowAnswer;
 
 use crate::disks::Loop;
-use crate::tune::{done, told, tune};
+use crate::tune::{check, done, told, tune};
 
 /// Waits for a state, as long as it takes.
 fn until(what: &str, holds: impl Fn() -> bool) {
@@ -39,6 +40,7 @@ fn on_trial(directory: &Path, device: &Loop, time: &str) -> u32 {
 /// The state of the trial of the first change.
 fn shown(directory: &Path) -> Value {
     let document: Value = serde_json::from_str(&done(directory, &["show", "--json"])).unwrap();
+    check::<TuneShowAnswer>(&document);
     document["changes"][0]["trial"].clone()
 }
 

@@ -11,6 +11,13 @@ use std::time::{Duration, Instant};
 use model::disk::{DiskChanges, DiskParameters};
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use rustix::process::{Pid, Signal, kill_process};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use service::Answer;
+use service::tune::read_ahead_advice::TuneReadAheadAnswer;
+use service::tune::revert::TuneRevertAnswer;
+use service::tune::set::TuneSetAnswer;
+use service::tune::show::TuneShowAnswer;
 use testkit::stepper::{Call, CallVerdict, Stepped};
 
 use crate::disks::Loop;
@@ -33,6 +40,20 @@ pub fn told(output: &Output, code: i32) -> String {
     let text = String::from_utf8(text).unwrap();
     assert_eq!(output.status.code(), Some(code), "{text}");
     text
+}
+
+/// Reads a document as an answer and writes it again: the schemas in `docs/schema/` describe it.
+pub fn check<A: Answer + DeserializeOwned>(printed: &Value) -> A {
+    let answer: A = serde_json::from_value(printed.clone())
+        .unwrap_or_else(|error| panic!("no answer of {}: {error}: {printed:#}", A::COMMAND));
+    assert_eq!(&service::document(&answer), printed);
+    answer
+}
+
+/// The document of a command, which is its answer.
+fn answer<A: Answer + DeserializeOwned>(directory: &Path, arguments: &[&str]) -> A {
+    let text = done(directory, &[arguments, &["--json"]].concat());
+    check(&serde_json::from_str(&text).unwrap())
 }
 
 /// All limits, in an order that the kernel refuses, and read-ahead as low as it is.
@@ -73,6 +94,20 @@ fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
     assert_eq!(device.settings(), before);
     assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
     assert_eq!(done(directory.path(), &["revert"]), "nothing to revert\n");
+}
+
+#[test]
+fn what_is_set_and_reverted_is_an_answer() {
+    testkit::require!(LoopDevices, KernelSettings);
+    let directory = tempfile::tempdir().unwrap();
+    let device = Loop::tuned(directory.path());
+    let set = ["set", device.path(), "read_ahead_kb=1024", "--settle", "10ms"];
+    let set: TuneSetAnswer = answer(directory.path(), &set);
+    assert!(set.settings[0].holds && set.commands.confirm.is_none(), "{set:?}");
+    let shown: TuneShowAnswer = answer(directory.path(), &["show"]);
+    assert!(shown.changes[0].settings[0].holds && shown.changes[0].trial.is_none(), "{shown:?}");
+    let reverted: TuneRevertAnswer = answer(directory.path(), &["revert"]);
+    assert_eq!(reverted.put_back[0].name, "read_ahead_kb");
 }
 
 /// Runs a command that is killed before the `at`-th call that changes anything. Returns whether it
@@ -228,10 +263,11 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
         let foretold = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{foretold}");
         assert!(foretold.contains(" repeats of 6 settings take about "), "{foretold}");
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        check::<TuneReadAheadAnswer>(&document);
         document
     };
-    let ratio = |found: &serde_json::Value| found["recommended"].as_f64().unwrap() / knee;
+    let ratio = |found: &Value| found["recommended"].as_f64().unwrap() / knee;
     // On a busy machine a larger window can appear faster; then the test tries again.
     let mut document = measured();
     for _ in 0..2 {
@@ -246,8 +282,7 @@ fn the_read_ahead_that_a_disk_needs_is_found_set_and_taken_back() {
     assert_eq!(document["present"], 64 << 10);
     // A requested value that was not measured is reported as such.
     let left_out = document["left_out"].as_array().unwrap();
-    let bytes: Vec<&serde_json::Value> =
-        left_out.iter().map(|it| &it["read_ahead_bytes"]).collect();
+    let bytes: Vec<&Value> = left_out.iter().map(|it| &it["read_ahead_bytes"]).collect();
     assert_eq!(bytes, [65 << 10, 16 << 20]);
     assert_eq!(left_out[0]["why"], "not a multiple of the page size: 64 KiB was tried");
     assert_eq!(document["gain"]["verdict"], "differs");

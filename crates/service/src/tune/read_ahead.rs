@@ -1,4 +1,4 @@
-//! `takeup tune readahead`: measures which read-ahead is best for a path.
+//! Measures which read-ahead is best for a path.
 //!
 //! It is an experiment of `bench read` with one factor. A first look at two settings shows how much
 //! runs scatter, and so how many repeats are needed to show a difference, before the experiment
@@ -6,67 +6,74 @@
 //! measured rate and latency need.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use clap::Args;
 use experiment::judgement::{Judgement, advice};
 use experiment::plan::{Plan, Stop};
 use experiment::power::Noise;
 use experiment::record::{Experiment, Factor, Level, binary_size};
 use experiment::run::unix_seconds;
-use flow::cancel::Cancel;
 use loads::read::{ReadError, ReadExecutor};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use storage::settings::{Setting, SettingKind};
 use storage::stack::VxfsReadAhead;
 
+use super::MeasuringHost;
 use super::apply::why_not_kept;
-use super::explanation::{Known, measured_knee};
-use super::measuring::{LOOKS, MeasureArgs, Measuring, MeasuringExtent, judged, no_number};
-use super::recommendation::{Of, Recommendation};
-use super::subject::Subject;
-use crate::outcome::{Form, end};
-use arguments::quantity::Size;
-use service::failure::Failure;
-use service::outcome::Outcome;
+use super::explanation::{MeasuredDevice, measured_knee};
+use super::measuring::{
+    LOOKS, MeasureEnding, MeasureRequest, Measuring, MeasuringExtent, judged, no_number,
+};
+use super::read_ahead_advice::{ReadAheadAdvice, ReadAheadMeasured};
+use super::subject::TuneSubject;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::state;
 
-/// Measure which read-ahead is best for a path
-///
-/// Takeup reads one stream through the page cache with each value in turn, until the runs can show
-/// the --difference. It says first how long that takes. It writes nothing to PATH, and restores the
-/// setting afterwards, even after a crash. It recommends the smallest value that is as good as the
-/// best, and only if the result is settled. --apply sets it.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  takeup tune readahead /srv/images
-  sudo takeup tune readahead /srv/images/big.img --apply
-  takeup tune revert
+/// What to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneReadAheadRequest {
+    /// A file or a block device to read; for a folder, the largest file in it.
+    pub path: PathBuf,
+    /// Read-ahead values to try besides the present one, in bytes.
+    #[serde(default = "usual_levels")]
+    pub levels: Vec<u64>,
+    /// Bytes that the program reads at once.
+    #[serde(default = "usual_block_bytes")]
+    pub block_bytes: u64,
+    /// Bytes of one run; null for what takes about a second.
+    #[serde(default)]
+    pub length_bytes: Option<u64>,
+    /// Keeps the runs in this file.
+    #[serde(default)]
+    pub output: Option<PathBuf>,
+    /// How it is measured.
+    #[serde(default)]
+    pub measure: MeasureRequest,
+}
 
-Without root, only the rate and the latency with the present read-ahead are measured, and the model
-computes the read-ahead that they need.")]
-pub struct ReadaheadArgs {
-    /// File or block device to read; for a folder, the largest file in it
-    #[arg(value_name = "PATH")]
-    path: PathBuf,
-    /// Read-ahead values to try besides the present one
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "LIST",
-        default_value = "64k,128k,256k,512k,1M,2M,4M,8M,16M"
-    )]
-    levels: Vec<Size>,
-    /// Read size of the program
-    #[arg(short, long, value_name = "SIZE", default_value = "128k")]
-    block_size: Size,
-    /// Bytes of one run [default: what takes about a second]
-    #[arg(long, value_name = "SIZE")]
-    length: Option<Size>,
-    /// Keep the runs in this file, for `takeup report`
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    #[command(flatten)]
-    measure: MeasureArgs,
+fn usual_levels() -> Vec<u64> {
+    (16..=24).map(|power| 1 << power).collect()
+}
+
+fn usual_block_bytes() -> u64 {
+    128 << 10
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct TunedReadAhead {
+    /// The recommended read-ahead, or why there is none.
+    pub advice: ReadAheadAdvice,
+    /// What became of it.
+    pub ending: MeasureEnding,
+}
+
+impl TunedReadAhead {
+    /// With a warning where nothing could be set, or something does not hold.
+    pub fn outcome(&self) -> Outcome {
+        self.ending.outcome()
+    }
 }
 
 /// Bytes of a run of the first look.
@@ -76,41 +83,41 @@ const WINDOWS_MIN: u64 = 4;
 const PAGE_BYTES: u64 = 4096;
 const RANDOM_READS: u64 = 32;
 
-/// Runs the command.
-pub fn run(arguments: &ReadaheadArgs) -> ExitCode {
-    let form = Form::of(arguments.measure.json);
-    end(tune(arguments), "tune readahead", form)
-}
-
-fn tune(arguments: &ReadaheadArgs) -> Result<Outcome, Failure> {
-    arguments.measure.begin()?;
-    let subject = Subject::find(&arguments.path)?;
+/// Measures which read-ahead is best for a path, and sets it if requested.
+///
+/// # Errors
+/// When the read-ahead has no effect there, cannot be measured, or was stopped.
+pub fn tune_read_ahead(
+    request: &TuneReadAheadRequest,
+    host: &dyn MeasuringHost,
+) -> Result<TunedReadAhead, Failure> {
+    request.measure.begin(host)?;
+    let subject = TuneSubject::find(&request.path)?;
     if let Some((mount_point, own)) = VxfsReadAhead::below(&subject.file) {
-        return tune_vxfs(arguments, subject, mount_point, own);
+        return tune_vxfs(request, subject, (mount_point, own), host);
     }
     if let Some(hint) = own_reader(&file_system(&subject.file)) {
-        let path = arguments.path.display();
+        let path = request.path.display();
         let message = format!("{path}: the kernel's read-ahead has no effect there");
         return Err(Failure::of(message, Some(hint)));
     }
     let present = subject.storage.read_ahead_bytes().map_err(|it| Failure::new(&it, None))?;
     let (Some(present), Some(file)) = (present, subject.storage.read_ahead.clone()) else {
-        let message = format!("{}: its device has no read-ahead", arguments.path.display());
+        let message = format!("{}: its device has no read-ahead", request.path.display());
         return Err(Failure::of(message, None));
     };
     let settable = Setting::read_ahead(&file).check_settable();
-    if let (Err(error), true) = (&settable, arguments.measure.apply) {
+    if let (Err(error), true) = (&settable, request.measure.apply) {
         return Err(Failure::new(error, None));
     }
-    let cancel = Cancel::new();
-    crate::interrupt::watch(&cancel);
-    let measuring = Measuring::new(&arguments.measure, &cancel);
-    let tuning = Tuning { arguments, subject, present, measuring, vxfs: None };
-    let recommendation = match settable {
+    host.measuring_begins();
+    let measuring = Measuring::new(&request.measure, host);
+    let tuning = Tuning { request, subject, present, measuring, vxfs: None };
+    let advice = match settable {
         Ok(()) => tuning.measured()?,
         Err(_) => tuning.as_it_is()?,
     };
-    arguments.measure.end(&recommendation, &tuning.subject.storage, &arguments.path)
+    tuning.end(advice, host)
 }
 
 /// A hint for file systems that do their own read-ahead.
@@ -130,18 +137,18 @@ fn file_system(path: &Path) -> String {
 /// On VxFS, which does its own read-ahead: measures the present one, and the model computes what is
 /// needed. Takeup sets nothing there.
 fn tune_vxfs(
-    arguments: &ReadaheadArgs,
-    subject: Subject,
-    mount_point: PathBuf,
-    own: Option<VxfsReadAhead>,
-) -> Result<Outcome, Failure> {
+    request: &TuneReadAheadRequest,
+    subject: TuneSubject,
+    (mount_point, own): (PathBuf, Option<VxfsReadAhead>),
+    host: &dyn MeasuringHost,
+) -> Result<TunedReadAhead, Failure> {
     let place = mount_point.display();
     let Some(own) = own else {
         let message =
             format!("{place}: VxFS does its own read-ahead, and vxtunefs does not answer");
         return Err(Failure::of(message, Some("set read_pref_io and read_nstream with vxtunefs")));
     };
-    if arguments.measure.apply {
+    if request.measure.apply {
         let message = format!("{place}: takeup does not set the read-ahead of VxFS");
         let hint = own.command(own.window_bytes(), &mount_point.to_string_lossy());
         return Err(Failure::of(
@@ -149,19 +156,18 @@ fn tune_vxfs(
             Some(&format!("use vxtunefs; the present value: `{hint}`")),
         ));
     }
-    let cancel = Cancel::new();
-    crate::interrupt::watch(&cancel);
-    let measuring = Measuring::new(&arguments.measure, &cancel);
+    host.measuring_begins();
+    let measuring = Measuring::new(&request.measure, host);
     let present = own.window_bytes();
     let vxfs = Some((mount_point, own));
-    let tuning = Tuning { arguments, subject, present, measuring, vxfs };
-    let recommendation = tuning.as_it_is()?;
-    arguments.measure.end(&recommendation, &tuning.subject.storage, &arguments.path)
+    let tuning = Tuning { request, subject, present, measuring, vxfs };
+    let advice = tuning.as_it_is()?;
+    tuning.end(advice, host)
 }
 
 struct Tuning<'a> {
-    arguments: &'a ReadaheadArgs,
-    subject: Subject,
+    request: &'a TuneReadAheadRequest,
+    subject: TuneSubject,
     /// The VxFS of the file, and its read-ahead.
     vxfs: Option<(PathBuf, VxfsReadAhead)>,
     /// The present read-ahead, in bytes.
@@ -179,8 +185,19 @@ struct Look {
 }
 
 impl Tuning<'_> {
+    /// Applies the recommendation if requested.
+    fn end(
+        &self,
+        advice: ReadAheadAdvice,
+        host: &dyn MeasuringHost,
+    ) -> Result<TunedReadAhead, Failure> {
+        let (measure, storage) = (&self.request.measure, &self.subject.storage);
+        let ending = measure.end(&advice, storage, &self.request.path, host)?;
+        Ok(TunedReadAhead { advice, ending })
+    }
+
     /// Measures every value in turn.
-    fn measured(&self) -> Result<Recommendation, Failure> {
+    fn measured(&self) -> Result<ReadAheadAdvice, Failure> {
         let look = self.look()?;
         let windows = self.windows(look.length_bytes);
         let extent = MeasuringExtent {
@@ -194,11 +211,11 @@ impl Tuning<'_> {
             repeats_max: repeats,
             // The first look has used a part of the budget.
             budget_seconds: self.measuring.left_seconds().max(look.run_seconds),
-            difference_percent: Some(self.arguments.measure.worth() * 100.0),
+            difference_percent: Some(self.request.measure.worth() * 100.0),
             ..Stop::default()
         };
         let plan = self.plan(&windows, look.length_bytes, stop, RANDOM_READS);
-        let experiment = self.experiment(&plan, self.arguments.output.as_deref())?;
+        let experiment = self.experiment(&plan, self.request.output.as_deref())?;
         let (judgement, options) = judged(&experiment)?;
         let factors = &experiment.header.factors;
         let swept = factors.iter().find(|factor| factor.name == "read_ahead_bytes");
@@ -207,20 +224,24 @@ impl Tuning<'_> {
             let hint = "increase --budget";
             Failure::of("no run with the present read-ahead has finished", Some(hint))
         })?;
-        let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
+        let known = MeasuredDevice::of(&judgement, &self.subject.storage, self.request.block_bytes);
         let explained = known.map(|known| known.explain(&windows, measured_knee(&judgement)));
         let left_out = self.left_out(look.length_bytes);
-        let of = Of { cut: cut(&windows, &judgement, &experiment), left_out, ..self.of_what() };
-        Ok(Recommendation::new(of, judgement, Some(advice), explained))
+        let of = ReadAheadMeasured {
+            cut: cut(&windows, &judgement, &experiment),
+            left_out,
+            ..self.of_what()
+        };
+        Ok(ReadAheadAdvice { of, judgement, advice: Some(advice), explanation: explained })
     }
 
     /// Without permission to set anything: measures the present state, and applies the model.
-    fn as_it_is(&self) -> Result<Recommendation, Failure> {
+    fn as_it_is(&self) -> Result<ReadAheadAdvice, Failure> {
         let words = |words: &[&str]| -> Vec<Level> {
             words.iter().map(|word| Level::Text((*word).to_owned())).collect()
         };
         let numbers = |numbers: &[u64]| numbers.iter().copied().map(Level::Number).collect();
-        let length_bytes = self.arguments.length.map_or(LOOK_BYTES, |length| length.0);
+        let length_bytes = self.request.length_bytes.unwrap_or(LOOK_BYTES);
         let stop = Stop { repeats_min: LOOKS, repeats_max: LOOKS, ..Stop::default() };
         let mut plan = self.plan(&[], length_bytes, stop, RANDOM_READS);
         plan.factors = vec![
@@ -229,22 +250,23 @@ impl Tuning<'_> {
             Factor::new("depth", numbers(&[1, 16])),
             Factor::new("block_bytes", numbers(&[1 << 20])),
         ];
-        let experiment = self.experiment(&plan, self.arguments.output.as_deref())?;
+        let experiment = self.experiment(&plan, self.request.output.as_deref())?;
         let (judgement, _) = judged(&experiment)?;
         let windows = self.windows(self.subject.length_bytes);
-        let known = Known::of(&judgement, &self.subject.storage, self.arguments.block_size.0);
+        let known = MeasuredDevice::of(&judgement, &self.subject.storage, self.request.block_bytes);
         let vxfs = self.vxfs.as_ref().map(|(_, own)| *own);
-        let explained = known.map(|known| Known { vxfs, ..known }.explain(&windows, None));
-        Ok(Recommendation::new(self.of_what(), judgement, None, explained))
+        let explained = known.map(|known| MeasuredDevice { vxfs, ..known }.explain(&windows, None));
+        let of = self.of_what();
+        Ok(ReadAheadAdvice { of, judgement, advice: None, explanation: explained })
     }
 
-    fn of_what(&self) -> Of {
-        Of {
-            path: self.arguments.path.clone(),
+    fn of_what(&self) -> ReadAheadMeasured {
+        ReadAheadMeasured {
+            path: self.request.path.clone(),
             file: self.subject.file.clone(),
             device: self.subject.storage.name.clone(),
             present: self.present,
-            worth: self.arguments.measure.worth(),
+            worth: self.request.measure.worth(),
             not_kept: why_not_kept(&[SettingKind::ReadAhead], &self.subject.storage),
             cut: Vec::new(),
             left_out: Vec::new(),
@@ -265,7 +287,7 @@ impl Tuning<'_> {
             (!tried.contains(&rounded))
                 .then(|| format!("a run of {length} holds fewer than {WINDOWS_MIN} windows"))
         };
-        let asked = self.arguments.levels.iter().map(|level| level.0);
+        let asked = self.request.levels.iter().copied();
         asked.filter_map(|bytes| Some((bytes, why(bytes)?))).collect()
     }
 
@@ -277,10 +299,10 @@ impl Tuning<'_> {
         let stop = Stop {
             repeats_min: LOOKS,
             repeats_max: LOOKS,
-            budget_seconds: self.arguments.measure.budget.0,
+            budget_seconds: self.request.measure.budget_seconds,
             ..Stop::default()
         };
-        let most_bytes = self.arguments.length.map_or(LOOK_BYTES, |length| length.0);
+        let most_bytes = self.request.length_bytes.unwrap_or(LOOK_BYTES);
         let look_bytes = LOOK_BYTES.min(most_bytes).min(self.subject.length_bytes);
         let mut two = vec![self.present, far];
         two.sort_unstable();
@@ -297,7 +319,7 @@ impl Tuning<'_> {
         let count = rates.len() as f64;
         let typical = (rates.iter().map(|rate| rate.ln()).sum::<f64>() / count).exp();
         let in_a_second = (typical as u64).next_multiple_of(1 << 20).max(LOOK_BYTES / 2);
-        let wanted = self.arguments.length.map_or(in_a_second, |length| length.0);
+        let wanted = self.request.length_bytes.unwrap_or(in_a_second);
         let length_bytes = wanted.min(self.subject.length_bytes);
         let measured: f64 = experiment.runs.iter().map(|run| run.seconds).sum();
         // Untimed parts of a run: dropping pages, reads at random places.
@@ -310,7 +332,7 @@ impl Tuning<'_> {
     /// The windows to try: the present one, and those of which a run holds several.
     fn windows(&self, length_bytes: u64) -> Vec<u64> {
         let is_held = |bytes: &u64| bytes.saturating_mul(WINDOWS_MIN) <= length_bytes;
-        let levels = self.arguments.levels.iter().map(|size| whole_pages(size.0));
+        let levels = self.request.levels.iter().copied().map(whole_pages);
         let mut windows: Vec<u64> = levels.filter(is_held).chain([self.present]).collect();
         windows.sort_unstable();
         windows.dedup();
@@ -321,7 +343,7 @@ impl Tuning<'_> {
         let levels = windows.iter().copied().map(Level::Number).collect();
         let present = Some(Level::Number(self.present));
         let words = vec![Level::Text("buffered".to_owned())];
-        let request = vec![Level::Number(self.arguments.block_size.0)];
+        let request = vec![Level::Number(self.request.block_bytes)];
         Plan {
             kind: "read".to_owned(),
             title: format!("read-ahead of {}", self.subject.file.display()),
@@ -342,7 +364,7 @@ impl Tuning<'_> {
 
     fn experiment(&self, plan: &Plan, kept: Option<&Path>) -> Result<Experiment, Failure> {
         self.measuring.experiment(plan, kept, |plan| {
-            let journal = service::state::journal();
+            let journal = state::journal();
             ReadExecutor::new(plan, journal.as_deref()).map_err(read_failure)
         })
     }
@@ -370,7 +392,7 @@ fn cut(windows: &[u64], judgement: &Judgement, experiment: &Experiment) -> Vec<(
 
 fn read_failure(error: ReadError) -> Failure {
     let hint = match &error {
-        ReadError::Settings(error) => service::state::guard_hint(error),
+        ReadError::Settings(error) => state::guard_hint(error),
         _ => None,
     };
     Failure::new(&error, hint)

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use storage::layers::Storage;
 
 use super::apply::storage;
-use service::failure::Failure;
+use crate::failure::Failure;
 
 /// Maximum number of folder entries to check for a large file.
 const ENTRIES_MAX: usize = 100_000;
@@ -17,7 +17,8 @@ const FOLDERS_MAX: usize = 200;
 const BYTES_MIN: u64 = 4 << 20;
 
 /// The file to read.
-pub struct Subject {
+#[derive(Debug)]
+pub struct TuneSubject {
     /// The file or device.
     pub file: PathBuf,
     /// Its bytes.
@@ -26,16 +27,16 @@ pub struct Subject {
     pub storage: Storage,
 }
 
-impl Subject {
+impl TuneSubject {
     /// The file to read for a path.
     ///
     /// # Errors
     /// When there is no file that is large enough, or it cannot be opened.
-    pub fn find(path: &Path) -> Result<Subject, Failure> {
+    pub fn find(path: &Path) -> Result<TuneSubject, Failure> {
         let failed = |error: rustix::io::Errno| {
             let error = std::io::Error::from(error);
             Failure::of(
-                format!("{}: {}", path.display(), service::failure::with_causes(&error)),
+                format!("{}: {}", path.display(), crate::failure::with_causes(&error)),
                 None,
             )
         };
@@ -59,7 +60,7 @@ impl Subject {
         if length_bytes < BYTES_MIN {
             return Err(too_small());
         }
-        Ok(Subject { storage: storage(&file)?, file, length_bytes })
+        Ok(TuneSubject { storage: storage(&file)?, file, length_bytes })
     }
 }
 
@@ -125,8 +126,8 @@ mod tests {
         assert_eq!(largest_below(folder.path()).unwrap(), Some(below.join("large")));
         let nothing = tempfile::tempdir().unwrap();
         assert_eq!(largest_below(nothing.path()).unwrap(), None);
-        assert!(Subject::find(nothing.path()).is_err(), "a folder is nothing to be read");
-        assert!(Subject::find(&folder.path().join("small")).is_err());
+        assert!(TuneSubject::find(nothing.path()).is_err(), "a folder is nothing to be read");
+        assert!(TuneSubject::find(&folder.path().join("small")).is_err());
     }
 
     /// For a file that cannot be opened, the error must not be that it is too small.
@@ -135,9 +136,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let told = Subject::find(&path).err().unwrap().to_text();
+        let told = TuneSubject::find(&path).err().unwrap().to_text();
         assert!(told.contains("socket") && !told.contains("4 MiB"), "{told}");
-        let told = Subject::find(folder.path()).err().unwrap().to_text();
+        let told = TuneSubject::find(folder.path()).err().unwrap().to_text();
         assert!(told.contains("no file or device of at least 4 MiB"), "{told}");
     }
 }

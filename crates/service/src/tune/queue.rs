@@ -1,162 +1,204 @@
-//! `takeup tune queue`: measures which queue settings are best for a load.
+//! Measures which queue settings are best for a load.
 //!
 //! Each setting is a separate experiment of `bench disk`, with the other settings unchanged: all
 //! combinations would take too long, so their combined effect is not claimed. Crate `loads` decides
 //! where a setting has an effect (the disks at the bottom, or a multipath device).
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
 use experiment::judgement::advice;
 use experiment::plan::{Plan, Stop};
 use experiment::power::Noise;
 use experiment::record::{Experiment, Factor, Level, Role, RunRecord};
 use experiment::run::unix_seconds;
-use flow::cancel::Cancel;
-use loads::disk::DiskExecutor;
 use loads::disk::queue::factor;
 use loads::disk::safety::Permission;
+use loads::disk::{DiskError, DiskExecutor};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use storage::settings::SettingKind;
 
+use super::MeasuringHost;
 use super::apply::why_not_kept;
-use super::levels::{Asked, LeftOut, NOT_ROOT};
-use super::measuring::{LOOKS, MeasureArgs, Measuring, MeasuringExtent, judged, no_number};
-use super::queue_advice::{Little, Load, Queue, Tuned};
-use super::subject::Subject;
-use crate::commands::bench::disk;
-use crate::outcome::{Form, end};
-use arguments::quantity::{Size, Span};
-use service::failure::Failure;
-use service::outcome::Outcome;
+use super::levels::{LevelSearch, NOT_ROOT, NotTried};
+use super::measuring::{
+    LOOKS, MeasureEnding, MeasureRequest, Measuring, MeasuringExtent, judged, no_number,
+};
+use super::queue_advice::{LittlesLaw, MeasuredLoad, QueueAdvice, TunedSetting};
+use super::subject::TuneSubject;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::state;
 
-/// Measure which queue settings are best for a load
-///
-/// Takeup tries scheduler, queue length, largest request and merging in turn, each with the other
-/// settings unchanged, until the runs can show the --difference. It says first how long that takes.
-/// It only reads PATH, and restores every setting afterwards, even after a crash. It recommends the
-/// smallest change that is as good as the best for this load, and only if the result is settled.
-/// --apply sets it.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  sudo takeup tune queue /srv/db.img
-  sudo takeup tune queue /dev/sdb --load read --block-size 1M --depth 8 --settings max_sectors_kb
-  takeup tune revert
-
-Without root, only the load with the present settings is measured. takeup bench disk measures other
-loads, and combinations of settings.")]
-pub struct QueueArgs {
-    /// File or block device to read; for a folder, the largest file in it
-    #[arg(value_name = "PATH")]
-    path: PathBuf,
-    /// Settings to try
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "LIST",
-        default_value = "scheduler,nr_requests,max_sectors_kb,nomerges"
-    )]
-    settings: Vec<QueueSetting>,
-    /// Load to measure
-    #[arg(long, value_name = "LOAD", default_value = "randread")]
-    load: QueueLoad,
-    /// Bytes of one request
-    #[arg(short, long, value_name = "SIZE", default_value = "4k")]
-    block_size: Size,
-    /// Requests in flight
-    #[arg(long, value_name = "NUMBER", default_value_t = 32,
-          value_parser = clap::value_parser!(u64).range(1..=4096))]
-    depth: u64,
-    /// Length of one run
-    #[arg(long, value_name = "TIME", default_value = "2s")]
-    runtime: Span,
-    /// Keep the runs in this folder, one file for each setting, for `takeup report`
-    #[arg(short, long, value_name = "FOLDER")]
-    output: Option<PathBuf>,
-    #[command(flatten)]
-    measure: MeasureArgs,
+/// What to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneQueueRequest {
+    /// A file or a block device to read; for a folder, the largest file in it.
+    pub path: PathBuf,
+    /// The settings to try.
+    #[serde(default = "usual_settings")]
+    pub settings: Vec<TriedSetting>,
+    /// The load to measure.
+    #[serde(default)]
+    pub load: QueueLoad,
+    /// Bytes of one request.
+    #[serde(default = "usual_block_bytes")]
+    pub block_bytes: u64,
+    /// Requests in flight, from 1 to 4096.
+    #[serde(default = "usual_depth")]
+    pub depth: u64,
+    /// Length of one run.
+    #[serde(default = "usual_run_seconds")]
+    pub run_seconds: f64,
+    /// Keeps the runs in this folder, one file for each setting.
+    #[serde(default)]
+    pub output: Option<PathBuf>,
+    /// How it is measured.
+    #[serde(default)]
+    pub measure: MeasureRequest,
 }
 
-/// Settings that are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum QueueSetting {
-    /// I/O scheduler, which orders the requests
+fn usual_settings() -> Vec<TriedSetting> {
+    use TriedSetting::{MaxSectorsKb, Nomerges, NrRequests, Scheduler};
+    vec![Scheduler, NrRequests, MaxSectorsKb, Nomerges]
+}
+
+fn usual_block_bytes() -> u64 {
+    4096
+}
+
+fn usual_depth() -> u64 {
+    32
+}
+
+fn usual_run_seconds() -> f64 {
+    2.0
+}
+
+/// Settings that can be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TriedSetting {
+    /// The I/O scheduler, which orders the requests.
     Scheduler,
-    /// Requests that may wait
+    /// Requests that may wait.
     NrRequests,
-    /// Largest request
+    /// The largest request.
     MaxSectorsKb,
-    /// Whether requests are merged
+    /// Whether requests are merged.
     Nomerges,
 }
 
-impl QueueSetting {
+impl TriedSetting {
     fn kind(self) -> SettingKind {
         match self {
-            QueueSetting::Scheduler => SettingKind::Scheduler,
-            QueueSetting::NrRequests => SettingKind::Requests,
-            QueueSetting::MaxSectorsKb => SettingKind::MaxSectors,
-            QueueSetting::Nomerges => SettingKind::NoMerges,
+            TriedSetting::Scheduler => SettingKind::Scheduler,
+            TriedSetting::NrRequests => SettingKind::Requests,
+            TriedSetting::MaxSectorsKb => SettingKind::MaxSectors,
+            TriedSetting::Nomerges => SettingKind::NoMerges,
         }
     }
 }
 
 /// Loads that write nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum QueueLoad {
-    /// Random reads
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueLoad {
+    /// Random reads.
+    #[default]
     Randread,
-    /// Sequential reads
+    /// Sequential reads.
     Read,
+}
+
+impl QueueLoad {
+    /// Its name in fio.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueueLoad::Randread => "randread",
+            QueueLoad::Read => "read",
+        }
+    }
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct TunedQueue {
+    /// The recommended values, or why there are none.
+    pub advice: QueueAdvice,
+    /// What became of them.
+    pub ending: MeasureEnding,
+}
+
+impl TunedQueue {
+    /// With a warning where nothing could be set, or something does not hold.
+    pub fn outcome(&self) -> Outcome {
+        self.ending.outcome()
+    }
 }
 
 /// Part of the file or device that is read.
 const LENGTH_BYTES_MAX: u64 = 1 << 30;
-/// Runs the command.
-pub fn run(arguments: &QueueArgs) -> ExitCode {
-    let form = Form::of(arguments.measure.json);
-    end(tune(arguments), "tune queue", form)
-}
 
-fn tune(arguments: &QueueArgs) -> Result<Outcome, Failure> {
-    given_once(&arguments.settings)?;
-    arguments.measure.begin()?;
-    let cancel = Cancel::new();
-    let subject = Subject::find(&arguments.path)?;
-    let kept = Kept { folder: arguments.output.as_deref() };
-    let measuring = Measuring::new(&arguments.measure, &cancel);
-    let tuning = Tuning { arguments, subject, measuring, kept };
+/// Measures which queue settings are best for a load, and sets them if requested. `failure` makes
+/// the failure of a load that cannot be run.
+///
+/// # Errors
+/// When nothing can be tried, the load cannot be measured, or was stopped.
+pub fn tune_queue(
+    request: &TuneQueueRequest,
+    host: &dyn MeasuringHost,
+    failure: fn(DiskError) -> Failure,
+) -> Result<TunedQueue, Failure> {
+    request.check()?;
+    request.measure.begin(host)?;
+    let subject = TuneSubject::find(&request.path)?;
+    let kept = KeptRuns { folder: request.output.as_deref() };
+    let measuring = Measuring::new(&request.measure, host);
+    let tuning = Tuning { request, subject, measuring, kept, failure };
     let Chosen { tried, left_out } = tuning.factors()?;
     kept.check(tried.iter().map(|tried| tried.kind.file_name()))?;
-    crate::interrupt::watch(&cancel);
-    let queue = tuning.measured(&tried, left_out)?;
-    arguments.measure.end(&queue, &tuning.subject.storage, &arguments.path)
+    host.measuring_begins();
+    let advice = tuning.measured(&tried, left_out)?;
+    let storage = &tuning.subject.storage;
+    let ending = request.measure.end(&advice, storage, &request.path, host)?;
+    Ok(TunedQueue { advice, ending })
 }
 
-/// Refuses a setting that is named twice, which is a typing error.
-fn given_once(settings: &[QueueSetting]) -> Result<(), Failure> {
-    let twice = settings.iter().enumerate().find(|(at, setting)| settings[..*at].contains(setting));
-    match twice {
-        Some((_, setting)) => {
+/// Requests in flight that fio can keep.
+const DEPTHS: std::ops::RangeInclusive<u64> = 1..=4096;
+
+impl TuneQueueRequest {
+    /// Refuses a setting that is named twice, which is a typing error, and a load that is none.
+    fn check(&self) -> Result<(), Failure> {
+        let settings = &self.settings;
+        let twice =
+            settings.iter().enumerate().find(|(at, setting)| settings[..*at].contains(setting));
+        if let Some((_, setting)) = twice {
             let name = setting.kind().file_name();
-            Err(Failure::of(format!("--settings: {name} is given twice"), None))
+            return Err(Failure::of(format!("--settings: {name} is given twice"), None));
         }
-        None => Ok(()),
+        if !DEPTHS.contains(&self.depth) {
+            let message = format!("--depth: use {} to {}", DEPTHS.start(), DEPTHS.end());
+            return Err(Failure::of(message, None));
+        }
+        if self.block_bytes == 0 {
+            return Err(Failure::of("--block-size: must be more than zero", None));
+        }
+        Ok(())
     }
 }
 
 /// Where the runs are kept.
 #[derive(Clone, Copy)]
-struct Kept<'a> {
+struct KeptRuns<'a> {
     folder: Option<&'a Path>,
 }
 
 /// File name of the load with the present settings.
 const AS_IT_IS: &str = "as_it_is";
 
-impl Kept<'_> {
+impl KeptRuns<'_> {
     /// The file of a setting.
     fn file(&self, name: &str) -> Option<PathBuf> {
         self.folder.map(|folder| folder.join(format!("{name}.ndjson")))
@@ -174,7 +216,7 @@ impl Kept<'_> {
             }
         }
         std::fs::create_dir_all(folder).map_err(|error| {
-            let why = service::failure::with_causes(&error);
+            let why = crate::failure::with_causes(&error);
             Failure::of(format!("create the folder {}: {why}", folder.display()), None)
         })
     }
@@ -183,7 +225,7 @@ impl Kept<'_> {
 /// Settings to try, and those left out with the reason.
 struct Chosen {
     tried: Vec<Tried>,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<NotTried>,
 }
 
 /// A setting to try.
@@ -193,67 +235,68 @@ struct Tried {
 }
 
 struct Tuning<'a> {
-    arguments: &'a QueueArgs,
-    subject: Subject,
+    request: &'a TuneQueueRequest,
+    subject: TuneSubject,
     measuring: Measuring<'a>,
-    kept: Kept<'a>,
+    kept: KeptRuns<'a>,
+    failure: fn(DiskError) -> Failure,
 }
 
 impl Tuning<'_> {
     /// The requested settings that can be tried.
     fn factors(&self) -> Result<Chosen, Failure> {
         let (mut tried, mut left_out) = (Vec::new(), Vec::new());
-        let asked = Asked {
-            path: &self.arguments.path,
+        let asked = LevelSearch {
+            path: &self.request.path,
             storage: &self.subject.storage,
-            block_bytes: self.arguments.block_size.0,
-            is_sequential: self.arguments.load == QueueLoad::Read,
+            block_bytes: self.request.block_bytes,
+            is_sequential: self.request.load == QueueLoad::Read,
         };
-        for kind in self.arguments.settings.iter().map(|setting| setting.kind()) {
+        for kind in self.request.settings.iter().map(|setting| setting.kind()) {
             let levels = asked.levels(kind);
             left_out.extend(levels.left_out);
             let factor = factor(kind, &levels.values, &self.subject.storage);
             let factor = factor.map_err(|error| Failure::new(&error, None))?;
             tried.extend(factor.map(|factor| Tried { kind, factor }));
         }
-        let is_for_root = left_out.iter().any(|one: &LeftOut| one.why == NOT_ROOT);
-        if is_for_root && self.arguments.measure.apply {
-            let path = self.arguments.path.display();
+        let is_for_root = left_out.iter().any(|one: &NotTried| one.why == NOT_ROOT);
+        if is_for_root && self.request.measure.apply {
+            let path = self.request.path.display();
             let message = format!("{path}: no permission to set the queue: {NOT_ROOT}");
             let hint = "leave out --apply to measure the load with the present settings";
             return Err(Failure::of(message, Some(hint)));
         }
         if tried.is_empty() && !left_out.is_empty() && !is_for_root {
-            let one = |one: &LeftOut| format!("{}: {}", one.kind.name(), one.words());
+            let one = |one: &NotTried| format!("{}: {}", one.kind.name(), one.words());
             let told: Vec<String> = left_out.iter().map(one).collect();
-            let message = format!("{}: {}", self.arguments.path.display(), told.join("; "));
+            let message = format!("{}: {}", self.request.path.display(), told.join("; "));
             return Err(Failure::of(message, Some("run `takeup probe` to see the settings")));
         }
         Ok(Chosen { tried, left_out })
     }
 
-    fn measured(&self, tried: &[Tried], left_out: Vec<LeftOut>) -> Result<Queue, Failure> {
+    fn measured(&self, tried: &[Tried], left_out: Vec<NotTried>) -> Result<QueueAdvice, Failure> {
         let look = self.look(tried)?;
         let runs = look.runs.len().max(1) as f64;
         let run_seconds = self.measuring.passed_seconds() / runs;
         let kinds: Vec<SettingKind> = tried.iter().map(|one| one.kind).collect();
-        let mut queue = Queue {
-            path: self.arguments.path.clone(),
+        let mut queue = QueueAdvice {
+            path: self.request.path.clone(),
             file: self.subject.file.clone(),
             device: loads::disk::queue::names(&self.subject.storage).join(" "),
-            load: Load {
-                name: load_name(self.arguments.load),
-                block_bytes: self.arguments.block_size.0,
-                depth: self.arguments.depth,
+            load: MeasuredLoad {
+                name: self.request.load.name(),
+                block_bytes: self.request.block_bytes,
+                depth: self.request.depth,
             },
-            worth: self.arguments.measure.worth(),
+            worth: self.request.measure.worth(),
             not_kept: why_not_kept(&kinds, &self.subject.storage),
             tuned: Vec::new(),
             as_it_is: None,
             left_out,
         };
         if tried.is_empty() {
-            queue.as_it_is = Some((judged(&look)?.0, Little::of(look.runs.iter())));
+            queue.as_it_is = Some((judged(&look)?.0, LittlesLaw::of(look.runs.iter())));
             return Ok(queue);
         }
         let levels = |tried: &Tried| tried.factor.levels.len();
@@ -273,7 +316,7 @@ impl Tuning<'_> {
                 repeats_max: repeats,
                 // Later settings get the time that this one leaves.
                 budget_seconds: (left * share).max(run_seconds),
-                difference_percent: Some(self.arguments.measure.worth() * 100.0),
+                difference_percent: Some(self.request.measure.worth() * 100.0),
                 ..Stop::default()
             };
             let kept = self.kept.file(one.kind.file_name());
@@ -287,8 +330,8 @@ impl Tuning<'_> {
             })?;
             let is_present =
                 |run: &&RunRecord| run.cell.get(&one.factor.name) == one.factor.present.as_ref();
-            let little = Little::of(experiment.runs.iter().filter(is_present));
-            queue.tuned.push(Tuned { kind: one.kind, judgement, advice, little });
+            let little = LittlesLaw::of(experiment.runs.iter().filter(is_present));
+            queue.tuned.push(TunedSetting { kind: one.kind, judgement, advice, little });
         }
         Ok(queue)
     }
@@ -298,7 +341,7 @@ impl Tuning<'_> {
         let stop = Stop {
             repeats_min: LOOKS,
             repeats_max: LOOKS,
-            budget_seconds: self.arguments.measure.budget.0,
+            budget_seconds: self.request.measure.budget_seconds,
             ..Stop::default()
         };
         let two = tried.first().map(|one| {
@@ -326,16 +369,16 @@ impl Tuning<'_> {
     ) -> Result<Experiment, Failure> {
         let plan = self.plan(factor, stop);
         self.measuring.experiment(&plan, kept, |plan| {
-            let journal = service::state::journal();
+            let journal = state::journal();
             let executor = DiskExecutor::new(plan, None, Permission::KeepData, journal.as_deref());
-            executor.map_err(disk::failure)
+            executor.map_err(self.failure)
         })
     }
 
     fn plan(&self, factor: &Factor, stop: Stop) -> Plan {
         let word = |name: &str, word: &str| Factor::new(name, vec![Level::Text(word.to_owned())]);
         let number = |name: &str, number| Factor::new(name, vec![Level::Number(number)]);
-        let block = number("block_bytes", self.arguments.block_size.0);
+        let block = number("block_bytes", self.request.block_bytes);
         Plan {
             kind: "disk".to_owned(),
             title: format!("queue below {}", self.subject.file.display()),
@@ -344,23 +387,16 @@ impl Tuning<'_> {
             seed: unix_seconds(),
             stop,
             random_reads: 0,
-            run_seconds: self.arguments.runtime.0,
+            run_seconds: self.request.run_seconds,
             commands: None,
             factors: vec![
-                word("load", load_name(self.arguments.load)),
+                word("load", self.request.load.name()),
                 Factor { role: Role::Load, ..block },
                 word("engine", "libaio"),
                 word("cache", "direct"),
-                number("depth", self.arguments.depth),
+                number("depth", self.request.depth),
                 factor.clone(),
             ],
         }
-    }
-}
-
-fn load_name(load: QueueLoad) -> &'static str {
-    match load {
-        QueueLoad::Randread => "randread",
-        QueueLoad::Read => "read",
     }
 }

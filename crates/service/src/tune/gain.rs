@@ -1,14 +1,14 @@
-//! The gain of a setting, in words and for documents: the recommended level, or why there is none.
+//! The gain of a setting: the recommended level, or why there is none.
 
 use base::rounding::Rounding;
 use experiment::judgement::{Advice, Judgement, Paid, RateVerdict};
-use experiment::quantities::Unit;
 use experiment::record::Level;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The result of runs over the levels of one setting.
 #[derive(Debug)]
-pub struct Gain<'a> {
+pub struct LevelGain<'a> {
     /// The judgement of all runs.
     pub judgement: &'a Judgement,
     /// The advice for the setting.
@@ -19,7 +19,7 @@ pub struct Gain<'a> {
     pub shown: fn(&Level) -> String,
 }
 
-impl Gain<'_> {
+impl LevelGain<'_> {
     /// The recommended level, possibly the present one; `None` if that is not settled.
     pub fn recommended(&self) -> Option<&Level> {
         self.advice.worth_setting(self.worth)
@@ -68,37 +68,74 @@ impl Gain<'_> {
         format!("none: the present value is the fastest, and {others}")
     }
 
-    /// For documents.
-    pub fn document(&self) -> Value {
+    /// As a part of an answer.
+    pub fn answer(&self) -> GainAnswer {
         let (advice, text) = (self.advice, self.words());
         let own = self.judgement.recommended.first();
+        let gain = advice.gain;
         match own.filter(|_| advice.fastest == advice.present) {
             // The present value has no interval to itself; all others have an upper bound.
-            Some(own) => json!({
-                "ratio": 1.0,
-                "low": Value::Null,
-                "high": own.hidden,
-                "verdict": own.verdict,
-                "text": text,
-            }),
-            None => json!({
-                "ratio": advice.gain.ratio,
-                "low": advice.gain.interval.map(|interval| interval.low),
-                "high": advice.gain.interval.map(|interval| interval.high),
-                "verdict": advice.gain.verdict,
-                "text": text,
-            }),
+            Some(own) => GainAnswer {
+                ratio: 1.0,
+                low: None,
+                high: finite(own.hidden),
+                verdict: own.verdict,
+                text,
+            },
+            None => GainAnswer {
+                ratio: gain.ratio,
+                low: gain.interval.and_then(|interval| finite(interval.low)),
+                high: gain.interval.and_then(|interval| finite(interval.high)),
+                verdict: gain.verdict,
+                text,
+            },
         }
     }
+}
 
-    /// A cost in words.
-    pub fn cost_words(&self, paid: &Paid) -> String {
-        let shown = |value| Unit::of(paid.measure).shown(value);
-        let (now, then) = (shown(paid.recommended), shown(paid.present));
-        if now == then || self.to_apply().is_none() {
-            return format!("{}: {then}", paid.what);
+/// A number that JSON can hold.
+fn finite(number: f64) -> Option<f64> {
+    number.is_finite().then_some(number)
+}
+
+/// The gain of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GainAnswer {
+    /// Rate of the recommended or fastest value, divided by the rate of the present one.
+    pub ratio: f64,
+    /// Lower end of the interval of the ratio.
+    pub low: Option<f64>,
+    /// Upper end of the interval of the ratio.
+    pub high: Option<f64>,
+    /// The verdict of the interval.
+    pub verdict: RateVerdict,
+    /// In words.
+    pub text: String,
+}
+
+/// A cost of a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CostAnswer {
+    /// Name of the measure.
+    pub measure: String,
+    /// In words.
+    pub what: String,
+    /// Value with the present setting.
+    pub present: f64,
+    /// Value with the recommended setting.
+    pub recommended: f64,
+    /// Whether the cost is shown to grow or to shrink.
+    pub is_settled: bool,
+}
+
+impl From<&Paid> for CostAnswer {
+    fn from(paid: &Paid) -> CostAnswer {
+        CostAnswer {
+            measure: paid.measure.to_owned(),
+            what: paid.what.to_owned(),
+            present: paid.present,
+            recommended: paid.recommended,
+            is_settled: paid.is_settled,
         }
-        let settled = if paid.is_settled { "" } else { "; not settled" };
-        format!("{}: {now} instead of {then}{settled}", paid.what)
     }
 }

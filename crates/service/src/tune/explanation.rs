@@ -4,13 +4,12 @@
 //! kernel reads two windows ahead of the reader, so half of that is enough for a window.
 //! `model::read_ahead` models how windows grow and when the next one is requested.
 
-use base::format::{rate, size};
-use base::rounding::Rounding;
 use experiment::judgement::Judgement;
-use experiment::record::{Level, binary_size};
+use experiment::record::Level;
 use model::disk::DiskParameters;
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use storage::layers::Storage;
 use storage::stack::VxfsReadAhead;
 
@@ -23,10 +22,10 @@ const SERVERS: usize = 64;
 /// High enough that only the device limits the rate.
 const COPY_BYTES_PER_SECOND: u64 = 20_000_000_000;
 
-/// Source of the latency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// LatencySource of the latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum LatencySource {
     /// The curve fitted to the rates.
     Sweep,
     /// Reads of single pages at random places, which include a seek on rotating disks.
@@ -34,12 +33,12 @@ pub enum Source {
 }
 
 /// The window that a device needs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explanation {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WindowExplanation {
     /// Latency of the device.
     pub answer_seconds: f64,
-    /// Source of the latency.
-    pub answer_from: Source,
+    /// LatencySource of the latency.
+    pub answer_from: LatencySource,
     /// Highest measured rate.
     pub bytes_per_second: f64,
     /// Bytes in flight that this rate needs.
@@ -56,11 +55,11 @@ pub struct Explanation {
 
 /// Measured properties of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct MeasuredDevice {
     /// Latency.
     pub answer_seconds: f64,
-    /// Source of the latency.
-    pub answer_from: Source,
+    /// LatencySource of the latency.
+    pub answer_from: LatencySource,
     /// Highest measured rate.
     pub bytes_per_second: f64,
     /// Read size of the program.
@@ -71,9 +70,13 @@ pub struct Known {
     pub vxfs: Option<VxfsReadAhead>,
 }
 
-impl Known {
+impl MeasuredDevice {
     /// From an experiment, if it has enough data.
-    pub fn of(judgement: &Judgement, storage: &Storage, request_bytes: u64) -> Option<Known> {
+    pub fn of(
+        judgement: &Judgement,
+        storage: &Storage,
+        request_bytes: u64,
+    ) -> Option<MeasuredDevice> {
         let sweep = judgement.sweeps.iter().find(|sweep| sweep.factor == "read_ahead_bytes");
         // On a rotating disk, a random page takes a seek, which a stream does not.
         let has_heads = storage.queue_setting("rotational").as_deref() == Some("1");
@@ -86,13 +89,13 @@ impl Known {
             .filter_map(|cell| cell.measures.get("random_read_p50_ns").map(|ns| ns / 1e9));
         let (answer_seconds, answer_from) = match curve {
             // The curve is for one window; two are in flight.
-            Some(curve) => (WINDOWS * curve.overhead_ns / 1e9, Source::Sweep),
-            None => (read.min_by(f64::total_cmp)?, Source::RandomReads),
+            Some(curve) => (WINDOWS * curve.overhead_ns / 1e9, LatencySource::Sweep),
+            None => (read.min_by(f64::total_cmp)?, LatencySource::RandomReads),
         };
         let rates = judgement.cells.iter().map(|cell| cell.bytes_per_second);
         let limit = storage.queue_setting("max_sectors_kb");
         let limit_kib: u64 = limit.and_then(|text| text.parse().ok()).unwrap_or(128);
-        Some(Known {
+        Some(MeasuredDevice {
             answer_seconds,
             answer_from,
             bytes_per_second: rates.max_by(f64::total_cmp)?,
@@ -103,7 +106,7 @@ impl Known {
     }
 
     /// The explanation for these windows.
-    pub fn explain(self, windows: &[u64], measured_knee_bytes: Option<u64>) -> Explanation {
+    pub fn explain(self, windows: &[u64], measured_knee_bytes: Option<u64>) -> WindowExplanation {
         let disk = DiskParameters {
             servers: SERVERS,
             link_bytes_per_second: self.bytes_per_second as u64,
@@ -123,7 +126,7 @@ impl Known {
         model.sort_by_key(|(window, _)| *window);
         let best = model.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
         let knee = model.iter().find(|(_, rate)| *rate >= best * AS_GOOD);
-        Explanation {
+        WindowExplanation {
             answer_seconds: self.answer_seconds,
             answer_from: self.answer_from,
             bytes_per_second: self.bytes_per_second,
@@ -148,41 +151,16 @@ pub fn measured_knee(judgement: &Judgement) -> Option<u64> {
     }
 }
 
-impl Explanation {
+impl WindowExplanation {
     /// Whether the measured knee is within one power of two of the model's.
     pub fn agrees(&self) -> Option<bool> {
         let (measured, model) = (self.measured_knee_bytes? as f64, self.model_knee_bytes as f64);
         Some((0.5..=2.0).contains(&(measured / model)))
     }
 
-    /// In lines.
-    pub fn lines(&self) -> Vec<String> {
-        let from = match self.answer_from {
-            Source::Sweep => "from the curve of the rates",
-            Source::RandomReads => "a random page",
-        };
-        let mut lines = vec![format!(
-            "Little's law: {} from a device with a latency of {} ({from}) needs {} in flight: two \
-             windows of {}",
-            rate(self.bytes_per_second),
-            Rounding::digits(2).seconds(self.answer_seconds),
-            size(self.under_way_bytes as u64),
-            size((self.under_way_bytes / WINDOWS) as u64)
-        )];
-        let knee = binary_size(self.model_knee_bytes);
-        lines.push(match (self.measured_knee_bytes.map(binary_size), self.agrees()) {
-            (Some(own), Some(true)) => {
-                format!("the model of the kernel's read-ahead needs {knee}, {own} was measured")
-            }
-            (Some(own), _) => format!(
-                "the model of the kernel's read-ahead needs {knee}, but {own} was measured: \
-                 something other than latency is the limit, or there are too few runs to \
-                 distinguish the windows"
-            ),
-            (None, _) if self.vxfs => format!("the model of the read-ahead of VxFS needs {knee}"),
-            (None, _) => format!("the model of the kernel's read-ahead needs {knee}"),
-        });
-        lines
+    /// The window that the bytes in flight need.
+    pub fn window_bytes(&self) -> f64 {
+        self.under_way_bytes / WINDOWS
     }
 }
 
@@ -196,10 +174,10 @@ mod tests {
     const WINDOWS_TRIED: [u64; 9] =
         [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20];
 
-    fn known(answer_seconds: f64, bytes_per_second: f64) -> Known {
-        Known {
+    fn known(answer_seconds: f64, bytes_per_second: f64) -> MeasuredDevice {
+        MeasuredDevice {
             answer_seconds,
-            answer_from: Source::RandomReads,
+            answer_from: LatencySource::RandomReads,
             bytes_per_second,
             request_bytes: 128 << 10,
             request_bytes_max: 1280 << 10,
@@ -211,11 +189,11 @@ mod tests {
     #[test]
     fn a_vxfs_needs_all_that_is_under_way_in_one_window() {
         let own = VxfsReadAhead { read_pref_io: 64 << 10, read_nstream: 1 };
-        let vxfs = Known { vxfs: Some(own), ..known(5.5e-3, 200e6) };
+        let vxfs = MeasuredDevice { vxfs: Some(own), ..known(5.5e-3, 200e6) };
         let explained = vxfs.explain(&WINDOWS_TRIED, None);
         let knee = explained.model_knee_bytes as f64;
         assert!((1.0..=4.0).contains(&(knee / explained.under_way_bytes)), "{explained:?}");
-        assert!(explained.lines()[1].contains("the read-ahead of VxFS"), "{explained:?}");
+        assert!(explained.vxfs);
     }
 
     /// With one run of each window there is no knee, and no statement about another limit.
@@ -244,7 +222,7 @@ mod tests {
         for (answer, bytes_per_second) in [(5.5e-3, 200e6), (5.5e-3, 80e6), (20e-3, 300e6)] {
             let explanation =
                 known(answer, bytes_per_second).explain(&WINDOWS_TRIED, Some(1 << 20));
-            let window = explanation.under_way_bytes / WINDOWS;
+            let window = explanation.window_bytes();
             let knee = explanation.model_knee_bytes as f64;
             assert!((1.0..=4.0).contains(&(knee / window)), "{explanation:?}");
         }
@@ -252,7 +230,6 @@ mod tests {
         assert_eq!((slow.model_knee_bytes, slow.agrees()), (1 << 20, Some(true)));
         let far = known(5.5e-3, 200e6).explain(&WINDOWS_TRIED, Some(8 << 20));
         assert_eq!(far.agrees(), Some(false));
-        assert!(far.lines()[1].contains("but 8 MiB was measured"), "{:?}", far.lines());
         let fast = known(50e-6, 2.8e9).explain(&WINDOWS_TRIED, None);
         assert!(fast.model_knee_bytes <= 256 << 10, "{fast:?}");
     }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use experiment::record::binary_size;
 use loads::disk::queue::settings_of;
-use serde::Serialize;
 use storage::layers::Storage;
 use storage::settings::limits::{Unfit, unfit};
 use storage::settings::{Guard, GuardError, Setting, SettingError, SettingKind};
@@ -21,33 +20,33 @@ pub const NOT_ROOT: &str = "only root can set it";
 
 /// A setting, or one value of it, that is not tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct NotTried {
     /// The setting.
     pub kind: SettingKind,
     /// The value; `None` for the setting as a whole.
-    pub value: Option<ValueLeftOut>,
+    pub value: Option<ValueNotTried>,
     /// Why.
     pub why: String,
 }
 
 /// A value that the kernel does not accept unchanged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ValueLeftOut {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueNotTried {
     /// In the kernel's words.
     pub value: String,
     /// The value that the kernel would set; `None` if it refuses it.
     pub becomes: Option<String>,
 }
 
-impl LeftOut {
+impl NotTried {
     /// A whole setting.
-    pub fn whole(kind: SettingKind, why: String) -> LeftOut {
-        LeftOut { kind, value: None, why }
+    pub fn whole(kind: SettingKind, why: String) -> NotTried {
+        NotTried { kind, value: None, why }
     }
 
     /// For people.
     pub fn words(&self) -> String {
-        let Some(ValueLeftOut { value, becomes }) = &self.value else { return self.why.clone() };
+        let Some(ValueNotTried { value, becomes }) = &self.value else { return self.why.clone() };
         let shown = |value: &str| match (self.kind, value.parse::<u64>()) {
             (SettingKind::MaxSectors, Ok(kib)) => binary_size(kib.saturating_mul(1024)),
             _ => value.to_owned(),
@@ -64,16 +63,16 @@ impl LeftOut {
 
 /// The values of a setting to try.
 #[derive(Debug, Default)]
-pub struct Levels {
+pub struct TriedLevels {
     /// Values, in the kernel's words; empty if the setting is not tried.
     pub values: Vec<String>,
     /// Values that are not tried, or why the setting is not.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<NotTried>,
 }
 
 /// The load on the disks.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct LevelSearch<'a> {
     /// The path, as typed.
     pub path: &'a Path,
     /// The disks.
@@ -84,19 +83,23 @@ pub struct Asked<'a> {
     pub is_sequential: bool,
 }
 
-impl Asked<'_> {
+impl LevelSearch<'_> {
     /// The values of a setting that can be tried.
-    pub fn levels(&self, kind: SettingKind) -> Levels {
+    pub fn levels(&self, kind: SettingKind) -> TriedLevels {
         let mut left_out = Vec::new();
         let values = self.found(kind, &mut left_out).unwrap_or_else(|why| {
-            left_out.insert(0, LeftOut::whole(kind, why));
+            left_out.insert(0, NotTried::whole(kind, why));
             Vec::new()
         });
-        Levels { values, left_out }
+        TriedLevels { values, left_out }
     }
 
     /// Values to try, in the kernel's words; or why there are none.
-    fn found(&self, kind: SettingKind, left_out: &mut Vec<LeftOut>) -> Result<Vec<String>, String> {
+    fn found(
+        &self,
+        kind: SettingKind,
+        left_out: &mut Vec<NotTried>,
+    ) -> Result<Vec<String>, String> {
         let settings = settings_of(kind, self.storage).map_err(|error| error.to_string())?;
         let first = &settings[0];
         let value = first.value().map_err(|error| error.to_string())?;
@@ -161,7 +164,7 @@ fn not_settable(error: &SettingError) -> String {
 }
 
 /// Values that the kernel would keep, known without a write, and the others.
-fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftOut>) {
+fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<NotTried>) {
     let (mut own, mut left_out) = (Vec::new(), Vec::new());
     for level in levels {
         let value = level.to_string();
@@ -174,8 +177,8 @@ fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftO
         match refused {
             None => own.push(level),
             Some((becomes, why)) => {
-                let value = Some(ValueLeftOut { value, becomes });
-                left_out.push(LeftOut { kind: settings[0].kind, value, why });
+                let value = Some(ValueNotTried { value, becomes });
+                left_out.push(NotTried { kind: settings[0].kind, value, why });
             }
         }
     }
@@ -183,9 +186,9 @@ fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<LeftO
 }
 
 /// Values that the kernel accepts, found by a write that is restored at once, and the others.
-fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<LeftOut>), String> {
+fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<NotTried>), String> {
     let told = |error: GuardError| base::failures::with_causes(&error);
-    let journal = service::state::journal();
+    let journal = crate::state::journal();
     let mut guard = Guard::new(journal.as_deref(), settings).map_err(told)?;
     let (mut own, mut left_out) = (Vec::new(), Vec::new());
     for level in levels {
@@ -199,7 +202,7 @@ fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<LeftOu
     Ok((own, left_out))
 }
 
-fn not_taken(kind: SettingKind, value: String, error: &SettingError) -> LeftOut {
+fn not_taken(kind: SettingKind, value: String, error: &SettingError) -> NotTried {
     let (becomes, why) = match error {
         SettingError::NotTaken { found, .. } => {
             (Some(found.clone()), "the kernel set that instead".to_owned())
@@ -209,7 +212,7 @@ fn not_taken(kind: SettingKind, value: String, error: &SettingError) -> LeftOut 
         }
         SettingError::NoSetting { .. } => (None, base::failures::with_causes(error)),
     };
-    LeftOut { kind, value: Some(ValueLeftOut { value, becomes }), why }
+    NotTried { kind, value: Some(ValueNotTried { value, becomes }), why }
 }
 
 #[cfg(test)]
@@ -224,7 +227,7 @@ mod tests {
         let (own, left_out) =
             within_limits(std::slice::from_ref(&setting), vec![64, 128, 512, 1024]);
         assert_eq!(own, [64, 128]);
-        let words: Vec<String> = left_out.iter().map(LeftOut::words).collect();
+        let words: Vec<String> = left_out.iter().map(NotTried::words).collect();
         let why = "it would become 256 KiB: that is the maximum of the device";
         let expected =
             [format!("512 KiB is not tried: {why}"), format!("1 MiB is not tried: {why}")];

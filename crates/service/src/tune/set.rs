@@ -1,0 +1,136 @@
+//! Sets read-ahead or queue settings of the device below a path.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use experiment::judgement::UNDO;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use storage::layers::Storage;
+use storage::settings::{Setting, SettingKind};
+
+use super::TuneHost;
+use super::apply::{Applied, AppliedSettingAnswer, ApplyRequest, acting, apply, storage};
+use crate::Answer;
+use crate::failure::Failure;
+
+/// What to set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneSetRequest {
+    /// A file, a folder or a block device.
+    pub path: PathBuf,
+    /// The settings to change.
+    pub settings: Vec<SettingValue>,
+    /// How they are set.
+    #[serde(default)]
+    pub apply: ApplyRequest,
+}
+
+/// A setting and its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingValue {
+    /// A file of `/sys/block/*/queue`.
+    pub name: String,
+    /// In the kernel's words.
+    pub value: String,
+}
+
+impl FromStr for SettingValue {
+    type Err = Failure;
+
+    fn from_str(text: &str) -> Result<SettingValue, Failure> {
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| unknown(text, "expected NAME=VALUE"))?;
+        Ok(SettingValue { name: name.to_owned(), value: value.to_owned() })
+    }
+}
+
+/// The failure for a setting that there is not.
+fn unknown(text: &str, why: &str) -> Failure {
+    let names: Vec<&str> = SettingKind::ALL.iter().map(|kind| kind.file_name()).collect();
+    Failure::of(format!("{text}: {why}"), Some(&format!("use one of {}", names.join(", "))))
+}
+
+/// What was set.
+#[derive(Debug)]
+pub struct TuneSet {
+    /// The settings, with the values read back.
+    pub applied: Applied,
+}
+
+/// Sets the values, and reads them back.
+///
+/// # Errors
+/// When a value is refused before any write, nothing could be set, or the list of changes cannot be
+/// written.
+pub fn set(request: &TuneSetRequest, host: &dyn TuneHost) -> Result<TuneSet, Failure> {
+    request.apply.check()?;
+    given_once(&request.settings)?;
+    let storage = storage(&request.path)?;
+    let mut settings = Vec::new();
+    for setting in &request.settings {
+        settings.extend(checked(setting, &storage, &request.path)?);
+    }
+    let applied = apply(&request.path, settings, &request.apply, host)?;
+    Ok(TuneSet { applied })
+}
+
+/// Refuses two values for one setting.
+fn given_once(settings: &[SettingValue]) -> Result<(), Failure> {
+    let is_before = |at: usize, name: &String| settings[..at].iter().any(|it| it.name == *name);
+    let twice = settings.iter().enumerate().find(|(at, setting)| is_before(*at, &setting.name));
+    match twice {
+        Some((_, setting)) => Err(Failure::of(format!("{} is given twice", setting.name), None)),
+        None => Ok(()),
+    }
+}
+
+/// The settings that have an effect, after a check that they accept the value.
+fn checked(
+    setting: &SettingValue,
+    storage: &Storage,
+    path: &Path,
+) -> Result<Vec<(Setting, String)>, Failure> {
+    let SettingValue { name, value } = setting;
+    let kind = SettingKind::of_file(name)
+        .ok_or_else(|| unknown(&format!("{name}={value}"), "unknown setting"))?;
+    acting(kind, value, storage, path)
+}
+
+/// What was set, as an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneSetAnswer {
+    /// The settings; empty if all values were in force already.
+    pub settings: Vec<AppliedSettingAnswer>,
+    /// The end of the trial, in seconds of Unix time.
+    pub until_unix_seconds: Option<u64>,
+    /// What to type afterwards.
+    pub commands: TuneSetCommandsAnswer,
+}
+
+/// What to type after a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneSetCommandsAnswer {
+    /// Reverts it.
+    pub undo: String,
+    /// Keeps a change on trial.
+    pub confirm: Option<String>,
+}
+
+impl Answer for TuneSetAnswer {
+    const COMMAND: &'static str = "tune set";
+}
+
+impl TuneSet {
+    /// As an answer.
+    pub fn answer(&self) -> TuneSetAnswer {
+        TuneSetAnswer {
+            settings: self.applied.answer(),
+            until_unix_seconds: self.applied.until_unix_seconds(),
+            commands: TuneSetCommandsAnswer {
+                undo: UNDO.to_owned(),
+                confirm: self.applied.confirm().map(str::to_owned),
+            },
+        }
+    }
+}
