@@ -165,7 +165,8 @@ pub struct DiskArgs {
     #[arg(long, value_name = "RATE")]
     bandwidth: Option<Rate>,
     /// Requests that are served at once
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
     parallel: Option<u16>,
     /// Largest request; larger ones are split
     #[arg(long, value_name = "SIZE")]
