@@ -5,9 +5,15 @@
 //! # Map
 //!
 //! - [`quantity`]: sizes, rates and times as they are typed.
+//! - [`parameter`]: a parameter of a drive as it is typed.
+//! - [`plan`]: the arguments of `takeup plan`.
 //! - [`probe`]: the arguments of `takeup probe`.
 //! - [`tune`]: the arguments of `takeup tune`.
+//! - [`sim`]: the arguments of `takeup sim`.
 
+pub mod parameter;
+pub mod plan;
 pub mod probe;
 pub mod quantity;
 pub mod tune;
+pub mod sim;

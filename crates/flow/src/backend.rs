@@ -16,6 +16,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::in_flight::InFlight;
 use crate::ring::{Block, Piece};
 
@@ -114,7 +117,8 @@ pub trait Backend: Send {
 pub const READS_MAX: usize = 32;
 
 /// Which back end to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// io_uring if the kernel allows it, else threads.
     #[default]
@@ -122,6 +126,7 @@ pub enum Engine {
     /// io_uring or an error.
     IoUring,
     /// Threads with pread and pwrite.
+    #[serde(rename = "pread")]
     Threads,
 }
 

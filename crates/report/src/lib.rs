@@ -11,6 +11,9 @@
 //! - [`sampled`]: what `/proc` showed of a process.
 //! - [`probe`]: what was found of a tape drive.
 //! - [`layers`]: the layers of storage below a path, as a tree.
+//! - [`plan`]: a plan, its alternatives and its charts.
+//! - [`sim`]: a virtual drive or disk that was mounted.
+//! - [`calibration`]: the parameters of a drive or a disk that an experiment shows.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`tune`]: settings that were measured, set, shown and reverted.
 //! - [`findings`]: how a finding is printed.
@@ -18,15 +21,18 @@
 //! - [`page`]: pages as HTML.
 //! - [`table`]: aligned tables.
 
+pub mod calibration;
 pub mod captures;
 pub mod experiments;
 pub mod figure;
 pub mod findings;
 pub mod layers;
 pub mod page;
+pub mod plan;
 pub mod probe;
 pub mod rules;
 pub mod run;
 pub mod sampled;
+pub mod sim;
 pub mod table;
 pub mod tune;

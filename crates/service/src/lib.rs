@@ -8,6 +8,11 @@
 //! # Map
 //!
 //! - [`probe`]: what a tape drive is, and the layers of storage below a path.
+//! - [`plan`]: time, tapes and stops of a backup, before anything is written.
+//! - [`sim`]: a virtual drive or disk for any program.
+//! - [`calibration`]: the model of a drive or a disk from an experiment on it.
+//! - [`model_names`]: names of drives, media and disks that the models know.
+//! - [`parameter_setting`]: a parameter of the model of a drive that the user sets.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`tune`]: settings of storage: measured, set, remembered and reverted.
 //! - [`outcome`]: how a command that did not fail has ended.
@@ -17,12 +22,17 @@
 //! - [`virtual_drive`]: what a virtual drive is set to be.
 //! - [`output_file`]: a file that gets its name when it is whole.
 
+pub mod calibration;
 pub mod failure;
+pub mod model_names;
 pub mod outcome;
 pub mod output_file;
+pub mod parameter_setting;
+pub mod plan;
 pub mod probe;
 pub mod rules;
 pub mod schema;
+pub mod sim;
 pub mod state;
 pub mod tune;
 pub mod virtual_drive;

@@ -17,6 +17,8 @@ pub struct NamedSchema {
 /// All of them, in the order of their names.
 pub fn all() -> Vec<NamedSchema> {
     let mut all = vec![
+        request::<crate::plan::PlanRequest>("plan"),
+        answer::<crate::plan::PlanAnswer>(),
         request::<crate::probe::ProbeRequest>("probe"),
         answer::<crate::probe::ProbeAnswer>(),
         answer::<crate::rules::RulesAnswer>(),
@@ -32,6 +34,12 @@ pub fn all() -> Vec<NamedSchema> {
         answer::<crate::tune::revert::TuneRevertAnswer>(),
         request::<crate::tune::persist::TunePersistRequest>("tune persist"),
         answer::<crate::tune::persist::TunePersistAnswer>(),
+        request::<crate::sim::tape::SimTapeRequest>("sim tape"),
+        request::<crate::sim::disk::SimDiskRequest>("sim disk"),
+        answer::<crate::sim::disk::SimDiskAnswer>(),
+        request::<crate::sim::SimStatusRequest>("sim status"),
+        request::<crate::sim::SimLoadRequest>("sim load"),
+        request::<crate::sim::SimEjectRequest>("sim eject"),
     ];
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all

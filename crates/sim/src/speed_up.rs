@@ -3,13 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Kept in thousandths, so that conversions in both directions agree.
 const PARTS: u64 = 1000;
 
 /// From 0.001, a thousandth of real time, to 1,000,000.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
 pub struct SpeedUp {
     thousandths: u32,
 }
@@ -68,12 +71,25 @@ impl FromStr for SpeedUp {
     type Err = NoSpeedUp;
 
     fn from_str(text: &str) -> Result<SpeedUp, NoSpeedUp> {
-        let times: f64 = text.parse().map_err(|_| NoSpeedUp)?;
+        text.parse::<f64>().map_err(|_| NoSpeedUp)?.try_into()
+    }
+}
+
+impl TryFrom<f64> for SpeedUp {
+    type Error = NoSpeedUp;
+
+    fn try_from(times: f64) -> Result<SpeedUp, NoSpeedUp> {
         let thousandths = times * PARTS as f64;
         if !(1.0..=1e9).contains(&thousandths) {
             return Err(NoSpeedUp);
         }
         Ok(SpeedUp { thousandths: thousandths.round() as u32 })
+    }
+}
+
+impl From<SpeedUp> for f64 {
+    fn from(speed_up: SpeedUp) -> f64 {
+        f64::from(speed_up.thousandths) / PARTS as f64
     }
 }
 

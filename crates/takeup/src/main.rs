@@ -3,7 +3,6 @@
 //! Each subcommand has a file in `commands`; what several of them share is beside that folder. The
 //! exit codes are in [`commands::EXIT_CODES`].
 
-mod calibration;
 mod change;
 mod commands;
 mod compression_by_name;

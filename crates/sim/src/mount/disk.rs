@@ -45,7 +45,7 @@ use storage::settings::fuse;
 pub use self::backing::{Access, Backing, BackingError};
 pub use self::loop_device::{LoopDevice, LoopError};
 pub use self::queue::Clock;
-pub use self::status::parameters;
+pub use self::status::DiskProperties;
 use super::folder::Folder;
 use super::{MountAs, MountError};
 use files::DiskFiles;

@@ -55,3 +55,21 @@ fn tune_with_an_empty_list() {
     let removed: TunePersistAnswer = check(&tune(&["persist", "--remove"]));
     assert!(matches!(&removed, TunePersistAnswer::Removed(it) if !it.removed), "{removed:?}");
 }
+
+#[test]
+fn plan_of_a_path_and_of_records() {
+    let directory = small_tree();
+    let record = crate::made_record::text(&crate::made_record::made(3));
+    std::fs::write(directory.path().join("runs.ndjson"), record).unwrap();
+    let plan = |arguments: &[&str]| -> service::plan::PlanAnswer {
+        check(&document(directory.path(), &[&["plan", "--json"], arguments].concat()))
+    };
+    let measured = plan(&["--drive", "lto3", "tree", "--window", "8h"]);
+    assert!(measured.measured.is_some() && measured.window.is_some(), "{measured:?}");
+    assert_eq!(measured.makers.len(), 2, "{measured:?}");
+    let source = ["--source-disk", "array:12", "--size", "1TB", "--compression", "none"];
+    let calibrated = plan(&[&["--from", "runs.ndjson"], &source[..]].concat());
+    let from = calibrated.from.as_ref().unwrap();
+    assert!(!from.told.is_empty() && !from.not_told.is_empty(), "{calibrated:?}");
+    assert_eq!(calibrated.source.read_block_bytes, Some(1 << 20));
+}

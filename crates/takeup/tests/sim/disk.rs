@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FallocateFlags;
 use serde_json::Value;
+use service::sim::disk::SimDiskAnswer;
 use tempfile::TempDir;
 use testkit::samples::Random;
 
@@ -47,7 +48,10 @@ impl Disk {
             .unwrap();
         let mut line = String::new();
         BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        if let Ok(told) = serde_json::from_str(&line) {
+        if let Ok(told) = serde_json::from_str::<Value>(&line) {
+            // What it printed is its answer, as the schema has it.
+            let answer: SimDiskAnswer = serde_json::from_value(told.clone()).unwrap();
+            assert_eq!(service::document(&answer), told);
             return Disk { folder, program, told };
         }
         program.wait().unwrap();

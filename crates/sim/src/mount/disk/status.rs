@@ -1,6 +1,8 @@
 //! The state of the disk, as JSON.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::backing::{Access, Backing};
 use super::queue::{Clock, Reading};
@@ -17,7 +19,7 @@ pub(super) fn to_json(preset: &str, backing: &Backing, reading: &Reading) -> Str
         "bytes": backing.bytes(),
         "read_only": backing.access() == Access::ReadOnly,
         "trouble": backing.trouble(),
-        "parameters": parameters(&reading.parameters),
+        "parameters": DiskProperties::from(&reading.parameters),
         "requests": requests,
         "reads": tally.reads,
         "read_bytes": tally.read_bytes,
@@ -51,22 +53,41 @@ pub(super) fn to_json(preset: &str, backing: &Backing, reading: &Reading) -> Str
     format!("{document:#}\n")
 }
 
-/// The properties of a disk, as JSON; times in seconds.
-pub fn parameters(parameters: &DiskParameters) -> Value {
-    let stripe_bytes = match parameters.placement {
-        Placement::AnyServer => None,
-        Placement::Striped { stripe_bytes } => Some(stripe_bytes),
-    };
-    let server_rate = parameters.server_bytes_per_second;
-    json!({
-        "parallel": parameters.servers,
-        "stripe_bytes": stripe_bytes,
-        "command_seconds": seconds(parameters.command_ns),
-        "seek_seconds": seconds(parameters.seek_ns),
-        "server_bytes_per_second": (server_rate != u64::MAX).then_some(server_rate),
-        "link_bytes_per_second": parameters.link_bytes_per_second,
-        "request_bytes_max": parameters.request_bytes_max,
-    })
+/// The properties of a disk, as a part of a document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskProperties {
+    /// Requests that are served at once.
+    pub parallel: u64,
+    /// Bytes in a row on one server, where the place of a request chooses its server.
+    pub stripe_bytes: Option<u64>,
+    /// Time of a request besides its bytes.
+    pub command_seconds: f64,
+    /// Extra time of a request that does not start where the last one ended.
+    pub seek_seconds: f64,
+    /// Rate at which the bytes of one request pass; null if nothing limits it.
+    pub server_bytes_per_second: Option<u64>,
+    /// Rate of the disk as a whole.
+    pub link_bytes_per_second: u64,
+    /// The largest request; larger ones are split.
+    pub request_bytes_max: u64,
+}
+
+impl From<&DiskParameters> for DiskProperties {
+    fn from(parameters: &DiskParameters) -> DiskProperties {
+        let server_rate = parameters.server_bytes_per_second;
+        DiskProperties {
+            parallel: parameters.servers as u64,
+            stripe_bytes: match parameters.placement {
+                Placement::AnyServer => None,
+                Placement::Striped { stripe_bytes } => Some(stripe_bytes),
+            },
+            command_seconds: seconds(parameters.command_ns),
+            seek_seconds: seconds(parameters.seek_ns),
+            server_bytes_per_second: (server_rate != u64::MAX).then_some(server_rate),
+            link_bytes_per_second: parameters.link_bytes_per_second,
+            request_bytes_max: parameters.request_bytes_max,
+        }
+    }
 }
 
 fn per(amount: f64, of: f64) -> Option<f64> {

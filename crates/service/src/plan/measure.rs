@@ -18,6 +18,7 @@ use archive::chunk::{ChunkCompressor, Compression};
 use archive::member::MemberKind;
 use base::failures::lock;
 use device::target::Existing;
+use flow::backend::Engine;
 use flow::cancel::{Cancel, POLL, Stopped};
 use flow::crew::cores;
 use flow::monitor::{Counter, Monitor, Notice};
@@ -27,12 +28,11 @@ use tree::{
     Accounts, Attributes, Capture, CaptureOptions, Capturer, Item, Progress, Scan, ScanOptions,
 };
 
-use crate::options::CommonArgs;
-use service::failure::Failure;
+use crate::failure::Failure;
 
-/// The result.
+/// What was found of the paths.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct MeasuredSource {
     /// Bytes of content of all files.
     pub size_bytes: u64,
     /// Number of files.
@@ -61,18 +61,22 @@ const PIPE_BYTES: usize = 1 << 20;
 
 /// Measures.
 ///
-/// # Errors If a path does not exist, or if the user stopped it.
-pub fn measure(paths: &[PathBuf], seconds: u16, common: &CommonArgs) -> Result<Measured, Failure> {
-    let cancel = Cancel::new();
-    crate::interrupt::watch(&cancel);
-    let run = read_for_a_while(paths, Duration::from_secs(u64::from(seconds)), common, &cancel)?;
+/// # Errors
+/// If a path does not exist, or if the user stopped it.
+pub(super) fn measure(
+    paths: &[PathBuf],
+    seconds: u16,
+    engine: Engine,
+    cancel: &Cancel,
+) -> Result<MeasuredSource, Failure> {
+    let run = read_for_a_while(paths, Duration::from_secs(u64::from(seconds)), engine, cancel)?;
     if cancel.check().is_err() {
         return Err(Failure::of("cancelled", None));
     }
     let (size_bytes, files, problems) =
-        if run.is_whole { (run.source_bytes, run.files, 0) } else { walk(paths, &cancel)? };
+        if run.is_whole { (run.source_bytes, run.files, 0) } else { walk(paths, cancel)? };
     let sample = run.sample;
-    Ok(Measured {
+    Ok(MeasuredSource {
         size_bytes,
         files,
         bytes_per_second: (run.source_bytes as f64 / run.seconds.max(1e-6)) as u64,
@@ -119,7 +123,7 @@ impl Monitor for Counts {
 fn read_for_a_while(
     paths: &[PathBuf],
     limit: Duration,
-    common: &CommonArgs,
+    engine: Engine,
     user: &Cancel,
 ) -> Result<Trial, Failure> {
     let (taken, given) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
@@ -130,7 +134,7 @@ fn read_for_a_while(
         sources: paths.to_vec(),
         target: format!("/proc/self/fd/{}", given.as_raw_fd()).into(),
         existing: Existing::Replace,
-        engine: common.engine.into(),
+        engine,
         ..BackupOptions::default()
     };
     let cancel = Cancel::new();

@@ -3,68 +3,23 @@
 //! A plain number is in the unit that the name ends with; sizes, rates and times may have a suffix.
 //! The drive knows the valid names, so the name is checked when the setting is applied.
 
-use std::str::FromStr;
-
 use experiment::quantities::Unit;
-use model::tape::parameters::TapeParameters;
+use service::parameter_setting::{ParameterSetting, SPEEDS};
 
-use base::names::there_are;
-use service::failure::Failure;
+use crate::quantity::{QuantityError, Rate, Size, seconds};
 
-use arguments::quantity::{QuantityError, Rate, Size, seconds};
-
-/// A parameter and its new value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    name: String,
-    /// One value; several for the speeds.
-    values: Vec<u64>,
-}
-
-/// The parameter that is a list.
-const SPEEDS: &str = "speeds_bytes_per_second";
-/// Largest number of speeds; drives have a dozen or two.
-const SPEEDS_MAX: usize = 100;
-
-impl Setting {
-    /// Changes the parameter of `drive`.
-    ///
-    /// # Errors If the drive has no parameter of that name.
-    pub fn apply(&self, drive: &mut TapeParameters) -> Result<(), Failure> {
-        let is_known = match (&self.values[..], self.name == SPEEDS) {
-            (speeds, true) => {
-                drive.set_speeds(speeds);
-                true
-            }
-            ([value], false) => drive.set(&self.name, *value),
-            _ => false,
-        };
-        if is_known {
-            return Ok(());
-        }
-        let rows = drive.rows();
-        let known: Vec<&str> = rows.iter().map(|row| row.name).collect();
-        let there_are = there_are(&self.name, &known);
-        let what = format!("unknown drive parameter: {}: {there_are}", self.name);
-        Err(Failure::of(what, Some("see their names with takeup plan --parameters")))
-    }
-}
-
-impl FromStr for Setting {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Setting, String> {
-        let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-        let values = if name == SPEEDS {
-            value.split(',').map(|speed| one(name, speed)).collect::<Result<_, _>>()?
-        } else {
-            vec![one(name, value)?]
-        };
-        if values.len() > SPEEDS_MAX {
-            return Err(format!("more than {SPEEDS_MAX} speeds"));
-        }
-        Ok(Setting { name: name.to_owned(), values })
-    }
+/// A setting as typed.
+///
+/// # Errors
+/// A text for the user who typed it.
+pub fn setting(text: &str) -> Result<ParameterSetting, String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    let values = if name == SPEEDS {
+        value.split(',').map(|speed| one(name, speed)).collect::<Result<_, _>>()?
+    } else {
+        vec![one(name, value)?]
+    };
+    ParameterSetting::new(name, values)
 }
 
 fn one(name: &str, text: &str) -> Result<u64, String> {
@@ -91,7 +46,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<&[u64]>) {
-        let setting = text.parse::<Setting>().ok();
+        let setting = setting(text).ok();
         assert_eq!(setting.map(|setting| setting.values), expected.map(<[u64]>::to_vec), "{text}");
     }
 

@@ -1,0 +1,309 @@
+//! A plan in words and as charts.
+
+mod window;
+
+use base::format::{count, counted, duration, percent, rate, size};
+use experiment::record::binary_size;
+use model::plan::alternatives::Effort;
+use model::plan::{Compression, Plan, PlanError};
+use model::tape::generation::Generation;
+use model::tape::parameters::{Known, Origin, ParameterRow, TapeParameters};
+use service::plan::{CurvePoint, MeasuredSource, PlanCurve, Planned, back_hitches, rounded};
+
+use crate::calibration;
+use crate::figure::{self, Axis, AxisPlace, Figure, FigureGroup, Marks, Value as Point};
+use crate::table::{Align, Colour, Emphasis, Table};
+
+/// What follows the plan in the text output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Details {
+    /// Nothing.
+    None,
+    /// The table of the parameters of the drive model.
+    Parameters,
+}
+
+/// Rate and stops against the rate of the source, with and without the drive's compression, as an
+/// SVG document.
+///
+/// # Errors
+/// When a setup cannot be planned.
+pub fn chart(planned: &Planned) -> Result<String, PlanError> {
+    Ok(figure::document(&charts(planned, &planned.curves()?)))
+}
+
+/// A plan and its alternatives.
+pub fn text(planned: &Planned, details: Details, colour: Colour) -> String {
+    let mut text = String::new();
+    let mut line = |words: String| text.push_str(&(words + "\n"));
+    line(what(planned));
+    planned.measured.iter().for_each(|measured| line(found(measured)));
+    line(result(planned));
+    line(planned.limit());
+    if planned.setup.is_slow() {
+        line(stops(planned));
+    }
+    let window = planned.window.iter();
+    window
+        .flat_map(|window| window::lines(window, &planned.setup, &planned.list))
+        .for_each(&mut line);
+    text.push('\n');
+    text.push_str(&table(planned).render(colour));
+    text.push('\n');
+    planned.advice().iter().for_each(|words| text.push_str(&format!("{words}\n")));
+    text.push_str(&doubts(planned));
+    text.push_str(&told_makers(planned));
+    if let Some(from) = &planned.from {
+        text.push('\n');
+        text.push_str(&calibration::drive(from, colour));
+    }
+    if let Some(from) = &planned.source_from {
+        text.push('\n');
+        text.push_str(&calibration::disk(from, colour));
+    }
+    if details == Details::Parameters {
+        text.push('\n');
+        text.push_str(&parameters(planned).render(colour));
+    }
+    text
+}
+
+fn charts(planned: &Planned, curves: &[PlanCurve]) -> [Figure; 2] {
+    let here = planned.setup.archive_rate() as f64 / 1e6;
+    let places = vec![AxisPlace { name: format!("this source: {here:.0} MB/s"), x: here }];
+    let x_name = "rate of the source, MB/s".to_owned();
+    let chart = |title: String, y_name: &str, of: fn(&CurvePoint) -> f64| Figure {
+        title,
+        x_name: x_name.clone(),
+        y_name: y_name.to_owned(),
+        axis: Axis::Linear,
+        y_least: 0.0,
+        places: places.clone(),
+        groups: curves.iter().map(|curve| line(curve, of)).collect(),
+    };
+    let ratio = planned.drive_ratio.as_f64();
+    let title = format!("{}: throughput, data that compress {ratio:.2}:1", drive_title(planned));
+    let stops_title = format!("{}: back-hitches for each TB", drive_title(planned));
+    [
+        chart(title, "MB/s", |point| point.bytes_per_second / 1e6),
+        chart(stops_title, "back-hitches", |point| point.back_hitches),
+    ]
+}
+
+/// The drive, and its media if they are older.
+fn drive_title(planned: &Planned) -> String {
+    match planned.medium {
+        Some(medium) => format!("{} with {} media", planned.drive.title(), medium.name),
+        None => planned.drive.title(),
+    }
+}
+
+fn what(planned: &Planned) -> String {
+    let setup = &planned.setup;
+    let files = match setup.source.files {
+        0 => String::new(),
+        number => format!(" in {}", counted(number, "file", "files")),
+    };
+    let drives = match setup.drives {
+        1 => format!("to {}", drive_title(planned)),
+        number => format!("to {number} drives of {}", drive_title(planned)),
+    };
+    let compression = match setup.compression {
+        Compression::None => "no compression".to_owned(),
+        Compression::Drive(ratio) => {
+            format!("drive compression {:.2}:1", ratio.as_f64())
+        }
+        Compression::Software { ratio, bytes_per_second } => format!(
+            "software compression {:.2}:1 at {}",
+            ratio.as_f64(),
+            rate(bytes_per_second as f64)
+        ),
+    };
+    let mut from = rate(setup.source.bytes_per_second as f64);
+    if let Some(cores) = planned.bounded_by_cores {
+        let cores = counted(cores as u64, "core can read", "cores can read");
+        from.push_str(&format!(", limited to what {cores} and hash (--cores),"));
+    }
+    let bytes = size(setup.source.size_bytes);
+    let ring = size(setup.ring_bytes);
+    format!("{bytes}{files} at {from} {drives}, {compression}, {ring} of ring memory")
+}
+
+fn result(planned: &Planned) -> String {
+    let plan = planned.asked();
+    format!(
+        "{} on {}, {}, {:.1} hours of tape in motion",
+        duration(plan.seconds),
+        counted(plan.volumes, "volume", "volumes"),
+        back_hitches(plan.back_hitches),
+        plan.motion_hours
+    )
+}
+
+fn stops(planned: &Planned) -> String {
+    let plan = planned.asked();
+    let streaming = percent(plan.streaming_share);
+    format!(
+        "the drive stops below {} of content; it writes for {streaming} of the time",
+        rate(plan.lowest_bytes_per_second)
+    )
+}
+
+fn table(planned: &Planned) -> Table {
+    let right = |name| (name, Align::Right);
+    let mut columns = vec![
+        ("way", Align::Left),
+        right("time"),
+        right("content"),
+        right("volumes"),
+        right("back-hitches"),
+        right("in motion"),
+        ("limit", Align::Left),
+    ];
+    let within = planned.window.as_ref().map(window::title);
+    if let Some(title) = &within {
+        columns.insert(2, right(title));
+    }
+    let mut table = Table::new(&columns);
+    let named = planned.best_name(Effort::Hardware);
+    for one in &planned.list {
+        let plan = &one.plan;
+        let emphasis = if Some(&*one.name) == named { Emphasis::Strong } else { Emphasis::None };
+        let mut cells = vec![
+            one.name.clone(),
+            duration(plan.seconds),
+            rate(plan.bytes_per_second),
+            count(plan.volumes),
+            count(rounded(plan.back_hitches)),
+            format!("{:.1} h", plan.motion_hours),
+            plan.limit.name().to_owned(),
+        ];
+        if let Some(window) = planned.window {
+            cells.insert(2, window::cell(&window, plan));
+        }
+        table.row(cells, emphasis);
+    }
+    table
+}
+
+fn doubts(planned: &Planned) -> String {
+    let drive = &planned.setup.drive;
+    let assumed = |known: Known, words: String| {
+        let is_known = matches!(known.origin, Origin::Given | Origin::Fitted);
+        (!is_known).then_some(words)
+    };
+    let stop = duration(drive.back_hitch_ns.value as f64 / 1e9);
+    let buffer = size(drive.buffer_bytes.value);
+    let told = [
+        assumed(drive.back_hitch_ns, format!("a back-hitch is assumed to take {stop}")),
+        assumed(drive.buffer_bytes, format!("a buffer is assumed to hold {buffer}")),
+    ];
+    let told: Vec<String> = told.into_iter().flatten().collect();
+    let mut lines = if told.is_empty() {
+        String::new()
+    } else {
+        format!("{}: --parameters, --set\n", told.join(", "))
+    };
+    if let Some(reads) = planned.reads {
+        lines.push_str(&format!(
+            "its disk is assumed to be read in one stream, {} at a time, with a read-ahead of \
+             {}: --read-block-size, --read-ahead\n",
+            binary_size(reads.read_bytes),
+            binary_size(reads.read_ahead_bytes),
+        ));
+    }
+    if planned.is_ratio_assumed && matches!(planned.setup.compression, Compression::Drive(_)) {
+        lines.push_str("the ratio of compression is assumed: --ratio, or a PATH to sample\n");
+    }
+    lines
+}
+
+fn told_makers(planned: &Planned) -> String {
+    let makers = planned.makers();
+    let (Some((first, _)), Some((last, _))) = (makers.first(), makers.last()) else {
+        return String::new();
+    };
+    let told = |(row, plan): &(&'static Generation, Plan)| {
+        let (maker, [low, high]) = (row.title(), [row.lowest_speed(), row.highest_speed()]);
+        format!(
+            "{maker} streams at {} to {} ({}): {} and {}",
+            rate(low as f64),
+            rate(high as f64),
+            row.speed_certainty,
+            duration(plan.seconds),
+            back_hitches(plan.back_hitches)
+        )
+    };
+    let lines: Vec<String> = makers.iter().map(told).collect();
+    let typed = |row: &Generation| row.name.to_ascii_lowercase().replace('-', "");
+    format!(
+        "the maker of the drive is not given, so the speeds above are those of IBM: --drive \
+         ibm-{}, --drive hp-{}\n  {}\n",
+        typed(first),
+        typed(last),
+        lines.join("\n  ")
+    )
+}
+
+/// The parameters, with two columns for each drive.
+fn parameters(planned: &Planned) -> Table {
+    let others: Vec<_> = planned.others.iter().map(|other| TapeParameters::of(other)).collect();
+    let mut columns = vec![("parameter", Align::Left)];
+    let others_titles = planned.others.iter().map(|drive| drive.title());
+    let titles: Vec<String> = std::iter::once(drive_title(planned)).chain(others_titles).collect();
+    for name in &titles {
+        columns.extend([(name.as_str(), Align::Right), ("known", Align::Left)]);
+    }
+    let mut table = Table::new(&columns);
+    let rows: Vec<_> =
+        std::iter::once(&planned.setup.drive).chain(&others).map(TapeParameters::rows).collect();
+    for number in 0..rows[0].len() {
+        let mut cells = vec![rows[0][number].name.to_owned()];
+        for drive in &rows {
+            cells.extend([shown(&drive[number]), drive[number].origin.name().to_owned()]);
+        }
+        table.row(cells, Emphasis::None);
+    }
+    table
+}
+
+fn line(curve: &PlanCurve, of: fn(&CurvePoint) -> f64) -> FigureGroup {
+    let name = match curve.compression {
+        Compression::None => "drive compression off",
+        _ => "drive compression on",
+    };
+    let point = |point: &CurvePoint| Point {
+        x: point.source_bytes_per_second as f64 / 1e6,
+        y: of(point),
+        range: None,
+        label: String::new(),
+    };
+    let values = curve.points.iter().map(point).collect();
+    FigureGroup { name: name.to_owned(), values, curve: Vec::new(), marks: Marks::None }
+}
+
+/// The values of a parameter, in the unit of its name.
+fn shown(row: &ParameterRow) -> String {
+    let values: Vec<String> = row.values.iter().map(|value| count(*value)).collect();
+    match values.len() {
+        0..=2 => values.join(", "),
+        number => format!("{} to {} in {number} steps", values[0], values[number - 1]),
+    }
+}
+
+fn found(measured: &MeasuredSource) -> String {
+    let ratio = match measured.drive_ratio {
+        Some(ratio) => format!(", a drive would compress them {ratio:.2}:1"),
+        None => String::new(),
+    };
+    let software = match measured.software {
+        Some((ratio, bytes)) => format!(", zstd {ratio:.2}:1 at {}", rate(bytes as f64)),
+        None => String::new(),
+    };
+    format!(
+        "read {} in {}: {}{ratio}{software}",
+        size(measured.read_bytes),
+        duration(measured.seconds),
+        rate(measured.bytes_per_second as f64)
+    )
+}
