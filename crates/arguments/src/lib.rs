@@ -4,8 +4,20 @@
 //!
 //! # Map
 //!
+//! - [`common`]: arguments that several commands share.
+//! - [`backup`]: the arguments of `takeup backup`.
+//! - [`restore`]: the arguments of `takeup restore`.
+//! - [`list`]: the arguments of `takeup list`.
+//! - [`verify`]: the arguments of `takeup verify`.
+//! - [`pipe`]: the arguments of `takeup pipe`.
 //! - [`quantity`]: sizes, rates and times as they are typed.
 //! - [`probe`]: the arguments of `takeup probe`.
 
+pub mod backup;
+pub mod common;
+pub mod list;
+pub mod pipe;
 pub mod probe;
 pub mod quantity;
+pub mod restore;
+pub mod verify;

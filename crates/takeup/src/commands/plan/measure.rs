@@ -130,7 +130,7 @@ fn read_for_a_while(
         sources: paths.to_vec(),
         target: format!("/proc/self/fd/{}", given.as_raw_fd()).into(),
         existing: Existing::Replace,
-        engine: common.engine.into(),
+        engine: service::run::EngineChoice::from(common.engine).into(),
         ..BackupOptions::default()
     };
     let cancel = Cancel::new();
