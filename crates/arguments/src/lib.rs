@@ -4,6 +4,12 @@
 //!
 //! # Map
 //!
+//! - [`common`]: arguments that several commands share.
+//! - [`backup`]: the arguments of `takeup backup`.
+//! - [`restore`]: the arguments of `takeup restore`.
+//! - [`list`]: the arguments of `takeup list`.
+//! - [`verify`]: the arguments of `takeup verify`.
+//! - [`pipe`]: the arguments of `takeup pipe`.
 //! - [`quantity`]: sizes, rates and times as they are typed.
 //! - [`parameter`]: a parameter of a drive as it is typed.
 //! - [`plan`]: the arguments of `takeup plan`.
@@ -11,9 +17,15 @@
 //! - [`tune`]: the arguments of `takeup tune`.
 //! - [`sim`]: the arguments of `takeup sim`.
 
+pub mod backup;
+pub mod common;
+pub mod list;
 pub mod parameter;
+pub mod pipe;
 pub mod plan;
 pub mod probe;
 pub mod quantity;
-pub mod tune;
+pub mod restore;
 pub mod sim;
+pub mod tune;
+pub mod verify;

@@ -4,17 +4,20 @@
 //! [`crate::bottleneck`] analyses it, `--json` prints it, and an experiment keeps its stages. Its
 //! numbers are as counted; nothing in it is a judgement.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::os::fd::AsFd;
 
 use device::target::TargetKind;
 use rustix::fs::FileType;
-use serde::{Deserialize, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::steps::StreamSteps;
 
 /// What was run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Command {
     /// A tree into an archive.
     Backup,
@@ -30,7 +33,8 @@ pub enum Command {
 }
 
 /// What data come from or go to, in the user's words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Endpoint {
     /// Files and directories.
     Tree,
@@ -38,8 +42,10 @@ pub enum Endpoint {
     #[default]
     File,
     /// A block device.
+    #[serde(rename = "block device")]
     BlockDevice,
     /// A character device that is not a tape.
+    #[serde(rename = "character device")]
     CharacterDevice,
     /// A pipe, named or not.
     Pipe,
@@ -54,7 +60,7 @@ pub enum Endpoint {
 }
 
 /// The job of a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StageKind {
     /// Walks the tree.
@@ -90,7 +96,7 @@ pub enum StageKind {
 
 /// The times and counts of a stage. The four states are means over its threads and add up to the
 /// mean wall time of a thread of the stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageReport {
     /// Its job.
     #[serde(rename = "name")]
@@ -145,7 +151,7 @@ impl StageReport {
 
 /// The results of a run. All byte counts are exact, all times are wall time. The names are part of
 /// the promise of the command line: fields are added, never renamed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunReport {
     /// What was run.
     pub command: Command,
@@ -177,14 +183,16 @@ pub struct RunReport {
     pub winding_seconds: f64,
     /// Part of it for changes of volume, which no stage can be blamed for.
     pub change_seconds: f64,
-    /// The stages in the order in which data pass through them.
+    /// The stages in the order in which data pass through them. They are written with what follows
+    /// from them, which the end of a run adds.
+    #[serde(skip)]
     pub stages: Vec<StageReport>,
     /// How often the last ring ran empty after its first block, so that the writer had to stop.
     pub times_ran_empty: u64,
     /// Bytes of the rings together.
     pub ring_bytes: u64,
     /// Back end of bulk input and output: `io_uring` or `pread`.
-    pub engine: &'static str,
+    pub engine: Cow<'static, str>,
     /// Processor cores that the run could use.
     pub cores: usize,
     /// Processor time that other programs used meanwhile, if known.
@@ -215,7 +223,7 @@ pub struct RunReport {
     #[serde(skip)]
     pub others_on_target_bytes: Option<u64>,
     /// The user's limit on the rate, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit_bytes_per_second: Option<u64>,
     /// Compression in the form of the option (`zstd:3`, `gzip:6`, `none`).
     pub compression: String,
@@ -310,18 +318,6 @@ impl StageKind {
             StageKind::Io => "io",
             StageKind::Other => "other",
         }
-    }
-}
-
-impl Serialize for Command {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl Serialize for Endpoint {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 

@@ -6,6 +6,12 @@
 //! # Map
 //!
 //! - [`run`]: the end of a run: the answer, and the table of its stages.
+//! - [`backup`]: the end of a backup.
+//! - [`restore`]: the end of a restore.
+//! - [`verify`]: the end of a verification.
+//! - [`pipe`]: the end of a pipe.
+//! - [`list`]: the members of an archive, and the sets of a volume.
+//! - [`tape`]: what a run adds about its tape.
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
 //! - [`captures`]: what was recorded of a process's calls.
 //! - [`sampled`]: what `/proc` showed of a process.
@@ -21,18 +27,24 @@
 //! - [`page`]: pages as HTML.
 //! - [`table`]: aligned tables.
 
+pub mod backup;
 pub mod calibration;
 pub mod captures;
 pub mod experiments;
 pub mod figure;
 pub mod findings;
 pub mod layers;
+pub mod list;
 pub mod page;
+pub mod pipe;
 pub mod plan;
 pub mod probe;
+pub mod restore;
 pub mod rules;
 pub mod run;
 pub mod sampled;
 pub mod sim;
 pub mod table;
+pub mod tape;
 pub mod tune;
+pub mod verify;

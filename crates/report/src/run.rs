@@ -1,11 +1,74 @@
 //! The end of a run for people: the answer, and the table of its stages.
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use base::escape::escape;
 use base::finding::Certainty;
 use base::format::{counted, duration, percent, rate, size};
 use flow::run::Command;
-use runs::summary::{RunSummary, TimeKind, Times};
+use runs::run_record::RunWords;
+use runs::selection::NotFound;
+use runs::summary::{RunSummary, StageSummary, TimeKind};
+use runs::verdict::{RunState, Verdict};
+use service::failure::near_hint;
 
 use crate::table::{self, Align, Colour, Emphasis, Table};
+
+/// The end of a run, with what only its command adds.
+pub struct RunText<'a> {
+    /// The run.
+    pub summary: &'a RunSummary,
+    /// What exists now, such as `wrote NAME`; empty where that has no name.
+    pub outcome: String,
+    /// Lines at the end.
+    pub lines: String,
+}
+
+impl RunText<'_> {
+    /// The answer, without the stages.
+    pub fn short(&self, colour: Colour) -> String {
+        answer(self.summary, &self.outcome, colour) + &self.lines
+    }
+
+    /// All of it, with the stages.
+    pub fn whole(&self, colour: Colour) -> String {
+        text(self.summary, colour) + &self.lines
+    }
+}
+
+/// The end of a run for its record.
+pub fn words(summary: &RunSummary) -> RunWords {
+    RunWords { text: text(summary, Colour::Plain), headline: headline(summary) }
+}
+
+/// What a run that wrote to `to` has made; empty for standard output, which has no name.
+pub fn wrote(to: &Path) -> String {
+    match to.as_os_str().as_bytes() {
+        b"-" => String::new(),
+        name => format!("wrote {}", escape(name)),
+    }
+}
+
+/// A bad verdict in a line, for where no summary is printed; empty for a good one.
+pub fn bad_verdict(verdict: &Verdict) -> String {
+    if verdict.text.is_empty() || verdict.state == RunState::Done {
+        String::new()
+    } else {
+        format!("takeup: {}\n", verdict.text)
+    }
+}
+
+/// Most missing paths for which a similar path is proposed.
+const NEAR_TOLD_MAX: usize = 5;
+
+/// Hints with similar paths of the archive for missing ones, a line each.
+pub fn near_hints(missing: &[NotFound]) -> String {
+    let line = |missing: &NotFound| {
+        Some(format!("hint: {}\n", near_hint(&missing.path, missing.near.as_ref()?)))
+    };
+    missing.iter().filter_map(line).take(NEAR_TOLD_MAX).collect()
+}
 
 /// Kinds of time with a smaller share of the run have no column.
 const LEAST_SHARE: f64 = 0.005;
@@ -28,25 +91,26 @@ pub fn headline(summary: &RunSummary) -> String {
 /// The table of the stages, times as shares of the run. Each row adds up to 100 %. A kind of
 /// time that no stage spent has no column.
 pub fn stage_table(summary: &RunSummary, colour: Colour) -> String {
-    let times: Vec<Times> = (0..summary.run.stages.len()).map(|at| summary.times(at)).collect();
     let share = |seconds: f64| seconds / summary.run.seconds.max(f64::MIN_POSITIVE);
     let has_share = |kind: &TimeKind| {
-        kind.is_always_shown() || times.iter().any(|row| share(row.seconds(*kind)) >= LEAST_SHARE)
+        kind.is_always_shown()
+            || summary.stages.iter().any(|stage| share(stage.seconds(*kind)) >= LEAST_SHARE)
     };
     let kinds: Vec<TimeKind> = TimeKind::ALL.into_iter().filter(has_share).collect();
     let mut columns = vec![("stage", Align::Left), ("threads", Align::Right)];
     columns.extend(kinds.iter().map(|kind| (kind.name(), Align::Right)));
     columns.extend(["processor", "bytes", "rate while busy"].map(|name| (name, Align::Right)));
     let mut table = Table::new(&columns);
-    for (number, stage) in summary.run.stages.iter().enumerate() {
+    for one in &summary.stages {
+        let StageSummary { report: stage, busy_bytes_per_second, .. } = one;
         let emphasis =
             if summary.bottleneck == Some(stage.kind) { Emphasis::Strong } else { Emphasis::None };
         let mut cells = vec![stage.kind.to_string(), stage.threads.to_string()];
-        cells.extend(kinds.iter().map(|kind| percent(share(times[number].seconds(*kind)))));
+        cells.extend(kinds.iter().map(|kind| percent(share(one.seconds(*kind)))));
         cells.extend([
             duration(stage.processor_seconds),
             size(stage.bytes),
-            rate(summary.busy_bytes_per_second[number]),
+            rate(*busy_bytes_per_second),
         ]);
         table.row(cells, emphasis);
     }
@@ -102,7 +166,7 @@ pub fn text(summary: &RunSummary, colour: Colour) -> String {
         verdict => table::strong(verdict, colour) + "\n",
     };
     text.push_str(&(headline(summary) + "\n"));
-    if !summary.run.stages.is_empty() {
+    if !summary.stages.is_empty() {
         text.push_str(&stage_table(summary, colour));
     }
     for sentence in summary.explanation.split("; ") {
@@ -133,7 +197,7 @@ mod tests {
             target_bytes: 1_000_000_000,
             seconds: 5.0,
             ring_bytes: 64 << 20,
-            engine: "io_uring",
+            engine: "io_uring".into(),
             cores: 2,
             compression: "none".to_owned(),
             stages: vec![

@@ -219,7 +219,7 @@ impl Run<'_> {
             }),
             times_ran_empty: done.times_ran_empty,
             ring_bytes: self.sizes.bytes(),
-            engine: self.engine.name(),
+            engine: self.engine.name().into(),
             cores: cores(),
             compression: self.options.compression.to_string(),
             compressed_pieces: match self.options.compression {

@@ -230,7 +230,7 @@ fn run_of_index(index: &IndexFile, source: Endpoint) -> RunReport {
         command: Command::List,
         source,
         target: Endpoint::List,
-        engine: "pread",
+        engine: "pread".into(),
         cores: cores(),
         compression: index.trailer.compression.to_string(),
         archive_bytes: index.trailer.archive_bytes,

@@ -233,7 +233,7 @@ impl Run<'_> {
             }),
             times_ran_empty: consumer.times_ran_empty(),
             ring_bytes: (blocks * options.block_bytes) as u64,
-            engine: self.engine.name(),
+            engine: self.engine.name().into(),
             cores: cores(),
             command: Command::Pipe,
             source: Endpoint::of_file(&self.source.file),

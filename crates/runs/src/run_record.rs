@@ -14,7 +14,7 @@ use flow::series::{INTERVALS_MAX, StageSeries};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::summary::RunSummary;
+use crate::summary::{RunSummary, StageSummary};
 
 /// Version of the object. New fields do not change it.
 pub const FORMAT: u32 = 1;
@@ -127,9 +127,9 @@ impl RunRecord {
         let over_time = |kind: StageKind| {
             series.iter().find(|(of, _)| *of == kind).map(|(_, series)| series.clone())
         };
-        let stage = |report: &StageReport| RecordedStage {
-            report: report.clone(),
-            over_time: over_time(report.kind),
+        let stage = |stage: &StageSummary| RecordedStage {
+            report: stage.report.clone(),
+            over_time: over_time(stage.report.kind),
         };
         RunRecord {
             takeup_run: FORMAT,
@@ -138,7 +138,7 @@ impl RunRecord {
             text: words.text,
             headline: words.headline,
             summary: summary.to_document(),
-            stages: summary.run.stages.iter().take(STAGES_MAX).map(stage).collect(),
+            stages: summary.stages.iter().take(STAGES_MAX).map(stage).collect(),
         }
     }
 

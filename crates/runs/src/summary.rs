@@ -1,17 +1,20 @@
 //! The end of a run as one document: what `--json` prints.
 
+use std::borrow::Cow;
+
 use base::finding::Finding;
 use flow::bottleneck::{Cause, analyse};
-use flow::run::{Endpoint, RunReport, StageKind};
-use serde::Serialize;
-use serde_json::{Value, json};
+use flow::run::{Endpoint, RunReport, StageKind, StageReport};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::explanation::explain;
 use crate::verdict::Verdict;
 
 /// Everything known at the end of a run: its record, and what follows from it. The names are part
 /// of the promise of the command line: fields are added, never renamed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunSummary {
     /// The verdict: the first line.
     #[serde(flatten)]
@@ -19,6 +22,8 @@ pub struct RunSummary {
     /// The counts.
     #[serde(flatten)]
     pub run: RunReport,
+    /// The stages in the order in which data pass through them.
+    pub stages: Vec<StageSummary>,
     /// What the user chose: the target (backup, pipe) or the source (restore, list, verify).
     pub endpoint: Endpoint,
     /// `source_bytes` by `seconds`.
@@ -30,7 +35,7 @@ pub struct RunSummary {
     /// The stage that was the limit.
     pub bottleneck: Option<StageKind>,
     /// Kind of the limit: stage, few threads, source, rate limit, processor, turns, unknown.
-    pub limit: &'static str,
+    pub limit: Cow<'static, str>,
     /// Time that the run would have taken if the bottleneck cost nothing.
     pub seconds_without_bottleneck: f64,
     /// Time that the stages would have taken more without overlap.
@@ -48,13 +53,10 @@ pub struct RunSummary {
     pub explanation: String,
     /// The limit in parts, followed by other findings.
     pub findings: Vec<Finding>,
-    /// Rate of each stage while it was busy.
-    #[serde(skip)]
-    pub busy_bytes_per_second: Vec<f64>,
 }
 
 /// A warning.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// The object, escaped like a name on the terminal.
     pub object: String,
@@ -68,6 +70,8 @@ impl RunSummary {
         let analysis = analyse(&run);
         let limit = explain(&analysis, &run);
         let bottleneck = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
+        let rates = analysis.stages.iter().map(|it| it.bytes_per_second);
+        let stages = rates.enumerate().map(|(at, rate)| StageSummary::of(&run, at, rate)).collect();
         RunSummary {
             verdict: Verdict::default(),
             endpoint: run.endpoint(),
@@ -75,7 +79,7 @@ impl RunSummary {
             warnings,
             warnings_total,
             bottleneck: bottleneck.map(|stage| stage.kind),
-            limit: cause_name(analysis.cause),
+            limit: cause_name(analysis.cause).into(),
             seconds_without_bottleneck: analysis.seconds_without,
             overlap_saved_seconds: analysis.saved_seconds,
             moving_seconds: moving_seconds(&run),
@@ -84,30 +88,17 @@ impl RunSummary {
             others_on_target_bytes: run.others_on_target_bytes.unwrap_or(0),
             explanation: limit.line(),
             findings: vec![limit],
-            busy_bytes_per_second: analysis.stages.iter().map(|it| it.bytes_per_second).collect(),
+            stages,
             run,
         }
     }
 
-    /// The document that `--json` prints.
+    /// The fields as one document, for the record of the run.
+    ///
+    /// # Panics
+    /// Never: they are texts, numbers, and lists of them.
     pub fn to_document(&self) -> Value {
-        let mut document =
-            serde_json::to_value(self).expect("strings and numbers can be written as JSON");
-        let stages = document["stages"].as_array_mut().into_iter().flatten();
-        for (number, (stage, rate)) in stages.zip(&self.busy_bytes_per_second).enumerate() {
-            stage["busy_bytes_per_second"] = json!(rate);
-            for (kind, seconds) in self.times(number).named() {
-                if let Some(field) = kind.field() {
-                    stage[field] = json!(seconds);
-                }
-            }
-        }
-        document
-    }
-
-    /// What became of the time of a stage, by its number.
-    pub fn times(&self, stage: usize) -> Times {
-        Times::of(&self.run, stage)
+        serde_json::to_value(self).expect("strings and numbers can be written as JSON")
     }
 }
 
@@ -159,63 +150,69 @@ impl TimeKind {
         }
     }
 
-    /// Its name in the document, unless the report already has it.
-    fn field(self) -> Option<&'static str> {
-        match self {
-            TimeKind::Working | TimeKind::Starved | TimeKind::Blocked => None,
-            TimeKind::Winding => Some("winding_seconds"),
-            TimeKind::Label => Some("label_seconds"),
-            TimeKind::Changing => Some("changing_seconds"),
-            TimeKind::Flushing => Some("flushing_seconds"),
-            TimeKind::Idle => Some("idle_seconds"),
-        }
-    }
-
     /// Whether it has a column also where no stage has a share of it.
     pub fn is_always_shown(self) -> bool {
         matches!(self, TimeKind::Working | TimeKind::Starved | TimeKind::Blocked)
     }
 }
 
-/// The time of a stage by kind, which adds up to the time of the run.
-pub struct Times([f64; 8]);
+/// A stage, and what became of its time: all kinds of it add up to the time of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StageSummary {
+    /// What it counted.
+    #[serde(flatten)]
+    pub report: StageReport,
+    /// Its rate while it was busy.
+    pub busy_bytes_per_second: f64,
+    /// Time of winding a tape.
+    pub winding_seconds: f64,
+    /// Time of reading the label of a tape.
+    pub label_seconds: f64,
+    /// Time of changing volumes.
+    pub changing_seconds: f64,
+    /// Time until the medium had everything.
+    pub flushing_seconds: f64,
+    /// Time without threads.
+    pub idle_seconds: f64,
+}
 
-impl Times {
-    fn of(run: &RunReport, number: usize) -> Times {
-        let stage = &run.stages[number];
+impl StageSummary {
+    fn of(run: &RunReport, number: usize, busy_bytes_per_second: f64) -> StageSummary {
+        let report = run.stages[number].clone();
         let is_last = number + 1 == run.stages.len();
         let at_end = |seconds: f64| if is_last { seconds } else { 0.0 };
         let is_at_tape = match run.source {
-            Endpoint::Tape => stage.kind == StageKind::Read,
+            Endpoint::Tape => report.kind == StageKind::Read,
             _ => is_last,
         };
         let at_tape = |seconds: f64| if is_at_tape { seconds } else { 0.0 };
-        let known = |kind: TimeKind| match kind {
-            TimeKind::Working => stage.working_seconds,
-            TimeKind::Starved => stage.starved_seconds,
-            TimeKind::Blocked => stage.blocked_seconds,
-            TimeKind::Winding => {
-                run.ready_seconds - run.label_seconds + at_tape(run.winding_seconds)
-            }
-            TimeKind::Label => run.label_seconds,
-            TimeKind::Changing => at_tape(run.change_seconds),
-            TimeKind::Flushing => at_end(run.synchronise_seconds),
-            TimeKind::Idle => 0.0,
+        let winding = run.ready_seconds - run.label_seconds + at_tape(run.winding_seconds);
+        let mut stage = StageSummary {
+            report,
+            busy_bytes_per_second,
+            winding_seconds: winding.max(0.0),
+            label_seconds: run.label_seconds.max(0.0),
+            changing_seconds: at_tape(run.change_seconds).max(0.0),
+            flushing_seconds: at_end(run.synchronise_seconds).max(0.0),
+            idle_seconds: 0.0,
         };
-        let mut seconds = TimeKind::ALL.map(|kind| known(kind).max(0.0));
-        let told: f64 = seconds.iter().sum();
-        // Idle is the last entry of the list.
-        seconds[TimeKind::ALL.len() - 1] = (run.seconds - told).max(0.0);
-        Times(seconds)
+        let told: f64 = TimeKind::ALL.iter().map(|kind| stage.seconds(*kind)).sum();
+        stage.idle_seconds = (run.seconds - told).max(0.0);
+        stage
     }
 
-    fn named(&self) -> impl Iterator<Item = (TimeKind, f64)> + '_ {
-        TimeKind::ALL.into_iter().zip(self.0)
-    }
-
-    /// Of one kind.
-    pub fn seconds(&self, wanted: TimeKind) -> f64 {
-        self.named().find(|(kind, _)| *kind == wanted).map_or(0.0, |(_, seconds)| seconds)
+    /// Its time of one kind.
+    pub fn seconds(&self, kind: TimeKind) -> f64 {
+        match kind {
+            TimeKind::Working => self.report.working_seconds.max(0.0),
+            TimeKind::Starved => self.report.starved_seconds.max(0.0),
+            TimeKind::Blocked => self.report.blocked_seconds.max(0.0),
+            TimeKind::Winding => self.winding_seconds,
+            TimeKind::Label => self.label_seconds,
+            TimeKind::Changing => self.changing_seconds,
+            TimeKind::Flushing => self.flushing_seconds,
+            TimeKind::Idle => self.idle_seconds,
+        }
     }
 }
 
@@ -241,7 +238,7 @@ fn cause_name(cause: Cause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::run::{Command, StageReport};
+    use flow::run::Command;
 
     fn run() -> RunReport {
         let stage = |kind, states: [f64; 3], bytes| StageReport {
@@ -258,7 +255,7 @@ mod tests {
             target_bytes: 1_000_000_000,
             seconds: 5.0,
             ring_bytes: 64 << 20,
-            engine: "io_uring",
+            engine: "io_uring".into(),
             cores: 2,
             compression: "none".to_owned(),
             stages: vec![

@@ -8,12 +8,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use flow::monitor::Harm;
 use flow::run::{Command, RunReport};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use base::format::{count, counted};
 
 /// The result of a run, from good to bad.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
     /// Everything was done, and all that was checked is good.
@@ -34,7 +37,7 @@ pub enum RunState {
 }
 
 /// The state in words.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The result of the run.
     #[serde(rename = "verdict")]

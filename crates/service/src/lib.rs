@@ -7,6 +7,16 @@
 //!
 //! # Map
 //!
+//! - [`backup`]: files into an archive.
+//! - [`restore`]: an archive into a folder.
+//! - [`list`]: the members of an archive, and the sets on a volume.
+//! - [`verify`]: an archive read back, and compared with live files.
+//! - [`pipe`]: a buffer between two programs, files or devices.
+//! - [`run`]: what these runs have in common.
+//! - [`tape_source`]: a tape that an archive is read from.
+//! - [`change`]: changes of volume by a command.
+//! - `compression_by_name`: the compression that the name of a target stands for.
+//! - `recording`: the record of a run.
 //! - [`probe`]: what a tape drive is, and the layers of storage below a path.
 //! - [`plan`]: time, tapes and stops of a backup, before anything is written.
 //! - [`sim`]: a virtual drive or disk for any program.
@@ -22,19 +32,29 @@
 //! - [`virtual_drive`]: what a virtual drive is set to be.
 //! - [`output_file`]: a file that gets its name when it is whole.
 
+pub mod backup;
 pub mod calibration;
+pub mod change;
+mod compression_by_name;
 pub mod failure;
+pub mod list;
 pub mod model_names;
 pub mod outcome;
 pub mod output_file;
 pub mod parameter_setting;
+pub mod pipe;
 pub mod plan;
 pub mod probe;
+mod recording;
+pub mod restore;
 pub mod rules;
+pub mod run;
 pub mod schema;
 pub mod sim;
 pub mod state;
+pub mod tape_source;
 pub mod tune;
+pub mod verify;
 pub mod virtual_drive;
 
 use serde::Serialize;

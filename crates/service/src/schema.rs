@@ -19,6 +19,19 @@ pub fn all() -> Vec<NamedSchema> {
     let mut all = vec![
         request::<crate::plan::PlanRequest>("plan"),
         answer::<crate::plan::PlanAnswer>(),
+        request::<crate::backup::BackupRequest>("backup"),
+        answer::<crate::backup::BackupAnswer>(),
+        request::<crate::restore::RestoreRequest>("restore"),
+        answer::<crate::restore::RestoreAnswer>(),
+        request::<crate::list::ListRequest>("list"),
+        line::<crate::list::MemberLine>("list.member"),
+        line::<crate::list::ListSummary>("list.summary"),
+        request::<crate::list::SetsRequest>("list.sets"),
+        answer::<crate::list::SetsAnswer>(),
+        request::<crate::verify::VerifyRequest>("verify"),
+        answer::<crate::verify::VerifyAnswer>(),
+        request::<crate::pipe::PipeRequest>("pipe"),
+        answer::<crate::pipe::PipeAnswer>(),
         request::<crate::probe::ProbeRequest>("probe"),
         answer::<crate::probe::ProbeAnswer>(),
         answer::<crate::rules::RulesAnswer>(),
@@ -52,6 +65,11 @@ fn generator() -> SchemaGenerator {
 fn request<R: JsonSchema>(command: &str) -> NamedSchema {
     let name = format!("{}.request", command.replace(' ', "-"));
     NamedSchema { name, schema: generator().into_root_schema_for::<R>() }
+}
+
+/// A line of a stream of documents.
+fn line<L: JsonSchema>(name: &str) -> NamedSchema {
+    NamedSchema { name: name.to_owned(), schema: generator().into_root_schema_for::<L>() }
 }
 
 /// An answer has `command` and `schema_version` besides its own fields.

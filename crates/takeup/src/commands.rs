@@ -48,11 +48,11 @@ pub struct TakeupArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Backup(backup::BackupArgs),
-    Restore(restore::RestoreArgs),
-    List(list::ListArgs),
-    Verify(verify::VerifyArgs),
-    Pipe(pipe::PipeArgs),
+    Backup(arguments::backup::BackupArgs),
+    Restore(arguments::restore::RestoreArgs),
+    List(arguments::list::ListArgs),
+    Verify(arguments::verify::VerifyArgs),
+    Pipe(arguments::pipe::PipeArgs),
     Plan(plan::PlanCommand),
     Probe(arguments::probe::ProbeArgs),
     Watch(watch::WatchArgs),

@@ -5,7 +5,6 @@
 
 mod change;
 mod commands;
-mod compression_by_name;
 mod exit_code;
 mod interrupt;
 mod memory;
@@ -13,10 +12,8 @@ mod misuse;
 mod options;
 mod outcome;
 mod question;
-mod recording;
 mod standard_error;
 mod standard_output;
-mod tape_source;
 mod terminal;
 
 use std::process::ExitCode;
@@ -34,7 +31,7 @@ fn main() -> ExitCode {
     if standard_output::was_closed() {
         return misuse::standard_output_closed();
     }
-    let typed = compression_by_name::with_method(std::env::args_os().collect());
+    let typed = arguments::backup::with_method(std::env::args_os().collect());
     let parsed = commands::command()
         .try_get_matches_from(typed)
         .and_then(|matches| TakeupArgs::from_arg_matches(&matches));

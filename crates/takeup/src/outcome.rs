@@ -1,26 +1,19 @@
 //! From the end of a run to what the user sees, and to the exit code.
 
-use crate::exit_code::FailureExitCode as _;
-use flow::monitor::Monitor;
-use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
 
-use base::escape::{Printable, escape};
-use flow::monitor::{Harm, Level, Notice};
-use flow::run::RunReport;
-use runs::selection::NotFound;
-use runs::summary::RunSummary;
-use runs::verdict::{RunState, Verdict};
-use serde_json::Value;
-
-use crate::exit_code::{FAILED, LATER_VERSION, WARNED};
-use crate::options::{CommonArgs, EngineName};
-use crate::standard_error::to_standard_error;
-use crate::terminal::{Terminal, colour};
-use service::failure::{Failure, near_hint};
+use arguments::common::{CommonArgs, EngineName};
+use base::escape::Printable;
+use report::run::RunText;
+use service::Answer;
+use service::failure::Failure;
 use service::outcome::Outcome;
+
+use crate::exit_code::FailureExitCode as _;
+use crate::exit_code::{FAILED, LATER_VERSION, WARNED};
+use crate::standard_error::to_standard_error;
+use crate::terminal::colour;
 
 /// Where the summary goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,72 +24,20 @@ pub enum SummaryPlace {
     Error,
 }
 
-/// Makes the document of a run, and its record if requested. A record that cannot be written is
-/// only a warning, since the run itself succeeded.
-pub fn summarise(run: RunReport, terminal: &mut Terminal) -> RunSummary {
-    summarise_with(run, terminal, |_| {})
-}
-
-/// The same; `complete` adds what only one command knows, to the record too.
-pub fn summarise_with(
-    run: RunReport,
-    terminal: &mut Terminal,
-    complete: impl Fn(&mut RunSummary),
-) -> RunSummary {
-    let [others_on_source_bytes, others_on_target_bytes] = terminal.others_on_disks();
-    let others_seconds = terminal.others_processor_seconds();
-    let time = terminal.source_disk_time();
-    let run = RunReport {
-        others_seconds,
-        others_on_source_bytes,
-        others_on_target_bytes,
-        source_disk_seconds: time.map(|time| time.busy_seconds),
-        source_disk_own_seconds: time.map(|time| time.own_seconds),
-        source_disk_in_flight: time.map(|time| time.in_flight),
-        ..run
-    };
-    let whole = |run: RunReport, terminal: &Terminal| {
-        let verdict = terminal.verdict(&run);
-        let summary = RunSummary::new(run, terminal.warnings(), terminal.warnings_total());
-        let mut summary = RunSummary { verdict, ..summary };
-        complete(&mut summary);
-        summary
-    };
-    let summary = whole(run, terminal);
-    let Some(Err(failure)) = terminal.take_recording().map(|it| it.keep(&summary)) else {
-        return summary;
-    };
-    let text = format!("cannot keep the record: {}", failure.message());
-    terminal.notice(Notice { level: Level::Warning(Harm::Beside), object: Vec::new(), text });
-    whole(summary.run, terminal)
-}
-
-/// Prints the summary in the requested form; `outcome` is what the run made, such as `wrote NAME`.
+/// Prints the end of a run in the requested form.
 ///
 /// # Errors
 /// When writing to standard output fails: a truncated document must not look like success.
 pub fn print(
-    summary: &RunSummary,
-    outcome: &str,
-    common: &CommonArgs,
-    place: SummaryPlace,
-) -> Result<(), Failure> {
-    print_with(summary, outcome, &Value::Null, "", common, place)
-}
-
-/// The same, with fields for the document and lines for the text that only one command has.
-pub fn print_with(
-    summary: &RunSummary,
-    outcome: &str,
-    fields: &Value,
-    lines: &str,
+    end: &RunText<'_>,
+    answer: &impl Answer,
     common: &CommonArgs,
     place: SummaryPlace,
 ) -> Result<(), Failure> {
     let text = match (common.json, common.quiet) {
-        (true, _) => format!("{:#}\n", merged(summary, fields)),
+        (true, _) => format!("{:#}\n", service::document(answer)),
         (false, true) => {
-            tell(&summary.verdict);
+            to_standard_error(&report::run::bad_verdict(&end.summary.verdict));
             return Ok(());
         }
         (false, false) => {
@@ -104,12 +45,7 @@ pub fn print_with(
                 SummaryPlace::Output => colour(&std::io::stdout()),
                 SummaryPlace::Error => colour(&std::io::stderr()),
             };
-            let text = if common.verbose {
-                report::run::text(summary, colour)
-            } else {
-                report::run::answer(summary, outcome, colour)
-            };
-            text + lines
+            if common.verbose { end.whole(colour) } else { end.short(colour) }
         }
     };
     match place {
@@ -119,29 +55,6 @@ pub fn print_with(
             Ok(())
         }
     }
-}
-
-/// What a run that wrote to `to` has made; empty for standard output, which has no name.
-pub fn wrote(to: &OsStr) -> String {
-    match to.as_bytes() {
-        b"-" => String::new(),
-        name => format!("wrote {}", escape(name)),
-    }
-}
-
-/// Prints a bad verdict where no summary is printed, as with `--quiet`.
-pub fn tell(verdict: &Verdict) {
-    if !verdict.text.is_empty() && verdict.state != RunState::Done {
-        to_standard_error(&format!("takeup: {}\n", verdict.text));
-    }
-}
-
-fn merged(summary: &RunSummary, fields: &Value) -> Value {
-    let mut document = summary.to_document();
-    if let (Some(document), Some(fields)) = (document.as_object_mut(), fields.as_object()) {
-        document.extend(fields.clone());
-    }
-    document
 }
 
 /// Writes text to standard output, without control characters that a terminal would obey.
@@ -207,15 +120,4 @@ pub fn finish(
             failure.exit_code()
         }
     }
-}
-
-/// Most missing paths for which a similar path is proposed.
-const NEAR_TOLD_MAX: usize = 5;
-
-/// Hints with similar paths of the archive for missing ones, a line each.
-pub fn near_hints(missing: &[NotFound]) -> String {
-    let line = |missing: &NotFound| {
-        Some(format!("hint: {}\n", near_hint(&missing.path, missing.near.as_ref()?)))
-    };
-    missing.iter().filter_map(line).take(NEAR_TOLD_MAX).collect()
 }

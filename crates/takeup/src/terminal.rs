@@ -1,5 +1,4 @@
-//! The monitor of the command line: warnings as they come, a live line on a terminal, and the
-//! counts that the summary needs.
+//! The monitor of the command line: warnings as they come, and a live line on a terminal.
 //!
 //! Everything goes to standard error. Nobody reads thousands of warnings: after [`SHOWN_WARNINGS`]
 //! of them only their number is printed. Where a command requests it, this is so after
@@ -7,35 +6,27 @@
 //! there is no other place to report it.
 
 use std::io::IsTerminal;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use arguments::common::CommonArgs;
 use base::escape::escape;
 use base::failures::lock;
 use base::format::{count, counted, duration, percent, rate, size};
-use flow::account::Stage;
 use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
-use flow::run::RunReport;
-use machine::counters::processor::ProcessorClock;
 use report::table::Colour;
-use runs::summary::Warning;
-use runs::verdict::{Tally, Verdict};
-use storage::{DiskTime, DiskWatch};
+use runs::run_record::RunWords;
+use runs::summary::RunSummary;
+use service::failure::without_error_numbers;
+use service::run::RunObserver;
 
-use crate::options::CommonArgs;
 use crate::question::QUESTION;
-use crate::recording::{RecordArgs, Recording};
 use crate::standard_error::{CLEAR, to_standard_error};
-use service::failure::{Failure, without_error_numbers};
 
-/// Warnings that are printed and kept for the JSON document; the rest is only counted.
+/// Warnings that are printed; the rest is only counted.
 pub const SHOWN_WARNINGS: usize = 1000;
-/// Most bytes of warnings that are kept: a path in an archive can be a megabyte long.
-const KEPT_BYTES: usize = 4 << 20;
-
 /// Warnings with the same text that are printed where repeats are folded.
 pub const SHOWN_REPEATS: u64 = 20;
 /// Texts that are compared to find repeats; later texts never count as repeats.
@@ -57,22 +48,12 @@ enum Detail {
 /// Warnings so far.
 #[derive(Default)]
 struct Warnings {
-    /// The first [`SHOWN_WARNINGS`], or fewer of [`KEPT_BYTES`].
-    kept: Vec<Warning>,
-    kept_bytes: usize,
     printed: u64,
     /// Texts and how often each of them came; `None` if repeats are not folded.
     repeats: Option<Vec<(String, u64)>>,
 }
 
 impl Warnings {
-    fn keep(&mut self, object: String, text: String) {
-        self.kept_bytes = self.kept_bytes.saturating_add(object.len() + text.len());
-        if self.kept.len() < SHOWN_WARNINGS && self.kept_bytes <= KEPT_BYTES {
-            self.kept.push(Warning { object, text });
-        }
-    }
-
     /// Counts a warning with this text; returns whether to print it.
     fn is_to_be_printed(&mut self, text: &str) -> bool {
         let repeats = self.repeats.as_mut().map(|texts| {
@@ -110,15 +91,11 @@ impl Warnings {
     }
 }
 
-/// The monitor: prints and counts warnings, and draws the live line.
+/// The monitor: prints warnings, and draws the live line.
 pub struct Terminal {
     detail: Detail,
     shared: Arc<Shared>,
     live: Option<JoinHandle<()>>,
-    processor: Option<ProcessorClock>,
-    /// The disks of the two ends, source first.
-    disks: [Option<DiskWatch>; 2],
-    recording: Option<Recording>,
 }
 
 struct Shared {
@@ -130,7 +107,6 @@ struct Shared {
     warnings: Mutex<Warnings>,
     warnings_total: AtomicU64,
     /// What the warnings mean for the data.
-    tally: Mutex<Tally>,
     notes_total: AtomicU64,
     /// Whether a live line is on the terminal.
     line: Mutex<bool>,
@@ -147,7 +123,6 @@ impl Default for Shared {
             pause: Mutex::new(None),
             warnings: Mutex::default(),
             warnings_total: AtomicU64::new(0),
-            tally: Mutex::default(),
             notes_total: AtomicU64::new(0),
             line: Mutex::new(false),
             done: AtomicBool::new(false),
@@ -173,14 +148,7 @@ impl Terminal {
                 std::thread::Builder::new().name(name).spawn(move || shared.live_line()).ok()
             })
             .flatten();
-        Terminal {
-            detail,
-            shared,
-            live,
-            processor: ProcessorClock::start(),
-            disks: [None, None],
-            recording: None,
-        }
+        Terminal { detail, shared, live }
     }
 
     /// Prints only a few of many warnings that differ only in their object, then their number. For
@@ -206,53 +174,8 @@ impl Terminal {
         }
     }
 
-    /// Watches what other programs move on the disks of source and target, if they are on disks.
-    pub fn watching(mut self, source: Option<&Path>, target: Option<&Path>) -> Terminal {
-        self.disks = [source, target].map(|path| path.and_then(DiskWatch::start));
-        self
-    }
-
-    /// Records the run that starts now, if requested.
-    ///
-    /// # Errors
-    /// When the file exists, or cannot be created.
-    pub fn recording(mut self, arguments: &RecordArgs) -> Result<Terminal, Failure> {
-        self.recording = Recording::begin(arguments)?;
-        Ok(self)
-    }
-
-    /// The record of the run, once it is over; the next call returns `None`.
-    pub fn take_recording(&mut self) -> Option<Recording> {
-        self.recording.take()
-    }
-
-    /// Bytes that other programs have moved on the disks of source and target since the start.
-    pub fn others_on_disks(&self) -> [Option<u64>; 2] {
-        [0, 1].map(|end| self.disks[end].as_ref().and_then(DiskWatch::others_bytes))
-    }
-
-    /// How long the disk of the source has been busy since the start.
-    pub fn source_disk_time(&self) -> Option<DiskTime> {
-        self.disks[0].as_ref().and_then(DiskWatch::time)
-    }
-
-    /// Processor time of other programs since the start.
-    pub fn others_processor_seconds(&self) -> Option<f64> {
-        self.processor.and_then(|clock| clock.others_seconds())
-    }
-
-    /// The first [`SHOWN_WARNINGS`] warnings.
-    pub fn warnings(&self) -> Vec<Warning> {
-        lock(&self.shared.warnings).kept.clone()
-    }
-
-    /// What the warnings so far mean for the data of a run.
-    pub fn verdict(&self, run: &RunReport) -> Verdict {
-        lock(&self.shared.tally).verdict(run)
-    }
-
     /// Number of all warnings.
-    pub fn warnings_total(&self) -> u64 {
+    fn warnings_total(&self) -> u64 {
         self.shared.warnings_total.load(Ordering::Acquire)
     }
 }
@@ -275,14 +198,9 @@ impl Monitor for Terminal {
         let text = escape(without_error_numbers(&notice.text).as_bytes());
         let line = if object.is_empty() { text.clone() } else { format!("{object}: {text}") };
         match notice.level {
-            Level::Warning(harm) => {
+            Level::Warning(_) => {
                 self.shared.warnings_total.fetch_add(1, Ordering::AcqRel);
-                lock(&self.shared.tally).count(harm, &object, &text);
-                let mut warnings = lock(&self.shared.warnings);
-                let printed = warnings.is_to_be_printed(&text);
-                warnings.keep(object, text);
-                drop(warnings);
-                if printed {
+                if lock(&self.shared.warnings).is_to_be_printed(&text) {
                     self.shared.print(&format!("takeup: warning: {line}\n"));
                 }
             }
@@ -301,12 +219,6 @@ impl Monitor for Terminal {
         }
     }
 
-    fn stages(&self, stages: &[&Arc<Stage>]) {
-        if let Some(recording) = &self.recording {
-            recording.follow(stages);
-        }
-    }
-
     fn fill(&self, ready_blocks: usize, capacity_blocks: usize) {
         self.shared.ready_blocks.store(ready_blocks as u64, Ordering::Relaxed);
         self.shared.capacity_blocks.store(capacity_blocks as u64, Ordering::Relaxed);
@@ -314,6 +226,12 @@ impl Monitor for Terminal {
 
     fn pause(&self, pause: Option<Pause>) {
         *lock(&self.shared.pause) = pause.map(|pause| (pause, Instant::now()));
+    }
+}
+
+impl RunObserver for Terminal {
+    fn words(&self, summary: &RunSummary) -> RunWords {
+        report::run::words(summary)
     }
 }
 

@@ -53,7 +53,7 @@ impl ReadSummary {
         run.target_bytes = self.source_bytes;
         run.stages = self.stages;
         run.ring_bytes = self.ring_bytes;
-        run.engine = self.engine;
+        run.engine = self.engine.into();
         run.source = self.endpoint;
         run.compression = self.compression.to_owned();
         run.cores = cores();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use service::Answer;
 use service::tune::persist::TunePersistAnswer;
 
-use crate::{document, small_tree, takeup};
+use crate::{document, run, small_tree, takeup};
 
 /// Reads a document as an answer and writes it again.
 pub fn check<A: Answer + DeserializeOwned>(printed: &Value) -> A {
@@ -72,4 +72,61 @@ fn plan_of_a_path_and_of_records() {
     let from = calibrated.from.as_ref().unwrap();
     assert!(!from.told.is_empty() && !from.not_told.is_empty(), "{calibrated:?}");
     assert_eq!(calibrated.source.read_block_bytes, Some(1 << 20));
+}
+
+#[test]
+fn backup_and_what_is_made_of_it() {
+    let directory = small_tree();
+    let at = directory.path();
+    let back_up = ["backup", "tree", "--to", "x.tar.zst", "--rate-limit", "1G", "--json"];
+    let backup: service::backup::BackupAnswer = check(&document(at, &back_up));
+    assert_eq!((backup.run.run.files, &backup.tape), (3, &None));
+    let verify = ["verify", "x.tar.zst", "--against", ".", "--json"];
+    let verify: service::verify::VerifyAnswer = check(&document(at, &verify));
+    assert!(verify.sound && verify.checked.compared == 6, "{verify:?}");
+    let restore = ["restore", "x.tar.zst", "--into", "new", "--json"];
+    let restore: service::restore::RestoreAnswer = check(&document(at, &restore));
+    assert!(restore.checksums.is_some() && restore.synchronised, "{restore:?}");
+    let pipe = ["pipe", "--from", "tree/a", "--to", "copy", "--json"];
+    let pipe: service::pipe::PipeAnswer = check(&document(at, &pipe));
+    assert_eq!(pipe.run.stages.len(), 2);
+}
+
+/// What differs has a form for each kind of difference.
+#[test]
+fn verify_of_a_tree_that_changed() {
+    let directory = small_tree();
+    let at = directory.path();
+    document(at, &["backup", "tree", "--to", "x.tar", "--json"]);
+    std::fs::write(at.join("tree/a"), "other, and longer\n").unwrap();
+    std::fs::remove_file(at.join("tree/b/c")).unwrap();
+    std::fs::write(at.join("tree/new"), "").unwrap();
+    std::fs::remove_file(at.join("tree/link")).unwrap();
+    std::os::unix::fs::symlink("b", at.join("tree/link")).unwrap();
+    let output = run(at, &["verify", "x.tar", "--against", ".", "--json"]);
+    let answer: service::verify::VerifyAnswer =
+        check(&serde_json::from_slice(&output.stdout).unwrap());
+    let totals = [answer.changed.total, answer.missing.total, answer.extra.total];
+    assert!(totals.iter().all(|total| *total > 0), "{answer:?}");
+}
+
+#[test]
+fn lines_of_a_list() {
+    let directory = small_tree();
+    let at = directory.path();
+    document(at, &["backup", "tree", "--to", "x.tar", "--json"]);
+    let output = run(at, &["list", "x.tar", "--json"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let last = lines.pop().unwrap();
+    for line in &lines {
+        let member: service::list::MemberLine = serde_json::from_str(line).unwrap();
+        assert_eq!(member.to_line(), **line);
+        // The keys are in the order of the alphabet, as everywhere.
+        assert_eq!(serde_json::from_str::<Value>(line).unwrap().to_string() + "\n", **line);
+    }
+    assert_eq!(lines.len(), 6);
+    let summary: service::list::ListSummary = serde_json::from_str(last).unwrap();
+    assert_eq!(summary.to_line(), last);
+    assert_eq!(summary.summary.run.members, 6);
 }

@@ -73,6 +73,15 @@ impl Said {
     }
 }
 
+/// Reads a document as an answer and writes it again: it is the same.
+#[track_caller]
+pub fn check<A: service::Answer + serde::de::DeserializeOwned>(printed: &serde_json::Value) -> A {
+    let answer: A = serde_json::from_value(printed.clone())
+        .unwrap_or_else(|error| panic!("no answer of {}: {error}: {printed:#}", A::COMMAND));
+    assert_eq!(&service::document(&answer), printed);
+    answer
+}
+
 /// The program with arguments, not started. It is killed after a minute and a half, with exit code
 /// 137, far longer than any test needs: a hanging one must not stop all others.
 pub fn takeup<S: AsRef<OsStr>>(arguments: &[S]) -> Command {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::trees::{Tree, assert_same, tree};
-use crate::{backup, cartridge, device, fresh, list, restore, rewind, run, shell, verify};
+use crate::{backup, cartridge, check, device, fresh, list, restore, rewind, run, shell, verify};
 
 fn round_trip(options: &[&str]) {
     round_trip_of(&tree(1, 24, 40_000), options);
@@ -77,6 +77,8 @@ fn sets_are_appended() {
     let sets = list(&["--sets", "--json"]).with_code(0);
     let found = sets.json()["sets"].as_array().map(Vec::len);
     assert_eq!(found, Some(3), "{}", sets.output);
+    let answer: service::list::SetsAnswer = check(&sets.json());
+    assert_eq!(answer.sets[1].number, 2);
     for (number, tree) in [("1", &first), ("2", &second), ("3", &first)] {
         let into = tempfile::tempdir().unwrap();
         restore(into.path(), &["--set", number]).with_code(0);
@@ -124,6 +126,7 @@ fn one_file_is_restored_without_reading_the_tape() {
     let content = std::fs::read(tree.path().join("folder6/file 0034")).unwrap();
     assert!(std::fs::read(found).unwrap() == content, "another content");
     // The archive has 8 MB; index and file together less than one.
+    let _: service::restore::RestoreAnswer = check(&said.json());
     let read = said.json()["tape"]["bytes"].as_u64();
     assert!(read.is_some_and(|bytes| bytes < 2_000_000), "read {read:?}: {}", said.output);
 }
@@ -158,6 +161,7 @@ fn the_report_has_what_the_drive_did() {
     let tree = tree(7, 30, 100_000);
     fresh("report", 32);
     let done = backup(&tree.path(), &["--json", "--segment-size", "1M"]).with_code(0).json();
+    let _: service::backup::BackupAnswer = check(&done);
     let tape = &done["tape"];
     for name in ["bytes", "blocks", "write_seconds", "synchronise_seconds", "ring_ran_empty"] {
         assert!(tape[name].is_number(), "no {name} in {tape:#}");

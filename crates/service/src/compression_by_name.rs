@@ -1,20 +1,20 @@
 //! The compression of an archive when `--compress` is not given: by the name of the target.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 
 use archive::chunk::Compression;
 use runs::destination::Destination;
 
-use service::failure::Failure;
+use crate::failure::Failure;
 
 /// The chosen compression.
 #[derive(Debug)]
-pub struct Chosen {
+pub(crate) struct Chosen {
     /// How the archive is compressed.
-    pub compression: Compression,
+    pub(crate) compression: Compression,
     /// A sentence for when the name of the target stands for another compression.
-    pub contradiction: Option<String>,
+    pub(crate) contradiction: Option<String>,
 }
 
 /// The compression that the end of a name stands for.
@@ -61,7 +61,7 @@ fn named(name: &OsStr) -> Named {
 ///
 /// # Errors
 /// When the name stands for a compression that Takeup does not write.
-pub fn choose(asked: Option<Compression>, to: &Destination) -> Result<Chosen, Failure> {
+pub(crate) fn choose(asked: Option<Compression>, to: &Destination) -> Result<Chosen, Failure> {
     let name = match to {
         // The name of a device or pipe does not stand for a compression.
         Destination::Path(path) if path != "-" && is_file_or_nothing(Path::new(path)) => path,
@@ -102,47 +102,6 @@ fn is_file_or_nothing(path: &Path) -> bool {
     path.metadata().map_or(true, |status| status.is_file())
 }
 
-/// Joins `--compress` and its method to one argument. The argument after the option is its method
-/// only if it looks like one, since it can also be a source.
-pub fn with_method(typed: Vec<OsString>) -> Vec<OsString> {
-    if typed.get(1).is_none_or(|command| command != "backup") {
-        return typed;
-    }
-    let mut words = typed.into_iter().peekable();
-    let mut joined = Vec::new();
-    while let Some(word) = words.next() {
-        if word == "--" {
-            joined.push(word);
-            joined.extend(words);
-            return joined;
-        }
-        let text = word.to_str().unwrap_or_default();
-        if text == "--compress" || text == "-c" {
-            let method = words.next_if(|next| is_method(next)).unwrap_or_else(|| "zstd".into());
-            let mut whole = OsString::from("--compress=");
-            whole.push(method);
-            joined.push(whole);
-        } else if let Some(method) = text.strip_prefix("-c").filter(|it| is_method(OsStr::new(it)))
-        {
-            joined.push(format!("--compress={method}").into());
-        } else {
-            joined.push(word);
-        }
-    }
-    joined
-}
-
-/// A known method, or a word that can only be a mistyped method: clap reports it as unknown.
-fn is_method(word: &OsStr) -> bool {
-    let Some(text) = word.to_str() else { return false };
-    let name = text.split(':').next().unwrap_or_default();
-    let is_known = ["zstd", "gzip", "none"].contains(&name);
-    let is_word = !text.is_empty()
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b':')
-        && !Path::new(text).exists();
-    is_known || is_word
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,23 +118,5 @@ mod tests {
         check(".gz", Named::Nothing);
         check("backup", Named::Nothing);
         check("a.zst.old", Named::Nothing);
-    }
-
-    #[test]
-    fn a_source_is_no_method() {
-        let joined = |words: &[&str]| {
-            let typed = ["takeup", "backup"].into_iter().chain(words.iter().copied());
-            let joined = with_method(typed.map(OsString::from).collect());
-            joined[2..].iter().map(|it| it.to_str().unwrap().to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(joined(&["--compress", "/home", "--to"]), ["--compress=zstd", "/home", "--to"]);
-        assert_eq!(joined(&["--compress", "gzip:9", "/home"]), ["--compress=gzip:9", "/home"]);
-        assert_eq!(joined(&["-czstd:19", "/home"]), ["--compress=zstd:19", "/home"]);
-        assert_eq!(joined(&["-c", "src"]), ["--compress=zstd", "src"]);
-        assert_eq!(joined(&["--compress", "lzma", "/home"]), ["--compress=lzma", "/home"]);
-        assert_eq!(joined(&["/home", "--compress"]), ["/home", "--compress=zstd"]);
-        assert_eq!(joined(&["--", "--compress", "gzip"]), ["--", "--compress", "gzip"]);
-        let other = vec!["takeup".into(), "plan".into(), "--compress".into(), "zstd".into()];
-        assert_eq!(with_method(other.clone()), other);
     }
 }

@@ -1,0 +1,214 @@
+//! The arguments of `takeup backup`.
+
+use std::ffi::{OsStr, OsString};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use archive::chunk::Compression;
+use clap::{Args, ValueEnum};
+use service::backup::{BackupRequest, TapeBlockMode, TapeTargetSettings};
+
+use crate::common::{ChangeArgs, CommonArgs, RecordArgs, TargetArgs};
+use crate::quantity::{Size, one_or_more};
+
+/// Write files and directories into an archive
+///
+/// The archive is plain tar (pax), compressed or not; tar, bsdtar, zstd and gzip read it. A file
+/// that cannot be read is reported and skipped, and the exit code is 2. A target file gets its name
+/// once it is complete and synchronised: whatever stops the run, the name leads to the whole
+/// archive or to the old file.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup backup /srv --to /mnt/backup/srv.tar
+  takeup backup /home /etc --exclude '*.cache' --compress zstd --to home.tar.zst
+  takeup backup /srv --to - | ssh host 'cat > srv.tar'
+  takeup backup /srv --to /dev/nst0
+  takeup backup /srv --compress zstd --to /dev/nst0 --change-command ./next-tape")]
+pub struct BackupArgs {
+    /// What to back up
+    #[arg(required = true, value_name = "SOURCE")]
+    sources: Vec<PathBuf>,
+    /// Where the archive goes; - is standard output
+    #[arg(short, long, value_name = "TARGET")]
+    to: OsString,
+    /// zstd[:LEVEL], gzip[:LEVEL] or none; zstd where the method is left out
+    ///
+    /// By default the name of the target decides: .tar.zst, .tzst and .zst are zstd, .tar.gz, .tgz
+    /// and .gz are gzip, and every other target is not compressed.
+    #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "zstd",
+          value_name = "METHOD")]
+    compress: Option<Compression>,
+    /// Threads that compress; by default one for each core
+    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
+    compress_threads: Option<NonZero<usize>>,
+    /// Threads that read small files; by default as many as keep a disk busy
+    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
+    read_threads: Option<NonZero<usize>>,
+    /// Leave out files and directories that match; can be repeated
+    #[arg(short = 'x', long, value_name = "GLOB")]
+    exclude: Vec<String>,
+    /// Do not enter other file systems
+    #[arg(long)]
+    one_file_system: bool,
+    /// Leave out extended attributes and ACLs
+    #[arg(long)]
+    no_xattrs: bool,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Replace an archive even if the new one has less than half of its members or bytes
+    #[arg(long, requires = "overwrite")]
+    force: bool,
+    #[command(flatten)]
+    tape: TapeArgs,
+    /// What all runs have.
+    #[command(flatten)]
+    pub common: CommonArgs,
+    #[command(flatten)]
+    record: RecordArgs,
+}
+
+/// Options for tapes.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Tape")]
+struct TapeArgs {
+    /// Bytes of the archive between two filemarks; by default enough that filemarks take less than
+    /// 1 % of the time
+    #[arg(long, value_name = "SIZE")]
+    segment_size: Option<Size>,
+    /// Variable or fixed block size of the drive
+    #[arg(long, value_enum, default_value_t = BlockMode::Variable, value_name = "MODE")]
+    block_mode: BlockMode,
+    /// Switch the drive's compression on or off; unchanged by default
+    #[arg(long, value_enum, value_name = "SWITCH")]
+    drive_compression: Option<Switch>,
+    /// Write over the data on later volumes, too; --overwrite is only for the medium in the drive
+    /// at the start
+    #[arg(long)]
+    overwrite_volumes: bool,
+    #[command(flatten)]
+    change: ChangeArgs,
+}
+
+/// How blocks are laid out on tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BlockMode {
+    /// Each write is a block
+    Variable,
+    /// Every block has the size --block-size
+    Fixed,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// Switch it on
+    On,
+    /// Switch it off
+    Off,
+}
+
+impl BackupArgs {
+    /// What is asked for.
+    pub fn request(&self) -> BackupRequest {
+        BackupRequest {
+            sources: self.sources.clone(),
+            to: self.to.clone().into(),
+            compress: self.compress.map(|method| method.to_string()),
+            compress_threads: self.compress_threads,
+            read_threads: self.read_threads,
+            exclude: self.exclude.clone(),
+            one_file_system: self.one_file_system,
+            no_xattrs: self.no_xattrs,
+            target: self.target.settings(),
+            force: self.force,
+            tape: self.tape.settings(),
+            engine: self.common.engine.into(),
+            record: self.record.record.clone(),
+        }
+    }
+
+    /// Whether the archive goes to standard output.
+    pub fn is_to_standard_output(&self) -> bool {
+        self.to == "-"
+    }
+}
+
+impl TapeArgs {
+    fn settings(&self) -> TapeTargetSettings {
+        TapeTargetSettings {
+            segment_bytes: self.segment_size.map(|size| size.0),
+            block_mode: match self.block_mode {
+                BlockMode::Variable => TapeBlockMode::Variable,
+                BlockMode::Fixed => TapeBlockMode::Fixed,
+            },
+            drive_compression: self.drive_compression.map(|switch| switch == Switch::On),
+            overwrite_volumes: self.overwrite_volumes,
+            change_command: self.change.change_command.clone(),
+        }
+    }
+}
+
+/// Joins `--compress` and its method to one argument. The argument after the option is its method
+/// only if it looks like one, since it can also be a source.
+pub fn with_method(typed: Vec<OsString>) -> Vec<OsString> {
+    if typed.get(1).is_none_or(|command| command != "backup") {
+        return typed;
+    }
+    let mut words = typed.into_iter().peekable();
+    let mut joined = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            joined.push(word);
+            joined.extend(words);
+            return joined;
+        }
+        let text = word.to_str().unwrap_or_default();
+        if text == "--compress" || text == "-c" {
+            let method = words.next_if(|next| is_method(next)).unwrap_or_else(|| "zstd".into());
+            let mut whole = OsString::from("--compress=");
+            whole.push(method);
+            joined.push(whole);
+        } else if let Some(method) = text.strip_prefix("-c").filter(|it| is_method(OsStr::new(it)))
+        {
+            joined.push(format!("--compress={method}").into());
+        } else {
+            joined.push(word);
+        }
+    }
+    joined
+}
+
+/// A known method, or a word that can only be a mistyped method: clap reports it as unknown.
+fn is_method(word: &OsStr) -> bool {
+    let Some(text) = word.to_str() else { return false };
+    let name = text.split(':').next().unwrap_or_default();
+    let is_known = ["zstd", "gzip", "none"].contains(&name);
+    let is_word = !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b':')
+        && !Path::new(text).exists();
+    is_known || is_word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_no_method() {
+        let joined = |words: &[&str]| {
+            let typed = ["takeup", "backup"].into_iter().chain(words.iter().copied());
+            let joined = with_method(typed.map(OsString::from).collect());
+            joined[2..].iter().map(|it| it.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(joined(&["--compress", "/home", "--to"]), ["--compress=zstd", "/home", "--to"]);
+        assert_eq!(joined(&["--compress", "gzip:9", "/home"]), ["--compress=gzip:9", "/home"]);
+        assert_eq!(joined(&["-czstd:19", "/home"]), ["--compress=zstd:19", "/home"]);
+        assert_eq!(joined(&["-c", "src"]), ["--compress=zstd", "src"]);
+        assert_eq!(joined(&["--compress", "lzma", "/home"]), ["--compress=lzma", "/home"]);
+        assert_eq!(joined(&["/home", "--compress"]), ["/home", "--compress=zstd"]);
+        assert_eq!(joined(&["--", "--compress", "gzip"]), ["--", "--compress", "gzip"]);
+        let other = vec!["takeup".into(), "plan".into(), "--compress".into(), "zstd".into()];
+        assert_eq!(with_method(other.clone()), other);
+    }
+}

@@ -1,0 +1,49 @@
+//! The end of a restore, for people.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use base::escape::escape;
+use base::format::{count, duration};
+use runs::restore::Checksums;
+use service::restore::{RestoreDone, RestoreOverwrite};
+
+use crate::run::{RunText, near_hints};
+use crate::tape;
+
+const EXISTING_HINT: &str = "hint: add --overwrite to replace existing files, or \
+                             --overwrite=keep-newer to replace only older ones\n";
+
+/// The end of the run, and what of it is checked and on the disk.
+pub fn end(done: &RestoreDone) -> RunText<'_> {
+    let into = escape(done.request.into.as_os_str().as_bytes());
+    let mut lines = checksums(done.report.checksums);
+    lines.push_str(&if done.request.no_sync {
+        "the kernel still writes to the disk (--no-sync)\n".to_owned()
+    } else {
+        let time = duration(done.report.run.synchronise_seconds);
+        format!("everything is on the disk; waiting for it took {time} at the end\n")
+    });
+    lines.push_str(&done.report.tape.as_ref().map(tape::read).unwrap_or_default());
+    RunText { summary: &done.summary, outcome: format!("restored into {into}"), lines }
+}
+
+/// What to do about files that were not restored, a line each.
+pub fn hints(done: &RestoreDone) -> String {
+    let is_kept = done.report.existing > 0 && done.request.overwrite == RestoreOverwrite::No;
+    let existing = if is_kept { EXISTING_HINT } else { "" };
+    existing.to_owned() + &near_hints(&done.report.not_found)
+}
+
+fn checksums(checksums: Checksums) -> String {
+    match checksums {
+        Checksums::Unknown => String::new(),
+        Checksums::Hold { blocks: 1 } => "the checksum of the one block holds\n".to_owned(),
+        Checksums::Hold { blocks } => {
+            format!("the checksums of all {} blocks hold\n", count(blocks))
+        }
+        Checksums::Damaged { blocks: 1 } => "the checksum of 1 block does not hold\n".to_owned(),
+        Checksums::Damaged { blocks } => {
+            format!("the checksums of {} blocks do not hold\n", count(blocks))
+        }
+    }
+}

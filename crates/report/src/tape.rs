@@ -1,0 +1,131 @@
+//! What a run adds about its tape, for people.
+
+use base::format::{count, counted, duration, size};
+use runs::streaming::TapeSummary;
+use tapeset::TapeReading;
+
+/// Lines on a set that was written.
+pub fn written(tape: &TapeSummary) -> String {
+    let set = tape.set.get(..8).unwrap_or(&tape.set);
+    let volumes = match tape.volumes {
+        1 => String::new(),
+        more => format!(" on {more} volumes"),
+    };
+    let waited = match tape.write_seconds {
+        Some(seconds) => format!(", {} in writes", duration(seconds)),
+        None => String::new(),
+    };
+    let ready = if tape.ready_seconds >= 0.1 {
+        let wound = duration((tape.ready_seconds - tape.label_seconds).max(0.0));
+        format!(", {wound} for winding, {} for reading its label", duration(tape.label_seconds))
+    } else {
+        String::new()
+    };
+    let changed = if tape.change_seconds > 0.0 {
+        format!(", {} for changes of volume", duration(tape.change_seconds))
+    } else {
+        String::new()
+    };
+    format!(
+        "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){ready}{waited}{changed}, {} \
+         for flushing until all was on the medium\n{}\n",
+        tape.file_number,
+        counted(tape.segments.into(), "segment", "segments"),
+        counted(tape.blocks, "block", "blocks"),
+        size(tape.block_bytes),
+        size(tape.bytes),
+        duration(tape.synchronise_seconds),
+        tape.verdict,
+    )
+}
+
+/// Shorter times before the data are not reported.
+const SECONDS_WORTH_NAMING: f64 = 0.1;
+
+/// Two lines on a tape that was read.
+pub fn read(tape: &TapeReading) -> String {
+    let what = match (&tape.set, tape.file_number) {
+        (Some(set), _) => format!("set {}", &set[..set.len().min(8)]),
+        (None, Some(number)) => format!("file {number}"),
+        (None, None) => "a file".to_owned(),
+    };
+    let blocks = counted(tape.blocks, "block", "blocks");
+    let mut text = format!("{what} of the tape in {}: {blocks}", tape.device);
+    if tape.block_bytes > 0 {
+        text.push_str(&format!(" of {}", size(tape.block_bytes)));
+    }
+    let winding_seconds = tape.ready_seconds - tape.label_seconds + tape.winding_seconds;
+    if tape.ready_seconds + tape.winding_seconds >= SECONDS_WORTH_NAMING {
+        let (wound, read) = (duration(winding_seconds), duration(tape.label_seconds));
+        text.push_str(&format!(", {wound} for winding, {read} for reading its labels and index"));
+    }
+    if let Some(seconds) = tape.read_seconds {
+        text.push_str(&format!(", {} in reads", duration(seconds)));
+    }
+    if tape.changes > 0 {
+        text.push_str(&format!(
+            ", {} of volume",
+            counted(tape.changes.into(), "change", "changes")
+        ));
+    }
+    if tape.lost_blocks > 0 {
+        text.push_str(&format!(", {} unreadable", count(tape.lost_blocks)));
+    }
+    text.push('\n');
+    text.push_str(&match tape.stops {
+        0 => "the tape never had to wait\n".to_owned(),
+        1 => "the tape had to stop once for a full ring\n".to_owned(),
+        stops => format!("the tape had to stop {} times for a full ring\n", count(stops)),
+    });
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::finding::Certainty;
+
+    fn summary(bytes: u64, seconds: f64, ring_ran_empty: u64) -> TapeSummary {
+        TapeSummary {
+            set: "0123456789abcdef0123456789abcdef".into(),
+            generation: Some("LTO-8".into()),
+            lowest_bytes_per_second: Some(112_000_000),
+            lowest_certainty: Some("by a maker's manual".into()),
+            certainty: Some(Certainty::Told),
+            block_bytes: 1 << 20,
+            volumes: 2,
+            segments: 3,
+            blocks: bytes >> 20,
+            bytes,
+            streaming_seconds: seconds,
+            synchronise_seconds: 2.5,
+            write_seconds: Some(seconds / 2.0),
+            ring_ran_empty,
+            ..TapeSummary::default()
+        }
+        .judged()
+    }
+
+    #[test]
+    fn sentences() {
+        let short = TapeSummary { drive_buffer_bytes: Some(1 << 30), ..summary(1 << 30, 4.0, 0) };
+        let unknown = TapeSummary { generation: None, ..summary(1 << 30, 4.0, 1) };
+        let summaries = [
+            summary(1 << 30, 4.0, 0),
+            summary(1 << 30, 20.0, 0),
+            summary(1 << 30, 20.0, 7),
+            unknown.judged(),
+            short.judged(),
+        ];
+        let texts: Vec<String> = summaries.iter().map(written).collect();
+        insta::assert_snapshot!(texts.join("\n"));
+    }
+
+    #[test]
+    fn changes_of_volume_are_told_if_there_were_any() {
+        let changed = TapeSummary { change_seconds: 95.0, ..summary(1 << 30, 4.0, 0) };
+        let text = written(&changed);
+        assert!(text.contains(", 1 min 35 s for changes of volume, "), "{text}");
+        assert!(!written(&summary(1 << 30, 4.0, 0)).contains("changes"));
+    }
+}

@@ -1,0 +1,332 @@
+//! A backup: writes files into an archive, on a disk, in a pipe or on tapes.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use archive::chunk::Compression;
+use base::escape::escape;
+use base::finding::Certainty;
+use device::tape::DriveCompression;
+use device::target::Existing;
+use flow::cancel::Cancel;
+use flow::monitor::{Level, Monitor, Notice};
+use flow::run::RunReport;
+use model::tape::generation::Generation;
+use runs::backup::{BackupOptions, Refill, Shrinking};
+use runs::destination::Destination;
+use runs::streaming::TapeSummary;
+use runs::summary::RunSummary;
+use runs::verdict::{RunState, Verdict, no_file};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapeset::{BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, TapeReport};
+use tree::{Attributes, FileSystems};
+
+use crate::Answer;
+use crate::change::{self, SharedChanger};
+use crate::compression_by_name;
+use crate::failure::Failure;
+use crate::outcome::{Outcome, certainty};
+use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination};
+use crate::virtual_drive::VirtualDrive;
+
+/// What to back up, where to, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackupRequest {
+    /// Files and folders.
+    pub sources: Vec<PathBuf>,
+    /// Where the archive goes; `-` is standard output.
+    pub to: PathBuf,
+    /// `zstd`, `gzip`, each with `:LEVEL` or without, or `none`; `None`: the name of the target
+    /// decides.
+    #[serde(default)]
+    pub compress: Option<String>,
+    /// Threads that compress; `None`: one for each core.
+    #[serde(default)]
+    pub compress_threads: Option<NonZero<usize>>,
+    /// Threads that read small files; `None`: as many as keep a disk busy.
+    #[serde(default)]
+    pub read_threads: Option<NonZero<usize>>,
+    /// Globs of files and folders to leave out.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Whether other file systems are not entered.
+    #[serde(default)]
+    pub one_file_system: bool,
+    /// Whether extended attributes and ACLs are left out.
+    #[serde(default)]
+    pub no_xattrs: bool,
+    /// How the target is written.
+    #[serde(default)]
+    pub target: TargetSettings,
+    /// Whether an archive may be replaced by one with less than half of its members or bytes.
+    #[serde(default)]
+    pub force: bool,
+    /// What only tapes need.
+    #[serde(default)]
+    pub tape: TapeTargetSettings,
+    /// How files are read and written.
+    #[serde(default)]
+    pub engine: EngineChoice,
+    /// A new file that gets the record of the run.
+    #[serde(default)]
+    pub record: Option<PathBuf>,
+}
+
+/// How a set is written to tapes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TapeTargetSettings {
+    /// Bytes of the archive between two filemarks; `None`: enough that filemarks take less than 1 %
+    /// of the time.
+    pub segment_bytes: Option<u64>,
+    /// Block size of the drive.
+    pub block_mode: TapeBlockMode,
+    /// Switches the drive's compression on or off.
+    pub drive_compression: Option<bool>,
+    /// Whether the data on later volumes are written over, too; [`TargetSettings::overwrite`] is
+    /// only for the medium in the drive at the start.
+    pub overwrite_volumes: bool,
+    /// Shell command that loads another volume into the drive.
+    pub change_command: Option<String>,
+}
+
+/// How blocks are laid out on tape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TapeBlockMode {
+    /// Each write is a block.
+    #[default]
+    Variable,
+    /// Every block has the block size of the target.
+    Fixed,
+}
+
+/// The end of a backup.
+#[derive(Debug)]
+pub struct BackupDone {
+    /// The target, as requested.
+    pub to: PathBuf,
+    /// The run.
+    pub summary: RunSummary,
+    /// What only a tape adds.
+    pub tape: Option<TapeSummary>,
+}
+
+/// The end of a backup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BackupAnswer {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunSummary,
+    /// The set on tape; only where the target is a tape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tape: Option<TapeSummary>,
+}
+
+impl Answer for BackupAnswer {
+    const COMMAND: &'static str = "backup";
+}
+
+impl BackupDone {
+    /// As an answer.
+    pub fn answer(&self) -> BackupAnswer {
+        BackupAnswer { run: self.summary.clone(), tape: self.tape.clone() }
+    }
+
+    /// How the command has ended.
+    pub fn outcome(&self) -> Outcome {
+        self.summary.verdict.state.into()
+    }
+}
+
+/// Backs up. `changer` gets other volumes where the request has no command for that.
+///
+/// # Errors
+/// When the target cannot be written, or the options do not fit each other. What was left out is a
+/// warning.
+pub fn backup(
+    request: &BackupRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<BackupDone, Failure> {
+    let changer = change::chosen(request.tape.change_command.as_deref(), changer, cancel);
+    let to = destination(&request.to, tape_options(&request.tape, &request.to), changer);
+    let asked = request.compress.as_deref().map(str::parse).transpose();
+    let asked = asked.map_err(|error| Failure::new(&error, None))?;
+    let chosen = compression_by_name::choose(asked, &to)?;
+    let options = options(request, to, chosen.compression)?;
+    let folder = std::path::absolute(&request.to).ok();
+    let folder = folder.as_deref().and_then(Path::parent).filter(|_| request.to.as_os_str() != "-");
+    let source = request.sources.first().map(PathBuf::as_path);
+    let mut monitor = RunMonitor::new(observer)
+        .recording(request.record.as_deref(), Some(&request.to))?
+        .watching(source, folder);
+    if let Some(text) = chosen.contradiction {
+        let object = request.to.as_os_str().as_encoded_bytes().to_vec();
+        monitor.notice(Notice { level: Level::Note, object, text });
+    }
+    let report = runs::backup::backup(&options, &monitor, cancel)?;
+    let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
+    let summary = monitor.summarise(report.run, |summary| {
+        if let Some(verdict) = all_left_out(&summary.run, &report.excluded) {
+            summary.verdict = verdict;
+        }
+        summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
+    });
+    Ok(BackupDone { to: request.to.clone(), summary, tape })
+}
+
+/// The verdict on an archive without a file because of `--exclude`, which is likely a mistake.
+fn all_left_out(run: &RunReport, excluded: &[String]) -> Option<Verdict> {
+    if run.files > 0 || excluded.is_empty() {
+        return None;
+    }
+    let globs: Vec<String> = excluded.iter().map(|glob| escape(glob.as_bytes())).collect();
+    let text = format!(
+        "INCOMPLETE: the archive holds {}: --exclude {} left out everything",
+        no_file(run),
+        globs.join(" ")
+    );
+    Some(Verdict { state: RunState::Incomplete, text })
+}
+
+fn options(
+    request: &BackupRequest,
+    to: Destination,
+    compression: Compression,
+) -> Result<BackupOptions, Failure> {
+    let target = &request.target;
+    let is_tape = to.is_tape();
+    let mut options = BackupOptions {
+        sources: request.sources.clone(),
+        target: to,
+        existing: target.existing(),
+        shrinking: if request.force { Shrinking::Allow } else { Shrinking::Refuse },
+        mode: target.mode()?,
+        compression,
+        compress_threads: request.compress_threads.map(NonZero::get),
+        read_threads: request.read_threads.map(NonZero::get),
+        block_bytes: target.block_bytes(),
+        ring_bytes: target.ring_bytes(least_ring_bytes(compression)),
+        start_fill_percent: target.start_fill_percent.unwrap_or(0),
+        refill: Refill::AsAtTheStart,
+        excludes: request.exclude.clone(),
+        file_systems: if request.one_file_system { FileSystems::One } else { FileSystems::All },
+        attributes: if request.no_xattrs { Attributes::Ignore } else { Attributes::Read },
+        engine: request.engine.into(),
+        rate_limit_bytes_per_second: target.rate_limit_bytes_per_second,
+    };
+    if is_tape {
+        pace_for_tape(&mut options, target);
+    }
+    Ok(options)
+}
+
+fn tape_options(settings: &TapeTargetSettings, to: &Path) -> TapeOptions {
+    TapeOptions {
+        segment_bytes: settings.segment_bytes,
+        layout: match settings.block_mode {
+            TapeBlockMode::Variable => BlockLayout::Variable,
+            TapeBlockMode::Fixed => BlockLayout::Fixed,
+        },
+        drive_compression: settings
+            .drive_compression
+            .map(|on| if on { DriveCompression::On } else { DriveCompression::Off }),
+        later_volumes: if settings.overwrite_volumes { Existing::Replace } else { Existing::Keep },
+        pace: to.to_str().and_then(pace_of_virtual_drive),
+    }
+}
+
+/// The pace of a virtual drive comes from its settings and its `--speed-up`. The run is paced by
+/// the same lowest speed by which it is judged.
+fn pace_of_virtual_drive(device: &str) -> Option<DrivePace> {
+    let drive = VirtualDrive::of_tape(device)?;
+    let VirtualDrive { lowest_bytes_per_second, buffer_bytes, .. } = drive;
+    // The time of a filemark shrinks by the same factor, so the length of segments depends on
+    // neither.
+    let highest_bytes_per_second = (drive.highest_bytes_per_second as f64 / drive.speed_up) as u64;
+    Some(DrivePace { lowest_bytes_per_second, buffer_bytes, highest_bytes_per_second })
+}
+
+/// A tape must not stop often: a large ring gives few long stops instead of many short ones.
+fn pace_for_tape(options: &mut BackupOptions, target: &TargetSettings) {
+    let default = tapeset::ring_bytes(options.ring_bytes);
+    options.ring_bytes = target.ring_bytes.map_or(default, bytes);
+    options.start_fill_percent = target.start_fill_percent.unwrap_or(START_FILL_PERCENT);
+    if target.start_fill_percent.is_none() {
+        options.refill = Refill::AsTheTargetNeeds;
+    }
+}
+
+fn tape_summary(run: &RunReport, tape: &TapeReport) -> TapeSummary {
+    let mut summary = summary_of_generation(run, tape);
+    if let Some(drive) = VirtualDrive::of_tape(&tape.device) {
+        summary.drive_buffer_bytes = Some(drive.buffer_bytes);
+        summary.lowest_bytes_per_second = Some(drive.lowest_bytes_per_second);
+        summary.lowest_certainty = Some(drive.certainty());
+        summary.certainty = Some(Certainty::Told);
+    }
+    summary.judged()
+}
+
+fn summary_of_generation(run: &RunReport, tape: &TapeReport) -> TapeSummary {
+    let waited_seconds = tape.synchronise_seconds + tape.change_seconds;
+    TapeSummary {
+        device: tape.device.clone(),
+        set: tape.set.clone(),
+        generation: tape.generation.map(|generation| generation.name.into()),
+        lowest_bytes_per_second: tape.generation.map(Generation::lowest_speed),
+        drive_buffer_bytes: tape.generation.map(|generation| generation.buffer_bytes),
+        lowest_certainty: tape.generation.map(|it| it.speed_certainty.to_string()),
+        certainty: tape.generation.map(|it| certainty(it.speed_certainty)),
+        block_bytes: tape.block_bytes,
+        segment_bytes: tape.segment_bytes,
+        file_number: tape.file_number,
+        volumes: tape.volumes,
+        segments: tape.segments,
+        blocks: tape.blocks,
+        bytes: tape.blocks * tape.block_bytes,
+        filemarks: tape.filemarks,
+        write_seconds: tape.drive_write_ns.map(|ns| ns as f64 / 1e9),
+        synchronise_seconds: tape.synchronise_seconds,
+        change_seconds: tape.change_seconds,
+        streaming_seconds: (tape.seconds - waited_seconds).max(0.0),
+        ring_ran_empty: run.times_ran_empty,
+        ready_seconds: tape.ready_seconds,
+        label_seconds: tape.label_seconds,
+        ..TapeSummary::default()
+    }
+}
+
+/// Three quarters of the ring are for chunks that wait for the compressors: four chunks at least.
+fn least_ring_bytes(compression: Compression) -> usize {
+    match compression {
+        Compression::None => 0,
+        _ => compression.chunk_bytes() * 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_virtual_drive_is_paced_by_what_it_was_set_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let tape = folder.path().join("nst0");
+        let pace = || pace_of_virtual_drive(tape.to_str().unwrap());
+        assert_eq!(pace(), None, "no drive of ours");
+        let status = serde_json::json!({ "drive": "LTO-4", "time": {
+            "speed_up": 2.5, "lowest_bytes_per_second": 20_000_000,
+            "highest_bytes_per_second": 90_000_000, "buffer_bytes": 5_000_000,
+        } });
+        std::fs::write(folder.path().join("status"), status.to_string()).unwrap();
+        let (lowest_bytes_per_second, buffer_bytes) = (50_000_000, 5_000_000);
+        // Not sped up, like the time of a filemark.
+        let highest_bytes_per_second = 90_000_000;
+        let set = DrivePace { lowest_bytes_per_second, buffer_bytes, highest_bytes_per_second };
+        assert_eq!(pace(), Some(set));
+    }
+}

@@ -1,0 +1,256 @@
+//! A restore: writes the members of an archive into a folder.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use flow::cancel::Cancel;
+use runs::restore::{Checksums, RestoreError, RestoreOptions, RestoreReport, Synchronise};
+use runs::selection::Selection;
+use runs::summary::RunSummary;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapeset::TapeOrigin;
+use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
+
+use crate::Answer;
+use crate::change::SharedChanger;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
+use crate::tape_source::{self, TapeSourceAnswer, TapeSourceSettings};
+
+/// What to restore, where to, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RestoreRequest {
+    /// The archive; `-` is standard input.
+    pub from: PathBuf,
+    /// Folder to restore into; created if missing. Nothing is written outside of it.
+    pub into: PathBuf,
+    /// Only these members and what is below them; empty: everything.
+    #[serde(default)]
+    pub paths: Vec<PathBuf>,
+    /// Components of every path that are removed at its start.
+    #[serde(default)]
+    pub strip_components: usize,
+    /// What happens to existing files.
+    #[serde(default)]
+    pub overwrite: RestoreOverwrite,
+    /// Owners of the restored files; `None`: the archived names as root, else the user's own.
+    #[serde(default)]
+    pub owners: Option<RestoreOwners>,
+    /// Permissions of the restored files; `None`: exact as root, else less the umask.
+    #[serde(default)]
+    pub modes: Option<RestoreModes>,
+    /// Set-ID bits, capabilities and other privileges; `None`: restored only where owner and
+    /// permissions are restored as archived.
+    #[serde(default)]
+    pub privileges: Option<RestorePrivileges>,
+    /// Whether extended attributes and ACLs are left out.
+    #[serde(default)]
+    pub no_xattrs: bool,
+    /// Whether the run ends before everything is on the disk.
+    #[serde(default)]
+    pub no_sync: bool,
+    /// How the archive is read.
+    #[serde(default)]
+    pub archive: ArchiveSettings,
+    /// What only tapes need.
+    #[serde(default)]
+    pub tape: TapeSourceSettings,
+    /// How files are read and written.
+    #[serde(default)]
+    pub engine: EngineChoice,
+    /// A new file that gets the record of the run.
+    #[serde(default)]
+    pub record: Option<PathBuf>,
+}
+
+/// What happens to existing files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreOverwrite {
+    /// They stay.
+    #[default]
+    No,
+    /// They are replaced; a folder only if it is empty.
+    Replace,
+    /// They are replaced, except files that are newer or have the archived time and size.
+    KeepNewer,
+}
+
+/// Owners of restored files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreOwners {
+    /// The user who restores.
+    Ignore,
+    /// Users and groups by the archived names, else by the archived numbers.
+    Names,
+    /// Users and groups by the archived numbers.
+    Numbers,
+}
+
+/// Permissions of restored files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreModes {
+    /// The archived permissions.
+    Exact,
+    /// The archived permissions less the umask.
+    Umask,
+}
+
+/// Privileges of restored files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RestorePrivileges {
+    /// They are restored, whatever the owner is.
+    Keep,
+    /// They are not restored.
+    Drop,
+}
+
+/// The end of a restore.
+#[derive(Debug)]
+pub struct RestoreDone {
+    /// What was requested.
+    pub request: RestoreRequest,
+    /// The run.
+    pub summary: RunSummary,
+    /// Its result.
+    pub report: RestoreReport,
+}
+
+/// The end of a restore.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RestoreAnswer {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunSummary,
+    /// What was read of a tape; null for other archives.
+    pub tape: Option<TapeSourceAnswer>,
+    /// The checksums of the blocks; null if there was no index to read in advance.
+    pub checksums: Option<ChecksumsAnswer>,
+    /// Members that were not restored because their path exists.
+    pub existing: u64,
+    /// Whether the run waited until everything was on the disk.
+    pub synchronised: bool,
+}
+
+/// What became of the checksums of an archive's blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChecksumsAnswer {
+    /// Blocks, where all hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u64>,
+    /// Blocks whose checksum does not hold.
+    pub damaged_blocks: u64,
+}
+
+impl Answer for RestoreAnswer {
+    const COMMAND: &'static str = "restore";
+}
+
+impl RestoreDone {
+    /// As an answer.
+    pub fn answer(&self) -> RestoreAnswer {
+        RestoreAnswer {
+            run: self.summary.clone(),
+            tape: self.report.tape.as_ref().map(TapeSourceAnswer::from),
+            checksums: match self.report.checksums {
+                Checksums::Unknown => None,
+                Checksums::Hold { blocks } => {
+                    Some(ChecksumsAnswer { blocks: Some(blocks), damaged_blocks: 0 })
+                }
+                Checksums::Damaged { blocks } => {
+                    Some(ChecksumsAnswer { blocks: None, damaged_blocks: blocks })
+                }
+            },
+            existing: self.report.existing,
+            synchronised: !self.request.no_sync,
+        }
+    }
+
+    /// How the command has ended.
+    pub fn outcome(&self) -> Outcome {
+        self.summary.verdict.state.into()
+    }
+}
+
+/// Restores. `changer` gets other volumes where the request has no command for that.
+///
+/// # Errors
+/// When the archive cannot be read or the folder not be written. What was not restored is a
+/// warning.
+pub fn restore(
+    request: &RestoreRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<RestoreDone, Failure> {
+    let mut monitor = RunMonitor::new(observer)
+        .recording(request.record.as_deref(), None)?
+        .watching(Some(&request.from), Some(&request.into));
+    let options = options(request, cancel, changer)?;
+    let tape = options.from.as_tape().cloned();
+    let report = runs::restore::restore(options, &monitor, cancel)
+        .map_err(|error| not_restored(error, tape.as_ref(), cancel))?;
+    let summary = monitor.summarise(report.run.clone(), |_| {});
+    Ok(RestoreDone { request: request.clone(), summary, report })
+}
+
+/// The failure, with a hint if another set of the tape has the requested paths.
+fn not_restored(error: RestoreError, tape: Option<&TapeOrigin>, cancel: &Cancel) -> Failure {
+    if let (RestoreError::NothingFound { paths }, Some(tape)) = (&error, tape)
+        && let Some(hint) = tape_source::in_another_set(tape, paths, cancel)
+    {
+        return Failure::new(&error, Some(hint));
+    }
+    error.into()
+}
+
+/// The members that these paths select.
+pub(crate) fn selection(paths: &[PathBuf]) -> Selection {
+    let bytes = |path: &PathBuf| Path::as_os_str(path).as_bytes().to_vec();
+    Selection::new(paths.iter().map(bytes))
+}
+
+fn options(
+    request: &RestoreRequest,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<RestoreOptions, Failure> {
+    let from = request.tape.origin(&request.from, cancel, changer)?;
+    let ring_bytes = tape_source::ring_bytes(&request.archive, &from);
+    Ok(RestoreOptions {
+        from,
+        into: request.into.clone(),
+        selection: selection(&request.paths),
+        strip_components: request.strip_components,
+        overwrite: match request.overwrite {
+            RestoreOverwrite::No => Overwrite::Refuse,
+            RestoreOverwrite::Replace => Overwrite::Replace,
+            RestoreOverwrite::KeepNewer => Overwrite::KeepNewer,
+        },
+        owners: request.owners.map(|owners| match owners {
+            RestoreOwners::Ignore => Owners::Ignore,
+            RestoreOwners::Names => Owners::Names,
+            RestoreOwners::Numbers => Owners::Numbers,
+        }),
+        modes: request.modes.map(|modes| match modes {
+            RestoreModes::Exact => Modes::Exact,
+            RestoreModes::Umask => Modes::Umask,
+        }),
+        privileges: match request.privileges {
+            None => Privileges::WithOwner,
+            Some(RestorePrivileges::Keep) => Privileges::Keep,
+            Some(RestorePrivileges::Drop) => Privileges::Drop,
+        },
+        attributes: if request.no_xattrs { Attributes::Ignore } else { Attributes::Read },
+        index: request.archive.index(),
+        threads: request.archive.threads,
+        engine: request.engine.into(),
+        ring_bytes,
+        synchronise: if request.no_sync { Synchronise::No } else { Synchronise::Yes },
+    })
+}

@@ -1,0 +1,187 @@
+//! The source of an archive, above all a tape: what the requests of list, restore and verify say of
+//! it, and what their answers do.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::escape::escape;
+use device::source::SourceError;
+use flow::cancel::Cancel;
+use runs::origin::Origin;
+use runs::selection::{NotFound, Selection};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tapeset::{SetChoice, TapeOrigin, TapeReading};
+
+use crate::change::{self, SharedChanger};
+use crate::failure::Failure;
+use crate::run::{ArchiveSettings, bytes};
+
+/// Which set of the volume, and what changes volumes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TapeSourceSettings {
+    /// The set on the volume; `None`: the last one.
+    pub set: Option<SetWanted>,
+    /// Number of a tape file, from 0, that is read whatever program wrote it.
+    pub file: Option<u32>,
+    /// Numbers of volumes to skip, from 1.
+    pub without_volumes: Vec<u32>,
+    /// Shell command that loads another volume into the drive.
+    pub change_command: Option<String>,
+}
+
+/// A set on a volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SetWanted {
+    /// By its number, 1 for the oldest.
+    Number(u32),
+    /// By the start of its id.
+    Id(String),
+}
+
+impl TapeSourceSettings {
+    /// The source that `from` names.
+    ///
+    /// # Errors
+    /// When settings for tapes are given and `from` is not a tape.
+    pub(crate) fn origin(
+        &self,
+        from: &Path,
+        cancel: &Cancel,
+        changer: SharedChanger,
+    ) -> Result<Origin, Failure> {
+        let Some(drive) = device::tape::find(from) else {
+            let option = match (&self.set, self.file) {
+                (Some(_), _) => "--set",
+                (_, Some(_)) => "--file",
+                _ if !self.without_volumes.is_empty() => "--without-volume",
+                _ => return Ok(from.into()),
+            };
+            return Err(no_tape(option, from, "name a tape drive: /dev/nst0 is the first"));
+        };
+        let set = match &self.set {
+            None => SetChoice::Last,
+            Some(SetWanted::Number(number)) => SetChoice::Number(*number),
+            Some(SetWanted::Id(id)) => SetChoice::Id(id.clone()),
+        };
+        Ok(Origin::Tape(TapeOrigin {
+            drive: Arc::new(drive),
+            set,
+            file_number: self.file,
+            without_volumes: self.without_volumes.clone(),
+            changer: change::chosen(self.change_command.as_deref(), changer, cancel),
+        }))
+    }
+}
+
+/// The failure of an option for tapes with a source that is not a tape, or does not exist.
+pub(crate) fn no_tape(option: &str, from: &Path, hint: &str) -> Failure {
+    match std::fs::metadata(from) {
+        Err(source) if from != Path::new("-") => {
+            Failure::new(&SourceError::Open { path: from.to_owned(), source }, None)
+        }
+        _ => Failure::of(format!("{option}: {} is not a tape drive", from.display()), Some(hint)),
+    }
+}
+
+/// Default memory of the rings, except for tapes.
+const RING_BYTES: usize = 64 << 20;
+
+/// Memory for the rings: as requested, else a default that is larger for a tape.
+pub(crate) fn ring_bytes(archive: &ArchiveSettings, from: &Origin) -> usize {
+    match (archive.ring_bytes, from) {
+        (Some(size), _) => bytes(size),
+        (None, Origin::Path(_)) => RING_BYTES,
+        (None, Origin::Tape(_)) => tapeset::ring_bytes(RING_BYTES),
+    }
+}
+
+/// What was read of a tape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TapeSourceAnswer {
+    /// The drive.
+    pub device: String,
+    /// Id of the set; null on a tape of another program.
+    pub set: Option<String>,
+    /// Number of the file, for other tapes or if requested.
+    pub file: Option<u32>,
+    /// Bytes of a full block; 0 when unknown.
+    pub block_bytes: u64,
+    /// Blocks that were read, labels and indexes included.
+    pub blocks: u64,
+    /// Bytes of these blocks.
+    pub bytes: u64,
+    /// Blocks that cannot be read.
+    pub lost_blocks: u64,
+    /// Reads that failed at first.
+    pub retries: u64,
+    /// How often the ring was full, so that the drive had to stop.
+    pub stops: u64,
+    /// Volumes of the set that were read from, in order.
+    pub volumes: Vec<u32>,
+    /// Changes of volume.
+    pub volume_changes: u32,
+    /// Time in reads, as the kernel counts it for this drive.
+    pub read_seconds: Option<f64>,
+    /// Time until the first byte: the tape is wound, and labels and the index are read.
+    pub ready_seconds: f64,
+    /// Part of `ready_seconds` for reading; the rest is winding.
+    pub label_seconds: f64,
+    /// Winding time after that.
+    pub winding_seconds: f64,
+    /// Time for changes of volume.
+    pub change_seconds: f64,
+}
+
+impl From<&TapeReading> for TapeSourceAnswer {
+    fn from(tape: &TapeReading) -> TapeSourceAnswer {
+        TapeSourceAnswer {
+            device: tape.device.clone(),
+            set: tape.set.clone(),
+            file: tape.file_number,
+            block_bytes: tape.block_bytes,
+            blocks: tape.blocks,
+            bytes: tape.bytes,
+            lost_blocks: tape.lost_blocks,
+            retries: tape.retries,
+            stops: tape.stops,
+            volumes: tape.volumes.clone(),
+            volume_changes: tape.changes,
+            read_seconds: tape.read_seconds,
+            ready_seconds: tape.ready_seconds,
+            label_seconds: tape.label_seconds,
+            winding_seconds: tape.winding_seconds,
+            change_seconds: tape.change_seconds,
+        }
+    }
+}
+
+/// A hint that names another set of the volume with the paths that the last set does not have.
+pub(crate) fn in_another_set(
+    tape: &TapeOrigin,
+    missing: &[NotFound],
+    cancel: &Cancel,
+) -> Option<String> {
+    if tape.file_number.is_some() {
+        return None;
+    }
+    let mut selection = Selection::new(missing.iter().map(|missing| missing.path.clone()));
+    let mut holds = Vec::new();
+    let mut look = |set: u32, path: &[u8]| {
+        if holds.last() != Some(&set) && selection.selects(path) {
+            holds.push(set);
+        }
+    };
+    tapeset::look_through_sets(tape, cancel, &mut look).ok()?;
+    holds.sort_unstable();
+    let last = holds.last()?;
+    let sets: Vec<String> = holds.iter().map(u32::to_string).collect();
+    let what = missing.first().map_or(String::new(), |missing| escape(&missing.path));
+    let which = match holds.len() {
+        1 => format!("set {last} of this volume has"),
+        _ => format!("sets {} of this volume have", sets.join(", ")),
+    };
+    Some(format!("{which} {what}: add --set {last}; `takeup list DEVICE --sets` shows all sets"))
+}

@@ -1,0 +1,106 @@
+//! A verification: reads an archive back, and compares it with the live files.
+
+mod answer;
+mod verdict;
+
+use std::path::PathBuf;
+
+use flow::cancel::Cancel;
+use runs::summary::RunSummary;
+use runs::verify::{PageCache, VerifyOptions, VerifyReport};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tree::{Attributes, CompareOwners};
+
+use crate::change::SharedChanger;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
+use crate::tape_source::{self, TapeSourceSettings};
+
+pub use answer::{
+    BoundedAnswer, CheckedAnswer, DifferenceAnswer, DifferingAnswer, ElsewhereAnswer,
+    ProblemAnswer, ReadFromAnswer, VerifyAnswer,
+};
+
+/// What to verify and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyRequest {
+    /// The archive; `-` is standard input.
+    pub from: PathBuf,
+    /// Whether data in the page cache may be used; else they are dropped first, to read the disk.
+    #[serde(default)]
+    pub cached: bool,
+    /// Folder to compare with, in which the paths of the archive start.
+    #[serde(default)]
+    pub against: Option<PathBuf>,
+    /// Whether owners are not compared.
+    #[serde(default)]
+    pub no_owners: bool,
+    /// Whether extended attributes and ACLs are not compared.
+    #[serde(default)]
+    pub no_xattrs: bool,
+    /// How the archive is read.
+    #[serde(default)]
+    pub archive: ArchiveSettings,
+    /// What only tapes need.
+    #[serde(default)]
+    pub tape: TapeSourceSettings,
+    /// How files are read and written.
+    #[serde(default)]
+    pub engine: EngineChoice,
+    /// A new file that gets the record of the run.
+    #[serde(default)]
+    pub record: Option<PathBuf>,
+}
+
+/// The end of a verification.
+#[derive(Debug)]
+pub struct VerifyDone {
+    /// The folder that was compared with.
+    pub against: Option<PathBuf>,
+    /// The run.
+    pub summary: RunSummary,
+    /// Its result.
+    pub report: VerifyReport,
+}
+
+impl VerifyDone {
+    /// How the command has ended.
+    pub fn outcome(&self) -> Outcome {
+        self.summary.verdict.state.into()
+    }
+}
+
+/// Verifies. `changer` gets other volumes where the request has no command for that.
+///
+/// # Errors
+/// When the archive cannot be read. Damage and differences are in the result.
+pub fn verify(
+    request: &VerifyRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<VerifyDone, Failure> {
+    let from = request.tape.origin(&request.from, cancel, changer)?;
+    let ring_bytes = tape_source::ring_bytes(&request.archive, &from);
+    let options = VerifyOptions {
+        from,
+        against: request.against.clone(),
+        cache: if request.cached { PageCache::Used } else { PageCache::Dropped },
+        attributes: if request.no_xattrs { Attributes::Ignore } else { Attributes::Read },
+        owners: if request.no_owners { CompareOwners::Ignore } else { CompareOwners::Compare },
+        index: request.archive.index(),
+        threads: request.archive.threads,
+        engine: request.engine.into(),
+        ring_bytes,
+    };
+    let mut monitor = RunMonitor::new(observer)
+        .recording(request.record.as_deref(), None)?
+        .watching(Some(&request.from), None);
+    let report = runs::verify::verify(options, &monitor, cancel)?;
+    let summary = monitor.summarise(report.run.clone(), |summary| {
+        summary.verdict = verdict::verdict(&report, std::mem::take(&mut summary.verdict));
+    });
+    Ok(VerifyDone { against: request.against.clone(), summary, report })
+}
