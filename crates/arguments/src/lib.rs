@@ -6,6 +6,8 @@
 //!
 //! - [`quantity`]: sizes, rates and times as they are typed.
 //! - [`probe`]: the arguments of `takeup probe`.
+//! - [`explain`]: the arguments of `takeup explain`.
 
+pub mod explain;
 pub mod probe;
 pub mod quantity;

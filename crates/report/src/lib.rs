@@ -9,6 +9,7 @@
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
 //! - [`captures`]: what was recorded of a process's calls.
 //! - [`sampled`]: what `/proc` showed of a process.
+//! - [`explain`]: the runs of a pipeline, and its bottleneck.
 //! - [`probe`]: what was found of a tape drive.
 //! - [`layers`]: the layers of storage below a path, as a tree.
 //! - [`rules`]: the rules by which anything is found.
@@ -19,6 +20,7 @@
 
 pub mod captures;
 pub mod experiments;
+pub mod explain;
 pub mod figure;
 pub mod findings;
 pub mod layers;

@@ -8,6 +8,7 @@
 //! # Map
 //!
 //! - [`probe`]: what a tape drive is, and the layers of storage below a path.
+//! - [`explain`]: the bottleneck of a pipeline of other programs.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`outcome`]: how a command that did not fail has ended.
 //! - [`failure`]: why a command failed, and what to do.
@@ -16,6 +17,7 @@
 //! - [`virtual_drive`]: what a virtual drive is set to be.
 //! - [`output_file`]: a file that gets its name when it is whole.
 
+pub mod explain;
 pub mod failure;
 pub mod outcome;
 pub mod output_file;

@@ -56,7 +56,7 @@ enum Command {
     Plan(plan::PlanArgs),
     Probe(arguments::probe::ProbeArgs),
     Watch(watch::WatchArgs),
-    Explain(explain::ExplainArgs),
+    Explain(arguments::explain::ExplainArgs),
     Capture(capture::CaptureArgs),
     Sim(sim::SimArgs),
     Tune(tune::TuneArgs),
