@@ -7,7 +7,9 @@
 //! - [`quantity`]: sizes, rates and times as they are typed.
 //! - [`probe`]: the arguments of `takeup probe`.
 //! - [`explain`]: the arguments of `takeup explain`.
+//! - [`watch`]: the arguments of `takeup watch`.
 
 pub mod explain;
 pub mod probe;
 pub mod quantity;
+pub mod watch;

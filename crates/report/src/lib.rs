@@ -13,6 +13,7 @@
 //! - [`probe`]: what was found of a tape drive.
 //! - [`layers`]: the layers of storage below a path, as a tree.
 //! - [`rules`]: the rules by which anything is found.
+//! - [`mod@watch`]: what a record of readings lacks.
 //! - [`findings`]: how a finding is printed.
 //! - [`figure`]: charts as SVG.
 //! - [`page`]: pages as HTML.
@@ -30,3 +31,4 @@ pub mod rules;
 pub mod run;
 pub mod sampled;
 pub mod table;
+pub mod watch;

@@ -10,6 +10,7 @@
 //! - [`probe`]: what a tape drive is, and the layers of storage below a path.
 //! - [`explain`]: the bottleneck of a pipeline of other programs.
 //! - [`rules`]: the rules by which anything is found.
+//! - [`mod@watch`]: what block devices do.
 //! - [`outcome`]: how a command that did not fail has ended.
 //! - [`failure`]: why a command failed, and what to do.
 //! - [`schema`]: the schemas of requests and answers.
@@ -26,6 +27,7 @@ pub mod rules;
 pub mod schema;
 pub mod state;
 pub mod virtual_drive;
+pub mod watch;
 
 use serde::Serialize;
 use serde_json::{Value, json};

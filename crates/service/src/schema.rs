@@ -22,6 +22,8 @@ pub fn all() -> Vec<NamedSchema> {
         request::<crate::probe::ProbeRequest>("probe"),
         answer::<crate::probe::ProbeAnswer>(),
         answer::<crate::rules::RulesAnswer>(),
+        request::<crate::watch::WatchRequest>("watch"),
+        line::<crate::watch::WatchLine>("watch"),
     ];
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
@@ -34,6 +36,12 @@ fn generator() -> SchemaGenerator {
 fn request<R: JsonSchema>(command: &str) -> NamedSchema {
     let name = format!("{}.request", command.replace(' ', "-"));
     NamedSchema { name, schema: generator().into_root_schema_for::<R>() }
+}
+
+/// A line of a stream is no document of its own: `command` and `schema_version` are not added.
+fn line<L: JsonSchema>(command: &str) -> NamedSchema {
+    let name = format!("{}.line", command.replace(' ', "-"));
+    NamedSchema { name, schema: generator().into_root_schema_for::<L>() }
 }
 
 /// An answer has `command` and `schema_version` besides its own fields.

@@ -55,7 +55,7 @@ enum Command {
     Pipe(pipe::PipeArgs),
     Plan(plan::PlanArgs),
     Probe(arguments::probe::ProbeArgs),
-    Watch(watch::WatchArgs),
+    Watch(arguments::watch::WatchArgs),
     Explain(arguments::explain::ExplainArgs),
     Capture(capture::CaptureArgs),
     Sim(sim::SimArgs),

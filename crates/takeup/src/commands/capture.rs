@@ -13,7 +13,6 @@ mod sampling;
 mod subject;
 
 use crate::exit_code::FailureExitCode as _;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufReader;
 use std::ops::ControlFlow;
@@ -38,7 +37,6 @@ use watch::live::WatchedDevices;
 use self::guard::Guard;
 use self::job::{JobArgs, Made, WantedJob};
 use self::subject::Subject;
-use super::watch::{say_cut, watched};
 use crate::exit_code::FAILED;
 use crate::outcome::to_standard_output;
 use crate::standard_error::to_standard_error;
@@ -46,6 +44,7 @@ use crate::terminal::colour;
 use arguments::quantity::{Size, Span};
 use service::failure::Failure;
 use service::output_file::OutputFile;
+use service::watch::watched;
 
 /// Record how a process uses its files
 ///
@@ -88,7 +87,7 @@ pub struct CaptureArgs {
     /// Watch the block devices below the captured files, or the named ones, during the capture, as
     /// `takeup watch` does
     #[arg(long, value_name = "DEVICE", num_args = 0.., conflicts_with_all = ["import", "from"])]
-    watch: Option<Vec<OsString>>,
+    watch: Option<Vec<PathBuf>>,
     /// Stop recording after this time, such as 30s, 10m, and end the command
     #[arg(long = "for", value_name = "TIME")]
     span: Option<Span>,
@@ -194,7 +193,7 @@ fn capture(arguments: &CaptureArgs) -> Result<ExitCode, Failure> {
         (None, Some(path)) => {
             let captured = document::read(path)?;
             if captured.is_cut {
-                say_cut(path);
+                to_standard_error(&report::watch::cut(path));
             }
             crate::interrupt::watch(&cancel);
             Told { captured, lines: None, not_kept: None }

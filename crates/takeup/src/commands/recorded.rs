@@ -9,8 +9,9 @@ use watch::compare::Comparison;
 use watch::history::{DeviceHistory, DeviceKind, History, NumberRange, RecordExtent, Spell};
 use watch::record::{LeftOut, RecordError, RecordReader};
 
-use super::watch::{record_failure, say_cut, say_left_out};
+use crate::standard_error::to_standard_error;
 use service::failure::Failure;
+use service::watch::{RecordDamage, record_failure};
 
 /// Whether a file is a record of a watch, of this or another version. Always false for a pipe:
 /// records of a watch are read twice.
@@ -34,10 +35,9 @@ pub fn extent(path: &Path) -> Result<RecordExtent, Failure> {
 /// The whole record, with `joined` intervals taken as one.
 pub fn history(path: &Path, joined: u64) -> Result<History, Failure> {
     let history = History::read(path, joined).map_err(|error| record_failure(&error))?;
-    say_left_out(path, &history.left_out.0, history.left_out.1);
-    if history.is_cut {
-        say_cut(path);
-    }
+    let (left_out, left_out_count) = (&*history.left_out.0, history.left_out.1);
+    let damage = RecordDamage { path, left_out, left_out_count, is_cut: history.is_cut };
+    to_standard_error(&::report::watch::damage(&damage));
     Ok(history)
 }
 

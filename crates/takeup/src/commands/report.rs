@@ -20,9 +20,9 @@ use serde_json::json;
 use crate::commands::bench::NamedRate;
 use crate::commands::capture::document;
 use crate::commands::recorded::{self, ReportDocument};
-use crate::commands::watch::say_cut;
 use crate::outcome::to_standard_output;
 use crate::outcome::{Form, end};
+use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
 use service::failure::{Failure, with_causes};
 use service::outcome::Outcome;
@@ -148,7 +148,7 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
     let captured = document::read(&arguments.runs)?;
     if captured.is_cut {
-        say_cut(&arguments.runs);
+        to_standard_error(&::report::watch::cut(&arguments.runs));
     }
     let runs = arguments.beside.iter().map(|path| read_run(path));
     let runs = runs.collect::<Result<Vec<RunRecord>, Failure>>()?;
