@@ -7,8 +7,10 @@
 //! - [`quantity`]: sizes, rates and times as they are typed.
 //! - [`probe`]: the arguments of `takeup probe`.
 //! - [`explain`]: the arguments of `takeup explain`.
+//! - [`capture`]: the arguments of `takeup capture`.
 //! - [`watch`]: the arguments of `takeup watch`.
 
+pub mod capture;
 pub mod explain;
 pub mod probe;
 pub mod quantity;

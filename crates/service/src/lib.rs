@@ -9,6 +9,7 @@
 //!
 //! - [`probe`]: what a tape drive is, and the layers of storage below a path.
 //! - [`explain`]: the bottleneck of a pipeline of other programs.
+//! - [`mod@capture`]: how a process uses its files.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`mod@watch`]: what block devices do.
 //! - [`outcome`]: how a command that did not fail has ended.
@@ -18,6 +19,7 @@
 //! - [`virtual_drive`]: what a virtual drive is set to be.
 //! - [`output_file`]: a file that gets its name when it is whole.
 
+pub mod capture;
 pub mod explain;
 pub mod failure;
 pub mod outcome;

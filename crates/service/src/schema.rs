@@ -17,6 +17,8 @@ pub struct NamedSchema {
 /// All of them, in the order of their names.
 pub fn all() -> Vec<NamedSchema> {
     let mut all = vec![
+        request::<crate::capture::CaptureRequest>("capture"),
+        answer::<crate::capture::CaptureAnswer>(),
         request::<crate::explain::ExplainRequest>("explain"),
         answer::<crate::explain::ExplainAnswer>(),
         request::<crate::probe::ProbeRequest>("probe"),

@@ -5,6 +5,7 @@
 
 mod answer;
 mod devices;
+mod history;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,6 +25,7 @@ use crate::failure::Failure;
 pub use answer::{DeviceLine, WatchLine};
 use devices::plain_name;
 pub use devices::{drive_of, watched};
+pub use history::{ColumnAnswer, DeviceHistoryAnswer, SpellAnswer};
 
 /// What to watch, and for how long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

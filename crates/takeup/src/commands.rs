@@ -57,7 +57,7 @@ enum Command {
     Probe(arguments::probe::ProbeArgs),
     Watch(arguments::watch::WatchArgs),
     Explain(arguments::explain::ExplainArgs),
-    Capture(capture::CaptureArgs),
+    Capture(arguments::capture::CaptureArgs),
     Sim(sim::SimArgs),
     Tune(tune::TuneArgs),
     Bench(bench::BenchArgs),
