@@ -18,7 +18,9 @@
 //! - [`sim`]: the arguments of `takeup sim`.
 
 pub mod backup;
+pub mod capture;
 pub mod common;
+pub mod explain;
 pub mod list;
 pub mod parameter;
 pub mod pipe;
@@ -29,3 +31,8 @@ pub mod restore;
 pub mod sim;
 pub mod tune;
 pub mod verify;
+pub mod watch;
+//! - [`explain`]: the arguments of `takeup explain`.
+//! - [`capture`]: the arguments of `takeup capture`.
+//! - [`watch`]: the arguments of `takeup watch`.
+

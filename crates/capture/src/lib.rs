@@ -2,7 +2,7 @@
 //!
 //! [`operation`] is the model of an operation that live recordings and imports share; a recorder
 //! passes each one to a [`Recording`](operation::Recording). [`profile`] sums them up, [`words`]
-//! makes findings by [`rules`], and [`presentation`] prints both. [`live`] records a running
+//! makes findings by [`rules`]. [`live`] records a running
 //! process, [`import`] reads recordings of other tools, and [`record`] keeps a capture in a file.
 //! Where calls cannot be recorded, [`sampled`] samples `/proc` instead. [`trace`] reads the
 //! tracepoints of the kernel, and [`job`] writes the load as a job for fio.
@@ -19,7 +19,6 @@
 //! - [`job`]: a job for fio that repeats the load.
 //! - [`words`]: findings of a capture.
 //! - [`rules`]: the rules of the findings.
-//! - [`presentation`]: tables and JSON.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod import;

@@ -13,6 +13,7 @@ pub mod timeline;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::profiler::{ProfileLimits, Profiler};
@@ -20,7 +21,7 @@ use self::timeline::Timeline;
 use super::operation::{Asked, Engine, FileKind};
 
 /// The profile of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
     /// How long was recorded.
     pub seconds: f64,
@@ -41,7 +42,7 @@ pub struct Profile {
 }
 
 /// The cost of a recording, for the recorded processes and for the recorder.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// Events for each second; a call has two.
     pub events_per_second: f64,
@@ -58,7 +59,7 @@ pub struct Cost {
 /// `None` as soon as one of its operations did not tell; one that had not ended adds nothing. A
 /// share or a median is of those that told, if these were 9 in 10 or more of all that it is about,
 /// and `None` otherwise; `known_share` has what they were where some did not tell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileProfile {
     /// Its path, or a name for what has none.
     pub path: Option<String>,
@@ -136,7 +137,7 @@ pub struct FileProfile {
 }
 
 /// How often reads and writes began in which part of a file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Places {
     /// Bytes of a part.
     pub cell_bytes: u64,
@@ -146,7 +147,7 @@ pub struct Places {
 }
 
 /// Sizes asked for, by count.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockSizes {
     /// Of reads: bytes and how many.
     pub read: Vec<(u64, u64)>,
@@ -160,7 +161,7 @@ pub struct BlockSizes {
 pub type Word = &'static str;
 
 /// The cadence of a file's syncs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sync {
     /// The call of most of them, `none` without any.
     #[serde(deserialize_with = "known_words::call")]
@@ -182,7 +183,9 @@ pub struct Sync {
 }
 
 /// What a file is for, from its name and its use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// A write-ahead log: redo log, WAL, journal.

@@ -13,16 +13,19 @@ mod movement;
 mod sampler;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::operation::FileKind;
 use super::profile::Class;
 
 pub use sampler::Sampler;
+pub use words::{findings, unseen};
 
 /// What the kernel counts of processes (proc_pid_io(5), proc_pid_stat(5)).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Calls that read: of files, pipes, sockets and terminals. Requests of rings and of libaio
     /// are not among them.
@@ -95,7 +98,7 @@ pub struct SampledFile {
 }
 
 /// How the positions of a file moved between samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
     /// How far they moved on, at least: read, written or skipped. What several passed at the same
     /// time counts once, since copies of a descriptor share one position.
@@ -110,5 +113,20 @@ impl SampledFile {
     /// How far its positions moved on.
     pub fn forward_bytes(&self) -> u64 {
         self.position.map_or(0, |position| position.forward_bytes)
+    }
+
+    /// What it was opened for: `reading`, `writing` or `both`.
+    pub fn opened_for(&self) -> Option<&'static str> {
+        match (self.reads, self.writes) {
+            (true, true) => Some("both"),
+            (true, false) => Some("reading"),
+            (false, true) => Some("writing"),
+            (false, false) => None,
+        }
+    }
+
+    /// Whether it is a file or a disk, where data stay.
+    pub fn is_place(&self) -> bool {
+        matches!(self.kind, FileKind::Regular | FileKind::BlockDevice)
     }
 }

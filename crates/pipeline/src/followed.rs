@@ -414,7 +414,7 @@ impl Stage {
     pub(super) fn does_not_count(&mut self, because: &'static str) {
         (self.bytes_in, self.bytes_out) = (None, None);
         (self.read_bytes_mean, self.write_bytes_mean) = (None, None);
-        self.bytes_unknown_because = Some(because);
+        self.bytes_unknown_because = Some(because.into());
     }
 
     /// Sets the working time of a stage with one thread to the kernel's count. Samples alone are

@@ -9,7 +9,8 @@ mod words;
 
 use base::finding::{Certainty, Finding, Severity, Unit};
 use base::format::{duration, percent, rate, size};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{Look, Stage, line, rules};
 use notes::{not_seen, short};
@@ -60,7 +61,7 @@ pub struct Judgement {
 }
 
 /// A change, and its forecast.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
     /// The change, in words.
     pub change: String,

@@ -34,7 +34,10 @@ pub mod pace;
 pub mod rules;
 mod sampler;
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use sampler::{COST_SECONDS, COST_SHARE, Sampler, joined};
 
@@ -65,7 +68,7 @@ pub struct Look {
 }
 
 /// The drive that a pipeline writes to. Its own buffer hides from programs how long it is busy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Drive {
     /// The name that the programs use.
     pub name: String,
@@ -89,7 +92,7 @@ pub struct Drive {
 
 /// A stage. Times are in seconds; working, starved, blocked, device and other add up to its
 /// lifetime.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Its command line.
     pub command: String,
@@ -138,7 +141,7 @@ pub struct Stage {
     pub bytes_out: Option<u64>,
     /// Why its bytes are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes_unknown_because: Option<&'static str>,
+    pub bytes_unknown_because: Option<Cow<'static, str>>,
     /// Mean bytes of a read call.
     pub read_bytes_mean: Option<f64>,
     /// Write calls.
@@ -159,7 +162,7 @@ pub struct Stage {
 }
 
 /// A wait of a stage.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
     /// The file, device or other reason that it waited for.
     pub what: String,
@@ -186,7 +189,7 @@ impl Stage {
 }
 
 /// A pipe between two stages, which are numbers in [`Look::stages`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pipe {
     /// The stage that writes.
     pub from: usize,

@@ -1,35 +1,19 @@
-//! A profile as text and as JSON, the same for recordings and imports.
+//! A profile as text, the same for recordings and imports.
 
 use crate::findings::list;
 use crate::table::{Align, Colour, Emphasis, Table};
 use base::escape::escape_controls;
-use base::finding::Finding;
 use base::format::{binary_size, count, counted, duration, percent, size};
-use serde::Serialize;
 
 use capture::job::{PROPERTIES, Validation};
 use capture::profile::{Class, FileProfile, Profile};
 use capture::words;
+use service::capture::{CaptureEnd, MadeJob};
 
 /// The most files in the table.
 const FILES: usize = 30;
 /// The most letters of a path in the table.
 const LETTERS: usize = 44;
-
-/// The JSON document.
-#[derive(Debug, Serialize)]
-pub struct Document<'a> {
-    /// The profile itself: `seconds`, `files`, `lost_events` and what was left out.
-    #[serde(flatten)]
-    pub profile: &'a Profile,
-    /// The findings.
-    pub findings: Vec<Finding>,
-}
-
-/// The JSON document of a profile.
-pub fn document(profile: &Profile) -> Document<'_> {
-    Document { profile, findings: words::findings(profile) }
-}
 
 /// The table, the reasons for its gaps, and the findings.
 pub fn text(profile: &Profile, colour: Colour) -> String {
@@ -191,7 +175,7 @@ pub fn class_name(class: Class) -> &'static str {
 }
 
 /// The properties of each group that a job is compared by.
-pub fn validation_table(validation: &Validation, colour: Colour) -> String {
+fn validation_table(validation: &Validation, colour: Colour) -> String {
     let columns = [
         ("files", Align::Left),
         ("property", Align::Left),
@@ -202,7 +186,7 @@ pub fn validation_table(validation: &Validation, colour: Colour) -> String {
     let mut table = Table::new(&columns);
     for group in &validation.groups {
         for (index, property) in PROPERTIES.iter().enumerate() {
-            let Some(score) = group.properties.get(property) else { continue };
+            let Some(score) = group.properties.get(*property) else { continue };
             let name = if index == 0 { group.name.clone() } else { String::new() };
             let told = score.percent.map_or("-".to_owned(), |share| format!("{share:.0} %"));
             let cells =
@@ -211,6 +195,33 @@ pub fn validation_table(validation: &Validation, colour: Colour) -> String {
         }
     }
     table.render(colour)
+}
+
+/// The file of the job, and how near a run of it comes; it follows the text of the calls.
+pub fn job_text(made: &MadeJob, colour: Colour) -> String {
+    let mut text = String::new();
+    if let Some(path) = &made.path {
+        text += &format!("\nTakeup wrote the load as a fio job to {}.\n", path.display());
+    }
+    let Some(validation) = &made.validation else { return text };
+    text += &format!("\nfio ran the job in {:.1} s:\n\n", validation.seconds);
+    text += &validation_table(validation, colour);
+    text += "\n";
+    for sentence in &validation.not_reproduced {
+        text += &format!("{sentence}\n");
+    }
+    text
+}
+
+/// What is said on standard error about the end, where something is wrong.
+pub fn remark(end: &CaptureEnd) -> Option<String> {
+    match end {
+        CaptureEnd::Done => None,
+        CaptureEnd::Failed(how) => Some(format!("takeup: the command ended with {how}\n")),
+        CaptureEnd::Stopped => {
+            Some("takeup: stopped; the report covers the time until then\n".to_owned())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -295,12 +306,12 @@ file       class  engine  reads  writes  read  written      block  in order  aga
 - /dev/sdb: read in an unknown order, in blocks of unknown size by io_submit, direct
 ";
         assert_eq!(text, expected);
-        let document = serde_json::to_value(document(&profile)).unwrap();
+        let document = serde_json::to_value(&profile).unwrap();
         let disk = &document["files"][1];
         assert_eq!(disk["sequential_share"], serde_json::Value::Null);
         let reason = "io_submit shows pointers to its requests, not what they ask";
         assert_eq!(disk["unknown"]["sequential_share"], reason);
         assert_eq!((&disk["engine"], &document["lost_events"]), (&"libaio".into(), &2.into()));
-        assert_eq!(document["findings"][0]["rule"], "capture.lost");
+        assert_eq!(words::findings(&profile)[0].rule, "capture.lost");
     }
 }

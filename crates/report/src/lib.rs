@@ -15,6 +15,7 @@
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
 //! - [`captures`]: what was recorded of a process's calls.
 //! - [`sampled`]: what `/proc` showed of a process.
+//! - [`explain`]: the runs of a pipeline, and its bottleneck.
 //! - [`probe`]: what was found of a tape drive.
 //! - [`layers`]: the layers of storage below a path, as a tree.
 //! - [`plan`]: a plan, its alternatives and its charts.
@@ -22,6 +23,7 @@
 //! - [`calibration`]: the parameters of a drive or a disk that an experiment shows.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`tune`]: settings that were measured, set, shown and reverted.
+//! - [`mod@watch`]: what a record of readings lacks.
 //! - [`findings`]: how a finding is printed.
 //! - [`figure`]: charts as SVG.
 //! - [`page`]: pages as HTML.
@@ -31,6 +33,7 @@ pub mod backup;
 pub mod calibration;
 pub mod captures;
 pub mod experiments;
+pub mod explain;
 pub mod figure;
 pub mod findings;
 pub mod layers;
@@ -48,3 +51,4 @@ pub mod table;
 pub mod tape;
 pub mod tune;
 pub mod verify;
+pub mod watch;

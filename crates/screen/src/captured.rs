@@ -4,67 +4,16 @@
 mod calls;
 mod page;
 
-use std::convert::Infallible;
-
 use base::escape::escape;
 use base::format::counted;
-use capture::record::Captured;
 use report::captures as presentation;
 use report::table::Colour;
-use runs::run_record::RunRecord;
+use service::capture::Together;
 use watch::history::History;
 
-use crate::history::{self, Frame, frames};
-use crate::stages::{self, Ran};
+use crate::history;
+use crate::stages;
 pub use page::page;
-
-/// A capture and its devices.
-#[derive(Debug)]
-pub struct Together<'a> {
-    /// The capture.
-    pub captured: &'a Captured,
-    /// The devices, if any were watched for at least one interval.
-    pub devices: Option<History>,
-    /// The position of the calls on the axis.
-    pub calls_frame: Frame,
-    /// The position of the devices on the axis.
-    pub devices_frame: Frame,
-    /// Takeup's own runs that were recorded at the same time.
-    pub runs: Vec<Ran<'a>>,
-}
-
-impl<'a> Together<'a> {
-    /// A capture alone.
-    pub fn of(captured: &'a Captured) -> Together<'a> {
-        Together::with(captured, &[])
-    }
-
-    /// A capture with Takeup's own runs.
-    pub fn with(captured: &'a Captured, runs: &'a [RunRecord]) -> Together<'a> {
-        let readings = captured.beside.as_deref().unwrap_or_default();
-        let behind = readings.first().map_or(0.0, |it| it.at_seconds);
-        let mut next = readings.iter().cloned();
-        let Ok(history) = History::of(|| Ok::<_, Infallible>(next.next()), 1);
-        let began = captured.heading.began_unix_seconds;
-        let mut times = vec![(began, captured.profile.seconds), (began + behind, history.seconds)];
-        times.extend(runs.iter().map(|run| (run.began_unix_seconds, run.seconds)));
-        let frames = frames(&times);
-        let ran = |(record, frame): (&'a RunRecord, &Frame)| Ran { record, frame: *frame };
-        let devices = (readings.len() > 1 && history.seconds > 0.0).then_some(history);
-        Together {
-            captured,
-            devices,
-            calls_frame: frames[0],
-            devices_frame: frames[1],
-            runs: runs.iter().zip(&frames[2..]).map(ran).collect(),
-        }
-    }
-
-    /// The captured process and the period.
-    pub fn summary(&self) -> String {
-        self.calls_frame.span(self.captured.profile.seconds)
-    }
-}
 
 /// The capture for the terminal, and the devices below it.
 pub fn text(together: &Together<'_>, colour: Colour) -> String {

@@ -6,42 +6,15 @@ use base::format::{count, duration, percent, size};
 use flow::series::StageSeries;
 use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
 use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
-use runs::run_record::{RecordedStage, RunRecord};
+use runs::run_record::RecordedStage;
+use service::capture::Ran;
 
 use crate::history::page::stretch;
-use crate::history::{Frame, frames};
 
 /// Minimum length of a point in seconds, if the run is long enough.
 const POINT_SECONDS: f64 = 0.1;
 /// Minimum number of points before points get longer.
 const POINTS_LEAST: f64 = 40.0;
-
-/// A run and its position on the axis.
-#[derive(Debug)]
-pub struct Ran<'a> {
-    /// Its record.
-    pub record: &'a RunRecord,
-    /// Its position.
-    pub frame: Frame,
-}
-
-impl<'a> Ran<'a> {
-    /// A run that is alone on the axis.
-    pub fn alone(record: &'a RunRecord) -> Ran<'a> {
-        let frame = frames(&[(record.began_unix_seconds, record.seconds)])[0];
-        Ran { record, frame }
-    }
-
-    /// What ran.
-    pub fn title(&self) -> String {
-        format!("takeup {}", escape(self.record.command().as_bytes()))
-    }
-
-    /// From when to when, in words.
-    pub fn time(&self) -> String {
-        self.frame.span(self.record.seconds)
-    }
-}
 
 /// The run for the terminal: the text that it printed at its end.
 pub fn text(ran: &Ran<'_>) -> String {

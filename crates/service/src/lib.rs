@@ -25,6 +25,9 @@
 //! - [`parameter_setting`]: a parameter of the model of a drive that the user sets.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`tune`]: settings of storage: measured, set, remembered and reverted.
+//! - [`explain`]: the bottleneck of a pipeline of other programs.
+//! - [`mod@capture`]: how a process uses its files.
+//! - [`mod@watch`]: what block devices do.
 //! - [`outcome`]: how a command that did not fail has ended.
 //! - [`failure`]: why a command failed, and what to do.
 //! - [`schema`]: the schemas of requests and answers.
@@ -34,8 +37,10 @@
 
 pub mod backup;
 pub mod calibration;
+pub mod capture;
 pub mod change;
 mod compression_by_name;
+pub mod explain;
 pub mod failure;
 pub mod list;
 pub mod model_names;
@@ -56,6 +61,7 @@ pub mod tape_source;
 pub mod tune;
 pub mod verify;
 pub mod virtual_drive;
+pub mod watch;
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -53,6 +53,15 @@ pub fn all() -> Vec<NamedSchema> {
         request::<crate::sim::SimStatusRequest>("sim status"),
         request::<crate::sim::SimLoadRequest>("sim load"),
         request::<crate::sim::SimEjectRequest>("sim eject"),
+        request::<crate::capture::CaptureRequest>("capture"),
+        answer::<crate::capture::CaptureAnswer>(),
+        request::<crate::explain::ExplainRequest>("explain"),
+        answer::<crate::explain::ExplainAnswer>(),
+        request::<crate::probe::ProbeRequest>("probe"),
+        answer::<crate::probe::ProbeAnswer>(),
+        answer::<crate::rules::RulesAnswer>(),
+        request::<crate::watch::WatchRequest>("watch"),
+        line::<crate::watch::WatchLine>("watch"),
     ];
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
@@ -70,6 +79,10 @@ fn request<R: JsonSchema>(command: &str) -> NamedSchema {
 /// A line of a stream of documents.
 fn line<L: JsonSchema>(name: &str) -> NamedSchema {
     NamedSchema { name: name.to_owned(), schema: generator().into_root_schema_for::<L>() }
+/// A line of a stream is no document of its own: `command` and `schema_version` are not added.
+fn line<L: JsonSchema>(command: &str) -> NamedSchema {
+    let name = format!("{}.line", command.replace(' ', "-"));
+    NamedSchema { name, schema: generator().into_root_schema_for::<L>() }
 }
 
 /// An answer has `command` and `schema_version` besides its own fields.

@@ -5,7 +5,8 @@
 //! `iostat` has hundredths of a second; an interval here may have any length.
 
 use machine::counters::disk::{Direction, DiskCounters};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The columns of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -154,23 +155,108 @@ fn rounded(value: f64) -> f64 {
     printed(value).parse().unwrap_or_default()
 }
 
-/// The columns of a device as the object that `iostat -x -o JSON` has for it: the same keys, and
-/// values with two decimals.
-pub struct IostatObject<'a> {
+/// The columns of a device as the object that `iostat -x -o JSON` has for it: the same keys in the
+/// same order, and values with two decimals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct IostatObject {
     /// Its name.
-    pub device: &'a str,
-    /// Its columns.
-    pub columns: &'a Columns,
+    pub disk_device: String,
+    /// `r/s`.
+    #[serde(rename = "r/s")]
+    pub read_requests_per_second: f64,
+    /// `w/s`.
+    #[serde(rename = "w/s")]
+    pub write_requests_per_second: f64,
+    /// `d/s`.
+    #[serde(rename = "d/s")]
+    pub discard_requests_per_second: f64,
+    /// `f/s`.
+    #[serde(rename = "f/s")]
+    pub flushes_per_second: f64,
+    /// `rkB/s`.
+    #[serde(rename = "rkB/s")]
+    pub read_kib_per_second: f64,
+    /// `wkB/s`.
+    #[serde(rename = "wkB/s")]
+    pub write_kib_per_second: f64,
+    /// `dkB/s`.
+    #[serde(rename = "dkB/s")]
+    pub discard_kib_per_second: f64,
+    /// `rrqm/s`.
+    #[serde(rename = "rrqm/s")]
+    pub read_merges_per_second: f64,
+    /// `wrqm/s`.
+    #[serde(rename = "wrqm/s")]
+    pub write_merges_per_second: f64,
+    /// `drqm/s`.
+    #[serde(rename = "drqm/s")]
+    pub discard_merges_per_second: f64,
+    /// `%rrqm`.
+    #[serde(rename = "rrqm")]
+    pub read_merged_percent: f64,
+    /// `%wrqm`.
+    #[serde(rename = "wrqm")]
+    pub write_merged_percent: f64,
+    /// `%drqm`.
+    #[serde(rename = "drqm")]
+    pub discard_merged_percent: f64,
+    /// `r_await`.
+    #[serde(rename = "r_await")]
+    pub read_await_ms: f64,
+    /// `w_await`.
+    #[serde(rename = "w_await")]
+    pub write_await_ms: f64,
+    /// `d_await`.
+    #[serde(rename = "d_await")]
+    pub discard_await_ms: f64,
+    /// `f_await`.
+    #[serde(rename = "f_await")]
+    pub flush_await_ms: f64,
+    /// `rareq-sz`.
+    #[serde(rename = "rareq-sz")]
+    pub read_request_kib: f64,
+    /// `wareq-sz`.
+    #[serde(rename = "wareq-sz")]
+    pub write_request_kib: f64,
+    /// `dareq-sz`.
+    #[serde(rename = "dareq-sz")]
+    pub discard_request_kib: f64,
+    /// `aqu-sz`.
+    #[serde(rename = "aqu-sz")]
+    pub queue_length: f64,
+    /// `%util`.
+    #[serde(rename = "util")]
+    pub busy_percent: f64,
 }
 
-impl Serialize for IostatObject<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_map(Some(COLUMNS.len() + 1))?;
-        object.serialize_entry("disk_device", self.device)?;
-        for column in &COLUMNS {
-            object.serialize_entry(column.key, &rounded((column.value)(self.columns)))?;
+impl IostatObject {
+    /// The object of a device.
+    pub fn of(device: &str, columns: &Columns) -> IostatObject {
+        IostatObject {
+            disk_device: device.to_owned(),
+            read_requests_per_second: rounded(columns.read.requests_per_second),
+            write_requests_per_second: rounded(columns.write.requests_per_second),
+            discard_requests_per_second: rounded(columns.discard.requests_per_second),
+            flushes_per_second: rounded(columns.flushes_per_second),
+            read_kib_per_second: rounded(columns.read.kib_per_second),
+            write_kib_per_second: rounded(columns.write.kib_per_second),
+            discard_kib_per_second: rounded(columns.discard.kib_per_second),
+            read_merges_per_second: rounded(columns.read.merges_per_second),
+            write_merges_per_second: rounded(columns.write.merges_per_second),
+            discard_merges_per_second: rounded(columns.discard.merges_per_second),
+            read_merged_percent: rounded(columns.read.merged_percent),
+            write_merged_percent: rounded(columns.write.merged_percent),
+            discard_merged_percent: rounded(columns.discard.merged_percent),
+            read_await_ms: rounded(columns.read.await_ms),
+            write_await_ms: rounded(columns.write.await_ms),
+            discard_await_ms: rounded(columns.discard.await_ms),
+            flush_await_ms: rounded(columns.flush_await_ms),
+            read_request_kib: rounded(columns.read.request_kib),
+            write_request_kib: rounded(columns.write.request_kib),
+            discard_request_kib: rounded(columns.discard.request_kib),
+            queue_length: rounded(columns.queue_length),
+            busy_percent: rounded(columns.busy_percent),
         }
-        object.end()
     }
 }
 
@@ -189,5 +275,20 @@ mod tests {
                 prop_assert_eq!(rounded(value), expected, "{}", value);
             }
         }
+    }
+    #[test]
+    fn the_object_has_the_columns_of_the_table() {
+        let columns = Columns { queue_length: 1.234, busy_percent: 5.678, ..Columns::default() };
+        let object = IostatObject::of("sda", &columns);
+        let text = serde_json::to_string(&object).unwrap();
+        let mut last = 0;
+        for column in &COLUMNS {
+            let value = rounded((column.value)(&columns));
+            let at = text.find(&format!("\"{}\":{value:?}", column.key)).unwrap();
+            assert!(at > last, "{} in {text}", column.key);
+            last = at;
+        }
+        let again: IostatObject = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, object);
     }
 }

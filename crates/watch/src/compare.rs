@@ -8,7 +8,8 @@
 
 use base::finding::RuleId;
 use experiment::judgement::{JudgementOptions, RateVerdict, settle};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use statistics::interval::Interval;
 use statistics::ratio::{Ratio, independent};
 use statistics::{median, quantile, sample};
@@ -55,7 +56,7 @@ impl LargerSide {
 }
 
 /// A column of a device in one record, over its busy intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// Intervals.
     pub intervals: usize,

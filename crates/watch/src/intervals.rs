@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::finding::Finding;
 use machine::counters::disk::{DiskCounters, DiskRow};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use storage::queue::Queue;
 
 pub use super::stuck::Stuck;
@@ -43,7 +45,7 @@ pub struct DeviceInterval {
 }
 
 /// The state of the counters of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CounterState {
     /// They count.
@@ -58,7 +60,7 @@ pub enum CounterState {
 }
 
 /// Requests in flight over an interval, including its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InFlight {
     /// At the end.
     pub now: u32,

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use base::finding::Finding;
 use machine::counters::tape::Statistics;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{Columns, DirectionColumns};
@@ -100,7 +101,7 @@ pub fn is_drive(name: &str) -> bool {
 }
 
 /// The columns of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapeDirection {
     /// Calls that ended: one block each, or several in fixed block mode.
     pub per_second: f64,
@@ -113,7 +114,7 @@ pub struct TapeDirection {
 }
 
 /// A drive over an interval.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapeInterval {
     /// Its name, `st0`.
     pub device: String,

@@ -17,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use base::format::percent;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::super::operation::Engine;
 use super::super::profile::{FileProfile, Profile};
@@ -30,10 +31,10 @@ use crate::words::short_number;
 pub const PROPERTIES: [&str; 7] = ["engine", "direct", "sizes", "offsets", "mix", "sync", "depth"];
 
 /// How near a job comes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
     /// Each property over all groups, by their reads and writes.
-    pub properties: BTreeMap<&'static str, Score>,
+    pub properties: BTreeMap<String, Score>,
     /// Each group of files.
     pub groups: Vec<Compared>,
     /// What the job does not reproduce, in sentences.
@@ -45,7 +46,7 @@ pub struct Validation {
 }
 
 /// A group of files and its counterpart.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
     /// Name of its sections, without `-reads` and `-writes`.
     pub name: String,
@@ -56,19 +57,19 @@ pub struct Compared {
     /// Those of the job.
     pub job_operations: u64,
     /// By property.
-    pub properties: BTreeMap<&'static str, Score>,
+    pub properties: BTreeMap<String, Score>,
 }
 
 /// How near a property of the job comes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Score {
     /// 0 to 100; `None` with a reason.
     pub percent: Option<f64>,
     /// What was captured, in words; empty over several groups.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub captured: String,
     /// What the job did.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub job: String,
     /// Why there is no score.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,9 +88,9 @@ pub fn compare(captured: &Profile, job: &FioJob, run: &Profile) -> Validation {
         let files: Vec<&FileProfile> =
             run.files.iter().filter(|file| is_one_of(file, &names)).collect();
         let made = (!files.is_empty()).then(|| FileGroup::of(&files, run.seconds));
-        let properties: BTreeMap<&'static str, Score> = PROPERTIES
+        let properties: BTreeMap<String, Score> = PROPERTIES
             .iter()
-            .map(|property| (*property, score(property, own, made.as_ref())))
+            .map(|property| ((*property).to_owned(), score(property, own, made.as_ref())))
             .collect();
         not_reproduced.extend(words::of_group(own, made.as_ref(), &properties));
         groups.push(Compared {
@@ -101,7 +102,8 @@ pub fn compare(captured: &Profile, job: &FioJob, run: &Profile) -> Validation {
         });
     }
     not_reproduced.extend(words::of_all(captured, job, run));
-    let properties = PROPERTIES.iter().map(|property| (*property, over(&groups, property)));
+    let properties =
+        PROPERTIES.iter().map(|property| ((*property).to_owned(), over(&groups, property)));
     Validation {
         properties: properties.collect(),
         groups,

@@ -23,7 +23,7 @@ pub fn engine(engine: Engine) -> String {
 pub fn of_group(
     captured: &FileGroup,
     job: Option<&FileGroup>,
-    properties: &BTreeMap<&'static str, Score>,
+    properties: &BTreeMap<String, Score>,
 ) -> Vec<String> {
     let name = &captured.name;
     let Some(job) = job else {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time::{CELLS, Cell, Series};
@@ -14,7 +15,7 @@ use crate::words::is_place;
 pub const INTERVALS_MAX: usize = CELLS;
 
 /// A recording in intervals of one length, of which the last one may be shorter.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// Length of an interval.
     pub interval_seconds: f64,
@@ -23,7 +24,7 @@ pub struct Timeline {
 }
 
 /// Files of a class over time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassTimeline {
     /// What they are for.
     pub class: Class,
@@ -32,7 +33,7 @@ pub struct ClassTimeline {
 }
 
 /// What began in an interval. Bytes are those of operations that told theirs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Reads.
     pub reads: u64,

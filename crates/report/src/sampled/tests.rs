@@ -1,20 +1,8 @@
-//! What was seen as a document and as text.
+//! What was seen as text.
+
+use capture::operation::FileKind;
 
 use super::*;
-use crate::captures;
-use capture::operation::Recording as _;
-
-fn opened() -> OpenedFile {
-    OpenedFile {
-        path: Ok("/a".to_owned()),
-        kind: FileKind::Regular,
-        deleted: false,
-        direct: Ok(false),
-        synchronous: Ok(false),
-        append: Ok(false),
-        size_bytes: Ok(1000),
-    }
-}
 
 fn file(path: &str, position: Position) -> SampledFile {
     SampledFile {
@@ -44,55 +32,6 @@ fn none() -> Sampled {
         has_rings: false,
         refused: 0,
     }
-}
-
-#[test]
-fn what_was_opened_in_two_ways_has_a_reason() {
-    let position = Position { forward_bytes: 0, forward: 0, backward: 0 };
-    let sampled =
-        Sampled { files: vec![SampledFile { direct: None, ..file("/a", position) }], ..none() };
-    let document = document(&sampled, "why");
-    let file = &document["files"][0];
-    assert_eq!(file["direct"], Value::Null);
-    assert!(file["unknown"]["direct"].as_str().unwrap().contains("with and without"));
-}
-
-/// Whatever a recording has, this has too, or `null` with a reason.
-#[test]
-fn every_field_of_a_recording_is_there_or_has_a_reason() {
-    let mut profiler = Profiler::new(ProfileLimits::default());
-    profiler.file(0, &opened());
-    let operation = capture::operation::FileOperation {
-        start_ns: 0,
-        duration_ns: Ok(1),
-        process: 1,
-        thread: 1,
-        file: 0,
-        engine: capture::operation::Engine::Sync,
-        asked: capture::operation::Asked::Read,
-        offset_bytes: Err(Unknown::Position),
-        asked_bytes: Ok(10),
-        done_bytes: Ok(10),
-        synchronous: false,
-        in_flight: Ok(1),
-        error: 0,
-    };
-    profiler.operation(&operation);
-    let profile = profiler.profile();
-    let recorded = serde_json::to_value(captures::document(&profile)).unwrap();
-    let files = vec![file("/a", Position { forward_bytes: 7, forward: 1, backward: 0 })];
-    let sampled = document(&Sampled { files, ..none() }, "why");
-    let check = |recorded: &Value, sampled: &Value| {
-        for name in recorded.as_object().unwrap().keys() {
-            let value = sampled.get(name).unwrap_or_else(|| panic!("no {name}"));
-            let has_reason = sampled["unknown"][name.as_str()].is_string();
-            assert!(value.is_null() == has_reason, "{name}: {value}");
-        }
-    };
-    check(&recorded, &sampled);
-    check(&recorded["files"][0], &sampled["files"][0]);
-    assert_eq!(sampled["files"][0]["calls"], Value::Null);
-    assert_eq!(sampled["lost_events"], Value::Null);
 }
 
 #[test]

@@ -9,12 +9,13 @@ use report::figure::Figure;
 use report::figure::spans::Spans;
 use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use report::table::Align;
-use watch::history::{DeviceHistory, History};
+use service::capture::Together;
+use watch::history::{DeviceHistory, Frame, History};
 
-use super::{NO_DEVICE, Together, calls, looks};
+use super::{NO_DEVICE, calls, looks};
 use crate::glyphs::Glyphs;
+use crate::history::ordered;
 use crate::history::page::{CONCLUSIONS_MAX, DRAWN_MAX, conclusions, lanes, overview, section};
-use crate::history::{Frame, ordered};
 use crate::stages;
 
 /// Maximum number of devices below the calls, the busiest ones.

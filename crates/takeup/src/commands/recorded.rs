@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use base::calendar::time_text;
-use screen::history::{Point, series};
 use serde::Serialize;
 use watch::compare::Comparison;
-use watch::history::{DeviceHistory, DeviceKind, History, NumberRange, RecordExtent, Spell};
+use watch::history::{History, RecordExtent};
 use watch::record::{LeftOut, RecordError, RecordReader};
 
-use super::watch::{record_failure, say_cut, say_left_out};
+use crate::standard_error::to_standard_error;
 use service::failure::Failure;
+use service::watch::{DeviceHistoryAnswer, RecordDamage, record_failure};
 
 /// Whether a file is a record of a watch, of this or another version. Always false for a pipe:
 /// records of a watch are read twice.
@@ -34,10 +34,9 @@ pub fn extent(path: &Path) -> Result<RecordExtent, Failure> {
 /// The whole record, with `joined` intervals taken as one.
 pub fn history(path: &Path, joined: u64) -> Result<History, Failure> {
     let history = History::read(path, joined).map_err(|error| record_failure(&error))?;
-    say_left_out(path, &history.left_out.0, history.left_out.1);
-    if history.is_cut {
-        say_cut(path);
-    }
+    let (left_out, left_out_count) = (&*history.left_out.0, history.left_out.1);
+    let damage = RecordDamage { path, left_out, left_out_count, is_cut: history.is_cut };
+    to_standard_error(&::report::watch::damage(&damage));
     Ok(history)
 }
 
@@ -58,7 +57,7 @@ pub fn histories(a: &Path, b: &Path) -> Result<[History; 2], Failure> {
 pub struct ReportDocument<'a> {
     command: &'static str,
     record: RecordDocument<'a>,
-    devices: Vec<DeviceDocument<'a>>,
+    devices: Vec<DeviceHistoryAnswer>,
 }
 
 /// A record as a whole. Times are in UTC.
@@ -76,54 +75,13 @@ struct RecordDocument<'a> {
     left_out_count: u64,
 }
 
-/// A device. Times are in seconds after the first reading of any device.
-#[derive(Serialize)]
-pub struct DeviceDocument<'a> {
-    device: &'a str,
-    kind: DeviceKind,
-    made_of: &'a [String],
-    since_seconds: f64,
-    until_seconds: f64,
-    seconds: f64,
-    busy_seconds: f64,
-    gone_seconds: &'a [f64],
-    columns: Vec<ColumnDocument>,
-    findings: Vec<SpellDocument<'a>>,
-    series: Vec<Point>,
-}
-
-/// A column over the busy intervals, named and counted as in `iostat -x -o JSON`.
-#[derive(Serialize)]
-struct ColumnDocument {
-    column: &'static str,
-    #[serde(flatten)]
-    spread: watch::compare::Spread,
-}
-
-#[derive(Serialize)]
-struct SpellDocument<'a> {
-    began: String,
-    ended: String,
-    began_seconds: f64,
-    ended_seconds: f64,
-    /// Intervals with the finding, of `intervals` in all.
-    spoken: u64,
-    intervals: u64,
-    /// The lowest and the highest value of each number.
-    ranges: &'a [NumberRange],
-    /// The finding of the interval in which the device moved the most.
-    #[serde(flatten)]
-    finding: &'a base::finding::Finding,
-}
-
 impl ReportDocument<'_> {
     /// The document of a record.
     pub fn of(history: &History) -> ReportDocument<'_> {
-        let device = |device| device_document(history, device);
         ReportDocument {
             command: "report",
             record: record_document(history),
-            devices: history.devices.iter().map(device).collect(),
+            devices: DeviceHistoryAnswer::all(history),
         }
     }
 }
@@ -138,37 +96,6 @@ fn record_document(history: &History) -> RecordDocument<'_> {
         is_cut: history.is_cut,
         left_out: &history.left_out.0,
         left_out_count: history.left_out.1,
-    }
-}
-
-/// The document of a device.
-pub fn device_document<'a>(history: &History, device: &'a DeviceHistory) -> DeviceDocument<'a> {
-    let column = |column: &'static watch::columns::Column| {
-        Some(ColumnDocument { column: column.key, spread: device.spread(column)? })
-    };
-    let time = |seconds: f64| time_text(history.unix_seconds(seconds));
-    let spell = |spell: &'a Spell| SpellDocument {
-        began: time(spell.began_seconds),
-        ended: time(spell.ended_seconds),
-        began_seconds: spell.began_seconds,
-        ended_seconds: spell.ended_seconds,
-        spoken: spell.spoken,
-        intervals: spell.intervals,
-        ranges: &spell.numbers,
-        finding: &spell.finding,
-    };
-    DeviceDocument {
-        device: &device.name,
-        kind: device.kind,
-        made_of: &device.made_of,
-        since_seconds: device.since_seconds,
-        until_seconds: device.until_seconds,
-        seconds: device.seconds,
-        busy_seconds: device.busy_seconds(),
-        gone_seconds: &device.gone_seconds,
-        columns: watch::columns::COLUMNS.iter().filter_map(column).collect(),
-        findings: device.spells.iter().map(spell).collect(),
-        series: series(history, device),
     }
 }
 

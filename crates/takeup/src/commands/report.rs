@@ -13,16 +13,15 @@ use report::experiments as presentation;
 use capture::record::Captured;
 use report::page::{Page, PageSection};
 use runs::run_record::{self, RunRecord, RunRecordError};
-use screen::captured::Together;
-use screen::stages::{self, Ran};
+use screen::stages;
 use serde_json::json;
+use service::capture::{CapturedAnswer, Ran, RanAnswer, Together, read_record};
 
 use crate::commands::bench::NamedRate;
-use crate::commands::capture::document;
 use crate::commands::recorded::{self, ReportDocument};
-use crate::commands::watch::say_cut;
 use crate::outcome::to_standard_output;
 use crate::outcome::{Form, end};
+use crate::standard_error::to_standard_error;
 use crate::terminal::colour;
 use service::failure::{Failure, with_causes};
 use service::outcome::Outcome;
@@ -146,9 +145,9 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     let hint = "print all of it with `takeup capture --from FILE --json`";
     check_options(arguments, "takeup capture", hint)?;
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
-    let captured = document::read(&arguments.runs)?;
+    let captured = read_record(&arguments.runs)?;
     if captured.is_cut {
-        say_cut(&arguments.runs);
+        to_standard_error(&::report::watch::cut(&arguments.runs));
     }
     let runs = arguments.beside.iter().map(|path| read_run(path));
     let runs = runs.collect::<Result<Vec<RunRecord>, Failure>>()?;
@@ -158,7 +157,12 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     let together = Together::with(&captured, &runs);
     write_page(arguments, page, |name| screen::captured::page(&together, name))?;
     let text = match (arguments.json, arguments.quiet) {
-        (true, _) => format!("{:#}\n", document::of(&together, "report")),
+        (true, _) => {
+            let mut document = json!(CapturedAnswer::of(&together));
+            document["command"] = json!("report");
+            document["schema_version"] = json!(service::VERSION);
+            format!("{document:#}\n")
+        }
         (false, true) => String::new(),
         (false, false) => screen::captured::text(&together, colour(&std::io::stdout())),
     };
@@ -175,7 +179,7 @@ fn show_run(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     write_page(arguments, page, |name| stages::page(&ran, name))?;
     let text = match (arguments.json, arguments.quiet) {
         (true, _) => {
-            let mut document = document::run(&ran);
+            let mut document = json!(RanAnswer::of(&ran));
             document["command"] = json!("report");
             format!("{document:#}\n")
         }

@@ -25,6 +25,15 @@ fn rules() {
 }
 
 #[test]
+fn explanation_of_a_pipeline() {
+    let directory = small_tree();
+    let arguments = ["explain", "--shell", "/bin/sh", "true | sleep 0.5", "--baseline", "--json"];
+    let answer: service::explain::ExplainAnswer = check(&document(directory.path(), &arguments));
+    assert_eq!(answer.run.pipeline.as_deref(), Some("true | sleep 0.5"), "{answer:?}");
+    assert!(answer.baseline.is_some() && answer.tried.is_none(), "{answer:?}");
+}
+
+#[test]
 fn probe_of_a_path() {
     let directory = small_tree();
     let printed = document(directory.path(), &["probe", "tree", "--json"]);

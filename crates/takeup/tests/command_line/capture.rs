@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use model::disk::{DiskChanges, DiskParameters};
 use serde_json::Value;
+use service::capture::CaptureAnswer;
 use sim::mount::disk::{Access, Backing, Clock, DISK_NAME, DiskMount, DiskSettings, LoopChoice};
 use sim::speed_up::SpeedUp;
 use tempfile::TempDir;
 
+use crate::answers::check;
 use crate::{document, run, shown, takeup};
 
 /// The only file whose path has this end.
@@ -378,6 +380,8 @@ fn a_recording_of_strace_is_imported() {
         assert!(text.contains(expected), "{text}");
     }
     let document = document(at, &["capture", "--json", "--import", "trace"]);
+    let answer: CaptureAnswer = check(&document);
+    assert!(matches!(answer, CaptureAnswer::Imported(_)), "{answer:?}");
     let file = file_of(&document, "/zz");
     assert_eq!((&file["engine"], &file["writes"]), (&"psync".into(), &12.into()));
     assert_eq!(document["findings"][1]["rule"], "capture.synced");

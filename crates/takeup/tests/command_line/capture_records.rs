@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use service::capture::CaptureAnswer;
 
+use crate::answers::check;
 use crate::captured_record::captured;
 use crate::{document, run, shown};
 
@@ -75,9 +77,11 @@ fn a_capture_with_its_disk_is_kept_and_drawn() {
     check_clock(&told, &looks);
     // Printing it again gives the same text, and a report has the same numbers.
     assert_eq!(document(at, &["capture", "--from", "kept", "--json"]), told);
+    let answer: CaptureAnswer = check(&told);
+    assert!(matches!(answer, CaptureAnswer::Recorded(_)), "{answer:?}");
     let report = document(at, &["report", "kept", "--json", "-o", "page.html"]);
-    let others = ["command", "fio", "validation"];
-    assert_eq!(without(report, &others[..1]), without(told.clone(), &others));
+    let others = ["command", "schema_version", "fio", "validation"];
+    assert_eq!(without(report, &others[..2]), without(told.clone(), &others));
     let page = fs::read_to_string(at.join("page.html")).unwrap();
     let row = format!("<td>{}</td><td>device</td><td>psync</td>", disk.0);
     let numbers = ["0", "400", "0 B", "3.28 MB", "8 KiB"];
@@ -213,6 +217,8 @@ fn a_record_is_told_and_drawn() {
         (1000, 1000)
     );
     assert_eq!((counts("data", "reads"), counts("data", "read_bytes")), (500, 500 * 16_384));
+    let answer: CaptureAnswer = check(&document(at, &["capture", "--from", "shop", "--json"]));
+    assert!(matches!(answer, CaptureAnswer::Recorded(_)), "{answer:?}");
     let again = run(at, &["capture", "--from", "shop"]);
     assert_eq!(again.status.code(), Some(0), "{}", shown(&again, at));
     assert!(String::from_utf8_lossy(&again.stdout).contains("pg_wal/000000010000000000000001"));

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use service::capture::CaptureAnswer;
 
+use crate::answers::check;
 use crate::{run, shown, takeup};
 
 /// A user who is not root.
@@ -44,6 +46,8 @@ fn check_load(output: &Output, why: &str, at: &Path) {
     assert!(errors.starts_with(&format!("takeup: {why}\nhint: ")), "{said}");
     assert!(errors.contains("cannot record system calls; sampling /proc instead"), "{said}");
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer: CaptureAnswer = check(&seen);
+    assert!(matches!(answer, CaptureAnswer::Sampled(_)), "{answer:?}");
     assert_eq!(seen["fallback"], why);
     let totals = &seen["totals"];
     assert_eq!(

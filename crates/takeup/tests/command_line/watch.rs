@@ -72,6 +72,10 @@ fn a_replay_as_lines_of_json() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &lines {
+        let read: service::watch::WatchLine = serde_json::from_value(line.clone()).unwrap();
+        assert_eq!(&serde_json::to_value(&read).unwrap(), line);
+    }
     assert_eq!(lines.len(), 4);
     let idle = &lines[0];
     assert_eq!((&idle["seconds"], &idle["devices"][0]["findings"]), (&json!(1.0), &json!([])));

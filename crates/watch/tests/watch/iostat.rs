@@ -116,7 +116,7 @@ fn write(block: &Path, uptime: &Path, rows: &[DiskRow], hundredths: u64) {
 fn ours(row: &DiskRow, before: &DiskRow, hundredths: u64) -> Value {
     let counted = row.counters.since_the_same(before.counters).unwrap();
     let columns = Columns::of(&counted, hundredths as f64 / 100.0);
-    serde_json::to_value(IostatObject { device: &row.name, columns: &columns }).unwrap()
+    serde_json::to_value(IostatObject::of(&row.name, &columns)).unwrap()
 }
 
 /// A load that ends with the test.

@@ -3,10 +3,11 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
+use arguments::explain::ExplainArgs;
 use base::escape::escape_controls;
 use base::format::{duration, percent};
-use loads::programs::CommandOutput;
 use pipeline::Sampler;
+use service::explain::SampleObserver;
 
 use crate::standard_error::to_standard_error;
 
@@ -17,39 +18,39 @@ const CLEAR: &str = "\r\x1b[K";
 
 /// The line, drawn where standard error is a terminal.
 pub struct Live {
-    start: Instant,
-    next: Instant,
     is_live: bool,
+    /// When the run began, and when the next update is due.
+    times: Option<(Instant, Instant)>,
     is_drawn: bool,
 }
 
 impl Live {
     /// The line is not drawn if the programs print to standard error as well.
-    pub fn new(output: CommandOutput) -> Live {
-        let start = Instant::now();
-        let is_live = std::io::stderr().is_terminal() && output == CommandOutput::Discarded;
-        Live { start, next: start + EVERY, is_live, is_drawn: false }
+    pub fn new(arguments: &ExplainArgs) -> Live {
+        let is_live = std::io::stderr().is_terminal() && !arguments.show_output;
+        Live { is_live, times: None, is_drawn: false }
     }
+}
 
-    /// Draws the line if an update is due.
-    pub fn show(&mut self, sampler: &Sampler) {
+impl SampleObserver for Live {
+    fn sampled(&mut self, sampler: &Sampler) {
         let now = Instant::now();
-        if !self.is_live || now < self.next {
+        let (start, next) = *self.times.get_or_insert((now, now + EVERY));
+        if !self.is_live || now < next {
             return;
         }
-        self.next = now + EVERY;
+        self.times = Some((start, now + EVERY));
         let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
             .map_or(80, |size| usize::from(size.ws_col).max(20));
-        let text = text(now.duration_since(self.start).as_secs_f64(), &sampler.so_far());
+        let text = text(now.duration_since(start).as_secs_f64(), &sampler.so_far());
         let text: String = text.chars().take(columns - 1).collect();
         to_standard_error(&format!("{CLEAR}{text}"));
         self.is_drawn = true;
     }
-}
 
-impl Drop for Live {
-    fn drop(&mut self) {
-        if self.is_drawn {
+    fn ended(&mut self) {
+        self.times = None;
+        if std::mem::take(&mut self.is_drawn) {
             to_standard_error(CLEAR);
         }
     }

@@ -6,7 +6,7 @@ use device::tape;
 use model::tape::generation::Generation;
 use pipeline::{Drive, Look};
 
-use service::virtual_drive::VirtualDrive;
+use crate::virtual_drive::VirtualDrive;
 
 /// The drive among the files that the last stage waited for, if its rate is known: from the
 /// settings of a virtual drive, or from the product name of a real one, which the kernel has.

@@ -9,7 +9,7 @@ use capture::words::is_used_much;
 use storage::layers::Storage;
 use watch::Reading;
 
-use crate::commands::watch::drive_of;
+use crate::watch::drive_of;
 
 /// Names of the devices below the files of a capture, down to the disks. Files that were hardly
 /// used, such as libraries, count only if there are no others.

@@ -7,17 +7,18 @@
 //! left, and the guard ends.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, Read as _, Write};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use capture::trace::Tracefs;
 use machine::processes::Process;
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::outcome::Outcome;
 
 /// Time between two tries: files of a killed process stay open until all of it has ended.
 const STEP: Duration = Duration::from_millis(20);
@@ -26,23 +27,20 @@ const READY: u8 = b'r';
 /// The most tries.
 const TRIES_MAX: u32 = 500;
 
+/// Makes the command that starts this program as a guard, for a tracefs that is not at a usual
+/// place: there [`guard`] runs, between the standard input and the standard output.
+pub type GuardCommand = fn(tracefs: Option<&Path>) -> Command;
+
 /// The pipe to a guard, which starts to clean up when this is closed.
 #[derive(Debug)]
-pub struct Guard(Option<ChildStdin>);
+pub(super) struct LeftoverGuard(Option<ChildStdin>);
 
-impl Guard {
+impl LeftoverGuard {
     /// Starts a guard for this process. If that fails, the capture goes on without it, and the next
     /// capture removes what a killed one leaves.
-    pub fn start(tracefs: Option<&Path>) -> Guard {
-        // The running program, even if its file was replaced.
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0("takeup").args(["capture", "--guard"]);
-        if let Some(folder) = tracefs {
-            let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-            command.arg("--tracefs").arg(folder);
-        }
+    pub fn start(mut command: Command) -> LeftoverGuard {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
-        Guard(command.spawn().ok().and_then(on_its_own))
+        LeftoverGuard(command.spawn().ok().and_then(on_its_own))
     }
 
     /// Names a folder to remove.
@@ -116,16 +114,16 @@ impl Left {
     }
 }
 
-/// Runs the guard.
-pub fn run(tracefs: Option<&Path>) -> ExitCode {
+/// Runs the guard: reads what a capture made until its end, and removes it.
+pub fn guard(tracefs: Option<&Path>, input: impl BufRead, mut output: impl Write) -> Outcome {
     let parent = std::os::unix::process::parent_id();
     // Signals of the terminal must not reach the guard.
     let _ = rustix::process::setsid();
-    if rustix::io::write(rustix::stdio::stdout(), &[READY]).is_err() {
-        return ExitCode::from(crate::exit_code::FAILED);
+    if output.write_all(&[READY]).and_then(|()| output.flush()).is_err() {
+        return Outcome::Bad;
     }
     let mut left = Vec::new();
-    for line in BufReader::new(std::io::stdin()).split(b'\n') {
+    for line in input.split(b'\n') {
         let Ok(line) = line else { break };
         left.extend(Left::parse(&line));
     }
@@ -142,9 +140,9 @@ pub fn run(tracefs: Option<&Path>) -> ExitCode {
         let has_folder =
             left.iter().any(|it| matches!(it, Left::Folder { path, .. } if path.exists()));
         if own == 0 && !has_folder {
-            return ExitCode::SUCCESS;
+            return Outcome::Done;
         }
         std::thread::sleep(STEP);
     }
-    ExitCode::from(crate::exit_code::FAILED)
+    Outcome::Bad
 }

@@ -1,13 +1,13 @@
 //! The report on a pipeline as text.
 
-use base::escape::escape_controls;
+use base::escape::{escape, escape_controls};
 use base::format::{duration, percent};
 use pipeline::judge::shown_bytes;
 use pipeline::{Look, Stage};
-use report::findings;
-use report::table::{Align, Colour, Emphasis, Table};
+use service::explain::{ExplainEnd, Explained, OtherRun, PipelineRun};
 
-use super::{Run, Seen};
+use crate::findings;
+use crate::table::{Align, Colour, Emphasis, Table};
 
 /// Letters of a command that the table shows.
 const LETTERS: usize = 32;
@@ -30,28 +30,23 @@ const KINDS: [StageTimeKind; 5] = [
 ];
 
 /// The whole report.
-pub fn text(
-    pipeline: Option<&str>,
-    seen: &Seen,
-    baseline: Option<&Run>,
-    tried: Option<&Run>,
-    colour: Colour,
-) -> String {
+pub fn text(explained: &Explained, colour: Colour) -> String {
+    let Explained { pipeline, run, baseline, tried, .. } = explained;
     let mut text = String::new();
     if let Some(pipeline) = pipeline {
         text.push_str(&format!("{}\n", escape_controls(pipeline)));
     }
-    text.push_str(&format!("{}\n\n", headline(seen)));
-    text.push_str(&table(seen, colour));
-    for (number, stage) in seen.look.stages.iter().enumerate() {
-        if let Some(why) = stage.bytes_unknown_because {
+    text.push_str(&format!("{}\n\n", headline(run)));
+    text.push_str(&table(run, colour));
+    for (number, stage) in run.look.stages.iter().enumerate() {
+        if let Some(why) = &stage.bytes_unknown_because {
             text.push_str(&format!("bytes of stage {} are not known: {why}\n", number + 1));
         }
     }
     text.push('\n');
-    text.push_str(&findings::list(&seen.judgement.findings));
-    if let Some((line, baseline)) = baseline {
-        let (whole, rest) = (seen.look.seconds, baseline.look.seconds);
+    text.push_str(&findings::list(&run.judgement.findings));
+    if let Some(OtherRun { line, run: baseline }) = baseline {
+        let (whole, rest) = (run.look.seconds, baseline.look.seconds);
         text.push_str(&format!(
             "\nwithout the last stage: {} ({})\n",
             duration(rest),
@@ -62,14 +57,14 @@ pub fn text(
             percent(((whole - rest) / whole).max(0.0))
         ));
     }
-    if let Some((line, tried)) = tried {
-        let forecast = seen.judgement.predicted.as_ref().map_or(0.0, |it| it.seconds);
+    if let Some(OtherRun { line, run: tried }) = tried {
+        let forecast = run.judgement.predicted.as_ref().map_or(0.0, |it| it.seconds);
         text.push_str(&format!("\ntried: {}\n", escape_controls(line)));
         text.push_str(&format!(
             "{}; forecast {}, before {}\n\n",
             duration(tried.look.seconds),
             duration(forecast),
-            duration(seen.look.seconds)
+            duration(run.look.seconds)
         ));
         text.push_str(&table(tried, colour));
         text.push('\n');
@@ -78,21 +73,37 @@ pub fn text(
     text
 }
 
-fn headline(seen: &Seen) -> String {
-    let mut line = duration(seen.look.seconds);
-    if let Some([user, system]) = seen.processor_seconds {
+/// What is said on standard error about the end, where something is wrong.
+pub fn remark(end: &ExplainEnd) -> Option<String> {
+    let text = match end {
+        ExplainEnd::Done => return None,
+        ExplainEnd::Failed(how) => escape(format!("the pipeline failed: {how}").as_bytes()),
+        ExplainEnd::Stopped => "stopped; the report covers the time until then".to_owned(),
+        ExplainEnd::NotInserted => {
+            "nothing was tried: Takeup cannot insert the proposed change into this line".to_owned()
+        }
+        ExplainEnd::NothingProposed => {
+            "nothing was tried: Takeup has no change to propose".to_owned()
+        }
+    };
+    Some(format!("takeup: {text}\n"))
+}
+
+fn headline(run: &PipelineRun) -> String {
+    let mut line = duration(run.look.seconds);
+    if let Some([user, system]) = run.processor_seconds {
         let (user, system) = (duration(user), duration(system));
         line.push_str(&format!(", {user} of processor time in programs, {system} in the kernel"));
     }
-    if seen.is_ended {
+    if run.is_ended {
         line.push_str("; ended after the time of --for");
     }
     line
 }
 
-fn table(seen: &Seen, colour: Colour) -> String {
+fn table(run: &PipelineRun, colour: Colour) -> String {
     // Shares of the pipeline, as in the findings, without other commands of the line.
-    let Look { stages, piped_seconds: seconds, .. } = &seen.look;
+    let Look { stages, piped_seconds: seconds, .. } = &run.look;
     if stages.is_empty() {
         return String::new();
     }
@@ -111,7 +122,7 @@ fn table(seen: &Seen, colour: Colour) -> String {
     columns.extend(["processor", "in", "out"].map(|name| (name, Align::Right)));
     let mut table = Table::new(&columns);
     for (number, stage) in stages.iter().enumerate() {
-        let is_limit = seen.judgement.limit == Some(number);
+        let is_limit = run.judgement.limit == Some(number);
         let mut cells = vec![format!("{} {}", number + 1, shortened(&stage.command))];
         cells.extend(kinds.iter().map(|kind| percent(share((kind.seconds)(stage)))));
         if has_ended {

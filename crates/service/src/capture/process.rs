@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use machine::processes::{Process, ProcessTimes};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use service::failure::Failure;
+use crate::failure::Failure;
 
 /// How long a command may take to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ const HELD: &str = "kill -STOP $$ && exec \"$@\"";
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// The recorded process.
-pub enum Subject {
+pub(super) enum CapturedProcess {
     /// It ran before, and goes on after the capture.
     Running(Process),
     /// Takeup started it, and ends it with the capture.
@@ -32,9 +32,9 @@ pub enum Subject {
     },
 }
 
-impl Subject {
+impl CapturedProcess {
     /// A running process.
-    pub fn of(pid: u32) -> Result<Subject, Failure> {
+    pub fn of(pid: u32) -> Result<CapturedProcess, Failure> {
         let Some(times) = ProcessTimes::of(pid) else {
             let hint = "list the processes: ps -e; a container may hide those of other users";
             return Err(Failure::of(format!("there is no process {pid}"), Some(hint)));
@@ -58,11 +58,11 @@ impl Subject {
             let text = format!("process {pid} belongs to another user");
             return Err(Failure::of(text, Some(hint)));
         }
-        Ok(Subject::Running(Process { pid, start_ticks: times.start_ticks }))
+        Ok(CapturedProcess::Running(Process { pid, start_ticks: times.start_ticks }))
     }
 
     /// Starts a command, which waits until it is released.
-    pub fn start<S: AsRef<OsStr>>(command: &[S]) -> Result<Subject, Failure> {
+    pub fn start<S: AsRef<OsStr>>(command: &[S]) -> Result<CapturedProcess, Failure> {
         let child = Command::new("/bin/sh")
             .args(["-c", HELD, "takeup capture"])
             .args(command)
@@ -71,31 +71,34 @@ impl Subject {
         let pid = Pid::from_child(&child);
         let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), options));
-        Ok(Subject::Started { child, status: None })
+        Ok(CapturedProcess::Started { child, status: None })
     }
 
     /// Its process number.
     pub fn pid(&self) -> u32 {
         match self {
-            Subject::Running(process) => process.pid,
-            Subject::Started { child, .. } => child.id(),
+            CapturedProcess::Running(process) => process.pid,
+            CapturedProcess::Started { child, .. } => child.id(),
         }
     }
 
     /// Lets a started command run.
     pub fn release(&self) -> Result<(), Failure> {
         match self {
-            Subject::Running(_) => Ok(()),
-            Subject::Started { child, .. } => kill_process(Pid::from_child(child), Signal::CONT)
-                .map_err(|error| Failure::of(format!("cannot start the command: {error}"), None)),
+            CapturedProcess::Running(_) => Ok(()),
+            CapturedProcess::Started { child, .. } => {
+                kill_process(Pid::from_child(child), Signal::CONT).map_err(|error| {
+                    Failure::of(format!("cannot start the command: {error}"), None)
+                })
+            }
         }
     }
 
     /// Whether it still runs.
     pub fn runs(&mut self) -> bool {
         match self {
-            Subject::Running(process) => process.runs(),
-            Subject::Started { child, status } => {
+            CapturedProcess::Running(process) => process.runs(),
+            CapturedProcess::Started { child, status } => {
                 if status.is_none() {
                     *status = child.try_wait().ok().flatten();
                 }
@@ -108,15 +111,15 @@ impl Subject {
     /// this process, and the caller counts them.
     pub fn runs_still(&self) -> bool {
         match self {
-            Subject::Running(process) => process.runs(),
-            Subject::Started { child, .. } => Process::of(child.id()).is_some(),
+            CapturedProcess::Running(process) => process.runs(),
+            CapturedProcess::Started { child, .. } => Process::of(child.id()).is_some(),
         }
     }
 
     /// Ends a started command that still runs. Returns how it failed if it ended by itself.
     pub fn end(&mut self) -> Result<Option<String>, Failure> {
         let has_ended = !self.runs();
-        let Subject::Started { child, status } = self else { return Ok(None) };
+        let CapturedProcess::Started { child, status } = self else { return Ok(None) };
         if has_ended {
             return Ok(status.filter(|status| !status.success()).map(how));
         }
@@ -135,9 +138,9 @@ impl Subject {
     }
 }
 
-impl Drop for Subject {
+impl Drop for CapturedProcess {
     fn drop(&mut self) {
-        if let Subject::Started { child, status: None } = self {
+        if let CapturedProcess::Started { child, status: None } = self {
             let _ = child.kill();
             let _ = child.wait();
         }
