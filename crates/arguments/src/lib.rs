@@ -16,6 +16,9 @@
 //! - [`probe`]: the arguments of `takeup probe`.
 //! - [`tune`]: the arguments of `takeup tune`.
 //! - [`sim`]: the arguments of `takeup sim`.
+//! - [`explain`]: the arguments of `takeup explain`.
+//! - [`capture`]: the arguments of `takeup capture`.
+//! - [`watch`]: the arguments of `takeup watch`.
 
 pub mod backup;
 pub mod capture;
@@ -32,7 +35,4 @@ pub mod sim;
 pub mod tune;
 pub mod verify;
 pub mod watch;
-//! - [`explain`]: the arguments of `takeup explain`.
-//! - [`capture`]: the arguments of `takeup capture`.
-//! - [`watch`]: the arguments of `takeup watch`.
 

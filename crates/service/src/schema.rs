@@ -61,7 +61,7 @@ pub fn all() -> Vec<NamedSchema> {
         answer::<crate::probe::ProbeAnswer>(),
         answer::<crate::rules::RulesAnswer>(),
         request::<crate::watch::WatchRequest>("watch"),
-        line::<crate::watch::WatchLine>("watch"),
+        line::<crate::watch::WatchLine>("watch.line"),
     ];
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
@@ -76,13 +76,9 @@ fn request<R: JsonSchema>(command: &str) -> NamedSchema {
     NamedSchema { name, schema: generator().into_root_schema_for::<R>() }
 }
 
-/// A line of a stream of documents.
+/// A line of a stream is not a document: `command` and `schema_version` are not added.
 fn line<L: JsonSchema>(name: &str) -> NamedSchema {
     NamedSchema { name: name.to_owned(), schema: generator().into_root_schema_for::<L>() }
-/// A line of a stream is no document of its own: `command` and `schema_version` are not added.
-fn line<L: JsonSchema>(command: &str) -> NamedSchema {
-    let name = format!("{}.line", command.replace(' ', "-"));
-    NamedSchema { name, schema: generator().into_root_schema_for::<L>() }
 }
 
 /// An answer has `command` and `schema_version` besides its own fields.
