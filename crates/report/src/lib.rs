@@ -12,6 +12,12 @@
 //! - [`explain`]: the runs of a pipeline, and its bottleneck.
 //! - [`probe`]: what was found of a tape drive.
 //! - [`layers`]: the layers of storage below a path, as a tree.
+//! - [`history`]: a record of a watch as a text and a page.
+//! - [`comparison`]: a comparison of two such records.
+//! - [`captured`]: a capture with its devices as a text and a page.
+//! - [`stages`]: the stages of Takeup's own runs over time.
+//! - [`device_tree`]: devices as a tree of layers.
+//! - [`glyphs`]: characters that a terminal can draw.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`mod@watch`]: what a record of readings lacks.
 //! - [`findings`]: how a finding is printed.
@@ -19,16 +25,22 @@
 //! - [`page`]: pages as HTML.
 //! - [`table`]: aligned tables.
 
+pub mod captured;
 pub mod captures;
+pub mod comparison;
+pub mod device_tree;
 pub mod experiments;
 pub mod explain;
 pub mod figure;
 pub mod findings;
+pub mod glyphs;
+pub mod history;
 pub mod layers;
 pub mod page;
 pub mod probe;
 pub mod rules;
 pub mod run;
 pub mod sampled;
+pub mod stages;
 pub mod table;
 pub mod watch;
