@@ -21,6 +21,12 @@
 //! - [`plan`]: a plan, its alternatives and its charts.
 //! - [`sim`]: a virtual drive or disk that was mounted.
 //! - [`calibration`]: the parameters of a drive or a disk that an experiment shows.
+//! - [`history`]: a record of a watch as a text and a page.
+//! - [`comparison`]: a comparison of two such records.
+//! - [`captured`]: a capture with its devices as a text and a page.
+//! - [`stages`]: the stages of Takeup's own runs over time.
+//! - [`device_tree`]: devices as a tree of layers.
+//! - [`glyphs`]: characters that a terminal can draw.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`tune`]: settings that were measured, set, shown and reverted.
 //! - [`mod@watch`]: what a record of readings lacks.
@@ -31,11 +37,16 @@
 
 pub mod backup;
 pub mod calibration;
+pub mod captured;
 pub mod captures;
+pub mod comparison;
+pub mod device_tree;
 pub mod experiments;
 pub mod explain;
 pub mod figure;
 pub mod findings;
+pub mod glyphs;
+pub mod history;
 pub mod layers;
 pub mod list;
 pub mod page;
@@ -47,6 +58,7 @@ pub mod rules;
 pub mod run;
 pub mod sampled;
 pub mod sim;
+pub mod stages;
 pub mod table;
 pub mod tape;
 pub mod tune;

@@ -8,10 +8,11 @@ use storage::queue::Queue;
 use watch::intervals::{DeviceInterval, Interval};
 
 use crate::draw::{Look, Shown};
-use crate::glyphs::fitted;
-use crate::lines::{WIDEST, heads, rows, whole, wrapped};
+use crate::lines::{WIDEST, heads, rows, whole};
 use crate::timeline::{Quantity, Timeline};
 use crate::view::View;
+use report::findings::wrapped;
+use report::glyphs::fitted;
 
 /// The page.
 pub(crate) fn shown(

@@ -14,12 +14,13 @@ use watch::intervals::{CounterState, DeviceInterval, Interval};
 use watch::tapes::TapeInterval;
 
 use crate::fields::{Division, Value, division};
-use crate::glyphs::fitted;
-use crate::lines::{self, WIDEST, tape_rows, tape_whole, wrapped};
+use crate::lines::{self, WIDEST, tape_rows, tape_whole};
 use crate::timeline::Timeline;
-use crate::tree::Row;
 use crate::view::{Order, Page, View};
 use crate::{details, help};
+use report::device_tree::DeviceRow;
+use report::findings::wrapped;
+use report::glyphs::fitted;
 
 /// Minimum size of the terminal, in columns and lines.
 const SMALLEST: (u16, u16) = (40, 6);
@@ -181,7 +182,7 @@ fn devices(
         return Shown::whole(vec![Line::raw(""), Line::raw(format!("  {text}"))]);
     };
     let rows = view.rows(interval, timeline);
-    let is_chosen = |row: &Row| {
+    let is_chosen = |row: &DeviceRow| {
         !row.is_repeat && view.chosen.as_deref() == Some(&*interval.devices[row.device].name)
     };
     if !rows.iter().any(is_chosen) {
@@ -250,7 +251,7 @@ fn nothing(view: &View, interval: &Interval) -> String {
 
 fn sentences(
     view: &View,
-    row: &Row,
+    row: &DeviceRow,
     device: &DeviceInterval,
     look: &Look,
     width: usize,
@@ -292,13 +293,13 @@ impl<'a> Table<'a> {
         interval: &Interval,
         timeline: &'a Timeline,
         look: &'a Look,
-        rows: &[Row],
+        rows: &[DeviceRow],
         width: usize,
     ) -> Table<'a> {
-        let label = |row: &Row| label(row, &interval.devices[row.device]).chars().count() + 1;
+        let label = |row: &DeviceRow| label(row, &interval.devices[row.device]).chars().count() + 1;
         let division = division(width, rows.iter().map(label).max().unwrap_or(0));
         let mut table = Table { view, timeline, look, division, full: 0.0 };
-        let values = |row: &Row| table.values(&interval.devices[row.device].name);
+        let values = |row: &DeviceRow| table.values(&interval.devices[row.device].name);
         table.full = rows.iter().flat_map(values).fold(0.0, f32::max);
         table
     }
@@ -325,7 +326,7 @@ impl<'a> Table<'a> {
         Line::styled(text, self.look.style(style))
     }
 
-    fn row(&self, row: &Row, device: &DeviceInterval, mark: Mark) -> Line<'static> {
+    fn row(&self, row: &DeviceRow, device: &DeviceInterval, mark: Mark) -> Line<'static> {
         let name_width = self.division.name;
         let front = if mark == Mark::Chosen { '>' } else { ' ' };
         let mut name = format!("{front}{}", label(row, device));
@@ -366,6 +367,6 @@ impl<'a> Table<'a> {
 }
 
 /// The name with its indentation in the tree.
-fn label(row: &Row, device: &DeviceInterval) -> String {
+fn label(row: &DeviceRow, device: &DeviceInterval) -> String {
     format!("{}{}", row.indent, escape(device.name.as_bytes()))
 }

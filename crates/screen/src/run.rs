@@ -21,10 +21,10 @@ use watch::record::{LeftOut, RecordError, RecordReader};
 use watch::{Reading, record};
 
 use crate::draw::Look;
-use crate::glyphs::Glyphs;
 use crate::terminal::{Screen, give_back};
 use crate::timeline::Timeline;
 use crate::view::{View, Wish};
+use report::glyphs::Glyphs;
 
 /// The shortest time between two pictures.
 const DRAW_EVERY: Duration = Duration::from_millis(100);

@@ -18,10 +18,10 @@ use watch::record::RecordWriter;
 use watch::tapes::TapeCounters;
 
 use crate::draw::{Look, draw};
-use crate::glyphs::Glyphs;
 use crate::run::{Player, ScreenSource};
 use crate::timeline::Timeline;
 use crate::view::{Page, View, Wish};
+use report::glyphs::Glyphs;
 
 /// The counters at a second: a volume over a mirror of two disks, a fast disk, a disk that hangs
 /// from the third second on, and an idle one.

@@ -3,9 +3,9 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use watch::intervals::{DeviceInterval, Interval};
 
-use crate::glyphs::Glyphs;
 use crate::timeline::{Quantity, Timeline};
-use crate::tree::{self, Row};
+use report::device_tree::{self, DeviceRow};
+use report::glyphs::Glyphs;
 
 /// Maximum length of the filter.
 const FILTER_CHARACTERS_MAX: usize = 40;
@@ -109,17 +109,17 @@ impl View {
     }
 
     /// The visible rows of an interval.
-    pub(crate) fn rows(&self, interval: &Interval, timeline: &Timeline) -> Vec<Row> {
+    pub(crate) fn rows(&self, interval: &Interval, timeline: &Timeline) -> Vec<DeviceRow> {
         let weight = |device: &DeviceInterval| match self.order {
             Order::Kernel => 0.0,
             Order::By(quantity) => quantity.of(device),
         };
-        let weight: tree::Weight<'_> =
+        let weight: device_tree::Weight<'_> =
             if self.order == Order::Kernel { None } else { Some(&weight) };
         let mut rows = if self.is_tree && self.filter.is_empty() {
-            tree::rows(&interval.devices, weight, self.glyphs)
+            device_tree::rows(&interval.devices, weight, self.glyphs)
         } else {
-            tree::flat(&interval.devices, weight)
+            device_tree::flat(&interval.devices, weight)
         };
         let wanted = self.filter.to_lowercase();
         rows.retain(|row| {

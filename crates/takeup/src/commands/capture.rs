@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use arguments::capture::{CaptureArgs, guard_command};
 use flow::cancel::Cancel;
-use screen::captured::devices_text;
+use report::captured::devices_text;
 use service::capture::{CaptureDone, CaptureObserver, Capturing, Together, leftovers};
 use service::failure::Failure;
 use service::outcome::Outcome;

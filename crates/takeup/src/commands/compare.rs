@@ -115,14 +115,14 @@ fn show_records(arguments: &CompareArgs) -> Result<Outcome, Failure> {
         let name =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let names = [name(&arguments.a), name(&arguments.b)];
-        let made = screen::comparison::page(&a, &b, &comparison, [&names[0], &names[1]]);
+        let made = report::comparison::page(&a, &b, &comparison, [&names[0], &names[1]]);
         page.write(&made.to_html())?;
         page.complete()?;
     }
     let text = if arguments.json {
         recorded::printed(&CompareDocument::of(&a, &b, &comparison))
     } else {
-        screen::comparison::text(&a, &b, &comparison, colour(&std::io::stdout()))
+        report::comparison::text(&a, &b, &comparison, colour(&std::io::stdout()))
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)

@@ -36,7 +36,7 @@ pub fn history(path: &Path, joined: u64) -> Result<History, Failure> {
     let history = History::read(path, joined).map_err(|error| record_failure(&error))?;
     let (left_out, left_out_count) = (&*history.left_out.0, history.left_out.1);
     let damage = RecordDamage { path, left_out, left_out_count, is_cut: history.is_cut };
-    to_standard_error(&::report::watch::damage(&damage));
+    to_standard_error(&report::watch::damage(&damage));
     Ok(history)
 }
 

@@ -12,8 +12,8 @@ use report::experiments as presentation;
 
 use capture::record::Captured;
 use report::page::{Page, PageSection};
+use report::stages;
 use runs::run_record::{self, RunRecord, RunRecordError};
-use screen::stages;
 use serde_json::json;
 use service::capture::{CapturedAnswer, Ran, RanAnswer, Together, read_record};
 
@@ -130,11 +130,11 @@ fn show_record(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
     let extent = recorded::extent(&arguments.runs)?;
     let history = recorded::history(&arguments.runs, extent.joined_least())?;
-    write_page(arguments, page, |name| screen::history::page(&history, name))?;
+    write_page(arguments, page, |name| report::history::page(&history, name))?;
     let text = match (arguments.json, arguments.quiet) {
         (true, _) => recorded::printed(&ReportDocument::of(&history)),
         (false, true) => String::new(),
-        (false, false) => screen::history::text(&history, colour(&std::io::stdout())),
+        (false, false) => report::history::text(&history, colour(&std::io::stdout())),
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
@@ -147,7 +147,7 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
     let page = arguments.html.as_deref().map(OutputFile::open).transpose()?;
     let captured = read_record(&arguments.runs)?;
     if captured.is_cut {
-        to_standard_error(&::report::watch::cut(&arguments.runs));
+        to_standard_error(&report::watch::cut(&arguments.runs));
     }
     let runs = arguments.beside.iter().map(|path| read_run(path));
     let runs = runs.collect::<Result<Vec<RunRecord>, Failure>>()?;
@@ -155,7 +155,7 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
         check_time(&captured, run, path, &arguments.runs)?;
     }
     let together = Together::with(&captured, &runs);
-    write_page(arguments, page, |name| screen::captured::page(&together, name))?;
+    write_page(arguments, page, |name| report::captured::page(&together, name))?;
     let text = match (arguments.json, arguments.quiet) {
         (true, _) => {
             let mut document = json!(CapturedAnswer::of(&together));
@@ -164,7 +164,7 @@ fn show_capture(arguments: &ReportArgs) -> Result<Outcome, Failure> {
             format!("{document:#}\n")
         }
         (false, true) => String::new(),
-        (false, false) => screen::captured::text(&together, colour(&std::io::stdout())),
+        (false, false) => report::captured::text(&together, colour(&std::io::stdout())),
     };
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)

@@ -1,16 +1,16 @@
 //! A record as one page of HTML.
 
+use crate::figure::spans::{Lane, Span, Spans};
+use crate::figure::{Axis, Figure, FigureGroup, Marks, Value};
+use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use base::format::counted;
-use report::figure::spans::{Lane, Span, Spans};
-use report::figure::{Axis, Figure, FigureGroup, Marks, Value};
-use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use watch::history::{
     DeviceHistory, Frame, History, POINTS_MAX, Point, PointDirection, Spell, series,
 };
 
 use super::{SHOWN, column, kind, number, numbers, ordered, share, spell_time, summary};
+use crate::device_tree::DeviceRow;
 use crate::glyphs::Glyphs;
-use crate::tree::Row;
 
 /// Maximum number of devices with figures, the busiest ones; the others are only in the table.
 pub(crate) const DRAWN_MAX: usize = 24;
@@ -71,11 +71,11 @@ pub(crate) fn conclusions(frame: &Frame, device: &DeviceHistory) -> Vec<Conclusi
     longest.iter().map(conclusion).collect()
 }
 
-pub(crate) fn overview(devices: &[(Row, &DeviceHistory)], drawn: usize) -> PageSection {
+pub(crate) fn overview(devices: &[(DeviceRow, &DeviceHistory)], drawn: usize) -> PageSection {
     let mut columns = vec![("device".to_owned(), Cells::Words)];
     let heads = ["there", "busy"].into_iter().chain(SHOWN.iter().map(|(head, ..)| *head));
     columns.extend(heads.map(|head| (head.to_owned(), Cells::Numbers)));
-    let row = |(row, device): &(Row, &DeviceHistory)| {
+    let row = |(row, device): &(DeviceRow, &DeviceHistory)| {
         let mut cells = vec![
             format!("{}{}", row.indent, device.name),
             format!("{:.0} s", device.seconds),

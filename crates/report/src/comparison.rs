@@ -1,18 +1,18 @@
 //! The comparison of two records, as a text for the terminal and as a page.
 
+use crate::experiments::{verdict_name, verdict_sign};
+use crate::figure::forest::{Forest, Row};
+use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
+use crate::table::{Align, Colour, Emphasis, Table};
 use base::escape::escape;
 use base::format::counted;
 use base::rounding::Rounding;
 use experiment::judgement::JudgementOptions;
-use report::experiments::{verdict_name, verdict_sign};
-use report::figure::forest::{Forest, Row};
-use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
-use report::table::{Align, Colour, Emphasis, Table};
 use watch::compare::{Comparison, Pair, Said, SentenceChange, Spread};
 use watch::history::History;
 
+use crate::findings::wrapped;
 use crate::history::{SHOWN, number, share, summary};
-use crate::lines::wrapped;
 
 /// Width of sentences.
 const WIDTH: usize = 80;

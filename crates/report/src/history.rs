@@ -5,16 +5,16 @@
 
 pub(crate) mod page;
 
+use crate::table::{Align, Colour, Emphasis, Table};
 use base::calendar::time_text;
 use base::escape::escape;
 use base::format::{counted, duration};
-use report::table::{Align, Colour, Emphasis, Table};
 use watch::columns::{COLUMNS, Column};
 use watch::history::{DeviceHistory, DeviceKind, Frame, History, NumberRange, Spell};
 
+use crate::device_tree::{DeviceRow, Node, rows_of};
+use crate::findings::wrapped;
 use crate::glyphs::Glyphs;
-use crate::lines::wrapped;
-use crate::tree::{Node, Row, rows_of};
 pub use page::page;
 
 /// The columns of a table: heading, key, and factor of the value.
@@ -42,7 +42,7 @@ pub(crate) fn column(key: &str) -> &'static Column {
 }
 
 /// Devices as a tree, the busiest first, each once.
-pub(crate) fn ordered(history: &History, glyphs: Glyphs) -> Vec<(Row, &DeviceHistory)> {
+pub(crate) fn ordered(history: &History, glyphs: Glyphs) -> Vec<(DeviceRow, &DeviceHistory)> {
     let node = |device| {
         let DeviceHistory { name, made_of, .. }: &DeviceHistory = device;
         Node { name, made_of, weight: device.busy_seconds() }
@@ -60,7 +60,7 @@ pub fn text(history: &History, colour: Colour) -> String {
 /// The table and the sentences about the devices of a record, with times on this axis.
 pub(crate) fn table_and_sentences(frame: &Frame, history: &History, colour: Colour) -> String {
     let busy = |device: &DeviceHistory| device.busy_seconds() > 0.0 || !device.spells.is_empty();
-    let shown: Vec<(Row, &DeviceHistory)> = ordered(history, Glyphs::of_environment())
+    let shown: Vec<(DeviceRow, &DeviceHistory)> = ordered(history, Glyphs::of_environment())
         .into_iter()
         .filter(|(_, device)| busy(device))
         .collect();

@@ -1,14 +1,14 @@
 //! A capture as one page of HTML: calls above, devices below.
 
+use crate::captures::{COLUMNS, cells, class_name, gaps};
+use crate::figure::Figure;
+use crate::figure::spans::Spans;
+use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
+use crate::table::Align;
 use base::finding::Finding;
 use base::format::{count, counted, duration, percent};
 use capture::profile::FileProfile;
 use capture::words::{findings, is_place};
-use report::captures::{COLUMNS, cells, class_name, gaps};
-use report::figure::Figure;
-use report::figure::spans::Spans;
-use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
-use report::table::Align;
 use service::capture::Together;
 use watch::history::{DeviceHistory, Frame, History};
 

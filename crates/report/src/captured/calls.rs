@@ -1,12 +1,12 @@
 //! Figures of file operations: over time by the purpose of files, and file by file.
 
+use crate::captures::class_name;
+use crate::figure::spans::{Lane, Span, Spans};
+use crate::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
 use base::format::{binary_size, count};
 use capture::profile::FileProfile;
 use capture::profile::timeline::{ClassTimeline, Interval, Timeline};
 use capture::words::{is_place, is_used_much, short_name};
-use report::captures::class_name;
-use report::figure::spans::{Lane, Span, Spans};
-use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
 
 use super::Together;
 use crate::history::page::stretch;

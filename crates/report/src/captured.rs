@@ -4,10 +4,10 @@
 mod calls;
 mod page;
 
+use crate::captures as presentation;
+use crate::table::Colour;
 use base::escape::escape;
 use base::format::counted;
-use report::captures as presentation;
-use report::table::Colour;
 use service::capture::Together;
 use watch::history::History;
 

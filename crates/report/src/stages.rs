@@ -1,11 +1,11 @@
 //! The stages of a run over time, as a text and as a page, alone or above a capture and a watch of
 //! the same time.
 
+use crate::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
+use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use base::escape::escape;
 use base::format::{count, duration, percent, size};
 use flow::series::StageSeries;
-use report::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
-use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
 use runs::run_record::RecordedStage;
 use service::capture::Ran;
 

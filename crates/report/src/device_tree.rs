@@ -14,21 +14,21 @@ const DEPTH_MAX: usize = 16;
 
 /// A row of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
+pub struct DeviceRow {
     /// Index of the device.
-    pub(crate) device: usize,
+    pub device: usize,
     /// The characters before its name.
-    pub(crate) indent: String,
+    pub indent: String,
     /// The characters before the lines below its row.
-    pub(crate) below: String,
+    pub below: String,
     /// Whether there are devices below it.
-    pub(crate) has_children: bool,
+    pub has_children: bool,
     /// Whether its numbers are in a row above.
-    pub(crate) is_repeat: bool,
+    pub is_repeat: bool,
 }
 
 /// The sort key of rows: a number of each device, the largest first.
-pub(crate) type Weight<'a> = Option<&'a dyn Fn(&DeviceInterval) -> f64>;
+pub type Weight<'a> = Option<&'a dyn Fn(&DeviceInterval) -> f64>;
 
 /// A device in the tree.
 pub(crate) struct Node<'a> {
@@ -41,13 +41,13 @@ pub(crate) struct Node<'a> {
 }
 
 /// All devices as a tree.
-pub(crate) fn rows(devices: &[DeviceInterval], weight: Weight<'_>, glyphs: Glyphs) -> Vec<Row> {
+pub fn rows(devices: &[DeviceInterval], weight: Weight<'_>, glyphs: Glyphs) -> Vec<DeviceRow> {
     let node = |device| Node::of(device, weight);
     rows_of(&devices.iter().map(node).collect::<Vec<_>>(), glyphs)
 }
 
 /// The same for nodes.
-pub(crate) fn rows_of(nodes: &[Node<'_>], glyphs: Glyphs) -> Vec<Row> {
+pub(crate) fn rows_of(nodes: &[Node<'_>], glyphs: Glyphs) -> Vec<DeviceRow> {
     let names: BTreeMap<&str, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.name, at)).collect();
     let below: Vec<Vec<usize>> = nodes.iter().map(|it| it.children(&names)).collect();
@@ -74,12 +74,12 @@ pub(crate) fn rows_of(nodes: &[Node<'_>], glyphs: Glyphs) -> Vec<Row> {
 }
 
 /// All devices as a flat list.
-pub(crate) fn flat(devices: &[DeviceInterval], weight: Weight<'_>) -> Vec<Row> {
+pub fn flat(devices: &[DeviceInterval], weight: Weight<'_>) -> Vec<DeviceRow> {
     let mut order: Vec<usize> = (0..devices.len()).collect();
     if let Some(weight) = weight {
         order.sort_by(|a, b| weight(&devices[*b]).total_cmp(&weight(&devices[*a])));
     }
-    let row = |device| Row {
+    let row = |device| DeviceRow {
         device,
         indent: String::new(),
         below: String::new(),
@@ -135,7 +135,7 @@ struct Tree {
     below: Vec<Vec<usize>>,
     weights: Vec<f64>,
     glyphs: Glyphs,
-    rows: Vec<Row>,
+    rows: Vec<DeviceRow>,
     seen: BTreeSet<usize>,
 }
 
@@ -148,7 +148,7 @@ impl Tree {
     fn add(&mut self, device: usize, indent: String, below: String, depth: usize) {
         let is_repeat = !self.seen.insert(device);
         let has_children = !is_repeat && !self.below[device].is_empty();
-        self.rows.push(Row { device, indent, below: below.clone(), has_children, is_repeat });
+        self.rows.push(DeviceRow { device, indent, below: below.clone(), has_children, is_repeat });
         if is_repeat || depth == DEPTH_MAX {
             return;
         }

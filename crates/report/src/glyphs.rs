@@ -40,7 +40,7 @@ impl Glyphs {
     }
 
     /// The continuation below these two.
-    pub(crate) fn trunks(self) -> [&'static str; 2] {
+    pub fn trunks(self) -> [&'static str; 2] {
         match self {
             Glyphs::Unicode => ["│ ", "  "],
             Glyphs::Ascii => ["| ", "  "],
@@ -49,7 +49,7 @@ impl Glyphs {
 
     /// A graph of this width, the last value at the right end, with `full` as the full height. Any
     /// value above 0 is visible.
-    pub(crate) fn graph(self, values: &[f32], full: f32, width: usize) -> String {
+    pub fn graph(self, values: &[f32], full: f32, width: usize) -> String {
         let bars = self.bars();
         let top = bars.len() - 1;
         let bar = |value: &f32| {
@@ -64,7 +64,7 @@ impl Glyphs {
 
 /// A number in at most this many characters, with up to two decimals; in thousands or millions if
 /// it does not fit.
-pub(crate) fn fitted(value: f64, width: usize) -> String {
+pub fn fitted(value: f64, width: usize) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
