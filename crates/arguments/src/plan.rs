@@ -34,7 +34,7 @@ Examples:
   takeup plan --drive lto8 --source-rate 60MB --size 2TB --window 8h
   takeup plan --from drive.ndjson --source-rate 80MB --size 1TB
   takeup plan --from drive.ndjson --source-from disk.ndjson --size 1TB --files 400000")]
-pub struct PlanArgs {
+pub struct PlanArgs<C: Args> {
     /// What to back up; Takeup walks it for its size, and reads it for a few seconds
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -91,6 +91,9 @@ pub struct PlanArgs {
     /// Draw rate and stops against the rate of the source, as SVG; an existing file is replaced
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
+    /// The options of every command
+    #[command(flatten)]
+    pub common: C,
 }
 
 /// The source and its rate.
@@ -175,7 +178,7 @@ fn ratio(text: &str) -> Result<f64, &'static str> {
     check_ratio(text.parse().unwrap_or(f64::NAN))
 }
 
-impl PlanArgs {
+impl<C: Args> PlanArgs<C> {
     /// What is asked for; `engine` reads the paths.
     pub fn request(&self, engine: Engine) -> PlanRequest {
         PlanRequest {
@@ -242,10 +245,13 @@ mod tests {
 
     use super::*;
 
+    #[derive(Args)]
+    struct NoOthers {}
+
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        plan: PlanArgs,
+        plan: PlanArgs<NoOthers>,
     }
 
     #[test]

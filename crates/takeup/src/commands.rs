@@ -53,7 +53,7 @@ enum Command {
     List(list::ListArgs),
     Verify(verify::VerifyArgs),
     Pipe(pipe::PipeArgs),
-    Plan(plan::PlanCommand),
+    Plan(arguments::plan::PlanArgs<crate::options::CommonArgs>),
     Probe(arguments::probe::ProbeArgs),
     Watch(watch::WatchArgs),
     Explain(explain::ExplainArgs),
