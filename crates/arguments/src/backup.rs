@@ -8,7 +8,7 @@ use archive::chunk::Compression;
 use clap::{Args, ValueEnum};
 use service::backup::{BackupRequest, TapeBlockMode, TapeTargetSettings};
 
-use crate::common::{ChangeArgs, CommonArgs, RecordArgs, TargetArgs};
+use crate::run::{ChangeArgs, CommonArgs, RecordArgs, TargetArgs};
 use crate::quantity::{Size, one_or_more};
 
 /// Write files and directories into an archive

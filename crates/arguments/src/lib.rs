@@ -4,7 +4,7 @@
 //!
 //! # Map
 //!
-//! - [`common`]: arguments that several commands share.
+//! - [`run`]: arguments that several runs share.
 //! - [`backup`]: the arguments of `takeup backup`.
 //! - [`restore`]: the arguments of `takeup restore`.
 //! - [`list`]: the arguments of `takeup list`.
@@ -22,7 +22,7 @@
 
 pub mod backup;
 pub mod capture;
-pub mod common;
+pub mod run;
 pub mod explain;
 pub mod list;
 pub mod parameter;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use service::list::{ListRequest, MemberDetail, SetsRequest};
 
-use crate::common::{ArchiveArgs, CommonArgs, TapeSourceArgs};
+use crate::run::{ArchiveArgs, CommonArgs, TapeSourceArgs};
 
 /// List what is in an archive
 ///

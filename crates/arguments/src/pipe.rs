@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use service::pipe::PipeRequest;
 
-use crate::common::{CommonArgs, RecordArgs, TargetArgs};
+use crate::run::{CommonArgs, RecordArgs, TargetArgs};
 
 /// Buffer a stream between two programs, files or devices
 ///

@@ -4,7 +4,6 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use flow::backend::Engine;
 use service::model_names::{DiskName, DriveName, GenerationName};
 use service::parameter_setting::ParameterSetting;
 use service::plan::{
@@ -12,6 +11,7 @@ use service::plan::{
 };
 
 use crate::parameter::setting;
+use crate::run::CommonArgs;
 use crate::quantity::{Rate, Size, Span, one_or_more};
 
 /// Predict time, tapes and stops of a backup to tape
@@ -91,6 +91,9 @@ pub struct PlanArgs {
     /// Draw rate and stops against the rate of the source, as SVG; an existing file is replaced
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
+    /// The options of every command
+    #[command(flatten)]
+    pub common: CommonArgs,
 }
 
 /// The source and its rate.
@@ -176,8 +179,8 @@ fn ratio(text: &str) -> Result<f64, &'static str> {
 }
 
 impl PlanArgs {
-    /// What is asked for; `engine` reads the paths.
-    pub fn request(&self, engine: Engine) -> PlanRequest {
+    /// What is asked for.
+    pub fn request(&self) -> PlanRequest {
         PlanRequest {
             paths: self.paths.clone(),
             drives: self.drives.clone(),
@@ -198,7 +201,7 @@ impl PlanArgs {
             change_seconds: self.change,
             window_seconds: self.window.map(|window| window.0),
             settings: self.settings.clone(),
-            engine,
+            engine: self.common.engine.into(),
         }
     }
 }
@@ -242,10 +245,13 @@ mod tests {
 
     use super::*;
 
+    #[derive(Args)]
+    struct NoOthers {}
+
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        plan: PlanArgs,
+        plan: PlanArgs<NoOthers>,
     }
 
     #[test]
@@ -253,6 +259,6 @@ mod tests {
         let line = Line::parse_from(["plan", "--drive", "hp-lto3"]);
         let drives = vec!["hp-lto3".parse().unwrap()];
         let expected = PlanRequest { drives, ..PlanRequest::default() };
-        assert_eq!(line.plan.request(Engine::Auto), expected);
+        assert_eq!(line.plan.request(), expected);
     }
 }

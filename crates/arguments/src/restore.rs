@@ -8,7 +8,7 @@ use service::restore::{
     RestoreModes, RestoreOverwrite, RestoreOwners, RestorePrivileges, RestoreRequest,
 };
 
-use crate::common::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
+use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
 
 /// Write what is in an archive into a directory
 ///

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use service::verify::VerifyRequest;
 
-use crate::common::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
+use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
 
 /// Read an archive back, check every checksum, and compare it with the live files
 ///

@@ -18,7 +18,7 @@ use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
 use crate::question::Question;
 
-pub use arguments::common::ChangeArgs;
+pub use arguments::run::ChangeArgs;
 
 /// Longest answer on the terminal.
 const ANSWER_BYTES_MAX: usize = 1024;

@@ -53,7 +53,7 @@ enum Command {
     List(arguments::list::ListArgs),
     Verify(arguments::verify::VerifyArgs),
     Pipe(arguments::pipe::PipeArgs),
-    Plan(plan::PlanCommand),
+    Plan(arguments::plan::PlanArgs),
     Probe(arguments::probe::ProbeArgs),
     Watch(arguments::watch::WatchArgs),
     Explain(arguments::explain::ExplainArgs),

@@ -1,3 +1,3 @@
 //! Options that several subcommands share: they are in `arguments`.
 
-pub use arguments::common::CommonArgs;
+pub use arguments::run::CommonArgs;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use arguments::common::{CommonArgs, EngineName};
+use arguments::run::{CommonArgs, EngineName};
 use base::escape::Printable;
 use report::run::RunText;
 use service::Answer;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use arguments::common::CommonArgs;
+use arguments::run::CommonArgs;
 use base::escape::escape;
 use base::failures::lock;
 use base::format::{count, counted, duration, percent, rate, size};

@@ -18,7 +18,6 @@ use archive::chunk::{ChunkCompressor, Compression};
 use archive::member::MemberKind;
 use base::failures::lock;
 use device::target::Existing;
-use flow::backend::Engine;
 use flow::cancel::{Cancel, POLL, Stopped};
 use flow::crew::cores;
 use flow::monitor::{Counter, Monitor, Notice};
@@ -29,6 +28,7 @@ use tree::{
 };
 
 use crate::failure::Failure;
+use crate::run::EngineChoice;
 
 /// What was found of the paths.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ const PIPE_BYTES: usize = 1 << 20;
 pub(super) fn measure(
     paths: &[PathBuf],
     seconds: u16,
-    engine: Engine,
+    engine: EngineChoice,
     cancel: &Cancel,
 ) -> Result<MeasuredSource, Failure> {
     let run = read_for_a_while(paths, Duration::from_secs(u64::from(seconds)), engine, cancel)?;
@@ -123,7 +123,7 @@ impl Monitor for Counts {
 fn read_for_a_while(
     paths: &[PathBuf],
     limit: Duration,
-    engine: Engine,
+    engine: EngineChoice,
     user: &Cancel,
 ) -> Result<Trial, Failure> {
     let (taken, given) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
@@ -134,7 +134,7 @@ fn read_for_a_while(
         sources: paths.to_vec(),
         target: format!("/proc/self/fd/{}", given.as_raw_fd()).into(),
         existing: Existing::Replace,
-        engine,
+        engine: engine.into(),
         ..BackupOptions::default()
     };
     let cancel = Cancel::new();

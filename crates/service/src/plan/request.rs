@@ -4,12 +4,12 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use base::format::size;
-use flow::backend::Engine;
 use model::plan::Refill;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::run::EngineChoice;
 use crate::model_names::{DiskName, DriveName, GenerationName};
 use crate::parameter_setting::ParameterSetting;
 
@@ -48,7 +48,7 @@ pub struct PlanRequest {
     /// Parameters of the model of the drive.
     pub settings: Vec<ParameterSetting>,
     /// How files are read.
-    pub engine: Engine,
+    pub engine: EngineChoice,
 }
 
 /// The source and its rate.
@@ -147,7 +147,7 @@ impl Default for PlanRequest {
             change_seconds: 60,
             window_seconds: None,
             settings: Vec::new(),
-            engine: Engine::Auto,
+            engine: EngineChoice::Auto,
         }
     }
 }

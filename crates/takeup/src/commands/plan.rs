@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use arguments::plan::PlanArgs;
-use clap::Args;
 use flow::cancel::Cancel;
 use report::plan::Details;
 use service::failure::Failure;
@@ -11,27 +10,17 @@ use service::outcome::Outcome;
 use service::output_file::OutputFile;
 use service::plan::plan;
 
-use crate::options::CommonArgs;
 use crate::outcome::{SummaryPlace, finish, to_standard_output};
 
-// Its help is that of `PlanArgs`: a doc comment here would replace it.
-#[derive(Args, Debug)]
-pub(super) struct PlanCommand {
-    #[command(flatten)]
-    plan: PlanArgs,
-    #[command(flatten)]
-    common: CommonArgs,
-}
-
 /// Runs the command.
-pub(super) fn run(arguments: &PlanCommand) -> ExitCode {
+pub fn run(arguments: &PlanArgs) -> ExitCode {
     finish(outcome(arguments), "plan", &arguments.common, SummaryPlace::Output)
 }
 
-fn outcome(arguments: &PlanCommand) -> Result<Outcome, Failure> {
-    let PlanCommand { plan: asked, common } = arguments;
-    let request = asked.request(common.engine.into());
-    let chart = asked.chart.as_deref().map(OutputFile::open).transpose()?;
+fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
+    let common = &arguments.common;
+    let request = arguments.request();
+    let chart = arguments.chart.as_deref().map(OutputFile::open).transpose()?;
     let cancel = Cancel::new();
     if !request.paths.is_empty() {
         crate::interrupt::watch(&cancel);
@@ -46,7 +35,7 @@ fn outcome(arguments: &PlanCommand) -> Result<Outcome, Failure> {
         to_standard_output(format!("{document:#}\n").as_bytes())?;
     } else if !common.quiet {
         let colour = crate::terminal::colour(&std::io::stdout());
-        let details = if asked.parameters { Details::Parameters } else { Details::None };
+        let details = if arguments.parameters { Details::Parameters } else { Details::None };
         to_standard_output(report::plan::text(&planned, details, colour).as_bytes())?;
     }
     Ok(planned.outcome())
