@@ -9,7 +9,6 @@ mod exit_code;
 mod interrupt;
 mod memory;
 mod misuse;
-mod options;
 mod outcome;
 mod question;
 mod standard_error;
