@@ -4,8 +4,14 @@
 //!
 //! # Map
 //!
-//! - [`quantity`]: sizes, rates and times as they are typed.
 //! - [`probe`]: the arguments of `takeup probe`.
+//! - [`bench`]: those of `takeup bench`.
+//! - [`compare`]: those of `takeup compare`.
+//! - [`report`]: those of `takeup report`.
 
+pub mod bench;
+pub mod compare;
 pub mod probe;
-pub mod quantity;
+pub mod report;
+
+pub use base::quantity;

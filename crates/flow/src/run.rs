@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 
 use device::target::TargetKind;
 use rustix::fs::FileType;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::steps::StreamSteps;
@@ -54,7 +55,7 @@ pub enum Endpoint {
 }
 
 /// The job of a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StageKind {
     /// Walks the tree.
@@ -90,7 +91,7 @@ pub enum StageKind {
 
 /// The times and counts of a stage. The four states are means over its threads and add up to the
 /// mean wall time of a thread of the stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageReport {
     /// Its job.
     #[serde(rename = "name")]

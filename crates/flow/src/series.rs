@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use base::failures::lock;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::account::ThreadState;
@@ -22,7 +23,7 @@ const INTERVAL_NS: u64 = 10_000_000;
 
 /// A stage over time. The times of an interval are sums over the threads of the stage; divided by
 /// the length of the interval they give the number of threads.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StageSeries {
     /// Length of an interval; the first one begins with the run.
     pub interval_seconds: f64,

@@ -6,7 +6,8 @@
 //! # Map
 //!
 //! - [`run`]: the end of a run: the answer, and the table of its stages.
-//! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
+//! - [`experiments`]: an experiment as text, page, figures and table.
+//! - [`bench`]: what the subcommands of `takeup bench` print.
 //! - [`captures`]: what was recorded of a process's calls.
 //! - [`sampled`]: what `/proc` showed of a process.
 //! - [`probe`]: what was found of a tape drive.
@@ -17,6 +18,7 @@
 //! - [`page`]: pages as HTML.
 //! - [`table`]: aligned tables.
 
+pub mod bench;
 pub mod captures;
 pub mod experiments;
 pub mod figure;

@@ -3,9 +3,7 @@
 //!
 //! Devices are in the order of the screen: a tree of layers, the busiest first.
 
-mod frame;
 pub(crate) mod page;
-mod series;
 
 use base::calendar::time_text;
 use base::escape::escape;
@@ -17,9 +15,8 @@ use watch::history::{DeviceHistory, DeviceKind, History, NumberRange, Spell};
 use crate::glyphs::Glyphs;
 use crate::lines::wrapped;
 use crate::tree::{Node, Row, rows_of};
-pub use frame::{Frame, frames};
 pub use page::page;
-pub use series::{Point, PointDirection, series};
+pub use watch::history::{Frame, frames};
 
 /// The columns of a table: heading, key, and factor of the value.
 pub(crate) const SHOWN: [(&str, &str, f64); 10] = [

@@ -60,9 +60,9 @@ enum Command {
     Capture(capture::CaptureArgs),
     Sim(sim::SimArgs),
     Tune(tune::TuneArgs),
-    Bench(bench::BenchArgs),
-    Compare(compare::CompareArgs),
-    Report(report::ReportArgs),
+    Bench(arguments::bench::BenchArgs),
+    Compare(arguments::compare::CompareArgs),
+    Report(arguments::report::ReportArgs),
     Rules(rules::RulesArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]

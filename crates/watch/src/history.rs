@@ -4,12 +4,16 @@
 //! [`SAMPLES_MAX`], readings are dropped, so that intervals are longer; counters only grow, so
 //! longer intervals are as exact.
 
+mod frame;
+mod series;
 mod spells;
 
 use std::path::Path;
 use std::time::Duration;
 
 use base::finding::RuleId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use storage::queue::Queue;
 
 use crate::Reading;
@@ -18,6 +22,8 @@ use crate::explain::is_worth_a_word;
 use crate::intervals::{CounterState, DeviceInterval, Interval, IntervalMaker};
 use crate::record::{LeftOut, RecordError, RecordReader};
 use crate::tapes::TapeInterval;
+pub use frame::{Frame, frames};
+pub use series::{POINTS_MAX, Point, PointDirection, series};
 use spells::Spells;
 pub use spells::{NumberRange, Spell};
 
@@ -68,7 +74,7 @@ impl RecordExtent {
 }
 
 /// The kind of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
     /// A block device.

@@ -1,13 +1,14 @@
 //! The three verdicts that an interval allows. "Not settled" is different from "no difference".
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::JudgementOptions;
 use statistics::interval::Interval;
 use statistics::ratio::holm;
 
 /// Whether two rates differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateVerdict {
     /// The interval excludes equality, and does not lie within the band.

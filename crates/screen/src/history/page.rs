@@ -4,9 +4,8 @@ use base::format::counted;
 use report::figure::spans::{Lane, Span, Spans};
 use report::figure::{Axis, Figure, FigureGroup, Marks, Value};
 use report::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
-use watch::history::{DeviceHistory, History, Spell};
+use watch::history::{DeviceHistory, History, POINTS_MAX, Point, PointDirection, Spell, series};
 
-use super::series::{POINTS_MAX, Point, PointDirection, series};
 use super::{Frame, SHOWN, column, kind, number, numbers, ordered, share, spell_time, summary};
 use crate::glyphs::Glyphs;
 use crate::tree::Row;

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 
 use base::finding::{Finding, RuleId, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// After a pause of more intervals, a new spell begins.
 const SILENT_INTERVALS: f64 = 5.0;
@@ -33,7 +35,7 @@ pub struct Spell {
 }
 
 /// The range of a number of a finding.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NumberRange {
     /// The name of the number.
     pub name: Cow<'static, str>,

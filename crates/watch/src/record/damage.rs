@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use machine::counters::disk::{DiskCounters, DiskRow};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::tapes::TapeCounters;
 
@@ -15,7 +16,7 @@ use crate::tapes::TapeCounters;
 pub const LEFT_OUT_MAX: usize = 100;
 
 /// A line whose reading was skipped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// From 1.
     pub line: u64,

@@ -1,14 +1,16 @@
 //! What a device did over time, with at most as many points as fit a figure.
 
-use serde::Serialize;
-use watch::history::{DeviceHistory, History, Sample};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{DeviceHistory, History, Sample};
 
 /// Maximum number of points of a series.
-pub(super) const POINTS_MAX: usize = 240;
+pub const POINTS_MAX: usize = 240;
 
 /// A part of the time of a record, with means over it (over its requests where they are of
 /// requests).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Its middle, in seconds since the beginning of the record.
     pub at_seconds: f64,
@@ -29,7 +31,7 @@ pub struct Point {
 }
 
 /// One direction of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PointDirection {
     /// Bytes per second.
     pub bytes_per_second: f64,

@@ -2,7 +2,8 @@
 
 use base::calendar::time_text;
 use base::format::duration;
-use watch::history::History;
+
+use super::History;
 
 /// Maximum length of an axis in seconds, longer than any record.
 const SECONDS_MAX: f64 = 1e12;
@@ -46,7 +47,7 @@ impl Frame {
     }
 
     /// From the beginning of the record to this many seconds after it, with the date.
-    pub(crate) fn span(&self, seconds: f64) -> String {
+    pub fn span(&self, seconds: f64) -> String {
         let day = time_text(self.began_unix_seconds);
         let (from, until) = (self.clock(0.0), self.clock(seconds));
         let day =
