@@ -10,7 +10,6 @@
 //! - [`list`]: the arguments of `takeup list`.
 //! - [`verify`]: the arguments of `takeup verify`.
 //! - [`pipe`]: the arguments of `takeup pipe`.
-//! - [`quantity`]: sizes, rates and times as they are typed.
 //! - [`parameter`]: a parameter of a drive as it is typed.
 //! - [`plan`]: the arguments of `takeup plan`.
 //! - [`probe`]: the arguments of `takeup probe`.
@@ -19,20 +18,28 @@
 //! - [`explain`]: the arguments of `takeup explain`.
 //! - [`capture`]: the arguments of `takeup capture`.
 //! - [`watch`]: the arguments of `takeup watch`.
+//! - [`bench`]: those of `takeup bench`.
+//! - [`compare`]: those of `takeup compare`.
+//! - [`report`]: those of `takeup report`.
 
 pub mod backup;
+pub mod bench;
 pub mod capture;
-pub mod run;
+pub mod compare;
 pub mod explain;
 pub mod list;
 pub mod parameter;
 pub mod pipe;
 pub mod plan;
 pub mod probe;
-pub mod quantity;
+pub mod report;
 pub mod restore;
+pub mod run;
 pub mod sim;
 pub mod tune;
 pub mod verify;
 pub mod watch;
 
+
+
+pub use base::quantity;

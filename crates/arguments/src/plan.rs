@@ -245,13 +245,10 @@ mod tests {
 
     use super::*;
 
-    #[derive(Args)]
-    struct NoOthers {}
-
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        plan: PlanArgs<NoOthers>,
+        plan: PlanArgs,
     }
 
     #[test]

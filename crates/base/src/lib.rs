@@ -1,8 +1,8 @@
 //! What every crate may use: system calls that survive a signal ([`interruptible`]), errors with
 //! their causes and locks that survive a panic ([`failures`]), byte offsets typed by the stream
 //! they count in ([`offset`]), findings and their rules ([`finding`]), and the text form of numbers
-//! ([`format`](mod@format), [`rounding`]), points in time ([`calendar`]), foreign text ([`escape`])
-//! and mistyped names ([`names`]).
+//! ([`format`](mod@format), [`rounding`]), numbers as they are typed ([`quantity`]), points in time
+//! ([`calendar`]), foreign text ([`escape`]) and mistyped names ([`names`]).
 //!
 //! This crate depends on no other crate of Takeup.
 //!
@@ -17,6 +17,7 @@
 //! - [`calendar`]: points in time.
 //! - [`escape`]: foreign names and text, made safe for a terminal.
 //! - [`names`]: suggestions for a mistyped name.
+//! - [`quantity`]: sizes, rates and times as they are typed.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod calendar;
@@ -27,4 +28,5 @@ pub mod format;
 pub mod interruptible;
 pub mod names;
 pub mod offset;
+pub mod quantity;
 pub mod rounding;

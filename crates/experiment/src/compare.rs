@@ -18,7 +18,8 @@ mod turns;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::judgement::{
     CellSummary, Judgement, JudgementOptions, RateVerdict, judge, settle, the_same,
@@ -35,7 +36,7 @@ use statistics::{geometric_mean, median, standard_deviation};
 use turns::took_turns;
 
 /// Which of two rates that differ is the higher one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HigherRate {
     /// B is faster.
@@ -55,7 +56,7 @@ impl HigherRate {
 }
 
 /// One cell in both.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// The cell.
     pub cell: Cell,

@@ -30,7 +30,8 @@ use std::collections::BTreeMap;
 
 use base::finding::Finding;
 use base::rounding::Rounding;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use advice::{Advice, Gain, Paid, advice};
 pub use comparer::Basis;
@@ -132,7 +133,7 @@ pub struct Pooled {
 }
 
 /// One combination of levels in numbers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CellSummary {
     /// The combination.
     pub cell: Cell,
@@ -193,7 +194,7 @@ impl CellSummary {
 }
 
 /// One factor over its levels, everything else fixed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Sweep {
     /// The factor.
     pub factor: String,
@@ -216,11 +217,13 @@ pub struct Sweep {
     /// Whether all verdicts rest on repeats.
     pub basis: Basis,
     /// Upper bound on how many times as fast another level may be; infinite if a level ran once.
+    #[serde(deserialize_with = "statistics::unbounded::above")]
+    #[schemars(with = "Option<f64>")]
     pub hidden: f64,
 }
 
 /// The cell to use for a load.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Recommendation {
     /// The levels of the load.
     pub load: Cell,
@@ -237,6 +240,8 @@ pub struct Recommendation {
     /// Interval of the gain, corrected for the number of comparisons, if there are repeats.
     pub gain_interval: Option<Interval>,
     /// Upper bound on the gain of any cell over the baseline; infinite if a cell ran once.
+    #[serde(deserialize_with = "statistics::unbounded::above")]
+    #[schemars(with = "Option<f64>")]
     pub hidden: f64,
     /// Whether the gain rests on repeats. A gain of single runs has to be repeated before it is
     /// set.
@@ -258,7 +263,9 @@ impl Recommendation {
 }
 
 /// What a sentence is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
     /// What to set.
@@ -290,7 +297,7 @@ impl Subject {
 }
 
 /// A conclusion in words.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sentence {
     /// What it is about.
     pub subject: Subject,
@@ -300,7 +307,7 @@ pub struct Sentence {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RateVerdict>,
     /// Commands that set it, by program.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub typed: Vec<Typed>,
     /// The change that it recommends.
     #[serde(skip)]

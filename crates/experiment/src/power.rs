@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::record::{Cell, RunRecord};
@@ -23,7 +24,7 @@ pub const POWER: f64 = 0.8;
 pub const REPEATS_MAX: u64 = 1000;
 
 /// The scatter in a record.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Noise {
     /// Scatter of a run once cell and repeat are taken out, as a share.
     pub scatter: f64,

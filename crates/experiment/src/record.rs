@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use base::rounding::Rounding;
 use flow::run::StageReport;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quantities::{self, Unit};
@@ -33,7 +34,7 @@ pub const FORMAT: u32 = 1;
 const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// One level of a factor.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Level {
     /// A number, in the unit that the factor's name ends in.
@@ -86,7 +87,7 @@ pub fn shown_cell(cell: &Cell, factors: &[Factor]) -> String {
 }
 
 /// What is varied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Factor {
     /// Name, its unit as the last word.
     pub name: String,
@@ -119,7 +120,7 @@ impl Factor {
 }
 
 /// Whether the user chooses the level of a factor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The user chooses it, so it can be recommended.
@@ -130,7 +131,7 @@ pub enum Role {
 }
 
 /// The first line of a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
     /// [`FORMAT`].
     pub format: u32,
@@ -152,7 +153,7 @@ pub struct Header {
 }
 
 /// The value of runs that is compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
     /// Bytes divided by seconds.

@@ -18,12 +18,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use members::Archive;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::payload::tree::{Content, Tree, WantedObjects};
 use crate::payload::{Payload, PayloadError};
 
 /// The structure of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Framing {
     /// Data and nothing else.
     Raw,

@@ -45,7 +45,7 @@ fn numbers(comparison: &Comparison) -> Numbers {
     heads.extend(["A", "B", "B / A", "95 % interval", "p"].map(|head| (head, Cells::Numbers)));
     heads.push(("", Cells::Words));
     let row = |pair: &Pair| {
-        let (head, factor) = shown(pair.column);
+        let (head, factor) = shown(&pair.column);
         let ends = pair.interval.map(|it| (it.low, it.high));
         let digits = Rounding::of(ends);
         let between = |(low, high)| format!("{} to {}", digits.number(low), digits.number(high));
@@ -123,7 +123,7 @@ pub fn page(a: &History, b: &History, comparison: &Comparison, names: [&str; 2])
     let row = |pair: &Pair| {
         let ratio = pair.ratio?;
         Some(Row {
-            name: format!("{} {}", pair.device, shown(pair.column).0),
+            name: format!("{} {}", pair.device, shown(&pair.column).0),
             ratio,
             interval: pair.interval.map(|it| (it.low, it.high)),
             settled: verdict_sign(pair.verdict),
@@ -189,7 +189,7 @@ fn tables(comparison: &Comparison) -> Vec<(PageTable, Folding)> {
         cells
     };
     let row = |pair: &Pair| {
-        let (head, factor) = shown(pair.column);
+        let (head, factor) = shown(&pair.column);
         let name = vec![pair.device.clone(), head.to_owned()];
         [name, spread("A", &pair.a, factor), spread("B", &pair.b, factor)].concat()
     };

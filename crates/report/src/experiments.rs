@@ -4,12 +4,10 @@
 
 mod comparison;
 mod figures;
-mod lines;
 mod operations;
 mod programs;
 mod settled;
 pub use settled::{name as verdict_name, settled as verdict_sign};
-mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +24,6 @@ use statistics::interval::Interval;
 
 pub use comparison::{comparison_page, comparison_table, comparison_text};
 pub use figures::figures;
-pub use lines::ndjson;
-pub use times::document;
 
 /// For the terminal: the cells as a table, then the sentences.
 pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
@@ -81,7 +77,7 @@ fn conclusion(one: &Sentence) -> Conclusion {
         subject: one.subject.name().to_owned(),
         text: one.finding.line(),
         verdict: one.verdict.map(|verdict| settled::name(verdict, &JudgementOptions::default())),
-        typed: typed.map(|it| [it.program.into(), it.line.clone(), it.undo.clone()]).collect(),
+        typed: typed.map(|it| [it.program.to_string(), it.line.clone(), it.undo.clone()]).collect(),
     }
 }
 

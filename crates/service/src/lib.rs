@@ -28,6 +28,11 @@
 //! - [`explain`]: the bottleneck of a pipeline of other programs.
 //! - [`mod@capture`]: how a process uses its files.
 //! - [`mod@watch`]: what block devices do.
+//! - [`bench`]: experiments: their plans, how they are run, what they found.
+//! - [`compare`]: two experiments, or two records of a watch, side by side.
+//! - [`report`]: what a file of runs or a record holds.
+//! - [`recorded`]: records of a watch, as input of reports and comparisons.
+//! - [`notify`]: lines that the user must see while a command runs.
 //! - [`outcome`]: how a command that did not fail has ended.
 //! - [`failure`]: why a command failed, and what to do.
 //! - [`schema`]: the schemas of requests and answers.
@@ -36,21 +41,26 @@
 //! - [`output_file`]: a file that gets its name when it is whole.
 
 pub mod backup;
+pub mod bench;
 pub mod calibration;
 pub mod capture;
 pub mod change;
+pub mod compare;
 mod compression_by_name;
 pub mod explain;
 pub mod failure;
 pub mod list;
 pub mod model_names;
+pub mod notify;
 pub mod outcome;
 pub mod output_file;
 pub mod parameter_setting;
 pub mod pipe;
 pub mod plan;
 pub mod probe;
+pub mod recorded;
 mod recording;
+pub mod report;
 pub mod restore;
 pub mod rules;
 pub mod run;
@@ -74,6 +84,11 @@ pub const VERSION: u32 = 1;
 pub trait Answer: Serialize {
     /// The command, as it is typed.
     const COMMAND: &'static str;
+
+    /// The command of this answer, where one type is the answer of several commands.
+    fn command(&self) -> &str {
+        Self::COMMAND
+    }
 }
 
 /// The document of an answer: its fields, its command, and the [`VERSION`] of its schema.
@@ -82,7 +97,7 @@ pub trait Answer: Serialize {
 /// Never: an answer consists of numbers, texts, and maps with texts as keys.
 pub fn document<A: Answer>(answer: &A) -> Value {
     let mut document = serde_json::to_value(answer).expect("an answer can be written as JSON");
-    document["command"] = json!(A::COMMAND);
+    document["command"] = json!(answer.command());
     document["schema_version"] = json!(VERSION);
     document
 }

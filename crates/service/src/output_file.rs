@@ -63,6 +63,20 @@ impl OutputFile {
     }
 }
 
+/// Writes all files before any of them gets its name.
+///
+/// # Errors
+/// When one cannot be written.
+pub fn write_all(texts: Vec<(PathBuf, String)>) -> Result<(), Failure> {
+    let mut files = Vec::new();
+    for (path, text) in texts {
+        let mut file = OutputFile::open(&path)?;
+        file.write(&text)?;
+        files.push(file);
+    }
+    files.into_iter().try_for_each(OutputFile::complete)
+}
+
 /// The umask alone decides who may read a page, unlike an archive.
 fn usual_mode() -> u32 {
     let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));

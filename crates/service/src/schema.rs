@@ -62,6 +62,21 @@ pub fn all() -> Vec<NamedSchema> {
         answer::<crate::rules::RulesAnswer>(),
         request::<crate::watch::WatchRequest>("watch"),
         line::<crate::watch::WatchLine>("watch.line"),
+        request::<crate::bench::read::BenchReadRequest>("bench read"),
+        request::<crate::bench::disk::BenchDiskRequest>("bench disk"),
+        request::<crate::bench::tape::BenchTapeRequest>("bench tape"),
+        request::<crate::bench::run::BenchRunRequest>("bench run"),
+        answer::<crate::bench::ExperimentAnswer>(),
+        request::<crate::bench::import::BenchImportRequest>("bench import"),
+        answer::<crate::bench::import::BenchImportAnswer>(),
+        request::<crate::bench::power::BenchPowerRequest>("bench power"),
+        answer::<crate::bench::power::BenchPowerAnswer>(),
+        answer::<crate::bench::PutBackAnswer>(),
+        request::<crate::compare::CompareRequest>("compare"),
+        answer::<crate::compare::CompareAnswer>(),
+        request::<crate::report::ReportRequest>("report"),
+        answer::<crate::report::ReportAnswer>(),
+        line::<crate::bench::ExperimentLine>("report.line"),
     ];
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
@@ -84,10 +99,11 @@ fn line<L: JsonSchema>(name: &str) -> NamedSchema {
 /// An answer has `command` and `schema_version` besides its own fields.
 fn answer<A: Answer + JsonSchema>() -> NamedSchema {
     let mut schema = generator().into_root_schema_for::<A>();
-    let own = json!({
-        "command": { "const": A::COMMAND },
-        "schema_version": { "const": VERSION },
-    });
+    let mut own = json!({ "schema_version": { "const": VERSION } });
+    // The answer of several commands says itself which one it is of.
+    if schema.pointer("/properties/command").is_none() {
+        own["command"] = json!({ "const": A::COMMAND });
+    }
     let object = schema.ensure_object();
     object.insert("x-takeup".to_owned(), json!({ "every answer has": own }));
     NamedSchema { name: format!("{}.answer", A::COMMAND.replace(' ', "-")), schema }

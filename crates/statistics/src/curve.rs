@@ -16,6 +16,9 @@
 
 pub mod known;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::median;
 
 /// The data of one level.
@@ -195,7 +198,7 @@ fn score(model: &Model, parameters: usize) -> f64 {
 }
 
 /// A limit that a rate cannot exceed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhysicalLimit {
     /// Its name: `native rate of an LTO-7 drive`.
     pub name: String,

@@ -4,14 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
+use crate::unbounded;
+
 use super::{logarithms, mean, sorted, standard_deviation};
 
 /// A range that holds the true value in a known share of all experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end; null where there is none.
+    #[serde(deserialize_with = "unbounded::below")]
+    #[schemars(with = "Option<f64>")]
     pub low: f64,
-    /// Upper end.
+    /// Upper end; null where there is none.
+    #[serde(deserialize_with = "unbounded::above")]
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
 }
 

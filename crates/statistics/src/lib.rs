@@ -29,6 +29,7 @@
 //! - [`histogram`]: times in fixed memory.
 //! - [`bytes_over_time`]: bytes over time in fixed memory.
 //! - [`random`]: random numbers that a seed reproduces.
+//! - [`unbounded`]: numbers without a bound, read from JSON.
 
 pub mod blocks;
 pub mod bootstrap;
@@ -48,6 +49,7 @@ pub mod simultaneous;
 pub mod stopping;
 pub mod sweep;
 mod two_way;
+pub mod unbounded;
 
 /// Arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {

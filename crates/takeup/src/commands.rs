@@ -60,9 +60,9 @@ enum Command {
     Capture(arguments::capture::CaptureArgs),
     Sim(arguments::sim::SimArgs),
     Tune(arguments::tune::TuneArgs),
-    Bench(bench::BenchArgs),
-    Compare(compare::CompareArgs),
-    Report(report::ReportArgs),
+    Bench(arguments::bench::BenchArgs),
+    Compare(arguments::compare::CompareArgs),
+    Report(arguments::report::ReportArgs),
     Rules(rules::RulesArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]

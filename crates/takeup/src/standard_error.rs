@@ -1,7 +1,9 @@
 //! Text for standard error.
 
-use base::escape::Printable;
 use std::io::Write;
+
+use base::escape::Printable;
+use service::notify::Notify;
 
 /// Back to the start of the line, and clear to its end.
 pub(super) const CLEAR: &str = "\r\x1b[K";
@@ -15,4 +17,13 @@ pub fn to_standard_error(text: &str) {
     };
     let text = Printable::of(text.as_bytes());
     let _ = std::io::stderr().lock().write_all(&[clear.as_bytes(), text.as_bytes()].concat());
+}
+
+/// Standard error as a place for lines that the user must see.
+pub struct StandardError;
+
+impl Notify for StandardError {
+    fn notify(&self, line: &str) {
+        to_standard_error(&format!("takeup: {line}\n"));
+    }
 }

@@ -6,6 +6,8 @@
 //! similar to the previous one, confidence intervals are widened accordingly
 //! ([`statistics::sample::widening`]). Verdicts are those of experiments.
 
+use std::borrow::Cow;
+
 use base::finding::RuleId;
 use experiment::judgement::{JudgementOptions, RateVerdict, settle};
 use schemars::JsonSchema;
@@ -36,7 +38,7 @@ const COMPARED: [&str; 10] = [
 ];
 
 /// Which of two different values is larger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LargerSide {
     /// B is larger.
@@ -71,12 +73,12 @@ pub struct Spread {
 }
 
 /// A column of a device in both records.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// The device.
     pub device: String,
     /// The column, by its key in `iostat -x -o JSON`; its unit is that of the column.
-    pub column: &'static str,
+    pub column: Cow<'static, str>,
     /// In A.
     pub a: Spread,
     /// In B.
@@ -94,7 +96,7 @@ pub struct Pair {
 }
 
 /// How long a device was busy in both records; pairs are (A, B).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BusyTime {
     /// The device.
     pub device: String,
@@ -105,7 +107,9 @@ pub struct BusyTime {
 }
 
 /// Whether a finding is in both records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SentenceChange {
     /// Only in B.
@@ -117,7 +121,7 @@ pub enum SentenceChange {
 }
 
 /// The findings of a rule about a device in both records.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Said {
     /// The device.
     pub device: String,
@@ -136,14 +140,14 @@ pub struct Said {
 }
 
 /// Requests of a direction in only one of the records, of a device that was busy in both.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OneSided {
     /// The device.
     pub device: String,
     /// `reads` or `writes`.
-    pub direction: &'static str,
+    pub direction: Cow<'static, str>,
     /// `A` or `B`.
-    pub record: &'static str,
+    pub record: Cow<'static, str>,
     /// Busy intervals in which they mattered.
     pub intervals: usize,
     /// Median of requests per second.
@@ -153,7 +157,7 @@ pub struct OneSided {
 }
 
 /// The comparison of two records.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Devices in both records that were busy in at least one.
     pub busy: Vec<BusyTime>,
@@ -226,8 +230,8 @@ fn one_sided(a: &DeviceHistory, b: &DeviceHistory) -> Vec<OneSided> {
         };
         Some(OneSided {
             device: a.name.clone(),
-            direction,
-            record,
+            direction: direction.into(),
+            record: record.into(),
             intervals,
             requests_per_second: median_of(device, requests),
             kib_per_second: median_of(device, kib),
@@ -248,7 +252,7 @@ fn columns_of(a: &DeviceHistory, b: &DeviceHistory, options: &JudgementOptions) 
         let ratio = ratio(&blocks_a, &blocks_b, options);
         Some(Pair {
             device: a.name.clone(),
-            column: column.key,
+            column: column.key.into(),
             a: Spread::of(&in_a, blocks_a.len())?,
             b: Spread::of(&in_b, blocks_b.len())?,
             ratio: ratio.map(|it| it.ratio),

@@ -9,7 +9,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{CellSummary, JudgementOptions};
 use crate::quantities::hard_to_change;
@@ -22,7 +23,7 @@ use statistics::simultaneous::dunnett_factor;
 use statistics::{mean, standard_deviation};
 
 /// The basis of an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Repeats.

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::comparer::Comparer;
 use super::verdict::RateVerdict;
@@ -16,7 +17,7 @@ use crate::record::{Cell, Factor, Level};
 use statistics::interval::Interval;
 
 /// A change from one level of a factor to another one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelChange {
     /// The factor.
     pub factor: String,
@@ -27,7 +28,7 @@ pub struct LevelChange {
 }
 
 /// The effect of a change.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effect {
     /// The change.
     pub change: LevelChange,
@@ -49,7 +50,7 @@ pub struct Effect {
 }
 
 /// The effect of a change at one combination of everything else.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct At {
     /// Everything else.
     pub others: Cell,

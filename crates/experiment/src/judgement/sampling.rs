@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use base::finding::{Certainty, Finding, Unit};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::findings::named;
 use super::{CellSummary, Judgement, Sentence, Subject, rules};
@@ -25,7 +26,7 @@ pub enum MachineOverTime {
 }
 
 /// Dependence between successive repeats.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dependence {
     /// Probability that independent repeats look like that.
     pub by_chance: f64,

@@ -4,9 +4,11 @@
 //! becomes a finding. Commands name the tape drive, disk and path that were measured, as far as the
 //! experiment knows them. This module does not decide which level is the right one.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use storage::settings::keep::why_not_kept;
 
 use super::{Sentence, Subject};
@@ -26,10 +28,10 @@ pub struct SettingToType {
 }
 
 /// The command of one program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Typed {
     /// The program, and for how long the setting lasts if longer than one run.
-    pub program: &'static str,
+    pub program: Cow<'static, str>,
     /// The command.
     pub line: String,
     /// The command that restores the old value.
@@ -236,7 +238,7 @@ pub fn typed(change: &SettingToType, place: &MeasuredOn) -> Vec<Typed> {
             Some(undo) => undo.to_owned(),
             None => (row.line)(&change.from, place).unwrap_or_else(|| "leave it out".to_owned()),
         };
-        Some(Typed { program: row.program, line, undo })
+        Some(Typed { program: Cow::Borrowed(row.program), line, undo })
     };
     own.filter_map(one).collect()
 }

@@ -89,7 +89,7 @@ fn together(
         let line = joined(&lines(from, to, program)).filter(|(count, _)| *count > 1)?.1;
         let undo = joined(&lines(to, from, program));
         let undo = undo.map_or_else(|| "leave it out".to_owned(), |(_, line)| line);
-        Some(Typed { program, line, undo })
+        Some(Typed { program: program.into(), line, undo })
     };
     PROGRAMS.into_iter().filter_map(one).collect()
 }

@@ -5,6 +5,7 @@
 //! part of it, as GNU tar counts its blocks. Braces of the shell rarely hold a single word; if they
 //! do, as in awk's `{print}`, a second brace escapes them: `{{print}`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Cell, Factor, Level};
@@ -33,7 +34,7 @@ pub struct Commands {
 }
 
 /// Which program of a pipeline makes a run fail.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Failing {
     /// Any of them, if the shell supports it (`set -o pipefail`).

@@ -4,13 +4,15 @@
 //! A single rate for all of them hides what matters, such as reads that wait for writes, or one
 //! fsync in a hundred that takes a second. So each kind has its own row and its own latencies.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use statistics::histogram::Histogram;
 
 /// A kind of operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationKind {
     /// Reads.
@@ -69,25 +71,4 @@ pub struct Operations {
     /// 99 % quantile of these times, if fio reports their distribution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission_p99_ns: Option<u64>,
-}
-
-impl Operations {
-    /// Its numbers as an object, the latencies as quantiles.
-    pub fn document(&self) -> Value {
-        let seconds = self.seconds.max(1e-9);
-        json!({
-            "section": self.section,
-            "operation": self.operation,
-            "bytes": self.bytes,
-            "requests": self.requests,
-            "seconds": self.seconds,
-            "bytes_per_second": self.bytes as f64 / seconds,
-            "requests_per_second": self.requests as f64 / seconds,
-            "latency_p50_ns": self.latency.quantile_ns(0.5),
-            "latency_p99_ns": self.latency.quantile_ns(0.99),
-            "latency_p99_9_ns": self.latency.quantile_ns(0.999),
-            "submission_mean_ns": self.submission_mean_ns,
-            "submission_p99_ns": self.submission_p99_ns,
-        })
-    }
 }

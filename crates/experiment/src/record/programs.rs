@@ -1,9 +1,10 @@
 //! Resources of the programs of a command, and how full the pipes between them were.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Resources of a program of a command.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProgramUse {
     /// Its name; a second program of that name at the same time is `dd 2`.
@@ -21,7 +22,7 @@ pub struct ProgramUse {
 }
 
 /// How full a pipe between two programs was.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PipeUse {
     /// The program that writes.

@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use service::compare::CompareAnswer;
+use service::report::ReportAnswer;
 
+use crate::answers::check;
 use crate::watch_record::{Load, text};
 use crate::{run, shown};
 
@@ -16,7 +19,12 @@ fn record(directory: &Path, name: &str, load: &Load) {
 fn document(directory: &Path, arguments: &[&str]) -> Value {
     let output = run(directory, arguments);
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    let printed = serde_json::from_slice(&output.stdout).unwrap();
+    match arguments[0] {
+        "compare" => drop(check::<CompareAnswer>(&printed)),
+        _ => drop(check::<ReportAnswer>(&printed)),
+    }
+    printed
 }
 
 fn device<'a>(document: &'a Value, name: &str) -> &'a Value {

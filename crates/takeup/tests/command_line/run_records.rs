@@ -55,6 +55,7 @@ fn what_stages_did_over_time_is_kept() {
             assert_eq!(sum(&over_time["bytes"]), stage["bytes"].as_f64().unwrap(), "{stage:#}");
         }
         let report = document(at, &["report", &name, "--json", "-o", "page.html"]);
+        crate::answers::check::<service::report::ReportAnswer>(&report);
         assert_eq!(report["run"], record["summary"]);
         let page = fs::read_to_string(at.join("page.html")).unwrap();
         assert!(page.contains(&format!("time of {stage}")), "{page}");

@@ -133,7 +133,7 @@ fn writes_that_are_new_are_told() {
     let found = compare(&a, &b);
     assert_eq!(found.one_sided.len(), 1, "{found:?}");
     let one = &found.one_sided[0];
-    assert_eq!((one.device.as_str(), one.direction, one.record), ("sda", "writes", "B"));
+    assert_eq!((&*one.device, &*one.direction, &*one.record), ("sda", "writes", "B"));
     let sentence = "sda: only B has writes: 250 a second, 2.05 MB/s, in 60 intervals";
     assert!(found.sentences.iter().any(|it| it == sentence), "{:?}", found.sentences);
     let other_way = compare(&b, &a);

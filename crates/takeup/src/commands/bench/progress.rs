@@ -3,11 +3,11 @@
 use std::cell::Cell as Shared;
 use std::io::IsTerminal;
 
+use arguments::bench::options::ExperimentArgs;
 use base::format::{duration, rate};
 use experiment::record::{Factor, RunRecord, Value, shown_cell};
 use experiment::run::Observer;
 
-use super::options::ExperimentArgs;
 use crate::standard_error::to_standard_error;
 
 /// A live line on a terminal; a line for each run with --verbose.

@@ -126,6 +126,14 @@ impl Size {
     }
 }
 
+/// A size, or 0.
+///
+/// # Errors
+/// When the text is neither.
+pub fn bytes_or_zero(text: &str) -> Result<u64, QuantityError> {
+    if text == "0" { Ok(0) } else { text.parse::<Size>().map(|size| size.0) }
+}
+
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
@@ -135,7 +143,8 @@ fn digits(text: &str) -> (&str, &str) {
 fn part(decimals: &str, factor: u64) -> u64 {
     let known = &decimals[..decimals.len().min(15)];
     let numerator: u128 = known.parse().unwrap_or(0);
-    let share = numerator * u128::from(factor) / 10u128.pow(known.len() as u32);
+    let share =
+        numerator * u128::from(factor) / 10u128.pow(u32::try_from(known.len()).unwrap_or(15));
     // The share is less than the factor, so it fits.
     u64::try_from(share).unwrap_or(u64::MAX)
 }
@@ -146,7 +155,7 @@ fn factor(suffix: &str) -> Option<u64> {
         return Some(1);
     }
     let letter = suffix.chars().next()?.to_ascii_uppercase();
-    let power = LETTERS.find(letter)? as u32 + 1;
+    let power = u32::try_from(LETTERS.find(letter)?).ok()? + 1;
     match &suffix[1..] {
         "" | "iB" => Some(1024u64.pow(power)),
         "B" => Some(1000u64.pow(power)),

@@ -1,21 +1,15 @@
-//! `takeup bench tape`: the rates of a tape drive.
+//! The arguments of `takeup bench tape`.
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use experiment::plan::{Plan, Stop};
-use experiment::record::{Factor, Level};
-use loads::framing::Framing;
-use loads::payload::Data;
-use loads::tape::{Begin, Occupied, TapeExecutor, TapeOptions, preset};
-
-use super::options::{ExperimentArgs, bytes_or_zero, factor, numbers};
-use crate::change::{ChangeArgs, Changer};
-use crate::outcome::end;
-use arguments::quantity::Size;
+use service::bench::tape::{
+    BenchTapeRequest, Data, DriveSwitch, Framing, RunPlace, TapeOperation, TapePreset,
+};
 use service::failure::Failure;
-use service::outcome::Outcome;
+
+use super::options::{ExperimentArgs, bytes, each};
+use crate::quantity::{Size, bytes_or_zero};
 
 /// Measure what a tape drive takes: block sizes, data, framings, its compression
 ///
@@ -41,7 +35,7 @@ Examples:
 
 A file should be longer than three times the drive's own buffer, which holds up to 1 GB. Media
 wear: use one for experiments alone.")]
-pub struct TapeArgs {
+pub struct BenchTapeArgs {
     /// A tape drive, such as /dev/nst0
     #[arg(value_name = "TARGET", required_unless_present = "plan")]
     target: Option<PathBuf>,
@@ -146,127 +140,74 @@ impl std::str::FromStr for Share {
     }
 }
 
-/// Default length of a file in bytes: more than three times the buffer of any drive.
-const USUAL_LENGTH_BYTES: u64 = 4 << 30;
-
-/// Runs the command.
-pub fn run(arguments: &TapeArgs) -> ExitCode {
-    end(measure(arguments), "bench tape", arguments.experiment.form())
-}
-
-fn measure(arguments: &TapeArgs) -> Result<Outcome, Failure> {
-    let plan = match arguments.experiment.plan_from_file("tape")? {
-        Some(plan) => plan,
-        None => plan(arguments)?,
-    };
-    super::experiment(plan, &arguments.experiment, |plan, cancel| {
-        let change = ChangeArgs { change_command: arguments.change_command.clone() };
-        let options = TapeOptions {
-            begin: if arguments.append { Begin::BehindData } else { Begin::AtBeginning },
-            occupied: if arguments.overwrite { Occupied::Overwrite } else { Occupied::Keep },
-            changer: Some(Box::new(Changer::new(&change, cancel))),
-        };
-        Ok(TapeExecutor::new(plan, options)?)
-    })
-}
-
-fn plan(arguments: &TapeArgs) -> Result<Plan, Failure> {
-    let target = arguments.target.clone().unwrap_or_default();
-    let (factors, usual) = factors(arguments)?;
-    Ok(Plan {
-        kind: "tape".to_owned(),
-        title: arguments.experiment.title.clone(),
-        paths: vec![absolute(&target)],
-        length_bytes: longest(&factors),
-        seed: arguments.experiment.seed(),
-        stop: arguments.experiment.stop_or(usual),
-        random_reads: 0,
-        run_seconds: 0.0,
-        commands: None,
-        factors,
-    })
-}
-
-/// The largest number of bytes of a run.
-fn longest(factors: &[Factor]) -> u64 {
-    let lengths = factors.iter().filter(|factor| factor.name == "file_bytes");
-    let bytes = lengths.flat_map(|factor| &factor.levels).filter_map(|level| match level {
-        Level::Number(bytes) => Some(*bytes),
-        Level::Text(_) => None,
-    });
-    bytes.max().unwrap_or(USUAL_LENGTH_BYTES)
-}
-
-fn absolute(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
-}
-
-/// The factors, and when the experiment ends. Loads come first, the block size last, because curves
-/// are drawn over it.
-fn factors(arguments: &TapeArgs) -> Result<(Vec<Factor>, Stop), Failure> {
-    let blocks = numbers(arguments.block_size.iter().map(|size| size.0));
-    let read_blocks = numbers(arguments.read_block_size.iter().map(|size| size.0));
-    let lengths: Vec<u64> = match &arguments.length[..] {
-        [] => vec![USUAL_LENGTH_BYTES],
-        lengths => lengths.iter().map(|size| size.0).collect(),
-    };
-    let lengths = factor("file_bytes", numbers(lengths), None);
-    let (loads, usual) = match arguments.preset {
-        Some(Preset::Btape) => {
-            let sizes: Vec<u64> = arguments.block_size.iter().map(|size| size.0).collect();
-            let mut factors = preset::btape(&sizes, arguments.scale.0);
-            factors.retain(|factor| factor.name != "block_bytes");
-            if !arguments.length.is_empty() {
-                factors.retain(|factor| factor.name != "file_bytes");
-                factors.extend(lengths);
-            }
-            (factors, preset::btape_stop())
+impl From<Switch> for DriveSwitch {
+    fn from(switch: Switch) -> DriveSwitch {
+        match switch {
+            Switch::On => DriveSwitch::On,
+            Switch::Off => DriveSwitch::Off,
         }
-        None => {
-            let data = arguments.data.iter().map(data_level).collect();
-            let framings = arguments.framing.iter().map(|framing| word(framing.name())).collect();
-            let factors = [factor("data", data, None), factor("framing", framings, None)];
-            (factors.into_iter().flatten().chain(lengths).collect(), Stop::default())
-        }
-    };
-    let media = arguments.medium_label.iter().map(|label| word(label)).collect();
-    let settings = [
-        factor("files", numbers(arguments.files.iter().copied()), None),
-        factor("operation", names(&arguments.operation), None),
-        factor("medium", media, None),
-        factor("drive_compression", names(&arguments.drive_compression), None),
-        ring(arguments)?,
-        factor("read_block_bytes", read_blocks, None),
-        factor("block_bytes", blocks, None),
-    ];
-    Ok((loads.into_iter().chain(settings.into_iter().flatten()).collect(), usual))
-}
-
-fn ring(arguments: &TapeArgs) -> Result<Option<Factor>, Failure> {
-    let one = |text: &String| {
-        bytes_or_zero(text).map_err(|error| Failure::of(format!("--ring {text}: {error}"), None))
-    };
-    let sizes: Result<Vec<u64>, Failure> = arguments.ring.iter().map(one).collect();
-    Ok(factor("ring_bytes", numbers(sizes?), None))
-}
-
-/// A file or folder is recorded by its absolute path, so that the experiment can continue from
-/// another folder.
-fn data_level(data: &Data) -> Level {
-    match data {
-        Data::Path(path) => Level::Text(absolute(path)),
-        other => Level::Text(other.to_string()),
     }
 }
 
-fn word(text: &str) -> Level {
-    Level::Text(text.to_owned())
+impl From<OperationName> for TapeOperation {
+    fn from(operation: OperationName) -> TapeOperation {
+        match operation {
+            OperationName::Write => TapeOperation::Write,
+            OperationName::Read => TapeOperation::Read,
+        }
+    }
 }
 
-fn names(values: &[impl ValueEnum]) -> Vec<Level> {
-    let name = |value: &_| {
-        let value = ValueEnum::to_possible_value(value);
-        Level::Text(value.map_or(String::new(), |value| value.get_name().to_owned()))
-    };
-    values.iter().map(name).collect()
+impl From<Preset> for TapePreset {
+    fn from(preset: Preset) -> TapePreset {
+        match preset {
+            Preset::Btape => TapePreset::Btape,
+        }
+    }
+}
+
+impl BenchTapeArgs {
+    /// Repeats, time limits, files and output.
+    pub fn experiment(&self) -> &ExperimentArgs {
+        &self.experiment
+    }
+
+    /// The command that changes media, if one is to do it.
+    pub fn change_command(&self) -> Option<&str> {
+        self.change_command.as_deref()
+    }
+
+    /// What is asked for.
+    ///
+    /// # Errors
+    /// When a ring is no size; with a plan it is not looked at.
+    pub fn request(&self) -> Result<BenchTapeRequest, Failure> {
+        let is_planned = self.experiment.plan.is_some();
+        let ring = |text: &String| {
+            bytes_or_zero(text)
+                .map_err(|error| Failure::of(format!("--ring {text}: {error}"), None))
+        };
+        let rings = self.ring.iter().filter(|_| !is_planned).map(ring);
+        Ok(BenchTapeRequest {
+            target: self.target.clone(),
+            block_bytes: bytes(&self.block_size),
+            data: self.data.iter().map(Data::to_string).collect(),
+            read_block_bytes: bytes(&self.read_block_size),
+            framing: self.framing.clone(),
+            file_bytes: bytes(&self.length),
+            files: self.files.clone(),
+            drive_compression: each(&self.drive_compression),
+            ring_bytes: rings.collect::<Result<Vec<u64>, Failure>>()?,
+            operation: each(&self.operation),
+            media: self.medium_label.clone(),
+            preset: self.preset.map(Into::into),
+            scale: self.scale.0,
+            place: match (self.append, self.overwrite) {
+                (true, _) => RunPlace::Append,
+                (false, true) => RunPlace::Overwrite,
+                (false, false) => RunPlace::Beginning,
+            },
+            experiment: self.experiment.request(),
+        })
+    }
 }

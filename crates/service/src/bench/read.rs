@@ -1,0 +1,187 @@
+//! The rate of a single stream from files or block devices.
+
+use std::path::{Path, PathBuf};
+
+use experiment::plan::{Plan, Stop};
+use experiment::record::{Factor, Level};
+use loads::read::{ReadError, ReadExecutor, path_factor};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use storage::layers::Storage;
+
+use super::{
+    BegunExperiment, ExperimentDone, ExperimentRequest, ExperimentSurroundings, absolute, factor,
+    numbers, words,
+};
+use crate::failure::Failure;
+use crate::state;
+
+/// What to measure of a single stream. Every combination that makes sense is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BenchReadRequest {
+    /// Files or block devices.
+    pub paths: Vec<PathBuf>,
+    /// Calls to read with.
+    pub engines: Vec<StreamEngine>,
+    /// Through the page cache, or past it.
+    pub cache: Vec<CacheUse>,
+    /// Bytes of one request.
+    pub block_bytes: Vec<u64>,
+    /// Read-ahead to set.
+    pub read_ahead: Vec<ReadAheadLevel>,
+    /// Requests in flight at once, for psync and `io_uring`.
+    pub depth: Vec<u64>,
+    /// Readers that take turns with the blocks of the one stream.
+    pub readers: Vec<u64>,
+    /// Pages of the memory that is read into.
+    pub pages: Vec<MemoryPages>,
+    /// Bytes of one run, from the start of the path.
+    pub length_bytes: u64,
+    /// Reads at random places after each buffered run.
+    pub random_reads: u64,
+    /// Repeats, time limits, files.
+    pub experiment: ExperimentRequest,
+}
+
+impl Default for BenchReadRequest {
+    fn default() -> BenchReadRequest {
+        BenchReadRequest {
+            paths: Vec::new(),
+            engines: vec![StreamEngine::Psync],
+            cache: vec![CacheUse::Buffered, CacheUse::Direct],
+            block_bytes: vec![64 << 10, 256 << 10, 1 << 20, 4 << 20],
+            read_ahead: Vec::new(),
+            depth: vec![1],
+            readers: vec![1],
+            pages: vec![MemoryPages::Huge],
+            length_bytes: 1 << 30,
+            random_reads: 32,
+            experiment: ExperimentRequest::default(),
+        }
+    }
+}
+
+/// Calls that read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamEngine {
+    /// read(2)
+    Sync,
+    /// pread(2), by as many threads as requests are in flight
+    Psync,
+    /// A mapped file
+    Mmap,
+    /// `io_uring`
+    IoUring,
+}
+
+/// Ways to a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheUse {
+    /// Through the page cache, with read-ahead
+    Buffered,
+    /// Past the page cache (`O_DIRECT`)
+    Direct,
+}
+
+/// Pages of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryPages {
+    /// Huge ones where the kernel gives them, 2 MiB each
+    Huge,
+    /// Small ones only, 4 KiB each
+    Small,
+}
+
+/// A read-ahead to set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadAheadLevel {
+    /// What is in force on the first path.
+    Current,
+    /// Bytes; 0 is none.
+    Bytes(u64),
+}
+
+/// The plan: from its file, or of the request.
+///
+/// # Errors
+/// When the plan cannot be read or run, or the read-ahead in force is not known.
+pub fn plan(request: &BenchReadRequest) -> Result<Plan, Failure> {
+    request.experiment.plan_or("read", || made(request))
+}
+
+/// Runs the experiment to its end.
+///
+/// # Errors
+/// When it cannot begin or be recorded, no run succeeded, or a setting could not be restored.
+pub fn run(
+    begun: BegunExperiment,
+    surroundings: &ExperimentSurroundings<'_>,
+) -> Result<ExperimentDone, Failure> {
+    begun.run(surroundings, |plan, _| {
+        ReadExecutor::new(plan, state::journal().as_deref()).map_err(failure)
+    })
+}
+
+fn failure(error: ReadError) -> Failure {
+    let hint = match &error {
+        ReadError::Settings(error) => state::guard_hint(error).or_else(|| {
+            Some("run it as root to set the read-ahead, or leave --read-ahead out".to_owned())
+        }),
+        _ => None,
+    };
+    Failure::new(&error, hint)
+}
+
+fn made(request: &BenchReadRequest) -> Result<Plan, Failure> {
+    let paths: Vec<String> = request.paths.iter().map(|path| absolute(path)).collect();
+    let factors: Vec<Factor> = [
+        path_factor(&paths),
+        factor("engine", words(&request.engines), None),
+        factor("cache", words(&request.cache), None),
+        factor("readers", numbers(&request.readers), None),
+        factor("depth", numbers(&request.depth), None),
+        read_ahead_factor(request)?,
+        factor("pages", words(&request.pages), None),
+        factor("block_bytes", numbers(&request.block_bytes), None),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    Ok(Plan {
+        paths,
+        length_bytes: request.length_bytes,
+        random_reads: request.random_reads,
+        factors,
+        ..request.experiment.empty_plan("read", Stop::default())
+    })
+}
+
+/// Replaces `current` by the number in force on the first path.
+fn read_ahead_factor(request: &BenchReadRequest) -> Result<Option<Factor>, Failure> {
+    let Some(first) = request.paths.first().filter(|_| !request.read_ahead.is_empty()) else {
+        return Ok(None);
+    };
+    let current = current_read_ahead(first)?;
+    let one = |level: &ReadAheadLevel| match (level, current) {
+        (ReadAheadLevel::Current, Some(bytes)) => Ok(bytes),
+        (ReadAheadLevel::Current, None) => Err(Failure::of(
+            format!("{}: the read-ahead of its device is unknown", first.display()),
+            None,
+        )),
+        (ReadAheadLevel::Bytes(bytes), _) => Ok(*bytes),
+    };
+    let values = request.read_ahead.iter().map(one).collect::<Result<Vec<u64>, Failure>>()?;
+    Ok(factor("read_ahead_bytes", numbers(&values), current.map(Level::Number)))
+}
+
+fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
+    // Restore first: settings that a killed experiment left are not the ones in force.
+    state::recovered().map_err(|error| failure(ReadError::Settings(error)))?;
+    let storage = Storage::of(path).map_err(|error| failure(ReadError::Storage(error)))?;
+    storage.read_ahead_bytes().map_err(|error| failure(ReadError::Settings(error.into())))
+}

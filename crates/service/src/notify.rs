@@ -1,0 +1,7 @@
+//! Lines that the user must see while a command runs, whatever its answer is.
+
+/// Receives them.
+pub trait Notify {
+    /// Shows one line, without `takeup: ` and a line end.
+    fn notify(&self, line: &str);
+}
