@@ -8,8 +8,8 @@ use archive::chunk::Compression;
 use clap::{Args, ValueEnum};
 use service::backup::{BackupRequest, TapeBlockMode, TapeTargetSettings};
 
-use crate::run::{ChangeArgs, CommonArgs, RecordArgs, TargetArgs};
 use crate::quantity::{Size, one_or_more};
+use crate::run::{ChangeArgs, CommonArgs, RecordArgs, TargetArgs};
 
 /// Write files and directories into an archive
 ///

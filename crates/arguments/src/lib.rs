@@ -40,6 +40,4 @@ pub mod tune;
 pub mod verify;
 pub mod watch;
 
-
-
 pub use base::quantity;

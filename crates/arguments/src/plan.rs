@@ -11,8 +11,8 @@ use service::plan::{
 };
 
 use crate::parameter::setting;
-use crate::run::CommonArgs;
 use crate::quantity::{Rate, Size, Span, one_or_more};
+use crate::run::CommonArgs;
 
 /// Predict time, tapes and stops of a backup to tape
 ///

@@ -27,7 +27,7 @@ pub struct Rule {
     pub source: &'static str,
 }
 
-/// The id of a [`Rule`], as a finding has it: also of one that another version of this program knows.
+/// The id of a [`Rule`], as a finding has it. Another version of this program may know the rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct RuleId(Cow<'static, str>);

@@ -93,6 +93,15 @@ pub trait Observer {
     fn ended(&self, progress: &Progress<'_>, run: &RunRecord);
 }
 
+/// An observer that ignores everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn begins(&self, _: &Progress<'_>) {}
+    fn ended(&self, _: &Progress<'_>, _: &RunRecord) {}
+}
+
 /// The progress of an experiment.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {

@@ -6,6 +6,12 @@
 //!
 //! # Map
 //!
+//! - [`summary`]: the end of a run as one document.
+//! - [`verdict`]: whether the run succeeded, and its counts.
+//! - [`explanation`]: what limited a run, in words.
+//! - [`rules`]: the rules of limits and of streaming.
+//! - [`streaming`]: whether the drive streamed.
+//! - [`run_record`]: a run in a file, with its stages over time.
 //! - [`backup`]: the backup run.
 //! - [`restore`]: the restore run.
 //! - [`verify`]: the verify run.

@@ -1,26 +1,37 @@
-//! Backs up a folder, and looks at the storage below it, without the program `takeup`:
-//! `cargo run -p service --example backup_probe_bench -- FOLDER ARCHIVE`
+//! Backs up a folder, looks at the storage below it, and measures how fast the archive is read, all
+//! without the program `takeup`:
+//! `cargo run -p service --example backup_probe_bench -- FOLDER ARCHIVE RUNS`
 
 use std::path::PathBuf;
 
+use experiment::run::Unobserved;
 use flow::cancel::Cancel;
 use flow::monitor::Silent;
 use service::backup::{BackupRequest, backup};
+use service::bench::read::{BenchReadRequest, plan, run};
+use service::bench::{BegunExperiment, ExperimentSurroundings};
 use service::change::NoChanger;
+use service::document;
 use service::failure::Failure;
 use service::probe::{ProbeRequest, probe};
 
 fn main() -> Result<(), Failure> {
-    let mut typed = std::env::args_os().skip(1).map(PathBuf::from);
-    let (Some(folder), Some(archive)) = (typed.next(), typed.next()) else {
-        return Err(Failure::of("name a folder and an archive", None));
+    let typed: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [folder, archive, runs] = typed.as_slice() else {
+        return Err(Failure::of("name a folder, an archive and a file for the runs", None));
     };
-    let wanted = serde_json::json!({ "sources": [&folder], "to": archive });
+    let wanted = serde_json::json!({ "sources": [folder], "to": archive });
     let request: BackupRequest = serde_json::from_value(wanted).expect("a request of a backup");
-    let done = backup(&request, &Silent, &Cancel::new(), NoChanger::shared())?;
-    let below = probe(&ProbeRequest { path: folder, request_bytes: None })?;
-    let (backup, probe) = (service::document(&done.answer()), service::document(&below.answer()));
-    print(&format!("{backup:#}\n{probe:#}"));
+    let cancel = Cancel::new();
+    let backup = backup(&request, &Silent, &cancel, NoChanger::shared())?;
+    let probe = probe(&ProbeRequest { path: folder.clone(), request_bytes: None })?;
+    let mut request = BenchReadRequest { paths: vec![archive.clone()], ..Default::default() };
+    (request.experiment.output, request.experiment.repeats_max) = (Some(runs.clone()), Some(3));
+    let begun = BegunExperiment::open(plan(&request)?, &request.experiment, &Silent)?;
+    let bench = run(begun, &ExperimentSurroundings { observer: &Unobserved, cancel: &cancel })?;
+    let answers =
+        [&document(&backup.answer()), &document(&probe.answer()), &document(&bench.answer())];
+    answers.iter().for_each(|answer| print(&format!("{answer:#}")));
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! The commands as functions: a typed request in, a typed answer out.
 //!
-//! A request and an answer can be written and read as JSON, and have a schema: [`document`] makes
-//! of an answer what `--json` prints, and `docs/schema/` holds the schemas. What may be set, what is
-//! refused and what is safe to read is decided here or below, never in the binary. Nothing here
-//! knows a flag, a terminal or an exit code; `report` makes text of the answers.
+//! Requests and answers are read and written as JSON and have schemas, in `docs/schema/`.
+//! [`document`] makes of an answer what `--json` prints. This crate and those below it decide what
+//! may be set, what is refused and what is safe to read; the binary does not. Nothing here knows a
+//! flag, a terminal or an exit code; `report` makes text of the answers.
 //!
 //! # Map
 //!

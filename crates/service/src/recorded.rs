@@ -3,18 +3,14 @@
 use std::path::Path;
 
 use base::calendar::time_text;
-use base::finding::Finding;
 use base::format::counted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use watch::columns::{COLUMNS, Column};
-use watch::compare::Spread;
-use watch::history::{
-    DeviceHistory, DeviceKind, History, NumberRange, Point, RecordExtent, Spell, series,
-};
+use watch::history::{History, RecordExtent};
 use watch::record::{LeftOut, RecordError, RecordReader};
 
 use crate::failure::Failure;
+use crate::watch::record_failure;
 
 /// Whether a file is a record of a watch, of this or another version. Always false for a pipe:
 /// records of a watch are read twice.
@@ -63,17 +59,6 @@ pub fn histories(a: &Path, b: &Path) -> Result<[History; 2], Failure> {
     Ok([joined(a, wanted(&extents[0]))?, joined(b, wanted(&extents[1]))?])
 }
 
-/// Why a record cannot be read.
-fn record_failure(error: &RecordError) -> Failure {
-    match error {
-        RecordError::NoRecord { .. } => {
-            let hint = "run `takeup watch --record FILE` to make one";
-            Failure::new(error, Some(hint.to_owned()))
-        }
-        _ => Failure::new(error, None),
-    }
-}
-
 /// A record as a whole. Times are in UTC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedWatch {
@@ -95,65 +80,6 @@ pub struct RecordedWatch {
     pub left_out_count: u64,
 }
 
-/// A device. Times are in seconds after the first reading of any device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RecordedDevice {
-    /// Its name.
-    pub device: String,
-    /// What it is.
-    pub kind: DeviceKind,
-    /// The devices below it.
-    pub made_of: Vec<String>,
-    /// When it was present first.
-    pub since_seconds: f64,
-    /// When it was present last.
-    pub until_seconds: f64,
-    /// Time in which it was present and counted.
-    pub seconds: f64,
-    /// Time in which it was busy enough for findings.
-    pub busy_seconds: f64,
-    /// When it disappeared; the first hundred times.
-    pub gone_seconds: Vec<f64>,
-    /// Its columns over the busy intervals.
-    pub columns: Vec<RecordedColumn>,
-    /// When each finding about it held.
-    pub findings: Vec<RecordedSpell>,
-    /// What it did over time.
-    pub series: Vec<Point>,
-}
-
-/// A column over the busy intervals, named and counted as in `iostat -x -o JSON`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RecordedColumn {
-    /// Its key.
-    pub column: String,
-    /// How its values are spread.
-    #[serde(flatten)]
-    pub spread: Spread,
-}
-
-/// A time in which a finding held.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RecordedSpell {
-    /// When it began, in UTC.
-    pub began: String,
-    /// When it ended, in UTC.
-    pub ended: String,
-    /// When it began.
-    pub began_seconds: f64,
-    /// When it ended.
-    pub ended_seconds: f64,
-    /// Intervals with the finding, of `intervals` in all.
-    pub spoken: u64,
-    /// Intervals from the first to the last one.
-    pub intervals: u64,
-    /// The lowest and the highest value of each number.
-    pub ranges: Vec<NumberRange>,
-    /// The finding of the interval in which the device moved the most.
-    #[serde(flatten)]
-    pub finding: Finding,
-}
-
 impl RecordedWatch {
     /// Of a record.
     pub fn of(history: &History) -> RecordedWatch {
@@ -166,45 +92,6 @@ impl RecordedWatch {
             is_cut: history.is_cut,
             left_out: history.left_out.0.clone(),
             left_out_count: history.left_out.1,
-        }
-    }
-}
-
-impl RecordedDevice {
-    /// Of a device of this record.
-    pub fn of(history: &History, device: &DeviceHistory) -> RecordedDevice {
-        let column = |column: &Column| {
-            Some(RecordedColumn { column: column.key.to_owned(), spread: device.spread(column)? })
-        };
-        let spell = |spell: &Spell| RecordedSpell::of(history, spell);
-        RecordedDevice {
-            device: device.name.clone(),
-            kind: device.kind,
-            made_of: device.made_of.clone(),
-            since_seconds: device.since_seconds,
-            until_seconds: device.until_seconds,
-            seconds: device.seconds,
-            busy_seconds: device.busy_seconds(),
-            gone_seconds: device.gone_seconds.clone(),
-            columns: COLUMNS.iter().filter_map(column).collect(),
-            findings: device.spells.iter().map(spell).collect(),
-            series: series(history, device),
-        }
-    }
-}
-
-impl RecordedSpell {
-    fn of(history: &History, spell: &Spell) -> RecordedSpell {
-        let time = |seconds: f64| time_text(history.unix_seconds(seconds));
-        RecordedSpell {
-            began: time(spell.began_seconds),
-            ended: time(spell.ended_seconds),
-            began_seconds: spell.began_seconds,
-            ended_seconds: spell.ended_seconds,
-            spoken: spell.spoken,
-            intervals: spell.intervals,
-            ranges: spell.numbers.clone(),
-            finding: spell.finding.clone(),
         }
     }
 }

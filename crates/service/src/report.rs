@@ -19,7 +19,8 @@ use crate::bench::{JudgementAnswer, PhysicalLimit, judged};
 use crate::capture::{CapturedAnswer, Together};
 use crate::failure::Failure;
 use crate::output_file::{OutputFile, is_same};
-use crate::recorded::{self, RecordedDevice, RecordedWatch};
+use crate::recorded::{self, RecordedWatch};
+use crate::watch::DeviceHistoryAnswer;
 
 /// What to report, and where to. `-` is standard output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,7 +112,7 @@ pub struct WatchReport {
     /// The record as a whole.
     pub record: RecordedWatch,
     /// Its devices.
-    pub devices: Vec<RecordedDevice>,
+    pub devices: Vec<DeviceHistoryAnswer>,
 }
 
 /// The record of a run of Takeup.
@@ -301,10 +302,9 @@ impl ReportAnswer {
 
     /// Of the record of a watch.
     pub fn of_watch(history: &History) -> ReportAnswer {
-        let devices = history.devices.iter().map(|device| RecordedDevice::of(history, device));
         ReportAnswer::Watch(Box::new(WatchReport {
             record: RecordedWatch::of(history),
-            devices: devices.collect(),
+            devices: DeviceHistoryAnswer::all(history),
         }))
     }
 

@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn code_is_counted_and_neither_comments_nor_tests() {
-        let text = "//! A file.\n\nuse std::fs;\n\n/// A function.\nfn a() {\n    // Why.\n    b();\n}\n\
-                    #[cfg(test)]\nmod tests {\n    use super::*;\n}\n";
+        let text = "//! A file.\n\nuse std::fs;\n\n/// A function.\nfn a() {\n    // Why.\n    \
+                    b();\n}\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n";
         assert_eq!(code_lines(text), 5);
         let file = |path: &str, lines: usize| (path.to_owned(), "a();\n".repeat(lines));
         assert!(check(&[file("crates/takeup/src/main.rs", CODE_LINES_MAX)]).is_empty());

@@ -14,8 +14,12 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let opening = text.lines().take_while(|line| line.starts_with("//!"));
     let map: Vec<&str> = opening.skip_while(|line| *line != HEADING).collect();
     let has_line = |module: &str| {
-        let (public, private) = (format!("//! - [`{module}`]"), format!("//! - `{module}`: "));
-        map.iter().any(|line| line.starts_with(&public) || line.starts_with(&private))
+        // A macro or a crate of the same name makes the link ambiguous without `mod@`.
+        let public = ["", "mod@"].map(|kind| format!("//! - [`{kind}{module}`]"));
+        let private = format!("//! - `{module}`: ");
+        map.iter().any(|line| {
+            line.starts_with(&private) || public.iter().any(|public| line.starts_with(public))
+        })
     };
     let declared = text.lines().enumerate().filter_map(|(at, line)| Some((at, module(line)?)));
     let missing = declared.filter(|(_, module)| *module != "tests" && !has_line(module));

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::run::EngineChoice;
 use crate::model_names::{DiskName, DriveName, GenerationName};
 use crate::parameter_setting::ParameterSetting;
+use crate::run::EngineChoice;
 
 /// A backup to tape that is to be planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

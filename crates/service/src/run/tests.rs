@@ -1,3 +1,5 @@
+//! What a run says to its observer, and its requests and answers as JSON.
+
 use super::*;
 
 use flow::cancel::Cancel;

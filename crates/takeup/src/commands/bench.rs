@@ -65,11 +65,10 @@ fn commands(arguments: &arguments::bench::run::BenchRunArgs) -> Result<Outcome, 
 }
 
 /// Runs a plan to its end and prints the results, or prints the plan.
-fn experiment(
-    plan: Plan,
-    arguments: &ExperimentArgs,
-    run: impl FnOnce(BegunExperiment, &ExperimentSurroundings<'_>) -> Result<ExperimentDone, Failure>,
-) -> Result<Outcome, Failure> {
+fn experiment<R>(plan: Plan, arguments: &ExperimentArgs, run: R) -> Result<Outcome, Failure>
+where
+    R: FnOnce(BegunExperiment, &ExperimentSurroundings<'_>) -> Result<ExperimentDone, Failure>,
+{
     if arguments.print_plan {
         to_standard_output(plan.to_toml().as_bytes())?;
         return Ok(Outcome::Done);

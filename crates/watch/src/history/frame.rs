@@ -4,7 +4,6 @@ use crate::history::History;
 use base::calendar::time_text;
 use base::format::duration;
 
-
 /// Maximum length of an axis in seconds, longer than any record.
 const SECONDS_MAX: f64 = 1e12;
 
