@@ -53,7 +53,7 @@ pub struct CaptureArgs {
     #[arg(long, value_name = "DEVICE", num_args = 0.., conflicts_with_all = ["import", "from"])]
     watch: Option<Vec<PathBuf>>,
     /// Stop recording after this time, such as 30s, 10m, and end the command
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", alias = "seconds", value_name = "TIME")]
     span: Option<Span>,
     /// Size of the kernel's buffers for recorded events, on all processors together
     #[arg(long, value_name = "SIZE", default_value = "64M")]

@@ -6,6 +6,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+/// The page on the crate has the example as it is.
+#[test]
+fn the_page_shows_the_example() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let example = fs::read_to_string(here.join("examples/backup_probe_bench.rs")).unwrap();
+    let page = fs::read_to_string(here.join("../../docs/service.md")).unwrap();
+    assert!(page.contains(&format!("```rust\n{example}```\n")), "docs/service.md has another text");
+}
+
 #[test]
 fn the_schemas_are_those_of_the_types() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");

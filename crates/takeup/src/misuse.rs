@@ -31,7 +31,8 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
         return ExitCode::from(FAILED);
     }
     take_back_far_fetched(&mut error);
-    let meant_target = target_among_sources(&error, std::env::args().skip(1));
+    let typed = || std::env::args().skip(1);
+    let meant = target_among_sources(&error, typed()).or_else(|| path_behind_show(&error, typed()));
     let named = escaped_context(&error);
     named.into_iter().for_each(|(kind, value)| drop(error.insert(kind, value)));
     let text = error.render().to_string();
@@ -41,7 +42,7 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
         None => text,
     };
     crate::standard_error::to_standard_error(&text);
-    if let Some(line) = meant_target {
+    if let Some(line) = meant {
         crate::standard_error::to_standard_error(&format!("hint: {}\n", escape_controls(&line)));
     }
     ExitCode::from(FAILED)
@@ -69,6 +70,19 @@ fn target_among_sources(
     }
     let (target, sources) = rest.split_last().filter(|(_, sources)| !sources.is_empty())?;
     Some(format!("did you mean `takeup backup {} --to {target}`?", sources.join(" ")))
+}
+
+/// What was meant by `tune show /srv`: the settings in force there.
+fn path_behind_show(error: &clap::Error, typed: impl Iterator<Item = String>) -> Option<String> {
+    let typed: Vec<String> = typed.collect();
+    match typed.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tune", "show", path, ..]
+            if error.kind() == ErrorKind::UnknownArgument && !path.starts_with('-') =>
+        {
+            Some(format!("run `takeup probe {path}` to see the settings in force there"))
+        }
+        _ => None,
+    }
 }
 
 /// Removes clap's proposal of an option, and the usage made of it, where the option has little in

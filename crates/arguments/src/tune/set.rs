@@ -24,7 +24,7 @@ Examples:
 
 NAME is a file of /sys/block/*/queue: scheduler, write_cache, rotational, max_sectors_kb, nomerges,
 wbt_lat_usec, nr_requests, read_ahead_kb. Read-ahead is set on the device of the file system of
-PATH, all others on the disks at the bottom.")]
+PATH, all others on the disks at the bottom. readahead=4M is read_ahead_kb=4096.")]
 pub struct TuneSetArgs {
     /// File, folder or block device
     #[arg(value_name = "PATH")]

@@ -12,6 +12,8 @@ use storage::settings::{Setting, SettingKind};
 use super::TuneHost;
 use super::apply::{Applied, AppliedSettingAnswer, ApplyRequest, acting, apply, storage};
 use crate::Answer;
+use base::quantity::Size;
+
 use crate::failure::Failure;
 
 /// What to set.
@@ -85,13 +87,34 @@ fn given_once(settings: &[SettingValue]) -> Result<(), Failure> {
     }
 }
 
+/// Names that other tools have for the read-ahead. Their value is a size, as in `readahead=4M`.
+const READ_AHEAD_NAMES: [&str; 4] = ["readahead", "read_ahead", "read-ahead", "ra"];
+
+/// A setting by the kernel's name and in the kernel's unit.
+fn in_kernel_words(setting: &SettingValue) -> Result<SettingValue, Failure> {
+    let SettingValue { name, value } = setting;
+    if !READ_AHEAD_NAMES.contains(&name.as_str()) {
+        return Ok(setting.clone());
+    }
+    let kib = match value.parse::<Size>() {
+        Ok(Size(bytes)) if bytes.is_multiple_of(1024) => bytes / 1024,
+        _ if value == "0" => 0,
+        _ => {
+            let hint = "give a size in whole KiB, for example readahead=4M, or read_ahead_kb=4096";
+            return Err(Failure::of(format!("{name}={value}: not a read-ahead"), Some(hint)));
+        }
+    };
+    let name = SettingKind::ReadAhead.file_name().to_owned();
+    Ok(SettingValue { name, value: kib.to_string() })
+}
+
 /// The settings that have an effect, after a check that they accept the value.
 fn checked(
     setting: &SettingValue,
     storage: &Storage,
     path: &Path,
 ) -> Result<Vec<(Setting, String)>, Failure> {
-    let SettingValue { name, value } = setting;
+    let SettingValue { name, value } = &in_kernel_words(setting)?;
     let kind = SettingKind::of_file(name)
         .ok_or_else(|| unknown(&format!("{name}={value}"), "unknown setting"))?;
     acting(kind, value, storage, path)
@@ -132,5 +155,23 @@ impl TuneSet {
                 confirm: self.applied.confirm().map(str::to_owned),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_ahead_by_the_name_of_other_tools_is_a_size() {
+        let words = |text: &str| {
+            let made = in_kernel_words(&text.parse().unwrap());
+            made.map(|it| format!("{}={}", it.name, it.value)).map_err(|it| it.to_text())
+        };
+        assert_eq!(words("readahead=4M").unwrap(), "read_ahead_kb=4096");
+        assert_eq!(words("ra=0").unwrap(), "read_ahead_kb=0");
+        assert_eq!(words("read_ahead_kb=128").unwrap(), "read_ahead_kb=128");
+        let refused = words("readahead=1000").unwrap_err();
+        assert!(refused.contains("hint: give a size in whole KiB"), "{refused}");
     }
 }

@@ -51,6 +51,7 @@ fn what_was_meant() {
     check("nearly_zeros", &["bench", "tape", "/dev/null", "--data", "zeroes"]);
     check("disk_without_path", &["bench", "disk"]);
     check("target_among_sources", &["backup", "tree", "x.tar"]);
+    check("settings_of_a_path", &["tune", "show", "tree"]);
     check("target_beside_options", &["backup", "--force", "tree", "x.tar"]);
 }
 
