@@ -94,6 +94,10 @@ pub(super) struct Followed {
     looked_seconds: f64,
     /// How long it ran on after the last sample, if its input had ended by then.
     end_seconds: f64,
+    /// Whether its input had ended by the last sample.
+    was_input_over: bool,
+    /// What the last sample found it doing.
+    last: Option<Doing>,
 }
 
 impl Followed {
@@ -121,6 +125,8 @@ impl Followed {
             working_at_once: 0,
             looked_seconds: 0.0,
             end_seconds: 0.0,
+            was_input_over: false,
+            last: None,
         }
     }
 
@@ -140,6 +146,9 @@ impl Followed {
             self.stage.lifetime_seconds = self.since.elapsed().as_secs_f64();
             if pipes.is_input_over {
                 self.end_seconds = seconds;
+                // No byte could come any more: this time is not like that of the samples before,
+                // in which it mostly waited for bytes. What of it was work, the kernel counts.
+                self.stage.other_seconds += seconds;
             }
         }
         let times = ProcessTimes::of(self.process.pid);
@@ -238,6 +247,14 @@ impl Followed {
             Doing::Hidden | Doing::Inside => Doing::Working,
             found => found,
         };
+        let was_input_over = std::mem::replace(&mut self.was_input_over, pipes.is_input_over);
+        let before = self.last.replace(here.clone());
+        if pipes.is_input_over && !was_input_over {
+            // The end of the input was noticed at once, so that the time before it is of another
+            // kind than what is found now.
+            self.add(seconds, before.unwrap_or(here));
+            return;
+        }
         if pipes.is_input_over && !matches!(here, Doing::Blocked | Doing::Starved) {
             self.stage.tail_seconds += seconds;
         }

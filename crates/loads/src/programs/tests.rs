@@ -191,5 +191,8 @@ fn all_is_checked_before_the_first_run() {
     check(&|plan| plan.paths = vec!["/no/such".into()], "/no/such");
     check(&|plan| plan.commands = None, "needs [commands]");
     let numbers = vec![Level::Number(1), Level::Number(2)];
-    check(&|plan| plan.factors.push(Factor::new("depth", numbers.clone())), "no {depth}");
+    check(
+        &|plan| plan.factors.push(Factor::new("depth", numbers.clone())),
+        "nor the lines before it use {depth}",
+    );
 }

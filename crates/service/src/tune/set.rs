@@ -88,7 +88,7 @@ fn given_once(settings: &[SettingValue]) -> Result<(), Failure> {
 }
 
 /// Names that other tools have for the read-ahead. Their value is a size, as in `readahead=4M`.
-const READ_AHEAD_NAMES: [&str; 4] = ["readahead", "read_ahead", "read-ahead", "ra"];
+const READ_AHEAD_NAMES: [&str; 2] = ["readahead", "ra"];
 
 /// A setting by the kernel's name and in the kernel's unit.
 fn in_kernel_words(setting: &SettingValue) -> Result<SettingValue, Failure> {

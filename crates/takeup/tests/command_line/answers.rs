@@ -175,7 +175,9 @@ fn an_experiment_with_commands() {
     let path = directory.path();
     let commands = ["bench", "run", "--command", "a=:", "--command", "b=:"];
     let repeats = ["--repeats", "3", "--repeats-max", "3", "--json"];
-    let printed = document(path, &[&commands[..], &repeats].concat());
+    // Standard error has the forecast.
+    let output = run(path, &[&commands[..], &repeats].concat());
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let answer: service::bench::ExperimentAnswer = check(&printed);
     assert_eq!((&*answer.command, answer.runs), ("bench run", 6));
     let cell = &printed["judgement"]["cells"][0];
