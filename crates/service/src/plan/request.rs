@@ -80,7 +80,7 @@ pub struct PlanSourceRequest {
 }
 
 /// How the data compress.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PlanDataRequest {
     /// Compression ratio of the drive, 0.5 to 100; sampled from the paths, or 2, if not given.
@@ -166,17 +166,6 @@ impl Default for PlanSourceRequest {
             cores: None,
             measure_seconds: 10,
             staging_bytes_per_second: 400_000_000,
-        }
-    }
-}
-
-impl Default for PlanDataRequest {
-    fn default() -> PlanDataRequest {
-        PlanDataRequest {
-            ratio: None,
-            compression: WhoCompresses::default(),
-            software_ratio: None,
-            software_bytes_per_second: None,
         }
     }
 }

@@ -290,7 +290,7 @@ fn drive_answer(drive: &ProbedDrive) -> DriveAnswer {
         device: survey.device.clone(),
         node: survey.node.clone(),
         state: state(&survey.readiness).to_owned(),
-        holder: holder,
+        holder,
         drive: DriveFacts {
             vendor: names.map(|names| names.vendor.clone()),
             product: names.map(|names| names.product.clone()),

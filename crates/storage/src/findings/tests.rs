@@ -352,7 +352,7 @@ fn each_rule_speaks_where_it_must_and_nowhere_else() {
 fn no_rule_is_without_a_case() {
     let cases = cases();
     let of = |speaks: bool| -> BTreeSet<&str> {
-        cases.iter().filter(|case| case.speaks == speaks).map(|case| &*case.rule).collect()
+        cases.iter().filter(|case| case.speaks == speaks).map(|case| case.rule).collect()
     };
     for rule in STACK.rules {
         let has_both = of(true).contains(rule.id) && of(false).contains(rule.id);

@@ -56,7 +56,7 @@ impl Walk<'_> {
         };
         if let [Node::Device(folder)] = &below[..] {
             for (fact, value) in self.names_by_link(&file_name(folder), &["by-uuid", "by-label"]) {
-                layer.names.insert(fact.into(), value);
+                layer.names.insert(fact, value);
             }
         }
         (layer, below)

@@ -246,7 +246,7 @@ fn each_rule_speaks_where_it_must_and_nowhere_else() {
 fn no_rule_is_without_a_case() {
     let cases: Vec<Case> = shape_cases().into_iter().chain(queue_cases()).collect();
     let of = |speaks: bool| -> BTreeSet<&str> {
-        cases.iter().filter(|case| case.speaks == speaks).map(|case| &*case.rule).collect()
+        cases.iter().filter(|case| case.speaks == speaks).map(|case| case.rule).collect()
     };
     let own_tests = ["device.hidden-path", "device.hung", "device.appeared", "device.counted-anew"];
     for rule in rules::DEVICE.rules {
