@@ -18,9 +18,12 @@
 //! - [`explain`]: the arguments of `takeup explain`.
 //! - [`capture`]: the arguments of `takeup capture`.
 //! - [`watch`]: the arguments of `takeup watch`.
-//! - [`bench`]: those of `takeup bench`.
+//! - [`mod@bench`]: those of `takeup bench`.
 //! - [`compare`]: those of `takeup compare`.
 //! - [`report`]: those of `takeup report`.
+
+// The doc comments of options are help texts, in which `zstd[:LEVEL]` is no link.
+#![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
 
 pub mod backup;
 pub mod bench;

@@ -23,7 +23,6 @@
 //! - [`compare`]: two experiments side by side.
 //! - [`power`]: how many repeats a difference needs.
 //! - [`import`]: tables of other measurements as an experiment.
-//! - [`presentation`]: text, page, figures and lines of JSON.
 
 pub mod compare;
 pub mod environment;

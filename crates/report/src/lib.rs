@@ -13,7 +13,7 @@
 //! - [`list`]: the members of an archive, and the sets of a volume.
 //! - [`tape`]: what a run adds about its tape.
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
-//! - [`bench`]: what the subcommands of `takeup bench` print.
+//! - [`mod@bench`]: what the subcommands of `takeup bench` print.
 //! - [`captures`]: what was recorded of a process's calls.
 //! - [`sampled`]: what `/proc` showed of a process.
 //! - [`explain`]: the runs of a pipeline, and its bottleneck.

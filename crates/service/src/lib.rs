@@ -28,7 +28,7 @@
 //! - [`explain`]: the bottleneck of a pipeline of other programs.
 //! - [`mod@capture`]: how a process uses its files.
 //! - [`mod@watch`]: what block devices do.
-//! - [`bench`]: experiments: their plans, how they are run, what they found.
+//! - [`mod@bench`]: experiments: their plans, how they are run, what they found.
 //! - [`compare`]: two experiments, or two records of a watch, side by side.
 //! - [`report`]: what a file of runs or a record holds.
 //! - [`recorded`]: records of a watch, as input of reports and comparisons.
