@@ -7,9 +7,9 @@
 use archive_fuzz::budget::Budget;
 use capture::import::{blkparse, import, iolog, strace};
 use capture::job::{FioJob, JobTarget};
-use report::captures::{document, text};
 use capture::profile::{ProfileLimits, Profiler};
 use libfuzzer_sys::fuzz_target;
+use report::captures::text;
 use report::table::Colour;
 
 fuzz_target!(|input: &[u8]| {
@@ -39,6 +39,6 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(job) = FioJob::of(&profile, &JobTarget { folder: None, limits: None }) {
         assert!(!job.text().is_empty());
     }
-    let findings = document(&profile).findings;
+    let findings = capture::words::findings(&profile);
     assert!(findings.iter().all(|it| !it.sentence().is_empty()));
 });
