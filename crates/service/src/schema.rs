@@ -93,15 +93,23 @@ fn line<L: JsonSchema>(name: &str) -> NamedSchema {
     NamedSchema { name: name.to_owned(), schema: generator().into_root_schema_for::<L>() }
 }
 
-/// An answer has `command` and `schema_version` besides its own fields.
+/// An answer has `command` and `schema_version` besides its own fields. An answer of several
+/// commands has a field `command` of its own.
 fn answer<A: Answer + JsonSchema>() -> NamedSchema {
     let mut schema = generator().into_root_schema_for::<A>();
-    let mut own = json!({ "schema_version": { "const": VERSION } });
-    // The answer of several commands says itself which one it is of.
-    if schema.pointer("/properties/command").is_none() {
-        own["command"] = json!({ "const": A::COMMAND });
-    }
     let object = schema.ensure_object();
-    object.insert("x-takeup".to_owned(), json!({ "every answer has": own }));
+    let properties = object.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        properties.entry("command").or_insert_with(|| json!({ "const": A::COMMAND }));
+        properties.insert("schema_version".to_owned(), json!({ "const": VERSION }));
+    }
+    let required = object.entry("required").or_insert_with(|| json!([]));
+    if let Some(required) = required.as_array_mut() {
+        for name in ["command", "schema_version"] {
+            if !required.iter().any(|known| known == name) {
+                required.push(json!(name));
+            }
+        }
+    }
     NamedSchema { name: format!("{}.answer", A::COMMAND.replace(' ', "-")), schema }
 }

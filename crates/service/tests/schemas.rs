@@ -23,6 +23,15 @@ fn the_schemas_are_those_of_the_types() {
     for one in service::schema::all() {
         let name = format!("{}.json", one.name);
         let path = folder.join(&name);
+        if name.ends_with(".answer.json") {
+            let schema = one.schema.as_value();
+            for field in ["command", "schema_version"] {
+                let is_required = |it: &serde_json::Value| it == field;
+                let mut required = schema["required"].as_array().unwrap().iter();
+                assert!(required.any(is_required), "{name}: {field} is not required");
+                assert!(schema["properties"][field].is_object(), "{name}: {field} has no schema");
+            }
+        }
         let now = serde_json::to_string_pretty(&one.schema).unwrap() + "\n";
         if updates {
             fs::write(&path, &now).unwrap();
