@@ -268,6 +268,24 @@ pub struct FileOperation {
     pub error: i32,
 }
 
+/// Most bytes that Linux moves in one call, whatever the call asks for (`MAX_RW_COUNT`, pages of
+/// 4 KiB).
+const CALL_BYTES_MAX: u64 = 0x7fff_f000;
+
+impl FileOperation {
+    /// The size of the request, as far as it says how the program works: `None` where it does not.
+    ///
+    /// A splice is told how much it may move, not how much there is: `cp` asks for 8 EiB until
+    /// there is nothing left. What it moved stands for what it asked for.
+    pub fn request_bytes(&self) -> Option<Known<u64>> {
+        match (self.engine, self.asked_bytes, self.done_bytes) {
+            (Engine::Splice, Ok(_), Ok(0)) => None,
+            (Engine::Splice, Ok(asked), Ok(done)) => Some(Ok(asked.min(done))),
+            (_, asked, _) => Some(asked.map(|bytes| bytes.min(CALL_BYTES_MAX))),
+        }
+    }
+}
+
 /// Receives operations from a recorder, in order. To stay bounded, it must not keep all of them.
 pub trait Recording {
     /// A file is met for the first time; its number is the count of those before it.

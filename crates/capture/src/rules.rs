@@ -14,7 +14,8 @@ base::rules! {
     IN_ORDER {
         id: "capture.in-order",
         looks_at: "where reads and writes of a file begin",
-        speaks_when: "9 in 10 or more begin where one of the last few of their kind ended",
+        speaks_when: "9 in 10 or more, or all but the first, begin where one of the last few of \
+                      their kind ended",
         source: "offsets and lengths",
     }
     RANDOM {

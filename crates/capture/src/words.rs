@@ -21,10 +21,10 @@ const HARDLY_ANY: f64 = 0.2;
 /// A pause is reported if it is longer than this and than the operation, in seconds.
 const LEAST_PAUSE_SECONDS: f64 = 0.000_5;
 
-/// Findings about the recording, then about its files, those with the most operations first. Files
-/// of one class with the same finding share it.
+/// What is missing in the recording, then what its files show, those with the most operations
+/// first, then what the recording cost. Files of one class with the same finding share it.
 pub fn findings(profile: &Profile) -> Vec<Finding> {
-    let mut found = of_recording(profile);
+    let mut found = of_missing(profile);
     let all = profile.files.iter().filter(|it| is_place(it) && it.reads + it.writes > 0);
     let mut order: Vec<&FileProfile> = all.clone().filter(|it| is_used_much(it)).collect();
     if order.is_empty() {
@@ -45,6 +45,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
         }
     }
     found.extend(groups.iter().map(SimilarFiles::finding));
+    found.extend(about_recording(profile));
     found
 }
 
@@ -80,7 +81,7 @@ impl SimilarFiles<'_> {
     }
 }
 
-fn of_recording(profile: &Profile) -> Vec<Finding> {
+fn of_missing(profile: &Profile) -> Vec<Finding> {
     let mut found = Vec::new();
     if profile.lost_events > 0 {
         let lost = counted(profile.lost_events, "event was lost", "events were lost");
@@ -97,10 +98,14 @@ fn of_recording(profile: &Profile) -> Vec<Finding> {
         let count = profile.operations_left_out as f64;
         found.push(finding.with_number("operations left out", count, Unit::Count));
     }
-    found.extend(profile.cost.as_ref().map(cost));
-    let unseen = profile.unseen.iter();
-    found.extend(unseen.map(|it| Finding::new(&rules::UNSEEN, Certainty::Unknown, it.clone())));
     found
+}
+
+/// What the recording cost, and what it could not see: less than what it shows.
+fn about_recording(profile: &Profile) -> impl Iterator<Item = Finding> {
+    let unseen = profile.unseen.iter();
+    let unseen = unseen.map(|it| Finding::new(&rules::UNSEEN, Certainty::Unknown, it.clone()));
+    profile.cost.as_ref().map(cost).into_iter().chain(unseen)
 }
 
 fn cost(cost: &Cost) -> Finding {
@@ -119,6 +124,15 @@ fn cost(cost: &Cost) -> Finding {
         .with_number("taking them", cost.recorder_seconds, Unit::Seconds)
 }
 
+/// Whether all operations but the first of each direction, which has none before it, go on where
+/// one has ended: a file that is copied in one piece has two, its data and its end.
+fn is_first_alone(file: &FileProfile, sequential_share: f64) -> bool {
+    let operations = file.reads + file.writes;
+    let firsts = u64::from(file.reads > 0) + u64::from(file.writes > 0);
+    let misses = (1.0 - sequential_share) * operations as f64;
+    operations > firsts && misses < firsts as f64 + 0.5
+}
+
 /// The rules that apply to a file, with the words of each.
 fn of_file(file: &FileProfile) -> Vec<(&'static Rule, String)> {
     if file.class == Class::WriteAheadLog && file.writes > file.reads {
@@ -127,7 +141,9 @@ fn of_file(file: &FileProfile) -> Vec<(&'static Rule, String)> {
     let sequential = file.sequential_share;
     let in_order = sequential.map(|it| it + file.rewrite_share.unwrap_or(0.0));
     let (rule, order) = match (sequential, in_order) {
-        (Some(share), _) if share >= NEARLY_ALL => (&rules::IN_ORDER, "front to back".to_owned()),
+        (Some(share), _) if share >= NEARLY_ALL || is_first_alone(file, share) => {
+            (&rules::IN_ORDER, "front to back".to_owned())
+        }
         (_, Some(share)) if share <= HARDLY_ANY && file.reads + file.writes > 1 => {
             (&rules::RANDOM, "at random".to_owned())
         }
@@ -446,6 +462,24 @@ mod tests {
              direct, pauses of less than 1 ms",
         ];
         assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn a_file_that_is_copied_in_one_piece_is_read_and_written_front_to_back() {
+        let mut profiler = Profiler::new(ProfileLimits::default());
+        for (file, name, asked) in [(0, "/a", Asked::Read), (1, "/b", Asked::Write)] {
+            open(&mut profiler, file, name, false);
+            let copied = operation(asked, Engine::Splice, 0, 0, 9 << 20);
+            let end = FileOperation { done_bytes: Ok(0), offset_bytes: Ok(9 << 20), ..copied };
+            profiler.operation(&FileOperation { file, ..copied });
+            profiler.operation(&FileOperation { file, ..end });
+        }
+        let found = findings(&profiler.profile());
+        let said: Vec<&str> = found.iter().map(|it| it.what.as_str()).collect();
+        for what in &said {
+            assert!(what.contains("front to back, 9 MiB at a time by splice"), "{said:?}");
+        }
+        assert_eq!(said.len(), 2);
     }
 
     /// Half of the syncs have one write in front of them, and the others many: the median says

@@ -247,7 +247,8 @@ impl Gathered {
         if let Some(bytes) = direction.bytes_untold.or_count(operation.done_bytes) {
             direction.bytes = direction.bytes.saturating_add(bytes);
         }
-        if let Some(bytes) = self.sizes_untold.or_count(operation.asked_bytes) {
+        let size = operation.request_bytes();
+        if let Some(bytes) = size.and_then(|size| self.sizes_untold.or_count(size)) {
             direction.sizes.add(bytes);
         }
         let in_flight = self.in_flight_untold.or_count(operation.in_flight);

@@ -160,6 +160,23 @@ fn what_is_not_told_is_not_known_and_what_nearly_all_tell_is() {
 }
 
 #[test]
+fn a_splice_that_asks_for_all_there_is_has_the_size_of_what_it_moved() {
+    // As `cp` asks copy_file_range(2): for SSIZE_MAX, until nothing is left.
+    let asked_bytes = Ok(0x7fff_ffff_ffff_ffff);
+    let splice = FileOperation {
+        engine: Engine::Splice,
+        asked_bytes,
+        ..operation(Asked::Read, MS, 0, 9000)
+    };
+    let end = FileOperation { offset_bytes: Ok(9000), done_bytes: Ok(0), ..splice };
+    let file = profile_of(&opened("/srv/x"), &[splice, end]);
+    assert_eq!((file.block_sizes.read, file.reads), (vec![(9000, 1)], 2));
+    // Linux moves 2 GiB in a call of any kind, whatever it asks for.
+    let read = FileOperation { engine: Engine::Psync, ..splice };
+    assert_eq!(profile_of(&opened("/srv/x"), &[read]).block_bytes, Some(0x7fff_f000));
+}
+
+#[test]
 fn openings_of_one_path_are_one_file_and_names_may_come_late() {
     let mut profiler = Profiler::new(ProfileLimits::default());
     profiler.begin(0);
