@@ -31,7 +31,7 @@ impl BenchArgs {
 }
 
 #[derive(Debug, Subcommand)]
-#[allow(missing_docs, reason = "clap would take documentation here for the help")]
+// clap would take documentation here for the help.
 pub enum BenchCommand {
     Read(read::BenchReadArgs),
     Disk(disk::BenchDiskArgs),

@@ -48,7 +48,7 @@ impl SimArgs {
 }
 
 #[derive(Debug, Subcommand)]
-#[allow(missing_docs, reason = "clap would take documentation here for the help")]
+// clap would take documentation here for the help.
 pub enum SimCommand {
     Tape(TapeArgs),
     Disk(DiskArgs),

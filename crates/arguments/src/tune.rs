@@ -29,7 +29,7 @@ pub struct TuneArgs {
 
 /// The commands of `takeup tune`.
 #[derive(Debug, Subcommand)]
-#[allow(missing_docs, reason = "a comment on a variant would replace the help of its arguments")]
+// Documentation of a variant would replace the help of its arguments.
 pub enum TuneCommand {
     #[command(name = "readahead")]
     ReadAhead(ReadAheadArgs),

@@ -53,7 +53,7 @@ pub struct WatchArgs {
 
 /// When there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[expect(missing_docs, reason = "the help would print them")]
+// The help would print documentation of the variants.
 pub enum When {
     Auto,
     Always,

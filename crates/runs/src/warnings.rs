@@ -18,10 +18,12 @@ impl<'a> Warnings<'a> {
         Warnings { monitor, count: AtomicU64::new(0) }
     }
 
+    /// Where the warnings go.
     pub fn monitor(&self) -> &'a dyn Monitor {
         self.monitor
     }
 
+    /// How many were given so far.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

@@ -179,6 +179,10 @@ fn download(work: &Path, kernel: &str, names: &[&str]) -> anyhow::Result<()> {
     apt(work, &arguments)
 }
 
+/// Runs apt-get with lists and cache in `work`.
+///
+/// # Errors
+/// When it cannot be started or fails.
 pub fn apt(work: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let output = Command::new("timeout")
         .args([FETCH_LIMIT_SECONDS, "apt-get", "-q", "-o", "Acquire::Retries=3"])

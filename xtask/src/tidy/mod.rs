@@ -7,6 +7,7 @@ mod allowed;
 mod arrows;
 mod binary;
 mod circles;
+mod documented;
 mod licences;
 mod links;
 mod map;
@@ -82,6 +83,7 @@ fn check_files(root: &Path) -> anyhow::Result<Vec<Finding>> {
             "rs" => {
                 findings.extend(rules::check_rust(&name, &text));
                 findings.extend(map::check(&name, &text));
+                findings.extend(documented::check(&name, &text));
                 sources.push((name, text));
             }
             "md" => {

@@ -1,5 +1,5 @@
 //! Laws that the models of drive, disk and programs obey for any input.
-#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod disk;
 mod drive;

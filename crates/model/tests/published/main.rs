@@ -4,7 +4,7 @@
 //! about half of its rows, and the other rows are predicted. A table shows measured and predicted
 //! values side by side: `cargo test -p sim --test published -- --nocapture`. A row that does not
 //! fit stays in the table, and a test states that it does not fit and what is missing.
-#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod block_size;
 mod double_buffer;

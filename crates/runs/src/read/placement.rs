@@ -13,6 +13,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
+    /// The begin of what the member stores.
     pub fn of(member: &Member) -> Placement {
         Placement { runs: member.sparse.clone(), run: 0, filled_bytes: 0 }
     }

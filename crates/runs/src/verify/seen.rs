@@ -23,6 +23,7 @@ pub(crate) struct Seen {
 pub(crate) struct SeenMembers(Spool);
 
 impl SeenMembers {
+    /// Keeps one more, in memory or in the spill file.
     pub fn push(&mut self, seen: Seen) -> io::Result<()> {
         let out = self.0.buffer();
         out.extend_from_slice(&seen.header_offset_bytes.bytes().to_le_bytes());

@@ -200,6 +200,7 @@ impl<'a> Workers<'a> {
         })
     }
 
+    /// Hands a piece of content to a worker; waits while all are busy.
     pub fn push(
         &self,
         worker: usize,

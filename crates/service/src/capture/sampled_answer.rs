@@ -109,7 +109,7 @@ pub struct SampledFileAnswer {
 
 /// What only calls show of a file: null here, and described where a file was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[expect(missing_docs, reason = "they are the fields of `capture::profile::FileProfile`")]
+// The fields of `capture::profile::FileProfile`.
 pub struct CallsUnknown {
     pub engine: Option<Engine>,
     pub engines: Option<BTreeMap<Engine, u64>>,

@@ -16,6 +16,7 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// What the label of the file says of it.
     pub fn of(file: LabelledFile) -> Part {
         let LabelledFile { spot, label } = file;
         Part {

@@ -72,18 +72,22 @@ impl Run {
         all
     }
 
+    /// Reads and writes together.
     pub fn operations(&self) -> usize {
         self.requests.len()
     }
 
+    /// How many reads fio logged.
     pub fn reads(&self) -> usize {
         self.requests.iter().filter(|it| it.is_read).count()
     }
 
+    /// How many writes fio logged.
     pub fn writes(&self) -> usize {
         self.operations() - self.reads()
     }
 
+    /// Share of reads among them, 0 to 1.
     pub fn read_share(&self) -> f64 {
         self.reads() as f64 / self.operations().max(1) as f64
     }

@@ -110,6 +110,7 @@ impl Told {
         format!("job{}", self.number)
     }
 
+    /// Whether some parts of its files are used more often than others.
     pub fn has_hot_parts(&self) -> bool {
         matches!(self.places, Places::Hot(name) if name.starts_with("zoned"))
     }

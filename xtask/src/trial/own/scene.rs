@@ -87,6 +87,7 @@ fn one_of<T: Clone>(random: &mut Random, all: &[T]) -> T {
 }
 
 impl Scene {
+    /// Draws a scene.
     pub fn random(random: &mut Random) -> Scene {
         if random.index(2) == 0 { Scene::pipe(random) } else { Scene::backup(random) }
     }
@@ -157,6 +158,7 @@ impl Scene {
         }
     }
 
+    /// Whether the command writes an archive.
     pub fn is_backup(&self) -> bool {
         matches!(self.source, Source::SmallFiles | Source::LargeFiles | Source::Disk { .. })
     }

@@ -102,6 +102,7 @@ pub fn operate(file: BorrowedFd<'_>, operation: MtOperation, count: i32) -> io::
 /// `MTIOCGET`.
 // `long` has 32 bits on some machines.
 #[allow(clippy::unnecessary_cast)]
+/// Position and state of the drive (`MTIOCGET`).
 pub fn status(file: BorrowedFd<'_>) -> io::Result<RawStatus> {
     let mut answer = TapeGet::default();
     // SAFETY: the kernel writes a `struct mtget`, which lives across the call.
