@@ -184,6 +184,14 @@ pub fn find_header(bytes: &[u8]) -> Option<usize> {
     None
 }
 
+/// Whether less than a unit looks like the start of a header with a magic number. Without the rest
+/// its checksum cannot be computed.
+#[must_use]
+pub fn may_begin_header(bytes: &[u8]) -> bool {
+    const WORD: &[u8] = b"ustar";
+    bytes.get(MAGIC.start..MAGIC.start + WORD.len()) == Some(WORD)
+}
+
 /// Bytes that follow `content_bytes` of content up to the next whole unit, 0 to 511.
 #[must_use]
 pub fn padding_bytes(content_bytes: u64) -> u64 {

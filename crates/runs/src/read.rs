@@ -39,8 +39,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 
-use archive::chunk::{Coding, StreamFormat};
+use archive::chunk::{ChunkError, Coding, StreamFormat};
 use archive::decode::{DecodeLimits, Decoder};
+use archive::header;
 use archive::index::ChunkRecord;
 use archive::stream::{Archive, Stored, StoredOffset};
 use base::failures::lock;
@@ -57,7 +58,7 @@ use flow::source::{ReadError, read_stream};
 use tapeset::{OpenTape, TapeEnd, TapeIndex, TapeReadFailure, TapeShared};
 
 use cursor::{CheckedSupply, Cursor, KeepingSupply, RingSupply, Supply};
-use decompress::Decompress;
+use decompress::{Decompress, FirstLoss};
 use excerpt::{Excerpt, ExcerptSupply};
 use input::is_plain_file;
 use landmarks::Landmarks;
@@ -148,6 +149,8 @@ struct Pipeline<'a, E> {
     /// Whether the whole source was read past the page cache.
     past_cache: AtomicBool,
     outside: Mutex<Outside>,
+    /// What could not be decompressed first.
+    first_loss: Mutex<Option<FirstLoss>>,
     /// The index of a set on tape, once known.
     tape_index: Mutex<Option<TapeIndex>>,
     tape_end: Mutex<Option<TapeEnd>>,
@@ -205,6 +208,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
             trailing_bytes: AtomicU64::new(0),
             past_cache: AtomicBool::new(false),
             outside: Mutex::default(),
+            first_loss: Mutex::default(),
             tape_index: Mutex::new(None),
             tape_end: Mutex::new(None),
         })
@@ -258,6 +262,12 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
 
     fn check_archive(&self, stream: &MemberStream<'_>) -> Result<(), ReadFailure> {
         let name = || self.name.clone();
+        if !stream.has_members()
+            && !stream.has_index()
+            && let Some(failure) = self.lost_from_the_start(stream)
+        {
+            return Err(failure);
+        }
         if !stream.is_archive() {
             return Err(match self.after_end {
                 AfterEnd::Segments => TapeReadFailure::NoData { device: name() }.into(),
@@ -276,6 +286,26 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         } else {
             ReadFailure::NoMembers { name: name() }
         })
+    }
+
+    /// Why not even the first member could be read, where the start of the archive is cut or
+    /// damaged. What decompresses to something else is no archive, whatever follows.
+    fn lost_from_the_start(&self, stream: &MemberStream<'_>) -> Option<ReadFailure> {
+        let name = || self.name.clone();
+        let is_first = |loss: &FirstLoss| {
+            stream.is_archive() || loss.archive_bytes < header::UNIT_BYTES as u64
+        };
+        match lock(&self.first_loss).take().filter(is_first).map(|loss| loss.error) {
+            Some(ChunkError::Truncated { end_bytes, .. }) => {
+                Some(ReadFailure::CutOff { name: name(), end_bytes: end_bytes.bytes() })
+            }
+            Some(source) => Some(ReadFailure::Unreadable { name: name(), source }),
+            None if stream.is_cut_in_header() && self.after_end != AfterEnd::Segments => {
+                let end_bytes = stream.position_bytes().bytes();
+                Some(ReadFailure::CutOff { name: name(), end_bytes })
+            }
+            None => None,
+        }
     }
 
     fn run<R>(
@@ -537,6 +567,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         }
         self.trailing_bytes.store(shared.trailing_bytes(), Ordering::Relaxed);
         *lock(&self.outside) = shared.outside();
+        *lock(&self.first_loss) = shared.first_loss();
         shared.finish();
         Ok(())
     }

@@ -378,6 +378,16 @@ pub fn read_hint(failure: &ReadFailure) -> Option<String> {
         ReadFailure::NotAnArchive { .. } => {
             Some("run `file NAME` to see what it is; decrypt encrypted archives first".into())
         }
+        ReadFailure::CutOff { .. } => Some(
+            "copy the archive again, and compare its size with the original: the copy or the \
+             backup was interrupted"
+                .to_owned(),
+        ),
+        ReadFailure::Unreadable { .. } => Some("use another copy of the archive".to_owned()),
+        ReadFailure::OtherCompression { format, .. } => Some(format!(
+            "decompress it in a pipe: `{} < NAME | takeup list -`, or restore or verify",
+            format.command
+        )),
         ReadFailure::OnlyZeros { .. } => Some(
             "check whether the archive was written: lost writes and preallocated files hold zeros"
                 .to_owned(),

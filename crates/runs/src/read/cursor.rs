@@ -159,8 +159,8 @@ pub(crate) enum NextUnit {
     Unit(Unit),
     /// A gap starts before the unit ends; the cursor did not move.
     Gap(Gap<Archive>),
-    /// The stream ends with this many bytes, fewer than a unit; the cursor is behind them.
-    End(usize),
+    /// The stream ends with these bytes, fewer than a unit; the cursor is behind them.
+    End(Vec<u8>),
 }
 
 /// Reads the stream from front to back.
@@ -370,7 +370,7 @@ impl<'a> Cursor<'a> {
                 Ok(NextUnit::Gap(gap))
             }
             None if filled == UNIT_BYTES => Ok(NextUnit::Unit(unit)),
-            None => Ok(NextUnit::End(filled)),
+            None => Ok(NextUnit::End(unit[..filled].to_vec())),
         }
     }
 }

@@ -80,6 +80,17 @@ pub(crate) struct Decompress {
     frames: Mutex<FrameWatch>,
     /// A window that was refused, in bytes.
     window_bytes: AtomicU64,
+    /// What was lost first.
+    first_loss: Mutex<Option<FirstLoss>>,
+}
+
+/// The first frame or member that could not be decompressed.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstLoss {
+    /// Bytes of the archive in front of it.
+    pub archive_bytes: u64,
+    /// Why.
+    pub error: ChunkError,
 }
 
 impl Decompress {
@@ -103,7 +114,20 @@ impl Decompress {
             table: Mutex::default(),
             frames: Mutex::default(),
             window_bytes: AtomicU64::new(0),
+            first_loss: Mutex::default(),
         }
+    }
+
+    /// What was lost first, if anything was.
+    pub fn first_loss(&self) -> Option<FirstLoss> {
+        lock(&self.first_loss).clone()
+    }
+
+    /// Remembers a loss at the end of the archive so far. Call only in turn.
+    fn remember_loss(&self, error: &ChunkError) {
+        let archive_bytes = self.position().bytes();
+        let loss = || FirstLoss { archive_bytes, error: error.clone() };
+        lock(&self.first_loss).get_or_insert_with(loss);
     }
 
     /// The refused window, and the largest allowed.
@@ -158,6 +182,9 @@ impl Decompress {
             self.spare.give_back(task.compressed);
             let turn = self.turnstile.enter(task.ticket, account, ThreadState::Blocked)?;
             let here = self.position();
+            if let Err(error) = &result {
+                self.remember_loss(error);
+            }
             match (result, task.content) {
                 (Ok(()), Content::AtMost(_)) => self.put(&content, account)?,
                 (Ok(()), Content::Known { bytes, .. }) if bytes == content.len() => {
@@ -455,6 +482,9 @@ impl Cutter<'_> {
         };
         let ticket = self.take_ticket();
         let turn = self.shared.turnstile.enter(ticket, account, ThreadState::Blocked)?;
+        if let Some(error) = error {
+            self.shared.remember_loss(error);
+        }
         let start_bytes = self.shared.position();
         self.shared.gaps.enter(Gap { start_bytes, length_bytes: 0, why });
         drop(turn);

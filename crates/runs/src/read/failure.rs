@@ -2,7 +2,7 @@
 
 use std::io;
 
-use archive::chunk::OtherFormat;
+use archive::chunk::{ChunkError, OtherFormat};
 use device::source::SourceError;
 use flow::source::ReadError;
 
@@ -53,6 +53,22 @@ pub enum ReadFailure {
     NotAnArchive {
         /// The source.
         name: String,
+    },
+    /// The source ends before the first member is complete.
+    #[error("{name} ends early, at byte {end_bytes}: nothing of it can be read")]
+    CutOff {
+        /// The source.
+        name: String,
+        /// Where it ends, in the source.
+        end_bytes: u64,
+    },
+    /// The start of the source is damaged, and no member was found behind it.
+    #[error("nothing of {name} can be read")]
+    Unreadable {
+        /// The source.
+        name: String,
+        /// The first damage.
+        source: ChunkError,
     },
     /// The source has an unsupported compression.
     #[error("{name} is compressed with {format}, which takeup cannot read")]

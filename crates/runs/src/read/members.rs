@@ -117,6 +117,7 @@ pub(crate) struct MemberStream<'a> {
     saw_header: bool,
     saw_end: bool,
     saw_member: bool,
+    is_cut_in_header: bool,
     /// A member came, and neither damage nor an end mark after it.
     in_order: bool,
 }
@@ -141,6 +142,7 @@ impl<'a> MemberStream<'a> {
             saw_header: false,
             saw_end: false,
             saw_member: false,
+            is_cut_in_header: false,
             in_order: false,
         }
     }
@@ -181,6 +183,11 @@ impl<'a> MemberStream<'a> {
     /// Whether any header proves that the source is a tar archive.
     pub fn is_archive(&self) -> bool {
         self.saw_header || self.saw_end
+    }
+
+    /// Whether the source ends inside a header.
+    pub fn is_cut_in_header(&self) -> bool {
+        self.is_cut_in_header
     }
 
     /// Offset of the next byte of the archive.
@@ -358,8 +365,9 @@ impl<'a> MemberStream<'a> {
         let unit = match self.cursor.next_unit(account)? {
             NextUnit::Unit(unit) => unit,
             NextUnit::Gap(gap) => return self.lose_header(gap, account),
-            NextUnit::End(left_bytes) => {
-                self.end_of_stream(left_bytes);
+            NextUnit::End(left) => {
+                self.saw_header |= self.place == Place::Start && header::may_begin_header(&left);
+                self.end_of_stream(left.len());
                 return Ok(());
             }
         };
@@ -583,6 +591,7 @@ impl<'a> MemberStream<'a> {
         } else if self.saw_header {
             let whole = left_bytes == 0 && self.decoder.finish().is_ok();
             let kind = if whole { DamageKind::NoEndMark } else { DamageKind::Truncated };
+            self.is_cut_in_header = !whole;
             self.report(at, 0, kind, InMember::No);
         }
         self.place = Place::Done;

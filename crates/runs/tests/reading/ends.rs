@@ -77,6 +77,74 @@ fn an_archive_without_the_index_that_must_follow_is_damaged() {
     assert_lost_index(&harness, &cut, "");
 }
 
+/// An archive that is cut within its first piece was called "not a tar archive".
+#[test]
+fn an_archive_cut_before_its_first_member_ends_early() {
+    let harness = Harness::new();
+    let zstd = archive(&harness, "zstd");
+    let gzip = archive(&harness, "gzip");
+    let plain = archive(&harness, "none");
+    shell(
+        "tar -cf foreign.tar t && zstd -q foreign.tar && gzip -k foreign.tar",
+        harness.folder.path(),
+    );
+    let foreign = |name: &str| fs::read(harness.path(name)).unwrap();
+    let (foreign_zstd, foreign_gzip) = (foreign("foreign.tar.zst"), foreign("foreign.tar.gz"));
+    let check = |bytes: &[u8], what: &str| {
+        let path = write(&harness.path("cut"), bytes);
+        let expected = format!(
+            "{} ends early, at byte {}: nothing of it can be read",
+            path.display(),
+            bytes.len()
+        );
+        let (kept, cancel) = (Kept::default(), Cancel::new());
+        let options = VerifyOptions { from: path.clone().into(), ..Default::default() };
+        let failure = verify(options, &kept, &cancel).unwrap_err();
+        assert_eq!(failure.to_string(), expected, "{what}");
+        let options = RestoreOptions { from: path.clone().into(), ..Default::default() };
+        let failure = harness.try_restore(options, "out", &kept).unwrap_err();
+        assert_eq!(failure.to_string(), expected, "{what}");
+        let options = ListOptions { from: path.into(), ..Default::default() };
+        let failure = list(options, &kept, &cancel, |_| {}).unwrap_err();
+        assert_eq!(failure.to_string(), expected, "{what}");
+    };
+    for length in [5, 20, 200] {
+        check(&zstd[..length], &format!("zstd {length}"));
+        check(&foreign_zstd[..length], &format!("foreign zstd {length}"));
+    }
+    for length in [4, 20, 60] {
+        check(&gzip[..length], &format!("gzip {length}"));
+        check(&foreign_gzip[..length], &format!("foreign gzip {length}"));
+    }
+    for length in [300, 511, 512, 700] {
+        check(&plain[..length], &format!("plain {length}"));
+    }
+    // What is no archive is not called one.
+    let noise = write(&harness.path("noise"), &testkit::samples::noise(1, 300_000));
+    shell("zstd -q noise && head -c 200000 noise.zst >cut.zst", harness.folder.path());
+    let _ = noise;
+    let options = VerifyOptions { from: harness.path("cut.zst").into(), ..Default::default() };
+    let failure = verify(options, &Kept::default(), &Cancel::new()).unwrap_err();
+    assert!(failure.to_string().ends_with("is not a tar archive"), "{failure}");
+}
+
+/// A damaged first frame was called "not a tar archive".
+#[test]
+fn an_archive_with_a_damaged_start_says_what_is_damaged() {
+    let harness = Harness::new();
+    archive(&harness, "none");
+    shell("tar -cf foreign.tar t && zstd -q foreign.tar", harness.folder.path());
+    let mut bytes = fs::read(harness.path("foreign.tar.zst")).unwrap();
+    bytes[20..60].fill(0xff);
+    let path = write(&harness.path("damaged"), &bytes);
+    let options = VerifyOptions { from: path.clone().into(), ..Default::default() };
+    let failure = verify(options, &Kept::default(), &Cancel::new()).unwrap_err();
+    assert_eq!(failure.to_string(), format!("nothing of {} can be read", path.display()));
+    let VerifyError::Read(failure) = failure else { panic!("{failure}") };
+    let cause = std::error::Error::source(&failure).unwrap().to_string();
+    assert!(cause.starts_with("damaged zstd data at byte 0"), "{cause}");
+}
+
 #[test]
 fn zeros_are_no_archive() {
     let harness = Harness::new();
