@@ -10,6 +10,7 @@ pub mod fio;
 mod job;
 pub(crate) mod load;
 mod operations;
+mod own_file;
 mod places;
 pub mod process;
 pub mod queue;
@@ -197,6 +198,7 @@ impl Executor for DiskExecutor {
 
     fn foretell(&mut self, cells: &[Cell], stop: &Stop) -> Vec<String> {
         let mut said = self.queues.left_out();
+        said.extend(self.work.note());
         said.extend(foretold(cells.len(), self.run_seconds, stop));
         said
     }

@@ -53,4 +53,4 @@ pub mod threads;
 mod unnamed_file;
 
 pub use snapshot::Machine;
-pub use unnamed_file::unnamed_file;
+pub use unnamed_file::{unnamed_file, unnamed_file_in};

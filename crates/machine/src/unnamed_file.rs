@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Mode, OFlags};
@@ -16,9 +16,17 @@ use rustix::fs::{Mode, OFlags};
 pub fn unnamed_file() -> io::Result<File> {
     let folder =
         std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+    unnamed_file_in(&folder)
+}
+
+/// Makes one in this folder, and so on its file system.
+///
+/// # Errors
+/// Errors of openat(2).
+pub fn unnamed_file_in(folder: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match base::interruptible::open(&folder, flags | OFlags::TMPFILE, mode) {
+    match base::interruptible::open(folder, flags | OFlags::TMPFILE, mode) {
         Ok(file) => Ok(file.into()),
         // Not every file system can make files without a name.
         Err(_) => {

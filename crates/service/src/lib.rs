@@ -49,6 +49,7 @@ pub mod compare;
 mod compression_by_name;
 pub mod explain;
 pub mod failure;
+mod largest_file;
 pub mod list;
 pub mod model_names;
 pub mod notify;

@@ -93,6 +93,32 @@ fn a_file_that_fio_made_is_removed_and_one_with_data_is_kept() {
     assert!(matches!(refused, Err(DiskError::Safety(SafetyError::HoldsData { .. }))));
 }
 
+/// A folder used to be refused for loads on one file.
+#[test]
+fn loads_on_a_folder_run_on_a_file_without_a_name() {
+    testkit::require!(Fio);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("mine"), "data").unwrap();
+    let names = || std::fs::read_dir(directory.path()).unwrap().count();
+    for load in ["randread", "randrw", "write"] {
+        let levels = [("load", text(load)), ("cache", text("buffered"))];
+        let plan = plan(directory.path(), &levels);
+        let mut executor = DiskExecutor::new(&plan, None, Permission::KeepData, None).unwrap();
+        let said = executor.foretell(&plan.cells(), &Stop::default());
+        assert!(said.iter().any(|line| line.contains("is a folder: the loads run")), "{said:?}");
+        for _ in 0..2 {
+            let run = executor.execute(&plan.cells()[0], &Cancel::new()).unwrap();
+            assert_eq!(run.bytes, 4 << 20, "{load}");
+            assert_eq!(names(), 1, "the file has no name, so a kill leaves nothing");
+        }
+        executor.finish().unwrap();
+    }
+    assert_eq!(std::fs::read(directory.path().join("mine")).unwrap(), b"data");
+    let huge = Plan { length_bytes: 1 << 60, ..plan(directory.path(), &[]) };
+    let refused = DiskExecutor::new(&huge, None, Permission::KeepData, None);
+    assert!(matches!(refused, Err(DiskError::Safety(SafetyError::Room { .. }))));
+}
+
 /// Runs a job as `bench disk --job` does, on a file of 1 MiB in a folder with another one; says
 /// what was refused, or what fio said. Whatever comes of it, both files are as they were.
 fn run_job(name: &str, job: &str) -> Result<RunRecord, String> {

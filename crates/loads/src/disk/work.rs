@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use base::escape::escape_path;
+use base::format::size;
 use flow::cancel::Cancel;
 
 use super::error::DiskError;
 use super::job::Room;
 use super::load::Load;
+use super::own_file::OwnFile;
 use super::places::{self, UserJob};
 use super::process;
 use super::safety::{Access, Permission, SafetyError};
@@ -28,6 +31,15 @@ pub enum Work {
         access: Access,
         /// Bytes that it has; a file that is not there is made as long as it is wanted.
         there_bytes: Option<u64>,
+    },
+    /// The load of a cell, on one file of our own in a folder.
+    Own {
+        /// The folder.
+        below: PathBuf,
+        /// Length of the file.
+        length_bytes: u64,
+        /// The file, as long as the runs go on.
+        file: Option<OwnFile>,
     },
     /// The load of a cell, on many files of our own.
     Files {
@@ -70,9 +82,15 @@ impl Work {
         let [path] = &plan.paths[..] else { return Err(DiskError::OnePath) };
         // fio takes "-" for a pipe.
         let path = std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path));
-        fio_name(&path)?;
         let loads: Result<Vec<Load>, _> = plan.cells().iter().map(Load::from_cell).collect();
         let loads = loads?;
+        if path.is_dir() && loads.iter().all(|load| load.files.is_none()) {
+            let length_bytes = plan.length_bytes;
+            check_room(&path, Room { files: 1, bytes: length_bytes })?;
+            let work = Work::Own { below: path, length_bytes, file: None };
+            return Ok((work, Targets::default()));
+        }
+        fio_name(&path)?;
         if loads.iter().any(|load| load.files.is_some()) {
             if loads.iter().any(|load| load.files.is_none()) {
                 return Err(DiskError::TwoKinds);
@@ -96,18 +114,31 @@ impl Work {
     pub fn paths(&self) -> Vec<PathBuf> {
         match self {
             Work::Loads { path, .. } => vec![path.clone()],
-            Work::Files { below, .. } => vec![below.clone()],
+            Work::Own { below, .. } | Work::Files { below, .. } => vec![below.clone()],
             Work::Job(work) => work.job.paths(),
         }
     }
 
-    /// Makes the folders that files are made in.
+    /// What the user should know before the runs.
+    pub fn note(&self) -> Option<String> {
+        let Work::Own { below, length_bytes, .. } = self else { return None };
+        Some(format!(
+            "{} is a folder: the loads run on a file of {} that takeup makes in it, and deletes",
+            escape_path(below),
+            size(*length_bytes)
+        ))
+    }
+
+    /// Makes the folders that files are made in, and the file of our own.
     ///
     /// # Errors
     /// When one cannot be made.
     pub fn begin(&mut self) -> Result<(), DiskError> {
         match self {
             Work::Loads { .. } => {}
+            Work::Own { below, length_bytes, file } => {
+                *file = Some(OwnFile::new(below, *length_bytes)?);
+            }
             Work::Files { below, folder, .. } => *folder = Some(OwnFolder::new(below)?),
             Work::Job(work) => work.begin()?,
         }
@@ -159,7 +190,8 @@ impl Work {
                 }
                 folder.sync();
             }
-            Work::Files { .. } => {}
+            Work::Own { file: Some(file), .. } => file.prepare(cancel)?,
+            Work::Own { .. } | Work::Files { .. } => {}
             Work::Job(work) => work.prepare(cancel)?,
         }
         Ok(())
@@ -193,6 +225,13 @@ impl Work {
                 arguments.extend(Load::from_cell(cell)?.arguments(length, seconds));
                 arguments.push(option("--filename=", path)?);
             }
+            Work::Own { below, length_bytes, file } => {
+                let load = Load::from_cell(cell)?;
+                read_only(load.writes());
+                arguments.extend(load.arguments(*length_bytes, seconds));
+                let own = file.as_ref().map_or_else(|| below.clone(), OwnFile::path);
+                arguments.push(option("--filename=", &own)?);
+            }
             Work::Files { folder, below, .. } => {
                 let load = Load::from_cell(cell)?;
                 read_only(load.writes());
@@ -211,6 +250,10 @@ impl Work {
     pub fn remove_made(&mut self) -> Result<(), DiskError> {
         match self {
             Work::Loads { .. } => Ok(()),
+            Work::Own { file, .. } => {
+                *file = None;
+                Ok(())
+            }
             Work::Files { folder, .. } => folder.iter_mut().try_for_each(OwnFolder::remove),
             Work::Job(work) => work.folders.iter_mut().try_for_each(OwnFolder::remove),
         }

@@ -28,7 +28,7 @@ use crate::state;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BenchDiskRequest {
-    /// A file or a block device; a folder for loads of many files.
+    /// A file or a block device, or a folder: takeup makes its files in it, and deletes them.
     pub path: Option<PathBuf>,
     /// Loads to run.
     pub loads: Vec<FioLoad>,
@@ -385,15 +385,14 @@ fn safety_hint(error: &SafetyError) -> Option<&'static str> {
             "use another device: Takeup never writes to one that is in use"
         }
         SafetyError::Beyond { .. } => "set size= and offset= so that they end within the file",
-        SafetyError::Empty { .. } => "fill it first, or measure writes",
+        SafetyError::Empty { .. } => {
+            "name a folder: takeup makes a file in it to read, and deletes it; or add --load write"
+        }
         SafetyError::NoFolder { .. } => {
             "name a folder: readfiles, writefiles and jobs that name no file make their files in it"
         }
-        SafetyError::Kind { path } if path.is_dir() => {
-            "use --load readfiles or writefiles for a folder"
-        }
         SafetyError::Room { .. } | SafetyError::Files { .. } => {
-            "use fewer or smaller files, or another folder"
+            "use a smaller --length, fewer or smaller files, or another folder"
         }
         SafetyError::Names { .. } => "use several sections with fewer files each",
         _ => return None,

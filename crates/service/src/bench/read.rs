@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use base::escape::escape_path;
+use base::format::size;
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Factor, Level};
 use loads::read::{ReadError, ReadExecutor, path_factor};
@@ -13,14 +15,16 @@ use super::{
     BegunExperiment, ExperimentDone, ExperimentRequest, ExperimentSurroundings, absolute, factor,
     numbers, words,
 };
-use crate::failure::Failure;
+use crate::failure::{Failure, with_causes};
+use crate::largest_file::largest_below;
+use crate::notify::Notify;
 use crate::state;
 
 /// What to measure of a single stream. Every combination that makes sense is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BenchReadRequest {
-    /// Files or block devices.
+    /// Files or block devices; for a folder, the largest file in it.
     pub paths: Vec<PathBuf>,
     /// Calls to read with.
     pub engines: Vec<StreamEngine>,
@@ -106,12 +110,42 @@ pub enum ReadAheadLevel {
     Bytes(u64),
 }
 
-/// The plan: from its file, or of the request.
+/// The plan: from its file, or of the request. The file that is read for a folder is reported.
 ///
 /// # Errors
-/// When the plan cannot be read or run, or the read-ahead in force is not known.
-pub fn plan(request: &BenchReadRequest) -> Result<Plan, Failure> {
-    request.experiment.plan_or("read", || made(request))
+/// When the plan cannot be read or run, a folder has no file, or the read-ahead in force is not
+/// known.
+pub fn plan(request: &BenchReadRequest, notify: &dyn Notify) -> Result<Plan, Failure> {
+    request.experiment.plan_or("read", || {
+        let files = request.paths.iter().map(|path| file_of(path, notify));
+        let paths = files.collect::<Result<Vec<PathBuf>, Failure>>()?;
+        made(&BenchReadRequest { paths, ..request.clone() })
+    })
+}
+
+/// The path itself, or the largest file in a folder: a stream is read from one file.
+fn file_of(path: &Path, notify: &dyn Notify) -> Result<PathBuf, Failure> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let shown = path.display();
+    let found = largest_below(path).map_err(|error| {
+        let why = with_causes(&std::io::Error::from(error));
+        Failure::of(format!("{shown}: {why}"), None)
+    })?;
+    let no_file = || {
+        let hint = "name a large file on the same file system, or a block device";
+        Failure::of(format!("{shown}: no file below this folder to read"), Some(hint))
+    };
+    let file = found.ok_or_else(no_file)?;
+    let bytes = file.metadata().map_or(0, |status| status.len());
+    notify.notify(&format!(
+        "{} is a folder: reading the largest file in it, {} ({})",
+        escape_path(path),
+        escape_path(&file),
+        size(bytes)
+    ));
+    Ok(file)
 }
 
 /// Runs the experiment to its end.
@@ -184,4 +218,26 @@ fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
     state::recovered().map_err(|error| failure(ReadError::Settings(error)))?;
     let storage = Storage::of(path).map_err(|error| failure(ReadError::Storage(error)))?;
     storage.read_ahead_bytes().map_err(|error| failure(ReadError::Settings(error.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::monitor::Silent;
+
+    /// A folder used to be refused as "neither a file nor a block device".
+    #[test]
+    fn the_largest_file_of_a_folder_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan_of = || {
+            let paths = vec![folder.path().to_owned()];
+            plan(&BenchReadRequest { paths, ..BenchReadRequest::default() }, &Silent)
+        };
+        let empty = plan_of().unwrap_err().to_text();
+        assert!(empty.contains("no file below this folder") && empty.contains("hint: "), "{empty}");
+        std::fs::write(folder.path().join("small"), vec![1; 4096]).unwrap();
+        let large = folder.path().join("large");
+        std::fs::write(&large, vec![1; 1 << 20]).unwrap();
+        assert_eq!(plan_of().unwrap().paths, [large.display().to_string()]);
+    }
 }

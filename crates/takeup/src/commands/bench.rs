@@ -36,7 +36,7 @@ pub fn run(arguments: &BenchArgs) -> ExitCode {
 }
 
 fn read(arguments: &arguments::bench::read::BenchReadArgs) -> Result<Outcome, Failure> {
-    let plan = bench::read::plan(&arguments.request()?)?;
+    let plan = bench::read::plan(&arguments.request()?, &StandardError)?;
     experiment(plan, arguments.experiment(), bench::read::run)
 }
 
