@@ -3,11 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use archive::chunk::Compression;
 use clap::{Args, ValueEnum};
 use service::backup::{BackupRequest, TapeBlockMode, TapeTargetSettings};
 
+use crate::proposing::{COMPRESSIONS, proposing};
 use crate::quantity::{Size, one_or_more};
 use crate::run::{ChangeArgs, CommonArgs, RecordArgs, TargetArgs};
 
@@ -37,13 +39,16 @@ pub struct BackupArgs {
     /// By default the name of the target decides: .tar.zst, .tzst and .zst are zstd, .tar.gz, .tgz
     /// and .gz are gzip, and every other target is not compressed.
     #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "zstd",
-          value_name = "METHOD")]
+          value_name = "METHOD", hide_possible_values = true,
+          value_parser = proposing(Compression::from_str, COMPRESSIONS))]
     compress: Option<Compression>,
     /// Threads that compress; by default one for each core
-    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
+    #[arg(hide_short_help = true, long, value_name = "N",
+          value_parser = one_or_more::<NonZero<usize>>)]
     compress_threads: Option<NonZero<usize>>,
     /// Threads that read small files; by default as many as keep a disk busy
-    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
+    #[arg(hide_short_help = true, long, value_name = "N",
+          value_parser = one_or_more::<NonZero<usize>>)]
     read_threads: Option<NonZero<usize>>,
     /// Leave out files and directories that match; can be repeated
     #[arg(short = 'x', long, value_name = "GLOB")]
@@ -57,7 +62,7 @@ pub struct BackupArgs {
     #[command(flatten)]
     target: TargetArgs,
     /// Replace an archive even if the new one has less than half of its members or bytes
-    #[arg(long, requires = "overwrite")]
+    #[arg(hide_short_help = true, long, requires = "overwrite")]
     force: bool,
     #[command(flatten)]
     tape: TapeArgs,
@@ -74,17 +79,18 @@ pub struct BackupArgs {
 struct TapeArgs {
     /// Bytes of the archive between two filemarks; by default enough that filemarks take less than
     /// 1 % of the time
-    #[arg(long, value_name = "SIZE")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
     segment_size: Option<Size>,
     /// Variable or fixed block size of the drive
-    #[arg(long, value_enum, default_value_t = BlockMode::Variable, value_name = "MODE")]
+    #[arg(hide_short_help = true, long, value_enum, default_value_t = BlockMode::Variable,
+          value_name = "MODE")]
     block_mode: BlockMode,
     /// Switch the drive's compression on or off; unchanged by default
-    #[arg(long, value_enum, value_name = "SWITCH")]
+    #[arg(hide_short_help = true, long, value_enum, value_name = "SWITCH")]
     drive_compression: Option<Switch>,
     /// Write over the data on later volumes, too; --overwrite is only for the medium in the drive
     /// at the start
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     overwrite_volumes: bool,
     #[command(flatten)]
     change: ChangeArgs,

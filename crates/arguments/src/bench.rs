@@ -18,6 +18,12 @@ use clap::{Args, Subcommand};
 /// soon as the run ends; run the same command again to continue a stopped experiment. `takeup
 /// report` draws the file, `takeup compare` compares two of them.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup bench read /srv
+  takeup bench disk /srv --load randread,randwrite
+  takeup bench tape /dev/nst0
+  takeup report takeup-bench-read.ndjson --html report.html")]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -46,4 +52,7 @@ pub enum BenchCommand {
 ///
 /// Every experiment does this when it begins; use this command if you run no further experiment.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup bench put-back")]
 pub struct PutBackArgs {}

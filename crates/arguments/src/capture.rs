@@ -56,10 +56,10 @@ pub struct CaptureArgs {
     #[arg(long = "for", alias = "seconds", value_name = "TIME")]
     span: Option<Span>,
     /// Size of the kernel's buffers for recorded events, on all processors together
-    #[arg(long, value_name = "SIZE", default_value = "64M")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE", default_value = "64M")]
     buffer: Size,
     /// The mount point of tracefs, if it is not a usual one
-    #[arg(long, value_name = "FOLDER", conflicts_with = "import")]
+    #[arg(hide_short_help = true, long, value_name = "FOLDER", conflicts_with = "import")]
     pub tracefs: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long)]
@@ -82,13 +82,19 @@ struct JobArgs {
     fio: Option<PathBuf>,
     /// The folder for the files of the job, instead of TAKEUP_JOB_DIR when the job runs; --validate
     /// makes a folder there, or else in the working folder, and removes it
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(hide_short_help = true, long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     /// Run the job with fio for a minute at most, record it the same way, and compare both
     #[arg(long)]
     validate: bool,
     /// The most space for the files of a validation; larger files are cut
-    #[arg(long, value_name = "SIZE", default_value = "1G", requires = "validate")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "SIZE",
+        default_value = "1G",
+        requires = "validate"
+    )]
     limit: Size,
 }
 

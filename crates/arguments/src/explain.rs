@@ -54,6 +54,14 @@ pub struct ExplainArgs {
 }
 
 impl ExplainArgs {
+    /// The program, where the words of one were typed and not a line in quotes.
+    pub fn single_program(&self) -> Option<&str> {
+        match &self.pipeline[..] {
+            [program, _, ..] => Some(program),
+            _ => None,
+        }
+    }
+
     /// What is asked for.
     ///
     /// # Errors

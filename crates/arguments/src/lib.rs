@@ -10,6 +10,7 @@
 //! - [`list`]: the arguments of `takeup list`.
 //! - [`verify`]: the arguments of `takeup verify`.
 //! - [`pipe`]: the arguments of `takeup pipe`.
+//! - [`proposing`]: values that a shell proposes.
 //! - [`parameter`]: a parameter of a drive as it is typed.
 //! - [`plan`]: the arguments of `takeup plan`.
 //! - [`probe`]: the arguments of `takeup probe`.
@@ -35,6 +36,7 @@ pub mod parameter;
 pub mod pipe;
 pub mod plan;
 pub mod probe;
+pub mod proposing;
 pub mod report;
 pub mod restore;
 pub mod run;

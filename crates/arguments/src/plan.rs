@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use service::model_names::{DiskName, DriveName, GenerationName};
@@ -11,6 +12,7 @@ use service::plan::{
 };
 
 use crate::parameter::setting;
+use crate::proposing::{DISKS, DRIVES, GENERATIONS, proposing};
 use crate::quantity::{Rate, Size, Span, one_or_more};
 use crate::run::CommonArgs;
 
@@ -40,11 +42,14 @@ pub struct PlanArgs {
     paths: Vec<PathBuf>,
     /// Generation of the drive, lto1 to lto10, with its maker where that makes a difference
     /// (hp-lto3, ibm-lto3); further ones are compared with the first
-    #[arg(long = "drive", required_unless_present = "from", value_name = "NAME")]
+    #[arg(long = "drive", required_unless_present = "from", value_name = "NAME",
+          hide_possible_values = true, value_parser = proposing(DriveName::from_str, DRIVES))]
     drives: Vec<DriveName>,
     /// Generation of the media if it is not the first drive's: one earlier, or lto7m for LTO-7 Type
     /// M
-    #[arg(long = "medium-generation", visible_alias = "medium", value_name = "GENERATION")]
+    #[arg(long = "medium-generation", visible_alias = "medium", value_name = "GENERATION",
+          hide_possible_values = true,
+          value_parser = proposing(GenerationName::from_str, GENERATIONS))]
     medium: Option<GenerationName>,
     /// Take the model of the first drive from an experiment on it (takeup bench tape -o RUNS);
     /// Takeup names what that did not measure, and takes it from the generation
@@ -55,27 +60,28 @@ pub struct PlanArgs {
           value_parser = one_or_more::<NonZero<u32>>)]
     count: NonZero<u32>,
     /// The drive has half height, which makes it slower in some generations
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     half_height: bool,
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
     data: DataArgs,
     /// Memory for blocks that wait for the drive
-    #[arg(long, default_value = "1G", value_name = "SIZE")]
+    #[arg(hide_short_help = true, long, default_value = "1G", value_name = "SIZE")]
     ring: Size,
     /// How full the ring must be before a waiting writer continues
-    #[arg(long, default_value_t = 95, value_name = "PERCENT",
+    #[arg(hide_short_help = true, long, default_value_t = 95, value_name = "PERCENT",
           value_parser = clap::value_parser!(u8).range(0..=100))]
     start_fill: u8,
-    /// When a writer that found the ring empty waits for it to fill
-    #[arg(long, value_enum, default_value_t = RefillName::WhenSlow, value_name = "WHEN")]
+    /// When the writer, after it found the ring empty, waits until the ring is full again
+    #[arg(hide_short_help = true, long, value_enum, default_value_t = RefillName::WhenSlow,
+          value_name = "WHEN")]
     refill: RefillName,
     /// Bytes of one write
-    #[arg(short, long, default_value = "1M", value_name = "SIZE")]
+    #[arg(hide_short_help = true, short, long, default_value = "1M", value_name = "SIZE")]
     block_size: Size,
     /// Seconds that a person or a library takes to change the volume, besides the drive's own time
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    #[arg(hide_short_help = true, long, default_value_t = 60, value_name = "SECONDS")]
     change: u32,
     /// The time available: Takeup reports whether the plan fits and by how much, which other ways
     /// fit, and what source or how many drives would. Exit code 2 if the plan does not fit
@@ -83,7 +89,7 @@ pub struct PlanArgs {
     window: Option<Span>,
     /// A parameter of the model of the first drive, in the unit of its name or with a suffix:
     /// back_hitch_ns=3.5s, buffer_bytes=1G, speeds_bytes_per_second=100MB,200MB
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    #[arg(hide_short_help = true, long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<ParameterSetting>,
     /// Show the parameters of the drive model, and how certain they are
     #[arg(long)]
@@ -103,17 +109,18 @@ struct SourceArgs {
     #[arg(long, value_name = "RATE", conflicts_with_all = ["source_disk", "source_from"])]
     source_rate: Option<Rate>,
     /// Compute the rate from a disk: sas15k, sata7200, ssd-sata, nvme, array or array:N
-    #[arg(long, value_name = "DISK")]
+    #[arg(long, value_name = "DISK", hide_possible_values = true,
+          value_parser = proposing(DiskName::from_str, DISKS))]
     source_disk: Option<DiskName>,
     /// Compute the rate from an experiment on the disk (takeup bench disk or bench read, -o RUNS);
     /// what that did not measure comes from --source-disk, or from the most similar disk
     #[arg(long, value_name = "RUNS")]
     source_from: Option<PathBuf>,
     /// Bytes of one read from --source-disk or --source-from [default: 1M]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
     read_block_size: Option<Size>,
     /// The kernel's read-ahead of that disk [default: 128k]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
     read_ahead: Option<Size>,
     /// Bytes to back up
     #[arg(long, value_name = "SIZE")]
@@ -123,17 +130,18 @@ struct SourceArgs {
     files: Option<u64>,
     /// Microseconds that each file takes besides its bytes; by default 50, or the time of the
     /// disk's seeks
-    #[arg(long, value_name = "MICROSECONDS")]
+    #[arg(hide_short_help = true, long, value_name = "MICROSECONDS")]
     per_file: Option<u32>,
     /// Cores of the machine that makes the backup: hashing on them limits the rate; by default
     /// those of this machine
-    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
+    #[arg(hide_short_help = true, long, value_name = "N",
+          value_parser = one_or_more::<NonZero<usize>>)]
     cores: Option<NonZero<usize>>,
     /// How long to read PATH to measure its rate
-    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    #[arg(hide_short_help = true, long, default_value_t = 10, value_name = "SECONDS")]
     measure: u16,
-    /// Rate of the disk in `staged to disk first`
-    #[arg(long, default_value = "400MB", value_name = "RATE")]
+    /// Rate of the staging disk, for the plan `staged to disk first`
+    #[arg(hide_short_help = true, long, default_value = "400MB", value_name = "RATE")]
     staging_rate: Rate,
 }
 
@@ -147,10 +155,11 @@ struct DataArgs {
     #[arg(long, value_enum, default_value_t = Who::Drive, value_name = "WHO")]
     compression: Who,
     /// Compression ratio of software; by default measured with zstd on PATH
-    #[arg(long, value_name = "RATIO", value_parser = ratio, requires = "software_rate")]
+    #[arg(hide_short_help = true, long, value_name = "RATIO", value_parser = ratio,
+          requires = "software_rate")]
     software_ratio: Option<f64>,
     /// How fast software compresses, in bytes of input
-    #[arg(long, value_name = "RATE", requires = "software_ratio")]
+    #[arg(hide_short_help = true, long, value_name = "RATE", requires = "software_ratio")]
     software_rate: Option<Rate>,
 }
 

@@ -28,8 +28,7 @@ pub struct ReportArgs {
     /// The file of runs, or the record of a watch, a capture or a run
     #[arg(value_name = "RUNS")]
     runs: PathBuf,
-    /// Records of runs, by --record of `takeup backup` and the like, to draw above a capture of the
-    /// same time
+    /// Records of `takeup backup --record` and the like, to draw above a capture of the same time
     #[arg(value_name = "RUN")]
     beside: Vec<PathBuf>,
     /// Write one page of HTML that needs no other file

@@ -44,17 +44,17 @@ pub struct RestoreArgs {
     #[arg(long, value_enum, value_name = "WHOSE")]
     owners: Option<OwnersName>,
     /// Permissions of the restored files; by default exact as root, else less the umask
-    #[arg(long, value_enum, value_name = "WHICH")]
+    #[arg(hide_short_help = true, long, value_enum, value_name = "WHICH")]
     modes: Option<ModesName>,
     /// Set-ID bits, capabilities and other security.* and trusted.* attributes; by default restored
     /// only where owner and permissions are restored as archived
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(hide_short_help = true, long, value_enum, value_name = "WHAT")]
     privileges: Option<PrivilegesName>,
     /// Leave out extended attributes and ACLs
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     no_xattrs: bool,
     /// Do not wait until everything is on the disk; the kernel writes it later
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     no_sync: bool,
     #[command(flatten)]
     archive: ArchiveArgs,

@@ -25,10 +25,13 @@ pub struct CommonArgs {
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
     /// Show no progress line on a terminal
-    #[arg(long, help_heading = "Output")]
+    #[arg(hide_short_help = true, long, help_heading = "Output")]
     pub no_progress: bool,
     /// How files and block devices are read and written
-    #[arg(long, value_enum, default_value_t = EngineName::Auto, value_name = "ENGINE")]
+    // Without a heading it would get the one of the options in front of it.
+    #[arg(hide_short_help = true, long, value_enum, default_value_t = EngineName::Auto,
+          value_name = "ENGINE",
+          help_heading = None::<&str>)]
     pub engine: EngineName,
 }
 
@@ -62,18 +65,19 @@ pub struct TargetArgs {
     overwrite: bool,
     /// Permissions of a target file, in octal; default: those of the replaced file, for a new file
     /// 600 as root, else what the umask leaves
-    #[arg(long, value_name = "MODE", value_parser = permissions)]
+    #[arg(hide_short_help = true, long, value_name = "MODE", value_parser = permissions)]
     mode: Option<u32>,
     /// Size of each write to the target, a multiple of 512 bytes
     #[arg(short, long, default_value = "1M", value_name = "SIZE")]
     block_size: Size,
     /// Memory for blocks that wait for the target; default: 64M, more for high compression levels,
     /// for a tape 1G or a quarter of the memory
-    #[arg(long, value_name = "SIZE")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
     ring: Option<Size>,
     /// How full the ring must be before the writer starts, and starts again after it ran empty;
     /// default: 0, for a tape 50 and then what the drive needs
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(hide_short_help = true, long, value_name = "PERCENT",
+          value_parser = clap::value_parser!(u8).range(0..=100))]
     start_fill: Option<u8>,
     /// Limit the bytes per second that go to the target
     #[arg(long, value_name = "RATE")]
@@ -107,14 +111,15 @@ impl TargetArgs {
 pub struct ArchiveArgs {
     /// Memory for data that are read and decompressed ahead; default: 64M, for a tape up to 1G or a
     /// quarter of the memory
-    #[arg(long, value_name = "SIZE")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
     ring: Option<Size>,
     /// Threads that decompress; by default one for each core
-    #[arg(long, value_name = "N", value_parser = one_or_more::<NonZero<usize>>)]
+    #[arg(hide_short_help = true, long, value_name = "N",
+          value_parser = one_or_more::<NonZero<usize>>)]
     threads: Option<NonZero<usize>>,
     /// Fail if the archive has no index, whatever program wrote it: without an index, a missing end
     /// goes unnoticed. Archives of takeup announce their index, and always need it
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     require_index: bool,
 }
 
@@ -146,7 +151,7 @@ pub struct ChangeArgs {
     /// The command gets the request in its environment: TAKEUP_ACTION (write or read),
     /// TAKEUP_DEVICE, TAKEUP_SET, TAKEUP_VOLUME, TAKEUP_MEDIUM (empty when unknown) and
     /// TAKEUP_ATTEMPT (from 1). An exit code other than 0 means that there is no other volume.
-    #[arg(long, value_name = "COMMAND", help_heading = "Tape")]
+    #[arg(hide_short_help = true, long, value_name = "COMMAND", help_heading = "Tape")]
     pub change_command: Option<String>,
 }
 
@@ -160,11 +165,12 @@ pub struct TapeSourceArgs {
     set: Option<SetWanted>,
     /// Read this file of the tape, whatever program wrote it; 0 is the first. By default, a tape of
     /// another program is read at its current file
-    #[arg(long, value_name = "N", conflicts_with = "set")]
+    #[arg(hide_short_help = true, long, value_name = "N", conflicts_with = "set")]
     file: Option<u32>,
     /// Skip this volume of the set: takeup does not ask for it, and warns about what is missing.
     /// Separate several numbers by commas, or repeat the option
-    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "file",
+    #[arg(hide_short_help = true, long, value_name = "N", value_delimiter = ',',
+          conflicts_with = "file",
         value_parser = clap::value_parser!(u32).range(1..))]
     without_volume: Vec<u32>,
     #[command(flatten)]

@@ -13,6 +13,7 @@ use service::sim::{SimEjectRequest, SimLoadRequest, SimStatusRequest, TimeChoice
 use sim::speed_up::SpeedUp;
 
 use crate::parameter::setting;
+use crate::proposing::{DISKS, GENERATIONS, SWITCHES, proposing};
 use crate::quantity::{Rate, Size, seconds};
 
 /// Simulate a tape drive or a disk, with its timing, in a folder
@@ -59,11 +60,18 @@ pub enum SimCommand {
 
 /// Mount a virtual tape drive; ends when it is unmounted or interrupted
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  mkdir /mnt/drive; takeup sim tape /mnt/drive --drive lto7 &
+  takeup backup /srv --to /mnt/drive/nst0
+  takeup sim tape /mnt/drive --drive lto6 --medium /var/tmp/cartridge --speed-up 10 &
+  umount /mnt/drive")]
 pub struct TapeArgs {
     /// An existing folder
     mountpoint: PathBuf,
     /// Generation of the drive, lto1 to lto10; by default that of --from, or lto7
-    #[arg(long, value_name = "GENERATION")]
+    #[arg(long, value_name = "GENERATION", hide_possible_values = true,
+          value_parser = proposing(GenerationName::from_str, GENERATIONS))]
     drive: Option<GenerationName>,
     /// Simulate the drive of an experiment (takeup bench tape -o RUNS)
     ///
@@ -76,10 +84,11 @@ pub struct TapeArgs {
     medium: Option<PathBuf>,
     /// Generation of the cartridge if it is older than the drive; lto7m is LTO-7 Type M; by default
     /// that of the file, or of the drive
-    #[arg(long, value_name = "GENERATION")]
+    #[arg(hide_short_help = true, long, value_name = "GENERATION", hide_possible_values = true,
+          value_parser = proposing(GenerationName::from_str, GENERATIONS))]
     medium_generation: Option<GenerationName>,
     /// Native capacity of a new cartridge; by default that of its generation, or 1 GiB in memory
-    #[arg(long, value_name = "SIZE")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
     capacity: Option<Size>,
     /// Run this many times faster than real time, for example 2.5 or 0.5
     #[arg(long, default_value_t = SpeedUp::ONE, value_name = "N")]
@@ -88,16 +97,20 @@ pub struct TapeArgs {
     #[arg(long, default_value = "true", value_name = "WHICH")]
     time: TapeTime,
     /// Compression by the drive: on measures the ratio of the data, a number sets it
-    #[arg(long, default_value = "on", value_name = "on|off|RATIO",
-          value_parser = compression)]
+    #[arg(long, default_value = "on", value_name = "on|off|RATIO", hide_possible_values = true,
+          value_parser = proposing(compression, SWITCHES))]
     compression: CompressionChoice,
     /// Change a parameter of the drive; takeup plan --parameters shows their names
-    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    #[arg(hide_short_help = true, long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<ParameterSetting>,
 }
 
 /// Print the state of a virtual drive or disk as JSON
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup sim status /mnt/drive
+  takeup sim status /mnt/drive | jq .")]
 pub struct StatusArgs {
     /// The folder on which it is mounted
     mountpoint: PathBuf,
@@ -105,6 +118,10 @@ pub struct StatusArgs {
 
 /// Put another cartridge into a virtual drive
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup sim load /mnt/drive /var/tmp/second --new
+  takeup sim load /mnt/drive /var/tmp/cartridge")]
 pub struct LoadArgs {
     /// The folder on which it is mounted
     mountpoint: PathBuf,
@@ -117,6 +134,10 @@ pub struct LoadArgs {
 
 /// Take the cartridge out of a virtual drive
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup sim eject /mnt/drive
+  takeup sim load /mnt/drive /var/tmp/second")]
 pub struct EjectArgs {
     /// The folder on which it is mounted
     mountpoint: PathBuf,
@@ -136,12 +157,19 @@ enum TapeTime {
 /// same bytes through the page cache; and `status`. Requests take as long as on such a disk, which
 /// serves as many of them at once.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  mkdir /mnt/slow; takeup sim disk /mnt/slow --preset sas15k --backing /var/tmp/disk --size 10G &
+  takeup bench read /mnt/slow/disk --cache direct
+  sudo takeup sim disk /mnt/slow --preset nvme --backing /var/tmp/disk --size 10G --loop
+  takeup sim disk /mnt/slow --preset array:12 --backing /var/tmp/disk --size 10G --parallel 4 &")]
 pub struct DiskArgs {
     /// An existing folder
     mountpoint: PathBuf,
     /// Kind of disk: sas15k, sata7200, ssd-sata, nvme, or array:N for N disks of 15,000 rpm; by
     /// default the one nearest to the disk of --from, or sas15k
-    #[arg(long, value_name = "NAME", value_parser = preset)]
+    #[arg(long, value_name = "NAME", hide_possible_values = true,
+          value_parser = proposing(preset, DISKS))]
     preset: Option<DiskName>,
     /// Simulate the disk of an experiment (takeup bench disk or bench read, -o RUNS)
     ///
@@ -156,20 +184,20 @@ pub struct DiskArgs {
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
     /// Time of each request, whatever its place and size, for example 5.5ms
-    #[arg(long, value_name = "TIME")]
+    #[arg(hide_short_help = true, long, value_name = "TIME")]
     service_time: Option<Time>,
     /// Extra time for a request that does not start where the last one ended
-    #[arg(long, value_name = "TIME")]
+    #[arg(hide_short_help = true, long, value_name = "TIME")]
     seek: Option<Time>,
     /// Rate of the disk as a whole
-    #[arg(long, value_name = "RATE")]
+    #[arg(hide_short_help = true, long, value_name = "RATE")]
     bandwidth: Option<Rate>,
     /// Requests that are served at once
-    #[arg(long, value_name = "N",
+    #[arg(hide_short_help = true, long, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
     parallel: Option<u16>,
     /// Largest request; larger ones are split
-    #[arg(long, value_name = "SIZE")]
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
     max_request: Option<Size>,
     /// Run this many times faster than real time, for example 2.5 or 0.5
     #[arg(long, default_value_t = SpeedUp::ONE, value_name = "N")]

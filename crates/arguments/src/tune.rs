@@ -21,6 +21,12 @@ pub use set::{ApplyArgs, TuneSetArgs};
 /// Takeup saves the old values in a list before it changes anything: `takeup tune revert` restores
 /// them, even after a crash or a restart.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup tune readahead /srv/images
+  takeup tune set /dev/sdb read_ahead_kb=1024
+  takeup tune show
+  takeup tune revert")]
 pub struct TuneArgs {
     /// What to do.
     #[command(subcommand)]
@@ -45,6 +51,10 @@ pub enum TuneCommand {
 
 /// Show changed settings, and whether they still hold
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup tune show
+  takeup tune show --json | jq .")]
 pub struct TuneShowArgs {
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
@@ -57,6 +67,10 @@ pub struct TuneShowArgs {
 /// its own values: then only settings that still hold the changed value are restored. Takeup names
 /// a device that is gone; run the command again when it is back.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup tune revert
+  takeup tune revert --forget")]
 pub struct TuneRevertArgs {
     /// Remove devices that are gone from the list of changes
     #[arg(long)]
@@ -77,6 +91,10 @@ impl TuneRevertArgs {
 ///
 /// If the time is already over, restores the old values instead, with exit code 2.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup tune set /dev/sdb scheduler=bfq --for 10m
+  takeup tune confirm")]
 pub struct TuneConfirmArgs {
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
@@ -90,6 +108,11 @@ pub struct TuneConfirmArgs {
 /// configuration, and does not write it. Settings of a loop device, or of a device without a
 /// persistent name, cannot be kept.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup tune persist
+  sudo takeup tune persist --write
+  sudo takeup tune persist --remove")]
 pub struct TunePersistArgs {
     /// Write the rules to /etc/udev/rules.d/99-takeup.rules
     #[arg(long)]

@@ -32,10 +32,10 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
     /// Do not compare owners
-    #[arg(long, requires = "against")]
+    #[arg(hide_short_help = true, long, requires = "against")]
     no_owners: bool,
     /// Do not compare extended attributes and ACLs
-    #[arg(long, requires = "against")]
+    #[arg(hide_short_help = true, long, requires = "against")]
     no_xattrs: bool,
     #[command(flatten)]
     archive: ArchiveArgs,

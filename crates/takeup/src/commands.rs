@@ -34,11 +34,20 @@ use clap::{CommandFactory, Parser, Subcommand};
     version,
     max_term_width = 100,
     after_help = "\
+Examples:
+  takeup backup /srv --to srv.tar.zst
+  takeup verify srv.tar.zst --against /
+  takeup restore srv.tar.zst --into /srv/restored
+  takeup explain 'tar cf - /srv | gzip > srv.tar.gz'
+  takeup watch sda
+  takeup COMMAND --help
+
 Exit codes of all commands:
   0  done
   1  failed, or damage was found
   2  done, but something was left out or differs; the output names it
   3  the data were written by a later version of takeup
+
 Sizes: k M G T P are powers of 1024, kB MB GB TB PB powers of 1000."
 )]
 pub struct TakeupArgs {
@@ -73,22 +82,48 @@ enum Command {
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed or damage found, 2 done but incomplete, \
                               3 written by a later version.";
 
+/// The same as a table, for manual pages.
+pub const EXIT_STATUS: [(u8, &str); 4] = [
+    (0, "Done."),
+    (1, "Failed, or damage was found."),
+    (2, "Done, but something was left out or differs; the output names it."),
+    (3, "The data were written by a later version of takeup."),
+];
+
 /// The whole command line.
 pub fn command() -> clap::Command {
     TakeupArgs::command().mut_subcommands(with_exit_codes)
 }
 
+/// Lines of examples that the short help shows.
+const EXAMPLES_IN_SHORT: usize = 4;
+
 fn with_exit_codes(command: clap::Command) -> clap::Command {
-    let extended = |text: Option<&clap::builder::StyledStr>| match text {
-        Some(text) => format!("{text}\n\n{EXIT_CODES}"),
-        None => EXIT_CODES.to_owned(),
+    let short = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let long = command.get_after_long_help().map(ToString::to_string).unwrap_or(short.clone());
+    let long = match long.as_str() {
+        "" => EXIT_CODES.to_owned(),
+        text => format!("{text}\n\n{EXIT_CODES}"),
     };
-    let (short, long) = (command.get_after_help().cloned(), command.get_after_long_help().cloned());
-    let command = command.mut_subcommands(with_exit_codes).after_help(extended(short.as_ref()));
-    match long {
-        Some(long) => command.after_long_help(extended(Some(&long))),
-        None => command,
+    command
+        .mut_subcommands(with_exit_codes)
+        .after_help(first_examples(&short))
+        .after_long_help(long)
+}
+
+/// The first examples, so that the short help fits on a screen. A line that ends with a backslash
+/// goes on in the next one.
+fn first_examples(after: &str) -> String {
+    let Some(examples) = after.strip_prefix("Examples:\n") else { return String::new() };
+    let examples = examples.split("\n\n").next().unwrap_or(examples);
+    let mut lines: Vec<&str> = Vec::new();
+    for line in examples.lines() {
+        if lines.len() >= EXAMPLES_IN_SHORT && !lines.last().is_some_and(|it| it.ends_with('\\')) {
+            break;
+        }
+        lines.push(line);
     }
+    format!("Examples:\n{}", lines.join("\n"))
 }
 
 impl Command {

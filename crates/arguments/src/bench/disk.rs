@@ -9,6 +9,7 @@ use service::bench::read::CacheUse;
 
 use super::options::{ExperimentArgs, bytes, each};
 use super::read::Pages;
+use crate::proposing::{CURRENT, MERGES, RUNTIMES, SCHEDULERS, proposing};
 use crate::quantity::{Size, Span};
 
 /// Measure random and mixed loads with fio, and what the device makes of them
@@ -16,9 +17,9 @@ use crate::quantity::{Size, Span};
 /// Takeup runs fio itself, and meanwhile reads the counters of the device behind PATH. One table
 /// shows both sides: the latency that a program sees and the time at the device, requests as
 /// submitted and as they arrive. Takeup never writes to a device or file that holds data without
-/// --destructive, and never to a device that is mounted or part of an array. For loads that write
-/// it makes a PATH that does not exist, and deletes it at the end. Loads of many files use a folder
-/// of their own below PATH, which Takeup deletes at the end.
+/// --destructive, and never to a device that is mounted or part of an array. If PATH is a folder,
+/// Takeup makes a file of --length in it, or many files for readfiles and writefiles. For loads
+/// that write it makes a PATH that does not exist. It deletes what it made at the end.
 #[derive(Args, Debug)]
 #[command(override_usage = "\
 takeup bench disk [OPTIONS] <PATH>
@@ -26,6 +27,7 @@ takeup bench disk [OPTIONS] <PATH>
        takeup bench disk [OPTIONS] --plan <FILE>")]
 #[command(after_help = "\
 Examples:
+  takeup bench disk /srv
   takeup bench disk /srv/db.img --engines io_uring --depth 1,4,16,64
   takeup bench disk /srv/scratch.img --load randrw --read-percent 70 --block-size 8k --fsync 1
   takeup bench disk /dev/sdx --load randwrite,write --destructive
@@ -43,14 +45,14 @@ run programs or name other files, and lists all of them at once (docs/bench.md h
 checks every file and device that the job names like a PATH. Sections that name no file work on
 PATH. If all sections name the same file, PATH replaces it, and --length replaces its size.")]
 pub struct BenchDiskArgs {
-    /// A file or a block device; a folder for loads of many files
+    /// A file, a block device, or a folder in which Takeup makes its own file
     #[arg(value_name = "PATH", required_unless_present_any = ["plan", "job"])]
     path: Option<PathBuf>,
     /// Loads to run
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "randread")]
     load: Vec<DiskLoad>,
     /// Share of reads in rw and randrw
-    #[arg(long, value_delimiter = ',', value_name = "LIST",
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST",
           value_parser = clap::value_parser!(u64).range(0..=100))]
     read_percent: Vec<u64>,
     /// fio's engines
@@ -68,11 +70,19 @@ pub struct BenchDiskArgs {
     /// Jobs at once
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
     jobs: Vec<u64>,
-    /// An fsync after every N writes; 0 for none
+    /// Writes after which fio calls fsync: 1 is after each write, 0 never [default: 0]
+    ///
+    /// fsync waits until the data are on the disk, as a database does when it commits.
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     fsync: Vec<u64>,
-    /// Pages of fio's memory; fio by itself uses small ones
-    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "huge")]
+    /// Memory pages of fio's buffers; fio by itself uses small ones
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "huge"
+    )]
     pages: Vec<Pages>,
     /// Files of each job, for readfiles and writefiles [default: 1000]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
@@ -86,14 +96,16 @@ pub struct BenchDiskArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "plan"])]
     job: Option<PathBuf>,
     /// Set an option of the job in all of its sections; may be given several times
-    #[arg(long, value_name = "NAME=VALUE", requires = "job")]
+    #[arg(hide_short_help = true, long, value_name = "NAME=VALUE", requires = "job")]
     job_set: Vec<String>,
     /// Part of PATH that is used, from its start; with --job the size of its sections [default: 1G]
     #[arg(long, value_name = "SIZE")]
     length: Option<Size>,
-    /// Length of one run, or 'once' for --length bytes once, however long that takes; a --job has
-    /// its own length, and loads of many files go through all files once
-    #[arg(long, value_name = "TIME", default_value = "5s")]
+    /// Length of one run; 'once' moves --length bytes once instead
+    ///
+    /// A --job has its own length, and readfiles and writefiles go through all files once.
+    #[arg(long, value_name = "TIME", default_value = "5s", hide_possible_values = true,
+          value_parser = proposing(Runtime::from_str, RUNTIMES))]
     runtime: Runtime,
     /// Allow Takeup to destroy what PATH holds
     #[arg(long)]
@@ -108,23 +120,35 @@ const QUEUE_HEADING: &str = "Settings of the queue";
 #[derive(Args, Debug)]
 struct QueueArgs {
     /// Schedulers of the disk
-    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST",
+          help_heading = QUEUE_HEADING,
+          hide_possible_values = true, value_parser = proposing(String::from_str, SCHEDULERS))]
     scheduler: Vec<String>,
     /// Merge requests: always (0), only where that costs nothing (1), never (2)
-    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST",
+          help_heading = QUEUE_HEADING,
+          hide_possible_values = true, value_parser = proposing(String::from_str, MERGES))]
     nomerges: Vec<String>,
     /// Largest request at the disk in KiB
-    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST",
+          help_heading = QUEUE_HEADING,
+          hide_possible_values = true, value_parser = proposing(String::from_str, CURRENT))]
     max_sectors_kb: Vec<String>,
     /// Read-ahead in KiB of the device that PATH lies on, for --cache buffered
-    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST",
+          help_heading = QUEUE_HEADING,
+          hide_possible_values = true, value_parser = proposing(String::from_str, CURRENT))]
     read_ahead_kb: Vec<String>,
     /// Requests that may wait in the queue of the disk
-    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST",
+          help_heading = QUEUE_HEADING,
+          hide_possible_values = true, value_parser = proposing(String::from_str, CURRENT))]
     nr_requests: Vec<String>,
     /// Whether the kernel flushes the disk's cache: 'write back' or 'write through'; without
     /// flushes a power loss may destroy data that were reported as safe
-    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = QUEUE_HEADING)]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST",
+          help_heading = QUEUE_HEADING,
+          hide_possible_values = true, value_parser = proposing(String::from_str, CURRENT))]
     write_cache: Vec<String>,
 }
 

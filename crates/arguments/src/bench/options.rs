@@ -18,30 +18,37 @@ pub struct ExperimentArgs {
     /// Take the plan from a file, as --print-plan writes it; other options of the plan are ignored
     #[arg(long, value_name = "FILE", help_heading = "Experiment")]
     pub plan: Option<PathBuf>,
-    /// Print the plan and run nothing; Takeup does not look at what the plan works on
+    /// Print the plan and run nothing; what the plan works on need not exist
     #[arg(long, help_heading = "Experiment")]
     pub print_plan: bool,
     /// Minimum number of repeats of every combination [default: 5]
     #[arg(long, value_name = "N", help_heading = "Experiment")]
     pub repeats: Option<u64>,
     /// Maximum number of repeats of every combination [default: 20]
-    #[arg(long, value_name = "N", help_heading = "Experiment")]
+    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Experiment")]
     pub repeats_max: Option<u64>,
-    /// End when half of the width of every 95 % interval is below this share of the rate
-    #[arg(long, default_value_t = 5.0, value_name = "PERCENT", help_heading = "Experiment")]
+    /// End when every rate is known to within this percentage, which is half of its 95 % interval
+    #[arg(
+        hide_short_help = true,
+        long,
+        default_value_t = 5.0,
+        value_name = "PERCENT",
+        help_heading = "Experiment"
+    )]
     pub interval: f64,
-    /// Begin no run that would not end within this time [default: 10m]
+    /// Time for all runs: Takeup starts no run that would end later [default: 10m]
     #[arg(long, value_name = "TIME", help_heading = "Experiment")]
     pub budget: Option<Span>,
     /// Stop a run after this time and keep an upper bound on its rate; by default after its share
     /// of the budget, or three times as long as other runs
-    #[arg(long, value_name = "TIME", help_heading = "Experiment")]
+    #[arg(hide_short_help = true, long, value_name = "TIME", help_heading = "Experiment")]
     pub run_limit: Option<Span>,
     /// Seed of the order of the runs; by default a new one for each experiment
-    #[arg(long, value_name = "N", help_heading = "Experiment")]
+    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Experiment")]
     pub seed: Option<u64>,
     /// Title of the experiment
     #[arg(
+        hide_short_help = true,
         long,
         default_value = "",
         hide_default_value = true,
@@ -50,7 +57,12 @@ pub struct ExperimentArgs {
     )]
     pub title: String,
     /// A known limit of the hardware, for example 'host interface=1200MB'; may be given again
-    #[arg(long = "limit", value_name = "NAME=RATE", help_heading = "Experiment")]
+    #[arg(
+        hide_short_help = true,
+        long = "limit",
+        value_name = "NAME=RATE",
+        help_heading = "Experiment"
+    )]
     pub limits: Vec<NamedRate>,
     /// Print one JSON document at the end instead of text
     #[arg(long, help_heading = "Output")]
@@ -62,7 +74,7 @@ pub struct ExperimentArgs {
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
     /// Print no live line, even on a terminal
-    #[arg(long, help_heading = "Output")]
+    #[arg(hide_short_help = true, long, help_heading = "Output")]
     pub no_progress: bool,
 }
 

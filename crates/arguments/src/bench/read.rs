@@ -1,12 +1,14 @@
 //! The arguments of `takeup bench read`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use service::bench::read::{BenchReadRequest, CacheUse, MemoryPages, ReadAheadLevel, StreamEngine};
 use service::failure::Failure;
 
 use super::options::{ExperimentArgs, bytes, each};
+use crate::proposing::{READ_AHEADS, proposing};
 use crate::quantity::{Size, bytes_or_zero};
 
 /// Measure what a backup's single stream gets from files or block devices
@@ -19,6 +21,7 @@ use crate::quantity::{Size, bytes_or_zero};
 #[command(after_help = "\
 Examples:
   takeup bench read /srv/images/big.img
+  takeup bench read /srv
   takeup bench read /dev/sdx --read-ahead current,128k,512k,2M,8M --cache buffered
   takeup bench read big.img --engines psync,io_uring --cache direct --depth 1,2,4,8,16
   takeup bench read big.img --read-ahead 128k,4M --print-plan >plan.toml
@@ -26,7 +29,7 @@ Examples:
 
 PATH should be larger than --length, and --length so large that a run takes a second.")]
 pub struct BenchReadArgs {
-    /// Files or block devices
+    /// Files or block devices; for a folder, the largest file in it
     #[arg(value_name = "PATH", required_unless_present = "plan")]
     paths: Vec<PathBuf>,
     /// Calls to read with
@@ -45,23 +48,30 @@ pub struct BenchReadArgs {
     )]
     block_size: Vec<Size>,
     /// Read-ahead to set; 'current' is what is in force, 0 is none
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", hide_possible_values = true,
+          value_parser = proposing(String::from_str, READ_AHEADS))]
     read_ahead: Vec<String>,
     /// Requests in flight at once, for psync and io_uring
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
     depth: Vec<u64>,
-    /// Readers that take turns with the blocks of the one stream
+    /// Readers of the one stream; each takes the next block in turn
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1")]
     readers: Vec<u64>,
-    /// Pages of the memory that is read into
-    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "huge")]
+    /// Memory pages of the buffers
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "huge"
+    )]
     pages: Vec<Pages>,
     /// Bytes of one run, from the start of PATH
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     length: Size,
     /// Reads at random places after each buffered run, to measure what the read-ahead costs other
     /// reads
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 32)]
     random_reads: u64,
     #[command(flatten)]
     experiment: ExperimentArgs,

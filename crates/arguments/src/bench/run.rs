@@ -45,7 +45,7 @@ pub struct BenchRunArgs {
     #[arg(long, value_name = "LINE")]
     before: Vec<String>,
     /// Runs before every run of one command, after --before
-    #[arg(long, value_name = "NAME=LINE")]
+    #[arg(hide_short_help = true, long, value_name = "NAME=LINE")]
     each_before: Vec<Named>,
     /// Runs after every run, not timed; if it fails, the run has failed. May be given again
     #[arg(long, value_name = "LINE")]
@@ -60,10 +60,10 @@ pub struct BenchRunArgs {
     #[arg(long, value_name = "PATH")]
     watch: Vec<PathBuf>,
     /// The shell [default: $SHELL, or /bin/sh]
-    #[arg(long, value_name = "SHELL")]
+    #[arg(hide_short_help = true, long, value_name = "SHELL")]
     shell: Option<String>,
     /// Only the last program of a pipeline has to succeed
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     last_program_only: bool,
     /// Show what the commands print, on standard error
     #[arg(long)]

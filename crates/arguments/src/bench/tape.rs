@@ -1,6 +1,7 @@
 //! The arguments of `takeup bench tape`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use service::bench::tape::{
@@ -9,6 +10,7 @@ use service::bench::tape::{
 use service::failure::Failure;
 
 use super::options::{ExperimentArgs, bytes, each};
+use crate::proposing::{DATA, FRAMINGS, proposing};
 use crate::quantity::{Size, bytes_or_zero};
 
 /// Measure what a tape drive takes: block sizes, data, framings, its compression
@@ -44,20 +46,22 @@ pub struct BenchTapeArgs {
     block_size: Vec<Size>,
     /// Data to write: zeros, random, text:RATIO (as a drive would compress it), a FILE, or a
     /// FOLDER, whose files are read from their disk meanwhile
-    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "random")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "random",
+          hide_possible_values = true, value_parser = proposing(Data::from_str, DATA))]
     data: Vec<Data>,
     /// Bytes of one read from the disk of a FOLDER or, with this option, of a FILE
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST")]
     read_block_size: Vec<Size>,
     /// Format around the data: raw, tar, bacula
-    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "raw")]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "raw",
+          hide_possible_values = true, value_parser = proposing(Framing::from_str, FRAMINGS))]
     framing: Vec<Framing>,
     /// Bytes of a run, at most those of a FOLDER [default: 4G]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     length: Vec<Size>,
     /// Files that a run is divided into, with a filemark after each; by default one, and with
     /// Bacula's blocks one for each gigabyte, as Bacula does it
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST")]
     files: Vec<u64>,
     /// The drive's compression: on, off; by default it stays as it is
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
@@ -69,13 +73,15 @@ pub struct BenchTapeArgs {
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "write")]
     operation: Vec<OperationName>,
     /// Name of the medium, for the record; with several, Takeup asks for each when it needs it
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(hide_short_help = true, long, value_delimiter = ',', value_name = "LIST")]
     medium_label: Vec<String>,
     /// A known design: btape, that of Bacula's `btape speed` (36 values for each block size)
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["data", "framing", "plan"])]
+    #[arg(hide_short_help = true, long, value_name = "NAME", conflicts_with_all = ["data",
+          "framing", "plan"])]
     preset: Option<Preset>,
     /// Length of the preset's files, as a share of their usual length
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "SHARE",
         default_value = "1",
@@ -87,14 +93,14 @@ pub struct BenchTapeArgs {
     #[arg(long, conflicts_with = "append")]
     overwrite: bool,
     /// Write after what the medium holds
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     append: bool,
     /// Shell command that puts the requested medium into the drive, instead of a question on the
     /// terminal
     ///
     /// Its environment has the medium's name in TAKEUP_MEDIUM, the drive in TAKEUP_DEVICE, and
     /// TAKEUP_ACTION=bench. An exit code other than 0 means that there is no such medium.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     change_command: Option<String>,
     #[command(flatten)]
     experiment: ExperimentArgs,

@@ -1,12 +1,14 @@
 //! The arguments of `takeup tune set`, and the options of every command that sets something.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
 use service::failure::Failure;
 use service::tune::apply::ApplyRequest;
 use service::tune::set::{SettingValue, TuneSetRequest};
 
+use crate::proposing::{SETTINGS, proposing};
 use crate::quantity::Span;
 
 /// Set read-ahead or queue settings of the device below a path
@@ -30,7 +32,8 @@ pub struct TuneSetArgs {
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Settings to change
-    #[arg(value_name = "NAME=VALUE", required = true)]
+    #[arg(value_name = "NAME=VALUE", required = true, hide_possible_values = true,
+          value_parser = proposing(String::from_str, SETTINGS))]
     settings: Vec<String>,
     #[command(flatten)]
     apply: ApplyArgs,

@@ -32,3 +32,44 @@ pub fn run(arguments: &CompletionsArgs) -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Command;
+    use clap_complete::Shell;
+
+    /// All values that an argument of a command below this one takes by name, and whether it is an
+    /// option: `clap_complete` proposes no values of other arguments to fish.
+    fn values_below(command: &Command, found: &mut Vec<(String, bool)>) {
+        for argument in command.get_arguments().filter(|it| it.get_action().takes_values()) {
+            let is_option = !argument.is_positional();
+            let values = argument.get_possible_values();
+            found.extend(values.iter().map(|value| (value.get_name().to_owned(), is_option)));
+        }
+        for below in command.get_subcommands() {
+            values_below(below, found);
+        }
+    }
+
+    #[test]
+    fn every_named_value_is_proposed_by_every_shell() {
+        let mut command = crate::commands::command();
+        let mut values = Vec::new();
+        values_below(&command, &mut values);
+        // Of enumerations, and of options that take other values, too.
+        for value in ["randwrite", "io_uring", "lto10", "ibm-lto3", "nvme", "zstd", "bacula"] {
+            assert!(values.iter().any(|(known, _)| known == value), "{value}");
+        }
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut command, "takeup", &mut text);
+            let text = String::from_utf8(text).unwrap();
+            let proposed =
+                values.iter().filter(|(_, is_option)| shell != Shell::Fish || *is_option);
+            for (value, _) in proposed {
+                let escaped = value.replace(':', "\\:");
+                assert!(text.contains(value) || text.contains(&escaped), "{shell}: {value}");
+            }
+        }
+    }
+}

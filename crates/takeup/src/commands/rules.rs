@@ -10,11 +10,19 @@ use service::rules::rules;
 
 use crate::outcome::{Form, end, to_standard_output};
 
+const EXAMPLES: &str = "\
+Examples:
+  takeup rules
+  takeup rules --json | jq '.rooms[].rules[].id'";
+
 /// Print the rules behind the findings of all commands
 ///
 /// Each finding in the output of --json names its rule.
 #[derive(Args, Debug)]
-#[command(after_long_help = report::rules::text(&rules()))]
+#[command(
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{}", report::rules::text(&rules()))
+)]
 pub struct RulesArgs {
     /// Print one JSON document instead of text
     #[arg(long)]

@@ -7,6 +7,7 @@ mod capture;
 mod capture_records;
 mod capture_sampled;
 mod captured_record;
+mod completions;
 mod compression_names;
 mod exit_codes;
 mod explain;
@@ -76,7 +77,7 @@ pub fn document(directory: &Path, arguments: &[&str]) -> Value {
 pub fn shown(output: &Output, directory: &Path) -> String {
     let text = |bytes: &[u8]| {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        text.replace(directory.to_str().unwrap(), "[DIR]")
+        without_page_sizes(&text.replace(directory.to_str().unwrap(), "[DIR]"))
     };
     format!(
         "exit code {}\n--- standard output\n{}--- standard error\n{}",
@@ -84,6 +85,15 @@ pub fn shown(output: &Output, directory: &Path) -> String {
         text(&output.stdout),
         text(&output.stderr)
     )
+}
+
+/// The text without the sizes of pages, which change with their style: `wrote page.html: [SIZE]`.
+fn without_page_sizes(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix("wrote ").and_then(|it| it.split_once(": ")) {
+        Some((name, size)) if size.split(' ').count() == 2 => format!("wrote {name}: [SIZE]\n"),
+        _ => line.to_owned(),
+    };
+    text.split_inclusive('\n').map(line).collect()
 }
 
 /// A document with placeholders for all numbers, and for texts with numbers.

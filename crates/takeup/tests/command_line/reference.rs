@@ -115,6 +115,64 @@ fn the_list_of_rules_is_what_the_program_says() {
     assert!(help.contains("  limit.stage\n    checks "), "{help}");
 }
 
+/// The section of a manual page, as its text is typed.
+fn section(page: &str, name: &str) -> Option<String> {
+    let after = page.split(&format!(".SH {name}\n")).nth(1)?;
+    let text = after.split("\n.SH ").next()?;
+    let escapes = [
+        ("\\-", "-"),
+        ("\\*(Aq", "'"),
+        ("\\(ga", "`"),
+        ("\\(ti", "~"),
+        ("\\(ha", "^"),
+        ("\\e", "\\"),
+    ];
+    Some(escapes.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)))
+}
+
+/// The text behind the options was one filled paragraph of a section EXTRA.
+#[test]
+fn every_manual_page_has_examples_as_typed_and_exit_status() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(run(directory.path(), &["man", "."]).status.success());
+    let mut pages = 0;
+    for entry in fs::read_dir(directory.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let page = fs::read_to_string(&path).unwrap();
+        let name = path.display();
+        let examples = section(&page, "EXAMPLES").unwrap_or_else(|| panic!("{name}: no examples"));
+        assert!(examples.starts_with(".EX\n") && examples.contains("takeup "), "{name}");
+        let status =
+            section(&page, "\"EXIT STATUS\"").unwrap_or_else(|| panic!("{name}: no exit status"));
+        assert_eq!(status.matches(".TP 4").count(), 4, "{name}");
+        assert!(!page.contains(".SH EXTRA") && !page.contains("Exit codes"), "{name}");
+        pages += 1;
+    }
+    assert_eq!(pages, 1 + COMMANDS.len() + SIMULATIONS.len() + TUNINGS.len() + EXPERIMENTS.len());
+    let page = fs::read_to_string(directory.path().join("takeup-explain.1")).unwrap();
+    let typed = "takeup explain 'pg_dump shop | gzip > shop.gz' --json | \
+                 jq '.limit, .findings[].sentence'\n";
+    assert!(section(&page, "EXAMPLES").unwrap().contains(typed), "{page}");
+}
+
+/// `-h` is read on a screen; `--help` has everything.
+#[test]
+fn the_short_help_fits_on_a_screen() {
+    const LINES_MAX: usize = 50;
+    let below = |name: &'static str, commands: &'static [&'static str]| {
+        commands.iter().map(move |command| vec![name, command, "-h"])
+    };
+    let of_takeup = COMMANDS.iter().map(|command| vec![*command, "-h"]);
+    let all = of_takeup
+        .chain(below("bench", &EXPERIMENTS))
+        .chain(below("sim", &SIMULATIONS))
+        .chain(below("tune", &TUNINGS));
+    for command in std::iter::once(vec!["-h"]).chain(all) {
+        let lines = help(&command).lines().count();
+        assert!(lines <= LINES_MAX, "takeup {} has {lines} lines", command.join(" "));
+    }
+}
+
 #[test]
 fn every_command_has_help_a_manual_page_and_completions() {
     let directory = tempfile::tempdir().unwrap();
