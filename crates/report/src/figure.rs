@@ -152,6 +152,15 @@ impl Figure {
         ends.filter(|high| *high <= highest * BAR_SHARE_MAX).fold(highest, f64::max)
     }
 
+    /// Whether there is nothing to draw: neither a value nor a curve.
+    pub fn is_empty(&self) -> bool {
+        let is_drawable = |x: f64, y: f64| x.is_finite() && y.is_finite() && y >= 0.0;
+        !self.groups.iter().any(|group| {
+            group.values.iter().any(|value| is_drawable(value.x, value.y))
+                || group.curve.iter().any(|(x, y)| is_drawable(*x, *y))
+        })
+    }
+
     fn has_bars(&self) -> bool {
         self.groups.iter().flat_map(|group| &group.values).any(|value| value.range.is_some())
     }

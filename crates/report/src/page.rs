@@ -6,6 +6,10 @@
 //! have the same numbers.
 
 use std::fmt::Write;
+use std::path::Path;
+
+use base::escape::escape_path;
+use base::format::{counted, size};
 
 use crate::figure::forest::Forest;
 use crate::figure::spans::Spans;
@@ -185,9 +189,18 @@ impl PageSection {
     /// All drawings of the section, each as a self-contained SVG file.
     pub fn files(&self) -> Vec<String> {
         let forests = self.forests.iter().filter(|forest| !forest.rows.is_empty());
-        let spans = self.spans.iter().map(Spans::to_file);
-        let figures = self.figures.iter().map(Figure::to_file);
+        let spans = self.drawn_spans().map(Spans::to_file);
+        let figures = self.drawn_figures().map(Figure::to_file);
         forests.map(Forest::to_file).chain(spans).chain(figures).collect()
+    }
+
+    /// The figures with something in them: an empty one would only take room.
+    fn drawn_figures(&self) -> impl Iterator<Item = &Figure> {
+        self.figures.iter().filter(|figure| !figure.is_empty())
+    }
+
+    fn drawn_spans(&self) -> impl Iterator<Item = &Spans> {
+        self.spans.iter().filter(|spans| !spans.lanes.is_empty())
     }
 
     fn put(&self, text: &mut String) {
@@ -202,8 +215,8 @@ impl PageSection {
                 forest.to_part()
             );
         }
-        let spans = self.spans.iter().map(Spans::to_part);
-        let drawn: Vec<String> = spans.chain(self.figures.iter().map(Figure::to_part)).collect();
+        let spans = self.drawn_spans().map(Spans::to_part);
+        let drawn: Vec<String> = spans.chain(self.drawn_figures().map(Figure::to_part)).collect();
         if !drawn.is_empty() {
             text.push_str("<div class=\"figures\">\n");
             for figure in drawn {
@@ -268,6 +281,16 @@ impl PageTable {
     }
 }
 
+/// The line about a file that a command wrote beside its text.
+pub fn wrote(path: &Path, bytes: u64) -> String {
+    format!("wrote {}: {}\n", escape_path(path), size(bytes))
+}
+
+/// The line about a folder with figures.
+pub fn wrote_figures(folder: &Path, count: usize) -> String {
+    format!("wrote {} to {}\n", counted(count as u64, "figure", "figures"), escape_path(folder))
+}
+
 /// A line of CSV (RFC 4180) with `\n` at its end. A field that a spreadsheet would read as a
 /// formula gets an apostrophe in front, which makes it text.
 pub fn csv_line<'a>(fields: impl IntoIterator<Item = &'a String>) -> String {
@@ -290,6 +313,7 @@ pub fn csv_line<'a>(fields: impl IntoIterator<Item = &'a String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::{Axis, FigureGroup, Marks, Value};
 
     #[test]
     fn nothing_comes_from_elsewhere_and_nothing_gets_out_of_its_place() {
@@ -331,6 +355,32 @@ mod tests {
             Conclusion { subject: "set".into(), text: "1 MiB".into(), ..Conclusion::default() };
         assert!(with(vec![one]).contains(">Conclusions<"));
         assert!(!with(Vec::new()).contains("onclusions"));
+    }
+
+    /// A figure without a value was drawn as an empty tile.
+    #[test]
+    fn a_figure_without_a_value_takes_no_room() {
+        let figure = |values: Vec<Value>| Figure {
+            title: "rate".into(),
+            x_name: "time".into(),
+            y_name: "MB/s".into(),
+            axis: Axis::Linear,
+            y_least: 0.0,
+            places: Vec::new(),
+            groups: vec![FigureGroup {
+                name: "read".into(),
+                values,
+                curve: Vec::new(),
+                marks: Marks::Each,
+            }],
+        };
+        let at = |y| Value { x: 1.0, y, range: None, label: String::new() };
+        let figures = vec![figure(Vec::new()), figure(vec![at(f64::NAN)])];
+        let section = |figures| PageSection { figures, ..PageSection::default() };
+        let mut text = String::new();
+        section(figures.clone()).put(&mut text);
+        assert!(!text.contains("<figure") && section(figures).files().is_empty(), "{text}");
+        assert_eq!(section(vec![figure(vec![at(0.0)])]).files().len(), 1);
     }
 
     #[test]

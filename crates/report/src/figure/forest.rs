@@ -58,10 +58,13 @@ const TOP: f64 = 34.0;
 const ROW: f64 = 26.0;
 const BOTTOM: f64 = 44.0;
 const LETTER: f64 = 6.0;
-/// Intervals that end further out are drawn to the edge.
-const FACTOR_MAX: f64 = 32.0;
-const TICKS: [f64; 17] =
-    [0.03, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 1.0, 1.02, 1.05, 1.1, 1.25, 2.0, 5.0, 10.0, 30.0];
+/// Intervals that end further out, and twice as far as every ratio, are drawn to the edge: one
+/// uncertain ratio must not press all others together.
+const INTERVAL_FACTOR_MAX: f64 = 32.0;
+/// Ratios further out are drawn at the edge.
+const FACTOR_MAX: f64 = 1e9;
+/// Labels on one side of 1, in front of the powers of ten.
+const TICKS: [f64; 8] = [1.02, 1.05, 1.1, 1.25, 2.0, 5.0, 10.0, 30.0];
 /// Labels of the axis closer than this would touch.
 const APART: f64 = 38.0;
 
@@ -79,13 +82,17 @@ impl Forest {
 
     /// How far the axis goes on both sides of 1.
     fn reach(&self) -> f64 {
-        let ends = self.rows.iter().flat_map(|row| {
-            let (low, high) = row.interval.unwrap_or((row.ratio, row.ratio));
-            [row.ratio, low, high]
-        });
-        let far = ends.filter(|end| end.is_finite() && *end > 0.0).map(|end| end.ln().abs());
+        let far = |ratio: f64| {
+            let is_drawable = ratio.is_finite() && ratio > 0.0;
+            is_drawable.then(|| ratio.ln().abs().min(FACTOR_MAX.ln()))
+        };
         let least = 2.5 * self.band.ln_1p();
-        far.fold(least, f64::max).min(FACTOR_MAX.ln()) * 1.06
+        let ratios = self.rows.iter().filter_map(|row| far(row.ratio));
+        let farthest = ratios.fold(least, f64::max);
+        let most = INTERVAL_FACTOR_MAX.ln().max(farthest + 2f64.ln());
+        let ends = self.rows.iter().filter_map(|row| row.interval);
+        let ends = ends.flat_map(|(low, high)| [far(low), far(high)]).flatten();
+        ends.fold(farthest, |reach, end| reach.max(end.min(most))) * 1.06
     }
 
     fn drawn(&self, attributes: &str, style: &str) -> String {
@@ -131,22 +138,33 @@ impl Forest {
 
 /// Labels of the axis: 1 first, then those that do not touch another.
 fn draw_ticks(text: &mut String, reach: f64, bottom: f64, place: impl Fn(f64) -> f64) {
-    let mut told: Vec<f64> = Vec::new();
-    let mut ticks = TICKS.to_vec();
-    ticks.sort_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
-    for tick in ticks.into_iter().filter(|tick| tick.ln().abs() <= reach) {
+    let mut labelled: Vec<f64> = Vec::new();
+    let powers = (2..=9).map(|power| 10f64.powi(power));
+    let one_side = TICKS.into_iter().chain(powers).filter(|tick| tick.ln() <= reach);
+    let both_sides = one_side.flat_map(|tick| [(tick, tick_text(tick)), below_one(tick)]);
+    for (tick, label) in std::iter::once((1.0, "1".to_owned())).chain(both_sides) {
         let x = place(tick);
-        if told.iter().any(|other| (other - x).abs() < APART) {
+        if labelled.iter().any(|other| (other - x).abs() < APART) {
             continue;
         }
-        told.push(x);
+        labelled.push(x);
         let _ = writeln!(
             text,
             "<path class=\"axis\" d=\"M{x:.1} {bottom}v4\"/>\
-             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{tick}</text>",
+             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>",
             bottom + 17.0
         );
     }
+}
+
+fn tick_text(tick: f64) -> String {
+    if (1e-4..1e6).contains(&tick) { format!("{tick}") } else { format!("{tick:e}") }
+}
+
+/// The counterpart of a label on the other side of 1, as a short number: 0.98 for 1.02.
+fn below_one(tick: f64) -> (f64, String) {
+    let below = if tick < 100.0 { (100.0 / tick).round() / 100.0 } else { 1.0 / tick };
+    (below, tick_text(below))
 }
 
 impl Row {
@@ -234,6 +252,35 @@ mod tests {
         assert_eq!(text.matches("mark full").count(), 2);
         assert_eq!(text.matches("mark ring").count(), 2);
         assert_eq!(text.matches("class=\"band\"").count(), 1);
+    }
+
+    /// A result of 360 times used to be drawn where the axis ends, at 32.
+    #[test]
+    fn the_axis_holds_every_ratio() {
+        let place_of = |text: &str, label: &str| -> f64 {
+            let before = text.split(&format!(">{label}</text>")).next().unwrap();
+            let number = before.rsplit("x=\"").next().unwrap();
+            number.split('"').next().unwrap().parse().unwrap()
+        };
+        let rows = vec![
+            row(360.0, Some((300.0, 430.0)), Settled::Differs),
+            row(0.001, None, Settled::Differs),
+            row(1.5, Some((0.5, f64::INFINITY)), Settled::Not),
+        ];
+        let text = forest(rows).to_part();
+        for label in ["1", "100", "1000", "0.001"] {
+            assert!(text.contains(&format!(">{label}</text>")), "{label} in {text}");
+        }
+        let marks: Vec<f64> = text
+            .split("mark full\" d=\"M")
+            .skip(1)
+            .map(|mark| mark.split(' ').next().unwrap().parse::<f64>().unwrap() + 4.5)
+            .collect();
+        assert!((place_of(&text, "100")..place_of(&text, "1000")).contains(&marks[0]), "{marks:?}");
+        assert!((marks[1] - place_of(&text, "0.001")).abs() < 0.2, "{marks:?}");
+        // An interval without an end does not press the ratios together.
+        let narrow = forest(vec![row(1.5, Some((0.5, 1e8)), Settled::Not)]).reach();
+        assert!(narrow < 40f64.ln(), "{narrow}");
     }
 
     proptest! {

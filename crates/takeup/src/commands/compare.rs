@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use arguments::compare::CompareArgs;
 use report::experiments::{comparison_page, comparison_text};
-use report::page::Page;
+use report::page::{Page, wrote};
 use service::compare::{CompareRequest, ComparedFiles, ComparedPair, compared};
 use service::failure::Failure;
 use service::outcome::Outcome;
@@ -27,17 +27,20 @@ fn show(arguments: &CompareArgs, form: Form) -> Result<Outcome, Failure> {
         say_damage(&request.a, a);
         say_damage(&request.b, b);
     }
-    if let Some(mut file) = page {
-        file.write(&page_of(&what, &request).to_html())?;
+    let mut line = String::new();
+    if let (Some(mut file), Some(path)) = (page, &request.html) {
+        let text = page_of(&what, &request).to_html();
+        file.write(&text)?;
         file.complete()?;
+        line = wrote(path, text.len() as u64);
     }
     let text = match (form, &what) {
         (Form::Json, _) => format!("{:#}\n", service::document(&what.answer())),
         (Form::Text, ComparedPair::Experiments { comparison, .. }) => {
-            comparison_text(comparison, colour(&std::io::stdout()))
+            comparison_text(comparison, colour(&std::io::stdout())) + &line
         }
         (Form::Text, ComparedPair::Watches { a, b, comparison }) => {
-            report::comparison::text(a, b, comparison, colour(&std::io::stdout()))
+            report::comparison::text(a, b, comparison, colour(&std::io::stdout())) + &line
         }
     };
     to_standard_output(text.as_bytes())?;

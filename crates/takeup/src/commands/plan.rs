@@ -26,9 +26,12 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         crate::interrupt::watch(&cancel);
     }
     let planned = plan(&request, &cancel)?;
-    if let Some(mut file) = chart {
-        file.write(&report::plan::chart(&planned)?)?;
+    let mut line = String::new();
+    if let (Some(mut file), Some(path)) = (chart, &arguments.chart) {
+        let drawn = report::plan::chart(&planned)?;
+        file.write(&drawn)?;
         file.complete()?;
+        line = report::page::wrote(path, drawn.len() as u64);
     }
     if common.json {
         let document = service::document(&planned.answer());
@@ -36,7 +39,8 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
     } else if !common.quiet {
         let colour = crate::terminal::colour(&std::io::stdout());
         let details = if arguments.parameters { Details::Parameters } else { Details::None };
-        to_standard_output(report::plan::text(&planned, details, colour).as_bytes())?;
+        let text = report::plan::text(&planned, details, colour) + &line;
+        to_standard_output(text.as_bytes())?;
     }
     Ok(planned.outcome())
 }

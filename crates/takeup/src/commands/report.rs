@@ -8,7 +8,7 @@ use arguments::report::ReportArgs;
 use experiment::judgement::Judgement;
 use experiment::record::Experiment;
 use report::experiments as presentation;
-use report::page::{Page, PageSection};
+use report::page::{Page, PageSection, wrote, wrote_figures};
 use report::stages;
 use service::bench::lines;
 use service::capture::{Ran, Together};
@@ -34,14 +34,31 @@ fn show(arguments: &ReportArgs, form: Form) -> Result<Outcome, Failure> {
     let Reported { what, page } = reported(&request)?;
     let shown = Shown::of(&what);
     shown.say_damage(&request.runs);
-    let text = match (shown.write(&request, page)?, form, arguments.quiet) {
+    let Written { printed, lines } = shown.write(&request, page)?;
+    let is_printed = printed.is_some();
+    let mut text = match (printed, form, arguments.quiet) {
         (Some(printed), ..) => printed,
         (None, Form::Json, _) => shown.document(),
         (None, Form::Text, true) => String::new(),
         (None, Form::Text, false) => shown.text(),
     };
+    match (form, arguments.quiet) {
+        (Form::Json, _) | (_, true) => {}
+        // Standard output carries a table or JSON.
+        _ if is_printed => to_standard_error(&lines),
+        _ => text.push_str(&lines),
+    }
     to_standard_output(text.as_bytes())?;
     Ok(Outcome::Done)
+}
+
+/// What came of the files that were asked for.
+#[derive(Default)]
+struct Written {
+    /// What goes to standard output instead of the text.
+    printed: Option<String>,
+    /// A line for each file.
+    lines: String,
 }
 
 /// What a file holds, ready to be shown.
@@ -77,27 +94,28 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Writes the files, and returns what goes to standard output instead of the text.
-    fn write(
-        &self,
-        request: &ReportRequest,
-        file: Option<OutputFile>,
-    ) -> Result<Option<String>, Failure> {
+    /// Writes the files.
+    fn write(&self, request: &ReportRequest, file: Option<OutputFile>) -> Result<Written, Failure> {
         if let Shown::Experiment(experiment, judgement) = self {
             return write_files(request, experiment, judgement);
         }
         if file.is_none() && request.svg.is_none() {
-            return Ok(None);
+            return Ok(Written::default());
         }
         let page = self.page(&request.runs.file_name().unwrap_or_default().to_string_lossy());
-        if let Some(mut file) = file {
-            file.write(&page.to_html())?;
+        let mut written = Written::default();
+        if let (Some(mut file), Some(path)) = (file, &request.html) {
+            let text = page.to_html();
+            file.write(&text)?;
             file.complete()?;
+            written.lines.push_str(&wrote(path, text.len() as u64));
         }
         if let Some(directory) = &request.svg {
-            write_all(drawings(directory, &page)?)?;
+            let drawn = drawings(directory, &page)?;
+            written.lines.push_str(&wrote_figures(directory, drawn.len()));
+            write_all(drawn)?;
         }
-        Ok(None)
+        Ok(written)
     }
 
     /// The page; `name` is that of the file.
@@ -135,12 +153,12 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Writes the files of an experiment, and returns what goes to standard output instead of the text.
+/// Writes the files of an experiment.
 fn write_files(
     request: &ReportRequest,
     experiment: &Experiment,
     judgement: &Judgement,
-) -> Result<Option<String>, Failure> {
+) -> Result<Written, Failure> {
     let mut printed = None;
     let mut texts: Vec<(PathBuf, String)> = Vec::new();
     if let Some(path) = &request.html {
@@ -154,11 +172,18 @@ fn write_files(
         let text = lines(experiment, judgement).map(|line| line.to_json() + "\n").collect();
         if is_output(path) { printed = Some(text) } else { texts.push((path.clone(), text)) }
     }
+    let mut lines = wrote_all(&texts);
     if let Some(directory) = &request.svg {
-        texts.extend(drawings(directory, &presentation::page(experiment, judgement))?);
+        let drawn = drawings(directory, &presentation::page(experiment, judgement))?;
+        lines.push_str(&wrote_figures(directory, drawn.len()));
+        texts.extend(drawn);
     }
     write_all(texts)?;
-    Ok(printed)
+    Ok(Written { printed, lines })
+}
+
+fn wrote_all(texts: &[(PathBuf, String)]) -> String {
+    texts.iter().map(|(path, text)| wrote(path, text.len() as u64)).collect()
 }
 
 /// All drawings of a page, as files in a directory, which is created.
