@@ -1,7 +1,10 @@
 //! Errors of the command line, from clap, in the form of all other messages.
 
+mod habits;
+
 use std::io;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use base::escape::escape_controls;
@@ -26,13 +29,21 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
             _ => ExitCode::SUCCESS,
         };
     }
-    if let Some(failure) = below_zero(&error, std::env::args().skip(1)) {
+    if let Some(failure) = below_zero(&error, words()) {
         crate::standard_error::to_standard_error(&failure.to_text());
         return ExitCode::from(FAILED);
     }
     take_back_far_fetched(&mut error);
-    let typed = || std::env::args().skip(1);
-    let meant = target_among_sources(&error, typed()).or_else(|| path_behind_show(&error, typed()));
+    let typed: Vec<String> = words().collect();
+    let habit = habits::habit_hint(&error, &crate::commands::command(), &typed);
+    if habit.is_some() {
+        take_back_tips(&mut error);
+    }
+    let meant = habit
+        .or_else(|| target_among_sources(&error, &typed))
+        .or_else(|| path_behind_show(&error, &typed))
+        .or_else(|| archive_on_standard_input(&error))
+        .or_else(|| path_as_command(&error, &typed));
     let named = escaped_context(&error);
     named.into_iter().for_each(|(kind, value)| drop(error.insert(kind, value)));
     let text = error.render().to_string();
@@ -48,12 +59,14 @@ pub fn usage(mut error: clap::Error) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
+/// What was typed. A name in another encoding must not end the program here.
+fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
+}
+
 /// The command that was meant by `backup /home home.tar`, where the target stands among the
 /// sources.
-fn target_among_sources(
-    error: &clap::Error,
-    typed: impl Iterator<Item = String>,
-) -> Option<String> {
+fn target_among_sources(error: &clap::Error, typed: &[String]) -> Option<String> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
@@ -62,7 +75,6 @@ fn target_among_sources(
     {
         return None;
     }
-    let typed: Vec<String> = typed.collect();
     let (command, rest) = typed.split_first()?;
     // Beside options it is not known which words are their values.
     if command != "backup" || rest.iter().any(|word| word.starts_with('-')) {
@@ -72,9 +84,18 @@ fn target_among_sources(
     Some(format!("did you mean `takeup backup {} --to {target}`?", sources.join(" ")))
 }
 
+/// What was meant by `list < home.tar`.
+fn archive_on_standard_input(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_archive = error.kind() == ErrorKind::MissingRequiredArgument
+        && missing.iter().any(|name| name == "<FROM>");
+    is_archive.then(|| "name the archive, or - to read standard input".to_owned())
+}
+
 /// What was meant by `tune show /srv`: the settings in force there.
-fn path_behind_show(error: &clap::Error, typed: impl Iterator<Item = String>) -> Option<String> {
-    let typed: Vec<String> = typed.collect();
+fn path_behind_show(error: &clap::Error, typed: &[String]) -> Option<String> {
     match typed.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tune", "show", path, ..]
             if error.kind() == ErrorKind::UnknownArgument && !path.starts_with('-') =>
@@ -82,6 +103,42 @@ fn path_behind_show(error: &clap::Error, typed: impl Iterator<Item = String>) ->
             Some(format!("run `takeup probe {path}` to see the settings in force there"))
         }
         _ => None,
+    }
+}
+
+/// What was meant by a path in the place of a command.
+fn path_as_command(error: &clap::Error, typed: &[String]) -> Option<String> {
+    let Some(ContextValue::String(path)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let found = Path::new(path).metadata().ok()?;
+    match typed.first().map(String::as_str) {
+        Some("bench") => Some(format!(
+            "run `takeup bench read {path}` for one stream, `takeup bench disk {path}` for random \
+             loads"
+        )),
+        Some(first) if first == path && found.is_dir() => Some(format!(
+            "run `takeup backup {path} --to ARCHIVE` to back it up, `takeup probe {path}` to see \
+             its storage"
+        )),
+        Some(first) if first == path && found.is_file() => Some(format!(
+            "run `takeup list {path}` if it is an archive, `takeup report {path}` if it is a record"
+        )),
+        _ => None,
+    }
+}
+
+/// Removes what clap proposes, which is a guess by the letters alone.
+fn take_back_tips(error: &mut clap::Error) {
+    let tips = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+        ContextKind::Suggested,
+        ContextKind::Usage,
+    ];
+    for tip in tips {
+        error.remove(tip);
     }
 }
 

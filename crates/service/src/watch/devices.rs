@@ -94,6 +94,11 @@ fn not_there(path: &Path) -> Failure {
     if path == Path::new("") {
         return Failure::of("the name of a device is empty".to_owned(), Some(devices));
     }
+    // As in `iostat -x 1`.
+    if let Some(seconds) = path.to_str().filter(|text| text.parse::<f64>().is_ok()) {
+        let hint = format!("use --interval {seconds}s for the time between two readings");
+        return Failure::of(format!("there is no block device {shown}"), Some(&hint));
+    }
     if path.starts_with("/dev") || path.parent() == Some(Path::new("")) {
         return Failure::of(format!("there is no block device {shown}"), Some(devices));
     }
@@ -109,6 +114,14 @@ fn layers(storage: &Storage) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_meant_as_an_interval() {
+        let text = watched(&[PathBuf::from("5")]).unwrap_err().to_text();
+        assert!(text.ends_with("hint: use --interval 5s for the time between two readings\n"));
+        let text = watched(&[PathBuf::from("sdnone")]).unwrap_err().to_text();
+        assert!(text.contains("ls /sys/class/block"), "{text}");
+    }
 
     #[test]
     fn all_ways_to_a_drive_are_the_drive() {

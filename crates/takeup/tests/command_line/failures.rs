@@ -55,6 +55,21 @@ fn what_was_meant() {
     check("target_beside_options", &["backup", "--force", "tree", "x.tar"]);
 }
 
+/// Words of tar, fio, dd, restic and others lead to the command that does it here.
+#[test]
+fn habits_of_other_programs() {
+    check("habit_tar_list", &["-tvf", "x.tar"]);
+    check("habit_tar_create", &["backup", "-czf", "x.tar.gz", "tree"]);
+    check("no_archive", &["list"]);
+    check("habit_tar_restore", &["restore", "x.tar", "-C", "tree"]);
+    check("habit_fio", &["bench", "disk", "tree", "--bs=4k"]);
+    check("habit_dd", &["pipe", "if=tree/a", "of=x", "bs=1M"]);
+    check("habit_iostat", &["watch", "-x", "1"]);
+    check("habit_restic", &["snapshots"]);
+    check("path_as_command", &["tree"]);
+    check("path_behind_bench", &["bench", "tree"]);
+}
+
 /// A time without a unit is refused: 8 for eight hours must not become 8 seconds.
 #[test]
 fn a_time_has_its_unit() {
