@@ -55,11 +55,14 @@
 pub mod compressibility;
 pub mod disk;
 pub mod engine;
+mod error;
 pub mod pipeline;
 pub mod plan;
 pub mod program;
 pub mod read_ahead;
 pub mod tape;
+
+pub use error::ModelError;
 
 /// Nanoseconds in a second, and billionths of a byte in a byte.
 pub const BILLION: u64 = 1_000_000_000;

@@ -8,6 +8,7 @@
 //! Not here: several threads in a program, and the cost of a context switch.
 
 use super::tape::{Filemark, TapeModel};
+use crate::ModelError;
 
 /// A program of the pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -73,14 +74,6 @@ pub struct PipelineRun {
     pub output_bytes: u64,
 }
 
-/// The pipeline is in a state in which no program can continue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the pipeline is stuck after {at_ns} ns: every program waits for another")]
-pub struct Stuck {
-    /// When.
-    pub at_ns: u64,
-}
-
 const MIB: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +102,7 @@ pub fn run(
     surroundings: Surroundings,
     tape: Option<&mut TapeModel>,
     total_bytes: u64,
-) -> Result<PipelineRun, Stuck> {
+) -> Result<PipelineRun, ModelError> {
     let process = |program: &Program| Process {
         program: *program,
         doing: Doing::Reading,
@@ -237,7 +230,7 @@ impl Chain<'_> {
     }
 
     /// Moves to the next moment at which something ends.
-    fn pass_time(&mut self) -> Result<(), Stuck> {
+    fn pass_time(&mut self) -> Result<(), ModelError> {
         let computing = |process: &&mut Process| matches!(process.doing, Doing::Computing { .. });
         let sharing = self.processes.iter_mut().filter(computing).count() as u64;
         let processors = self.surroundings.processors.max(1);
@@ -247,7 +240,7 @@ impl Chain<'_> {
             Doing::Waiting { until_ns } => Some(until_ns - self.now_ns),
             _ => None,
         });
-        let passed_ns = ends.min().ok_or(Stuck { at_ns: self.now_ns })?;
+        let passed_ns = ends.min().ok_or(ModelError::Stuck { at_ns: self.now_ns })?;
         self.now_ns += passed_ns;
         for process in &mut self.processes {
             if let Doing::Computing { left_ns, .. } = &mut process.doing {

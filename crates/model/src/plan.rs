@@ -10,6 +10,7 @@
 pub mod alternatives;
 pub mod window;
 
+use crate::ModelError;
 use crate::program::{Ratio, Stream, coalesced, stream};
 use crate::tape::TapeModel;
 use crate::tape::parameters::{COMMAND_OVERHEAD_NS_MAX, TapeParameters};
@@ -153,23 +154,6 @@ pub struct Plan {
     pub lowest_bytes_per_second: f64,
 }
 
-/// The setup cannot be planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// No bytes, no rate, no drive or no block.
-    #[error("{what} is zero")]
-    Zero {
-        /// The value that is zero.
-        what: &'static str,
-    },
-    /// The medium holds less than one ring.
-    #[error("more than {most} volumes")]
-    TooManyVolumes {
-        /// The limit.
-        most: u64,
-    },
-}
-
 /// Bytes of a header and of the mean padding of a file to whole units of 512 bytes.
 pub const FILE_OVERHEAD_BYTES: u64 = 512 + 256;
 /// Rounds of filling and emptying that show the steady state.
@@ -254,8 +238,8 @@ impl Setup {
         limits
     }
 
-    fn check(&self) -> Result<(), PlanError> {
-        let zero = |what| PlanError::Zero { what };
+    fn check(&self) -> Result<(), ModelError> {
+        let zero = |what| ModelError::Zero { what };
         match () {
             () if self.source.size_bytes == 0 => Err(zero("the size")),
             () if self.source.bytes_per_second == 0 => Err(zero("the rate of the source")),
@@ -279,7 +263,7 @@ struct Steady {
 ///
 /// # Errors
 /// A part of the setup is zero, or it would take more than a million volumes.
-pub fn plan(setup: &Setup) -> Result<Plan, PlanError> {
+pub fn plan(setup: &Setup) -> Result<Plan, ModelError> {
     setup.check()?;
     let archive_bytes = setup.archive_bytes();
     let sent_bytes = setup.software_ratio().compressed(archive_bytes);
@@ -289,7 +273,7 @@ pub fn plan(setup: &Setup) -> Result<Plan, PlanError> {
     let usable_bytes = usable_volume_bytes(&setup.drive);
     let volumes_each = medium_share.div_ceil(usable_bytes).max(1);
     if volumes_each > VOLUMES_MAX {
-        return Err(PlanError::TooManyVolumes { most: VOLUMES_MAX });
+        return Err(ModelError::TooManyVolumes { most: VOLUMES_MAX });
     }
     let share_bytes = sent_bytes.div_ceil(setup.drives).max(1);
     let steady = steady(setup, share_bytes);

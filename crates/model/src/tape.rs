@@ -24,6 +24,7 @@ pub mod parameters;
 mod speed;
 
 use super::{BILLION, transfer_ns};
+use crate::ModelError;
 use counters::TapeCounters;
 use parameters::TapeParameters;
 use speed::OfferedRate;
@@ -63,17 +64,6 @@ pub struct Completion {
     pub at_ns: u64,
     /// Where the data ended.
     pub zone: Zone,
-}
-
-/// Why less than requested could be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TapeModelError {
-    /// Nothing is recorded behind the place.
-    #[error("end of data: the medium holds nothing after byte {position_bytes}")]
-    EndOfData {
-        /// Native bytes from the beginning.
-        position_bytes: u64,
-    },
 }
 
 /// The motion of the tape.
@@ -199,14 +189,14 @@ impl TapeModel {
         now_ns: u64,
         host_bytes: u64,
         compressed_bytes: u64,
-    ) -> Result<Completion, TapeModelError> {
+    ) -> Result<Completion, ModelError> {
         let native = u128::from(compressed_bytes) * NANOBYTES;
         self.run(Until::Time(now_ns));
         self.turn_to(Direction::Reading);
         let position = self.position();
         if position + native > self.recorded {
             let position_bytes = whole(position);
-            return Err(TapeModelError::EndOfData { position_bytes });
+            return Err(ModelError::EndOfData { position_bytes });
         }
         self.offered.add(native, self.now_ns);
         self.counters.host_bytes += u128::from(host_bytes);

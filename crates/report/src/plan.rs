@@ -4,8 +4,9 @@ mod window;
 
 use base::format::{count, counted, duration, percent, rate, size};
 use experiment::record::binary_size;
+use model::ModelError;
 use model::plan::alternatives::Effort;
-use model::plan::{Compression, Plan, PlanError};
+use model::plan::{Compression, Plan};
 use model::tape::generation::Generation;
 use model::tape::parameters::{Known, Origin, ParameterRow, TapeParameters};
 use service::plan::{CurvePoint, MeasuredSource, PlanCurve, Planned, back_hitches, rounded};
@@ -28,7 +29,7 @@ pub enum Details {
 ///
 /// # Errors
 /// When a setup cannot be planned.
-pub fn chart(planned: &Planned) -> Result<String, PlanError> {
+pub fn chart(planned: &Planned) -> Result<String, ModelError> {
     Ok(figure::document(&charts(planned, &planned.curves()?)))
 }
 

@@ -19,7 +19,7 @@ use device::target::TargetError;
 use experiment::record::RecordError;
 use flow::crew::StageFailure;
 use loads::tape::TapeBenchError;
-use model::plan::PlanError;
+use model::ModelError;
 use runs::backup::{BackupError, Unfinished};
 use runs::list::ListError;
 use runs::pipe::PipeError;
@@ -287,8 +287,8 @@ impl From<TapeBenchError> for Failure {
     }
 }
 
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Failure {
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Failure {
         Failure::new(&error, None)
     }
 }

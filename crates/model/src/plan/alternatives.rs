@@ -7,7 +7,8 @@
 
 use crate::tape::generation::Generation;
 
-use super::{Compression, Drain, Limit, Plan, PlanError, Refill, Setup, plan};
+use super::{Compression, Drain, Limit, Plan, Refill, Setup, plan};
+use crate::ModelError;
 use crate::program::Ratio;
 use crate::tape::parameters::TapeParameters;
 
@@ -81,7 +82,7 @@ pub fn alternatives(
     setup: &Setup,
     name: &str,
     choices: &Choices<'_>,
-) -> Result<Vec<Alternative>, PlanError> {
+) -> Result<Vec<Alternative>, ModelError> {
     let asked = Alternative {
         name: name.to_owned(),
         effort: Effort::Asked,
@@ -95,7 +96,7 @@ pub fn alternatives(
         list.push(Alternative { name, effort: Effort::Setting, options, plan });
     }
     let other = |name: String, effort, setup: &Setup| {
-        Ok::<_, PlanError>(Alternative { name, effort, options: None, plan: plan(setup)? })
+        Ok::<_, ModelError>(Alternative { name, effort, options: None, plan: plan(setup)? })
     };
     let mut twice = setup.clone();
     let host = choices.host_bytes_per_second.unwrap_or(u64::MAX);
@@ -215,7 +216,7 @@ fn compressions(
 }
 
 /// First to a disk at the rate of the source, then from the disk to tape.
-fn staged(setup: &Setup, choices: &Choices<'_>) -> Result<Alternative, PlanError> {
+fn staged(setup: &Setup, choices: &Choices<'_>) -> Result<Alternative, ModelError> {
     let mut from_disk = setup.clone();
     let source_rate = setup.archive_rate().min(choices.staging_bytes_per_second).max(1);
     from_disk.source.bytes_per_second = choices.staging_bytes_per_second;

@@ -1,6 +1,7 @@
 //! What a backup needs to end within a time window: how fast a source, and how many drives.
 
-use super::{PlanError, Setup, plan};
+use super::{Setup, plan};
+use crate::ModelError;
 use crate::whole;
 
 /// Sufficient values, with everything else as requested.
@@ -26,7 +27,7 @@ const NEAR: f64 = 1.01;
 ///
 /// # Errors
 /// As [`plan`].
-pub fn needs(setup: &Setup, seconds: f64, source_most: Option<u64>) -> Result<Needs, PlanError> {
+pub fn needs(setup: &Setup, seconds: f64, source_most: Option<u64>) -> Result<Needs, ModelError> {
     let with_rate = |bytes_per_second: u64| {
         let mut setup = setup.clone();
         setup.source.bytes_per_second = bytes_per_second;
@@ -46,8 +47,8 @@ pub fn needs(setup: &Setup, seconds: f64, source_most: Option<u64>) -> Result<Ne
 fn least(
     too_low: u64,
     most: u64,
-    is_enough: impl Fn(u64) -> Result<bool, PlanError>,
-) -> Result<Option<u64>, PlanError> {
+    is_enough: impl Fn(u64) -> Result<bool, ModelError>,
+) -> Result<Option<u64>, ModelError> {
     if !is_enough(most)? {
         return Ok(None);
     }

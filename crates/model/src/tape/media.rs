@@ -11,6 +11,7 @@
 
 use super::generation::{Certainty, Generation};
 use super::parameters::{Origin, TapeParameters};
+use crate::ModelError;
 
 /// What a drive can do with a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,18 +20,6 @@ pub enum MediumAccess {
     ReadAndWrite,
     /// It only reads it, like a write-protected medium.
     ReadOnly,
-}
-
-/// A medium that a drive does not accept.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an {drive} drive does not take {medium} media: it writes {writes}{reads}")]
-pub struct MediumRefused {
-    /// Generation of the drive.
-    drive: &'static str,
-    /// Generation of the medium.
-    medium: &'static str,
-    writes: String,
-    reads: String,
 }
 
 /// The generation of media that an LTO-8 drive makes from LTO-7 cartridges.
@@ -43,14 +32,14 @@ const TYPE_M: &str = "LTO-7 Type M";
 pub fn access(
     drive: &'static Generation,
     medium: &'static Generation,
-) -> Result<MediumAccess, MediumRefused> {
+) -> Result<MediumAccess, ModelError> {
     taken(drive, medium).ok_or_else(|| {
         let with = |access: MediumAccess| -> Vec<&str> {
             let all = Generation::all().iter();
             all.filter(|one| taken(drive, one) == Some(access)).map(|one| one.name).collect()
         };
         let reads = with(MediumAccess::ReadOnly);
-        MediumRefused {
+        ModelError::MediumRefused {
             drive: drive.name,
             medium: medium.name,
             writes: with(MediumAccess::ReadAndWrite).join(", "),

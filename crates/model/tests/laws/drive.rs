@@ -1,10 +1,11 @@
 //! The drive: no byte is lost, time goes forward, physical limits hold, and the published formulas
 //! are met.
 
+use model::ModelError;
 use model::program::{Copy, Ratio, Stream, copy, stream};
 use model::tape::generation::Generation;
 use model::tape::parameters::{Known, TapeParameters};
-use model::tape::{Filemark, Motion, TapeModel, TapeModelError, Zone};
+use model::tape::{Filemark, Motion, TapeModel, Zone};
 use proptest::prelude::*;
 
 const MB: u64 = 1_000_000;
@@ -82,10 +83,11 @@ fn make(tape: &mut TapeModel, call: Call, now_ns: u64) -> u64 {
             let before = tape.position_bytes();
             match tape.read(later(pause_ms), host_kb * 1000, host_kb * 1000) {
                 Ok(completion) => completion.at_ns,
-                Err(TapeModelError::EndOfData { position_bytes }) => {
+                Err(ModelError::EndOfData { position_bytes }) => {
                     assert_eq!(position_bytes, before);
                     tape.now_ns()
                 }
+                Err(other) => panic!("{other}"),
             }
         }
         Call::Mark { pause_ms, kind } => tape.filemark(later(pause_ms), kind),

@@ -1,7 +1,8 @@
 //! Plans compared with sums by hand, and advice compared with the facts.
 
+use model::ModelError;
 use model::plan::alternatives::{Alternative, Choices, Effort, alternatives, best};
-use model::plan::{Compression, Drain, Limit, PlanError, PlanSource, Refill, Setup, plan};
+use model::plan::{Compression, Drain, Limit, PlanSource, Refill, Setup, plan};
 use model::program::Ratio;
 use model::tape::generation::Generation;
 use model::tape::parameters::TapeParameters;
@@ -219,12 +220,12 @@ fn the_list_has_what_was_promised() {
 
 #[test]
 fn nothing_is_planned_without_data() {
-    let zero = |setup: Setup| matches!(plan(&setup), Err(PlanError::Zero { .. }));
+    let zero = |setup: Setup| matches!(plan(&setup), Err(ModelError::Zero { .. }));
     assert!(zero(setup(7, 0, TB)) && zero(setup(7, 10, 0)));
     assert!(zero(Setup { drives: 0, ..setup(7, 10, TB) }));
     assert!(zero(Setup { block_bytes: 0, ..setup(7, 10, TB) }));
     let many = Setup { drives: 1, ..setup(1, 10, u64::MAX / 2) };
-    assert!(matches!(plan(&many), Err(PlanError::TooManyVolumes { .. })));
+    assert!(matches!(plan(&many), Err(ModelError::TooManyVolumes { .. })));
 }
 
 proptest! {

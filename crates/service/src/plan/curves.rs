@@ -1,6 +1,7 @@
 //! A plan for many rates of the source.
 
-use model::plan::{Compression, PlanError, Setup};
+use model::ModelError;
+use model::plan::{Compression, Setup};
 
 use super::Planned;
 
@@ -34,12 +35,12 @@ impl Planned {
     ///
     /// # Errors
     /// When a setup cannot be planned.
-    pub fn curves(&self) -> Result<[PlanCurve; 2], PlanError> {
+    pub fn curves(&self) -> Result<[PlanCurve; 2], ModelError> {
         let plain = self.curve(Compression::None)?;
         Ok([plain, self.curve(Compression::Drive(self.drive_ratio))?])
     }
 
-    fn curve(&self, compression: Compression) -> Result<PlanCurve, PlanError> {
+    fn curve(&self, compression: Compression) -> Result<PlanCurve, ModelError> {
         let most = self.curve_rate_most();
         let point = |number: u64| {
             let mut setup = Setup { compression, ..self.setup.clone() };
@@ -53,7 +54,7 @@ impl Planned {
                 back_hitches: plan.back_hitches as f64 / size * TERABYTE,
             })
         };
-        let points = (1..=POINTS).map(point).collect::<Result<_, PlanError>>()?;
+        let points = (1..=POINTS).map(point).collect::<Result<_, ModelError>>()?;
         Ok(PlanCurve { compression, points })
     }
 

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use model::ModelError;
 use model::tape::generation::Generation;
-use model::tape::media::{MediumAccess, MediumRefused, access};
+use model::tape::media::{MediumAccess, access};
 use model::tape::parameters::{Known, TapeParameters};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -230,7 +231,7 @@ fn loaded(
 ) -> Result<Loaded, Failure> {
     let drive = played.generation;
     let asked = request.medium_generation.map(|name| name.0);
-    let refused = |error: &MediumRefused| Failure::new(error, None);
+    let refused = |error: &ModelError| Failure::new(error, None);
     let wanted = asked.unwrap_or(drive);
     let may_write = access(drive, wanted).map_err(|error| refused(&error))?;
     let is_new = path.is_none_or(|path| std::fs::metadata(path).map_or(true, |it| it.len() == 0));
