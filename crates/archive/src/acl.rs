@@ -5,6 +5,7 @@
 //! that of `acl_from_text(3)` with numeric ids, which GNU tar and libarchive both resolve without a
 //! look-up. The caller resolves names in foreign texts through [`NameLookup`].
 
+use crate::malformed::Malformed;
 use crate::pax;
 
 const VERSION: [u8; 4] = 2u32.to_le_bytes();
@@ -17,17 +18,6 @@ const GROUP_OBJECT: u16 = 0x04;
 const GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
-
-/// Why an ACL cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AclError {
-    /// Not version 2, or not a whole number of entries.
-    #[error("not in the kernel's ACL format")]
-    Form,
-    /// An entry has an unknown tag or unknown permissions.
-    #[error("an entry has an unknown tag or unknown permissions")]
-    Entry,
-}
 
 /// Resolves the names in ACL texts to ids; called only if the text has no number.
 pub trait NameLookup {
@@ -59,10 +49,10 @@ struct Entry {
 }
 
 /// Entries of an ACL in the kernel's form.
-fn entries(binary: &[u8]) -> Result<impl Iterator<Item = Entry>, AclError> {
-    let body = binary.strip_prefix(&VERSION).ok_or(AclError::Form)?;
+fn entries(binary: &[u8]) -> Result<impl Iterator<Item = Entry>, Malformed> {
+    let body = binary.strip_prefix(&VERSION).ok_or(Malformed::AclForm)?;
     if body.len() % ENTRY_BYTES != 0 {
-        return Err(AclError::Form);
+        return Err(Malformed::AclForm);
     }
     Ok(body.chunks_exact(ENTRY_BYTES).map(|bytes| Entry {
         tag: u16::from_le_bytes([bytes[0], bytes[1]]),
@@ -84,10 +74,11 @@ fn tag_text(tag: u16) -> Option<&'static [u8]> {
 }
 
 /// Length of the text that [`push_text`] appends; an error if the ACL has no text form.
-pub(crate) fn text_bytes(binary: &[u8]) -> Result<usize, AclError> {
+pub(crate) fn text_bytes(binary: &[u8]) -> Result<usize, Malformed> {
     let mut total = 0;
     for entry in entries(binary)? {
-        let tag = tag_text(entry.tag).filter(|_| entry.permissions <= 7).ok_or(AclError::Entry)?;
+        let tag =
+            tag_text(entry.tag).filter(|_| entry.permissions <= 7).ok_or(Malformed::AclEntry)?;
         let id = match entry.tag {
             USER | GROUP => pax::decimal_bytes(u64::from(entry.id)) + 1,
             _ => 0,
@@ -127,7 +118,7 @@ pub(crate) struct FromText {
 
 /// Reads an ACL text: `TAG:QUALIFIER:PERMISSIONS[:ID]` separated by commas or newlines, comments
 /// behind `#`, and Solaris' two-field `mask:rwx` and `other:rwx`.
-pub(crate) fn from_text(text: &[u8], names: &mut dyn NameLookup) -> Result<FromText, AclError> {
+pub(crate) fn from_text(text: &[u8], names: &mut dyn NameLookup) -> Result<FromText, Malformed> {
     let mut entries = Vec::new();
     let mut unknown_names = Vec::new();
     for line in text.split(|byte| matches!(byte, b'\n' | b',')) {
@@ -159,11 +150,11 @@ enum Parsed {
     Unknown(Vec<u8>),
 }
 
-fn entry_from_text(line: &[u8], names: &mut dyn NameLookup) -> Result<Parsed, AclError> {
+fn entry_from_text(line: &[u8], names: &mut dyn NameLookup) -> Result<Parsed, Malformed> {
     let mut fields = line.split(|byte| *byte == b':').map(<[u8]>::trim_ascii).peekable();
     fields.next_if(|field| matches!(*field, b"default" | b"d"));
     let tag = fields.next().unwrap_or_default();
-    let second = fields.next().ok_or(AclError::Entry)?;
+    let second = fields.next().ok_or(Malformed::AclEntry)?;
     let third = fields.next();
     let numeric = fields.next().and_then(id_from_text);
     let (qualifier, permissions) = match third {
@@ -176,12 +167,12 @@ fn entry_from_text(line: &[u8], names: &mut dyn NameLookup) -> Result<Parsed, Ac
         b"group" | b"g" => (GROUP_OBJECT, Some(GROUP)),
         b"mask" | b"m" => (MASK, None),
         b"other" | b"o" => (OTHER, None),
-        _ => return Err(AclError::Entry),
+        _ => return Err(Malformed::AclEntry),
     };
     let entry = |tag, id| Ok(Parsed::Entry(Entry { tag, permissions, id }));
     match (qualifier, named) {
         (b"", _) => entry(object, NO_ID),
-        (_, None) => Err(AclError::Entry),
+        (_, None) => Err(Malformed::AclEntry),
         (name, Some(tag)) => {
             let id = numeric.or_else(|| id_from_text(name)).or_else(|| match tag {
                 USER => names.user_id(name),
@@ -199,7 +190,7 @@ fn id_from_text(text: &[u8]) -> Option<u32> {
     pax::decimal(text).and_then(|id| u32::try_from(id).ok())
 }
 
-fn permissions_from_text(text: &[u8]) -> Result<u16, AclError> {
+fn permissions_from_text(text: &[u8]) -> Result<u16, Malformed> {
     let mut permissions = 0;
     for letter in text {
         permissions |= match letter {
@@ -207,7 +198,7 @@ fn permissions_from_text(text: &[u8]) -> Result<u16, AclError> {
             b'w' => 2,
             b'x' => 1,
             b'-' => 0,
-            _ => return Err(AclError::Entry),
+            _ => return Err(Malformed::AclEntry),
         };
     }
     Ok(permissions)
@@ -254,12 +245,16 @@ mod tests {
     #[test]
     fn broken_acls_are_errors() {
         for text in ["user", "user::z", "owner::rwx", "mask:joe:rwx", "other:x:y"] {
-            assert_eq!(from_text(text.as_bytes(), &mut NoNames), Err(AclError::Entry), "{text}");
+            assert_eq!(
+                from_text(text.as_bytes(), &mut NoNames),
+                Err(Malformed::AclEntry),
+                "{text}"
+            );
         }
-        assert_eq!(text_bytes(b""), Err(AclError::Form));
-        assert_eq!(text_bytes(&[2, 0, 0, 0, 1]), Err(AclError::Form));
-        assert_eq!(text_bytes(&[2, 0, 0, 0, 3, 0, 7, 0, 0, 0, 0, 0]), Err(AclError::Entry));
-        assert_eq!(text_bytes(&[2, 0, 0, 0, 1, 0, 8, 0, 0, 0, 0, 0]), Err(AclError::Entry));
+        assert_eq!(text_bytes(b""), Err(Malformed::AclForm));
+        assert_eq!(text_bytes(&[2, 0, 0, 0, 1]), Err(Malformed::AclForm));
+        assert_eq!(text_bytes(&[2, 0, 0, 0, 3, 0, 7, 0, 0, 0, 0, 0]), Err(Malformed::AclEntry));
+        assert_eq!(text_bytes(&[2, 0, 0, 0, 1, 0, 8, 0, 0, 0, 0, 0]), Err(Malformed::AclEntry));
         assert_eq!(text_bytes(&[2, 0, 0, 0]), Ok(0));
     }
 }

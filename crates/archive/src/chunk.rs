@@ -30,7 +30,7 @@ use std::str::FromStr;
 pub use boundary::{Boundary, BoundaryFinder, Input};
 pub use compress::ChunkCompressor;
 pub use decompress::ChunkDecompressor;
-pub use error::{ChunkError, Coding, CompressionError};
+pub use error::{ChunkError, Coding};
 pub use format::{OtherFormat, StreamFormat};
 pub use padding::{PADDING_BYTES_MIN, encode_padding, padding_to_block};
 pub use stream::{StreamDecoder, StreamState, StreamStep};
@@ -92,8 +92,8 @@ impl Compression {
     /// Checks that Takeup offers the level.
     ///
     /// # Errors
-    /// `CompressionError::LevelOutOfRange`.
-    pub fn check(&self) -> Result<(), CompressionError> {
+    /// `ChunkError::LevelOutOfRange`.
+    pub fn check(&self) -> Result<(), ChunkError> {
         let (name, level, levels) = match self {
             Compression::None => return Ok(()),
             Compression::Zstd { level } => ("zstd", *level, ZSTD_LEVELS),
@@ -103,7 +103,7 @@ impl Compression {
             return Ok(());
         }
         let (lowest, highest) = (*levels.start(), *levels.end());
-        Err(CompressionError::LevelOutOfRange { name, level: level.into(), lowest, highest })
+        Err(ChunkError::LevelOutOfRange { name, level: level.into(), lowest, highest })
     }
 
     /// The usual suffix of file names with this compression, after `.tar`.
@@ -127,9 +127,9 @@ impl fmt::Display for Compression {
 }
 
 impl FromStr for Compression {
-    type Err = CompressionError;
+    type Err = ChunkError;
 
-    fn from_str(text: &str) -> Result<Self, CompressionError> {
+    fn from_str(text: &str) -> Result<Self, ChunkError> {
         let (name, level) = match text.split_once(':') {
             Some((name, level)) => (name, Some(level)),
             None => (text, None),
@@ -138,14 +138,14 @@ impl FromStr for Compression {
             None => Ok(default),
             Some(level) => level
                 .parse::<i32>()
-                .map_err(|_| CompressionError::LevelNotANumber { text: level.to_owned() }),
+                .map_err(|_| ChunkError::LevelNotANumber { text: level.to_owned() }),
         };
         let compression = match name {
             "none" if level.is_none() => Compression::None,
-            "none" => return Err(CompressionError::LevelOfNone),
+            "none" => return Err(ChunkError::LevelOfNone),
             "zstd" => Compression::Zstd { level: number(ZSTD_LEVEL_DEFAULT)? },
             "gzip" => Compression::Gzip { level: number(GZIP_LEVEL_DEFAULT)? },
-            _ => return Err(CompressionError::UnknownName { name: name.to_owned() }),
+            _ => return Err(ChunkError::UnknownName { name: name.to_owned() }),
         };
         compression.check()?;
         Ok(compression)

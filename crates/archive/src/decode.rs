@@ -12,17 +12,16 @@ mod event;
 mod fields;
 mod overrides;
 
-pub use event::{
-    DecodeError, DecodeLimits, Event, GLOBAL_RECORD_BYTES, HeaderFault, Note, Skipped,
-};
+pub use event::{DecodeError, DecodeLimits, Event, GLOBAL_RECORD_BYTES, Note, Skipped};
 
 use std::collections::BTreeMap;
 
 use crate::acl::{NameLookup, NoNames};
 use crate::header::{self, Layout, UNIT_BYTES, Unit};
+use crate::malformed::Malformed;
 use crate::member::{Extent, Member, MemberKind};
 use crate::pax::Records;
-use crate::sparse::{self, MapError, MapReader};
+use crate::sparse::{self, MapReader};
 use overrides::{Overrides, SparseFormat};
 
 /// Decodes a stream of header units; see the module's text.
@@ -222,12 +221,12 @@ impl Decoder {
         self.zero_units = 0;
         if !header::checksum_holds(unit) {
             self.pending = Pending::default();
-            return Ok(Event::NotAHeader { why: HeaderFault::Checksum });
+            return Ok(Event::NotAHeader { why: Malformed::HeaderChecksum });
         }
         let Some(size_bytes) = header::unsigned(&unit[header::SIZE]).filter(|s| size_is_sane(*s))
         else {
             self.pending = Pending::default();
-            return Ok(Event::NotAHeader { why: HeaderFault::Size });
+            return Ok(Event::NotAHeader { why: Malformed::HeaderSize });
         };
         match unit[header::TYPEFLAG] {
             b'x' | b'X' => self.start_payload(Payload::Extended, size_bytes),
@@ -452,16 +451,16 @@ impl Decoder {
                         partial.member.size_bytes = overrides.real_size_bytes.unwrap_or(size_bytes);
                         self.advance_old_sparse(Box::new(partial), Some(extended))
                     }
-                    None => self.fail_sparse(&partial, MapError::Number),
+                    None => self.fail_sparse(&partial, Malformed::MapNumber),
                 }
             }
             SparseFormat::None => self.hand_out(partial),
             SparseFormat::Unknown { major, minor } => {
-                self.fail_sparse(&partial, MapError::Version { major, minor })
+                self.fail_sparse(&partial, Malformed::MapVersion { major, minor })
             }
             SparseFormat::Records | SparseFormat::Map => {
                 let Some(size_bytes) = overrides.real_size_bytes else {
-                    return self.fail_sparse(&partial, MapError::NoSize);
+                    return self.fail_sparse(&partial, Malformed::MapNoSize);
                 };
                 partial.member.size_bytes = size_bytes;
                 if format == SparseFormat::Records {
@@ -471,7 +470,7 @@ impl Decoder {
                 // The entry that marks a final hole does not count as a run for the limit.
                 let map = MapReader::new(self.limits.extents_max.saturating_add(1));
                 if partial.stored_bytes == 0 {
-                    return self.fail_sparse(&partial, MapError::Stored { stored_bytes: 0 });
+                    return self.fail_sparse(&partial, Malformed::MapStored { stored_bytes: 0 });
                 }
                 self.state = State::Map(Box::new(partial), map);
                 Ok(Event::More)
@@ -488,9 +487,9 @@ impl Decoder {
     ) -> Result<Event, DecodeError> {
         let limit = self.limits.extents_max;
         match extended {
-            None => self.fail_sparse(&partial, MapError::Number),
+            None => self.fail_sparse(&partial, Malformed::MapNumber),
             Some(_) if partial.extents.len() > limit => {
-                self.fail_sparse(&partial, MapError::TooMany { limit })
+                self.fail_sparse(&partial, Malformed::MapTooMany { limit })
             }
             Some(true) => {
                 self.state = State::OldSparse(partial);
@@ -524,11 +523,11 @@ impl Decoder {
             (done, left_bytes) => {
                 partial.stored_bytes = left_bytes.unwrap_or(0);
                 let source = match done {
-                    Err(MapError::TooMany { .. }) => {
-                        MapError::TooMany { limit: self.limits.extents_max }
+                    Err(Malformed::MapTooMany { .. }) => {
+                        Malformed::MapTooMany { limit: self.limits.extents_max }
                     }
                     Err(error) => error,
-                    Ok(_) => MapError::Stored { stored_bytes },
+                    Ok(_) => Malformed::MapStored { stored_bytes },
                 };
                 self.fail_sparse(&partial, source)
             }
@@ -540,14 +539,14 @@ impl Decoder {
         let stored_bytes = partial.stored_bytes;
         partial.extents.retain(|extent| extent.length_bytes > 0);
         if partial.extents.len() > limit {
-            return self.fail_sparse(&partial, MapError::TooMany { limit });
+            return self.fail_sparse(&partial, Malformed::MapTooMany { limit });
         }
         match sparse::check_extents(&partial.extents, partial.member.size_bytes) {
             Ok(sum) if sum == stored_bytes => {
                 partial.member.sparse = Some(std::mem::take(&mut partial.extents));
                 self.hand_out(partial)
             }
-            Ok(_) => self.fail_sparse(&partial, MapError::Stored { stored_bytes }),
+            Ok(_) => self.fail_sparse(&partial, Malformed::MapStored { stored_bytes }),
             Err(source) => self.fail_sparse(&partial, source),
         }
     }
@@ -560,7 +559,7 @@ impl Decoder {
     fn fail_sparse(
         &mut self,
         partial: &PartialFile,
-        source: MapError,
+        source: Malformed,
     ) -> Result<Event, DecodeError> {
         self.discard_bytes(partial.stored_bytes);
         Err(DecodeError::Sparse { path: partial.member.path.clone(), source })

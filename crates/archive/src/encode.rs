@@ -8,14 +8,15 @@
 //! The layout is drawn in `docs/format.md`. The caller adds the content, its padding and the
 //! blocks.
 
-use crate::acl::{self, AclError};
+use crate::acl;
 use crate::header::{
     self, CHECKSUM, DEVICE_MAJOR, DEVICE_MINOR, GID, GROUP, LINKNAME, MAGIC, MAGIC_USTAR, MODE,
     MTIME, NAME, OCTAL_7_MAX, OCTAL_11_MAX, PREFIX, SIZE, TYPEFLAG, UID, UNIT_BYTES, USER, Unit,
 };
+use crate::malformed::Malformed;
 use crate::member::{Member, MemberKind, Timestamp};
 use crate::pax::{self, Record};
-use crate::sparse::{self, MapError};
+use crate::sparse;
 use crate::xattr;
 
 /// Most bytes of records in one extended header; also a decoder's default limit.
@@ -59,10 +60,10 @@ pub enum EncodeError {
     },
     /// An ACL not in the kernel's form.
     #[error("ACL: {0}")]
-    Acl(#[from] AclError),
+    Acl(#[source] Malformed),
     /// A map that does not fit the file, or has too many runs.
     #[error("sparse file: {0}")]
-    Sparse(#[from] MapError),
+    Sparse(#[source] Malformed),
     /// Names and attributes need more than [`EXTENDED_BYTES_MAX`].
     #[error("names and attributes too long: {bytes} bytes exceed the limit")]
     ExtendedTooLarge {
@@ -236,7 +237,7 @@ impl<'a> Plan<'a> {
             return Err(EncodeError::Time);
         }
         for binary in [&member.acl_access, &member.acl_default].into_iter().flatten() {
-            acl::text_bytes(binary)?;
+            acl::text_bytes(binary).map_err(EncodeError::Acl)?;
         }
         for (name, _) in &member.xattrs {
             check_text("attribute name", name)?;
@@ -286,10 +287,12 @@ impl<'a> Plan<'a> {
         }
         if let Some(extents) = self.sparse() {
             if extents.len() > sparse::EXTENTS_MAX {
-                return Err(MapError::TooMany { limit: sparse::EXTENTS_MAX }.into());
+                let error = Malformed::MapTooMany { limit: sparse::EXTENTS_MAX };
+                return Err(EncodeError::Sparse(error));
             }
-            self.stored_bytes = sparse::check_extents(extents, size_bytes)?;
-            sparse::check_whole_units(extents)?;
+            self.stored_bytes =
+                sparse::check_extents(extents, size_bytes).map_err(EncodeError::Sparse)?;
+            sparse::check_whole_units(extents).map_err(EncodeError::Sparse)?;
             self.map_bytes = sparse::map_bytes(extents, size_bytes);
             self.stored_bytes += self.map_bytes;
             self.placement = Placement::SparseName;

@@ -155,7 +155,7 @@ pub enum LabelError {
     Compress(#[from] ChunkError),
     /// The compression is unknown.
     #[error(transparent)]
-    Compression(#[from] crate::chunk::CompressionError),
+    Compression(ChunkError),
     /// The block size is invalid.
     #[error("invalid block size: {block_bytes} bytes is not a multiple of 512 below 2^25")]
     BlockSize {
@@ -364,7 +364,8 @@ impl Label {
         let text = self.text().into_bytes();
         push_global(text, &[], GLOBAL_BYTES_MIN, &mut content)?;
         let mut out = Vec::new();
-        ChunkCompressor::new(self.compression)?.compress(&content, &mut out)?;
+        let compressor = ChunkCompressor::new(self.compression);
+        compressor.map_err(LabelError::Compression)?.compress(&content, &mut out)?;
         let Some(padding_bytes) = length_bytes.checked_sub(out.len()) else { return Ok(None) };
         if padding_bytes > 0 && padding_bytes < PADDING_BYTES_MIN {
             return Ok(None);

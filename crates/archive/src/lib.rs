@@ -57,6 +57,7 @@
 //! - [`sparse`]: files with holes, in the formats of GNU tar and pax.
 //! - `xattr`: extended attributes in pax records.
 //! - [`acl`]: access control lists as text and as the kernel stores them.
+//! - [`malformed`]: what of all these cannot be read.
 //! - [`chunk`]: pieces that are compressed on their own, their ends, the seek table.
 //! - [`index`]: names, hashes and checksums behind the end of an archive.
 //! - [`label`]: the header of a part on tape.
@@ -69,6 +70,7 @@ pub mod encode;
 pub mod header;
 pub mod index;
 pub mod label;
+pub mod malformed;
 pub mod mark;
 pub mod member;
 pub mod pax;

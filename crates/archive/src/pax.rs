@@ -4,24 +4,8 @@
 //! Not here: the meaning of keywords. `overrides` applies records to a member, `encode` decides
 //! which ones a member needs.
 
+use crate::malformed::Malformed;
 use crate::member::Timestamp;
-
-/// Why a run of pax records cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RecordError {
-    /// The length is not a decimal number followed by a space.
-    #[error("the length of a record is not a number")]
-    Length,
-    /// The length reaches beyond the header or is shorter than the record's own syntax.
-    #[error("the length of a record does not fit its header")]
-    Extent,
-    /// The byte at the end of the record is not a newline.
-    #[error("a record does not end in a newline")]
-    Newline,
-    /// No keyword, or no equals sign behind it.
-    #[error("a record has no keyword")]
-    Keyword,
-}
 
 /// Keyword and value of one record.
 pub type Record<'a> = (&'a [u8], &'a [u8]);
@@ -39,22 +23,22 @@ impl<'a> Records<'a> {
         Self { rest: content }
     }
 
-    fn take_record(&mut self) -> Result<Record<'a>, RecordError> {
+    fn take_record(&mut self) -> Result<Record<'a>, Malformed> {
         let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let length = decimal(&self.rest[..digits]).ok_or(RecordError::Length)?;
+        let length = decimal(&self.rest[..digits]).ok_or(Malformed::RecordLength)?;
         if self.rest.get(digits) != Some(&b' ') {
-            return Err(RecordError::Length);
+            return Err(Malformed::RecordLength);
         }
-        let length = usize::try_from(length).map_err(|_| RecordError::Extent)?;
+        let length = usize::try_from(length).map_err(|_| Malformed::RecordExtent)?;
         if length > self.rest.len() || length < digits + 2 {
-            return Err(RecordError::Extent);
+            return Err(Malformed::RecordExtent);
         }
         let (record, rest) = self.rest.split_at(length);
         let Some((b'\n', body)) = record[digits + 1..].split_last() else {
-            return Err(RecordError::Newline);
+            return Err(Malformed::RecordNewline);
         };
         match body.iter().position(|byte| *byte == b'=') {
-            None | Some(0) => Err(RecordError::Keyword),
+            None | Some(0) => Err(Malformed::RecordKeyword),
             Some(at) => {
                 self.rest = rest;
                 Ok((&body[..at], &body[at + 1..]))
@@ -64,7 +48,7 @@ impl<'a> Records<'a> {
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, RecordError>;
+    type Item = Result<Record<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         // Some writers count the padding as content, and no record begins with NULs.
@@ -235,17 +219,17 @@ mod tests {
         let check = |content: &[u8], expected| {
             assert_eq!(Records::new(content).last(), Some(Err(expected)), "{content:?}");
         };
-        check(b"x", RecordError::Length);
-        check(b" a=b\n", RecordError::Length);
-        check(b"6a=b\n", RecordError::Length);
-        check(b"99999999999999999999999 a=b\n", RecordError::Length);
-        check(b"6 a=b\n0 a=b\n", RecordError::Extent);
-        check(b"7 a=b\n", RecordError::Extent);
-        check(b"2 a=b\n", RecordError::Extent);
-        check(b"3 a=b\n", RecordError::Newline);
-        check(b"5 a=b\n", RecordError::Newline);
-        check(b"6 abc\n", RecordError::Keyword);
-        check(b"6 =ab\n", RecordError::Keyword);
+        check(b"x", Malformed::RecordLength);
+        check(b" a=b\n", Malformed::RecordLength);
+        check(b"6a=b\n", Malformed::RecordLength);
+        check(b"99999999999999999999999 a=b\n", Malformed::RecordLength);
+        check(b"6 a=b\n0 a=b\n", Malformed::RecordExtent);
+        check(b"7 a=b\n", Malformed::RecordExtent);
+        check(b"2 a=b\n", Malformed::RecordExtent);
+        check(b"3 a=b\n", Malformed::RecordNewline);
+        check(b"5 a=b\n", Malformed::RecordNewline);
+        check(b"6 abc\n", Malformed::RecordKeyword);
+        check(b"6 =ab\n", Malformed::RecordKeyword);
         assert_eq!(Records::new(b"6 a=b\n\0\0\0").count(), 1);
     }
 

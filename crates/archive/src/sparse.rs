@@ -6,77 +6,28 @@
 //! tar manual, "Storing Sparse Files".
 
 use crate::header::{UNIT_BYTES, Unit};
+use crate::malformed::Malformed;
 use crate::member::Extent;
 use crate::pax;
 
 /// Most data runs of one file that are encoded, and the default limit for decoding: 16 MiB of map.
 pub const EXTENTS_MAX: usize = 1 << 20;
 
-/// Why a sparse map is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MapError {
-    /// A number in the map is missing, not a number, or beyond 64 bits.
-    #[error("a number in the sparse map cannot be read")]
-    Number,
-    /// More data runs than the limit allows.
-    #[error("the sparse map has more than {limit} data runs")]
-    TooMany {
-        /// The limit.
-        limit: usize,
-    },
-    /// A run begins before the end of the previous one.
-    #[error("the data runs overlap or run backwards at offset {offset_bytes}")]
-    Order {
-        /// Offset of the run in the file.
-        offset_bytes: u64,
-    },
-    /// The length of a run other than the last is not a multiple of a unit; [`align_extents`] fixes
-    /// that.
-    #[error("the data run at offset {offset_bytes} does not end with a whole unit")]
-    PartialUnit {
-        /// Offset of the run in the file.
-        offset_bytes: u64,
-    },
-    /// A run ends behind the end of the file.
-    #[error("a data run at offset {offset_bytes} exceeds the file's size")]
-    BeyondEnd {
-        /// Offset of the run in the file.
-        offset_bytes: u64,
-    },
-    /// The runs hold more or fewer bytes than are stored, or the map itself is longer than that.
-    #[error("the sparse map does not match the {stored_bytes} stored bytes")]
-    Stored {
-        /// Bytes that the archive holds for the member.
-        stored_bytes: u64,
-    },
-    /// The size of the whole file is missing.
-    #[error("the size of the sparse file is missing")]
-    NoSize,
-    /// A format of GNU sparse files other than 0.0, 0.1 and 1.0.
-    #[error("unknown sparse format {major}.{minor}")]
-    Version {
-        /// Major number.
-        major: u64,
-        /// Minor number.
-        minor: u64,
-    },
-}
-
 /// Checks order and bounds of a map and returns the sum of its runs.
 ///
 /// # Errors
-/// `Order` and `BeyondEnd`.
-pub fn check_extents(extents: &[Extent], size_bytes: u64) -> Result<u64, MapError> {
+/// `MapOrder` and `MapBeyondEnd`.
+pub fn check_extents(extents: &[Extent], size_bytes: u64) -> Result<u64, Malformed> {
     let mut end = 0;
     let mut sum = 0;
     for Extent { offset_bytes, length_bytes } in extents.iter().copied() {
         if offset_bytes < end {
-            return Err(MapError::Order { offset_bytes });
+            return Err(Malformed::MapOrder { offset_bytes });
         }
         end = offset_bytes
             .checked_add(length_bytes)
             .filter(|end| *end <= size_bytes)
-            .ok_or(MapError::BeyondEnd { offset_bytes })?;
+            .ok_or(Malformed::MapBeyondEnd { offset_bytes })?;
         // No overflow: disjoint runs below `size_bytes` cannot sum to more than it.
         sum += length_bytes;
     }
@@ -86,10 +37,10 @@ pub fn check_extents(extents: &[Extent], size_bytes: u64) -> Result<u64, MapErro
 /// Checks what writers must ensure in addition to [`check_extents`]: GNU tar 1.34 reads every run
 /// from the start of a unit, libarchive 3.6 right behind the previous run (found by trying both).
 /// So only runs of whole units mean the same to both. The last one may end anywhere.
-pub(crate) fn check_whole_units(extents: &[Extent]) -> Result<(), MapError> {
+pub(crate) fn check_whole_units(extents: &[Extent]) -> Result<(), Malformed> {
     let inner = &extents[..extents.len().saturating_sub(1)];
     match inner.iter().find(|extent| extent.length_bytes % UNIT_BYTES as u64 != 0) {
-        Some(extent) => Err(MapError::PartialUnit { offset_bytes: extent.offset_bytes }),
+        Some(extent) => Err(Malformed::MapPartialUnit { offset_bytes: extent.offset_bytes }),
         None => Ok(()),
     }
 }
@@ -183,23 +134,23 @@ impl MapReader {
     ///
     /// # Errors
     /// `Number` and `TooMany`. [`check_extents`] checks order and bounds.
-    pub fn push(&mut self, unit: &Unit) -> Result<bool, MapError> {
+    pub fn push(&mut self, unit: &Unit) -> Result<bool, Malformed> {
         self.units += 1;
         for byte in unit {
             match byte {
                 b'0'..=b'9' => {
                     let value = self.digits.unwrap_or(0).checked_mul(10);
                     let value = value.and_then(|value| value.checked_add(u64::from(byte - b'0')));
-                    self.digits = Some(value.ok_or(MapError::Number)?);
+                    self.digits = Some(value.ok_or(Malformed::MapNumber)?);
                 }
                 b'\n' => {
-                    let value = self.digits.take().ok_or(MapError::Number)?;
+                    let value = self.digits.take().ok_or(Malformed::MapNumber)?;
                     self.take_number(value)?;
                     if self.numbers_left == Some(0) {
                         return Ok(true);
                     }
                 }
-                _ => return Err(MapError::Number),
+                _ => return Err(Malformed::MapNumber),
             }
         }
         Ok(false)
@@ -217,10 +168,10 @@ impl MapReader {
         self.extents
     }
 
-    fn take_number(&mut self, value: u64) -> Result<(), MapError> {
+    fn take_number(&mut self, value: u64) -> Result<(), Malformed> {
         let Some(left) = &mut self.numbers_left else {
             if value > self.extents_max as u64 {
-                return Err(MapError::TooMany { limit: self.extents_max });
+                return Err(Malformed::MapTooMany { limit: self.extents_max });
             }
             self.numbers_left = Some(2 * value);
             return Ok(());
@@ -242,7 +193,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(map: &[u8], extents_max: usize) -> Result<Vec<Extent>, MapError> {
+    fn read(map: &[u8], extents_max: usize) -> Result<Vec<Extent>, Malformed> {
         let mut reader = MapReader::new(extents_max);
         for unit in map.chunks_exact(UNIT_BYTES) {
             if reader.push(unit.try_into().expect("a whole unit"))? {
@@ -260,19 +211,19 @@ mod tests {
             map.resize(text.len().next_multiple_of(UNIT_BYTES), 0);
             assert_eq!(read(&map, 3), Err(expected), "{text}");
         };
-        check("4\n", MapError::TooMany { limit: 3 });
-        check("\n", MapError::Number);
-        check("1\n5", MapError::Number);
-        check("1\n-5\n", MapError::Number);
-        check("99999999999999999999\n", MapError::Number);
+        check("4\n", Malformed::MapTooMany { limit: 3 });
+        check("\n", Malformed::MapNumber);
+        check("1\n5", Malformed::MapNumber);
+        check("1\n-5\n", Malformed::MapNumber);
+        check("99999999999999999999\n", Malformed::MapNumber);
         let extent = |offset_bytes, length_bytes| Extent { offset_bytes, length_bytes };
         let check = |extents: &[Extent], size, expected| {
             assert_eq!(check_extents(extents, size), expected, "{extents:?}");
         };
         check(&[extent(0, 5), extent(5, 5)], 10, Ok(10));
-        check(&[extent(0, 5), extent(4, 1)], 10, Err(MapError::Order { offset_bytes: 4 }));
-        check(&[extent(6, 5)], 10, Err(MapError::BeyondEnd { offset_bytes: 6 }));
-        check(&[extent(u64::MAX, 2)], 10, Err(MapError::BeyondEnd { offset_bytes: u64::MAX }));
+        check(&[extent(0, 5), extent(4, 1)], 10, Err(Malformed::MapOrder { offset_bytes: 4 }));
+        check(&[extent(6, 5)], 10, Err(Malformed::MapBeyondEnd { offset_bytes: 6 }));
+        check(&[extent(u64::MAX, 2)], 10, Err(Malformed::MapBeyondEnd { offset_bytes: u64::MAX }));
     }
 
     proptest! {

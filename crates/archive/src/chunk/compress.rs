@@ -10,7 +10,7 @@ use zstd::zstd_safe::{CCtx, CParameter, Strategy, compress_bound, get_error_name
 
 use super::error::{ChunkError, Coding};
 use super::gzip_member::{self, FOOTER_BYTES, HEADER_BYTES, MemberLengths};
-use super::{CHUNK_BYTES_MAX, Compression, CompressionError, ZSTD_LEVEL_DEFAULT};
+use super::{CHUNK_BYTES_MAX, Compression, ZSTD_LEVEL_DEFAULT};
 
 /// Compresses chunks, one after the other, with one context that is reused. Every worker thread has
 /// its own. The output depends only on the input and the compression.
@@ -39,7 +39,7 @@ impl ChunkCompressor {
     ///
     /// # Errors
     /// `LevelOutOfRange` for an unchecked level.
-    pub fn new(compression: Compression) -> Result<ChunkCompressor, CompressionError> {
+    pub fn new(compression: Compression) -> Result<ChunkCompressor, ChunkError> {
         compression.check()?;
         let engine = match compression {
             Compression::None => Engine::None,

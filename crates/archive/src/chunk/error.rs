@@ -1,5 +1,6 @@
-//! Errors of compressed bytes, and of names of compressions.
+//! Errors of compressed bytes, of seek tables, and of names and levels of compressions.
 
+use super::seek_table::FRAMES_MAX;
 use crate::stream::StoredOffset;
 use std::fmt;
 
@@ -21,39 +22,8 @@ impl fmt::Display for Coding {
     }
 }
 
-/// The requested compression does not exist.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompressionError {
-    /// The name is unknown.
-    #[error("unknown compression (zstd, gzip and none are known): {name}")]
-    UnknownName {
-        /// The name as given.
-        name: String,
-    },
-    /// The text behind the colon is not a number.
-    #[error("compression level is not a whole number: {text}")]
-    LevelNotANumber {
-        /// The level as given.
-        text: String,
-    },
-    /// The compression has no such level.
-    #[error("{name} has levels {lowest} to {highest}, not {level}")]
-    LevelOutOfRange {
-        /// Name of the compression.
-        name: &'static str,
-        /// The level as given.
-        level: i64,
-        /// Lowest level.
-        lowest: i32,
-        /// Highest level.
-        highest: i32,
-    },
-    /// `none` was given a level.
-    #[error("compression none takes no level")]
-    LevelOfNone,
-}
-
-/// Compressing or decompressing failed. Offsets are in the compressed stream.
+/// Compressing or decompressing failed, or the requested compression does not exist. Offsets are in
+/// the compressed stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The coding does not allow the bytes, or a checksum does not match.
@@ -130,5 +100,50 @@ pub enum ChunkError {
         length_bytes: usize,
         /// Most bytes allowed.
         limit_bytes: usize,
+    },
+    /// The name is unknown.
+    #[error("unknown compression (zstd, gzip and none are known): {name}")]
+    UnknownName {
+        /// The name as given.
+        name: String,
+    },
+    /// The text behind the colon is not a number.
+    #[error("compression level is not a whole number: {text}")]
+    LevelNotANumber {
+        /// The level as given.
+        text: String,
+    },
+    /// The compression has no such level.
+    #[error("{name} has levels {lowest} to {highest}, not {level}")]
+    LevelOutOfRange {
+        /// Name of the compression.
+        name: &'static str,
+        /// The level as given.
+        level: i64,
+        /// Lowest level.
+        lowest: i32,
+        /// Highest level.
+        highest: i32,
+    },
+    /// `none` was given a level.
+    #[error("compression none takes no level")]
+    LevelOfNone,
+    /// More frames than [`FRAMES_MAX`].
+    #[error("seek table with more than {FRAMES_MAX} frames")]
+    TooManyFrames,
+    /// A frame too large for the 32-bit fields.
+    #[error("frame of {length_bytes} bytes does not fit a seek table")]
+    FrameTooLarge {
+        /// Its length.
+        length_bytes: u64,
+    },
+    /// Only some frames have a checksum.
+    #[error("seek table with a checksum for some frames only")]
+    MixedChecksums,
+    /// The footer is there, but the data before it do not match it.
+    #[error("damaged seek table: {reason}")]
+    DamagedSeekTable {
+        /// The cause.
+        reason: &'static str,
     },
 }

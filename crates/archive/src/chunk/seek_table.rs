@@ -9,6 +9,7 @@
 //!
 //! The table is built in memory: 8 bytes for every 8 MiB of archive is 1 MiB for a terabyte.
 
+use super::error::ChunkError;
 use crate::stream::{ArchiveOffset, StoredOffset};
 
 const SKIPPABLE_MAGIC: u32 = 0x184d_2a5e;
@@ -19,29 +20,6 @@ pub const FOOTER_BYTES: usize = 9;
 /// Most frames of a table that is written or read: 128 TiB of 8 MiB chunks. The format itself
 /// allows 2^27.
 pub const FRAMES_MAX: usize = 1 << 24;
-
-/// A seek table cannot be written or is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SeekTableError {
-    /// More frames than [`FRAMES_MAX`].
-    #[error("seek table with more than {FRAMES_MAX} frames")]
-    TooManyFrames,
-    /// A frame too large for the 32-bit fields.
-    #[error("frame of {length_bytes} bytes does not fit a seek table")]
-    FrameTooLarge {
-        /// Its length.
-        length_bytes: u64,
-    },
-    /// Only some frames have a checksum.
-    #[error("seek table with a checksum for some frames only")]
-    MixedChecksums,
-    /// The footer is there, but the data before it do not match it.
-    #[error("damaged seek table: {reason}")]
-    Damaged {
-        /// The cause.
-        reason: &'static str,
-    },
-}
 
 /// One frame in a seek table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,17 +59,17 @@ impl SeekTableBuilder {
         compressed_bytes: u64,
         content_bytes: u64,
         checksum: Option<u32>,
-    ) -> Result<(), SeekTableError> {
+    ) -> Result<(), ChunkError> {
         let field = |length_bytes: u64| {
-            u32::try_from(length_bytes).map_err(|_| SeekTableError::FrameTooLarge { length_bytes })
+            u32::try_from(length_bytes).map_err(|_| ChunkError::FrameTooLarge { length_bytes })
         };
         if self.entries.len() == FRAMES_MAX {
-            return Err(SeekTableError::TooManyFrames);
+            return Err(ChunkError::TooManyFrames);
         }
         let entry = (field(compressed_bytes)?, field(content_bytes)?);
         let checksums_after = self.checksums.len() + usize::from(checksum.is_some());
         if checksums_after != 0 && checksums_after != self.entries.len() + 1 {
-            return Err(SeekTableError::MixedChecksums);
+            return Err(ChunkError::MixedChecksums);
         }
         self.entries.push(entry);
         self.checksums.extend(checksum);
@@ -177,9 +155,9 @@ pub enum SeekTableLookup {
 /// Reads the seek table that ends where `tail`, the last bytes of a file, ends.
 ///
 /// # Errors
-/// `TooManyFrames` or `Damaged` if the footer is there but the table is invalid.
-pub fn parse_seek_table(tail: &[u8]) -> Result<SeekTableLookup, SeekTableError> {
-    let damaged = |reason| Err(SeekTableError::Damaged { reason });
+/// `TooManyFrames` or `DamagedSeekTable` if the footer is there but the table is invalid.
+pub fn parse_seek_table(tail: &[u8]) -> Result<SeekTableLookup, ChunkError> {
+    let damaged = |reason| Err(ChunkError::DamagedSeekTable { reason });
     let Some(&[a, b, c, d, descriptor, ref magic @ ..]) = tail.last_chunk::<FOOTER_BYTES>() else {
         return Ok(SeekTableLookup::Absent);
     };
@@ -191,7 +169,7 @@ pub fn parse_seek_table(tail: &[u8]) -> Result<SeekTableLookup, SeekTableError> 
         return damaged("reserved bits are set");
     }
     if frames > FRAMES_MAX {
-        return Err(SeekTableError::TooManyFrames);
+        return Err(ChunkError::TooManyFrames);
     }
     let entry_bytes = if descriptor & 0x80 == 0 { 8 } else { 12 };
     let table_bytes = HEADER_BYTES + frames * entry_bytes + FOOTER_BYTES;

@@ -1,10 +1,9 @@
 //! The results of a decoder: events, notes and errors; and its limits.
 
-use crate::acl::AclError;
 use crate::encode::EXTENDED_BYTES_MAX;
+use crate::malformed::Malformed;
 use crate::member::Member;
-use crate::pax::RecordError;
-use crate::sparse::{EXTENTS_MAX, MapError};
+use crate::sparse::EXTENTS_MAX;
 
 /// Cost of a global record in addition to its keyword and value, because each is applied to every
 /// member.
@@ -70,7 +69,7 @@ pub enum Event {
     /// Not a header. The caller counts the unit as garbage and tries the next.
     NotAHeader {
         /// How it was recognised.
-        why: HeaderFault,
+        why: Malformed,
     },
 }
 
@@ -94,17 +93,6 @@ pub enum Skipped {
     OldNames,
     /// An object without a path.
     EmptyPath,
-}
-
-/// Why a unit is not a header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HeaderFault {
-    /// The checksum does not match.
-    #[error("the checksum does not match")]
-    Checksum,
-    /// The size is not a number, negative, or out of range.
-    #[error("the size is invalid")]
-    Size,
 }
 
 /// A note about a member that the caller should report to the user.
@@ -131,7 +119,7 @@ pub enum Note {
     ExtensionLost,
     /// An ACL that cannot be read and is left out.
     #[error("the ACL is left out: {0}")]
-    BadAcl(AclError),
+    BadAcl(Malformed),
     /// More extended attributes than any member can have here; the rest are left out.
     #[error("too many extended attributes: only the first {limit} are read")]
     TooManyAttributes {
@@ -155,7 +143,7 @@ pub enum Note {
 pub enum DecodeError {
     /// An extended or global header holds a broken record; none of its records count.
     #[error("extended header: {0}")]
-    Record(#[from] RecordError),
+    Record(#[from] Malformed),
     /// A record that is needed to read the member has an invalid value.
     #[error("extended header: the value of {} is invalid", String::from_utf8_lossy(.keyword))]
     Value {
@@ -184,7 +172,7 @@ pub enum DecodeError {
         /// Path of the member.
         path: Vec<u8>,
         /// The error in the map.
-        source: MapError,
+        source: Malformed,
     },
     /// An extended header or a long name without a member behind it.
     #[error("no member follows the extended header")]

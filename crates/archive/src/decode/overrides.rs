@@ -6,9 +6,9 @@
 
 use super::{DecodeError, DecodeLimits, Note, size_is_sane};
 use crate::acl::{self, NameLookup};
+use crate::malformed::Malformed;
 use crate::member::{Extent, Member, MemberKind, Timestamp};
 use crate::pax;
-use crate::sparse::MapError;
 use crate::xattr;
 
 /// Most attributes of a member, more than Linux can list: their names have 64 KiB together
@@ -188,7 +188,7 @@ impl Overrides {
         self.sparse_records = true;
         if self.extents.len() > limits.extents_max {
             let path = self.sparse_path.clone().or_else(|| self.path.clone()).unwrap_or_default();
-            let source = MapError::TooMany { limit: limits.extents_max };
+            let source = Malformed::MapTooMany { limit: limits.extents_max };
             return Err(DecodeError::Sparse { path, source });
         }
         self.extents.push(Extent { offset_bytes, length_bytes });

@@ -1,7 +1,8 @@
 //! The seek table: round trip, lookups, and damage.
 
+use archive::chunk::ChunkError;
 use archive::chunk::seek_table::{
-    FOOTER_BYTES, SeekTableBuilder, SeekTableError, SeekTableLookup, parse_seek_table,
+    FOOTER_BYTES, SeekTableBuilder, SeekTableLookup, parse_seek_table,
 };
 use archive::stream::{ArchiveOffset, StoredOffset};
 use proptest::prelude::*;
@@ -79,16 +80,16 @@ proptest! {
 #[test]
 fn limits_are_errors() {
     let mut builder = SeekTableBuilder::new();
-    let too_large = SeekTableError::FrameTooLarge { length_bytes: 1 << 32 };
+    let too_large = ChunkError::FrameTooLarge { length_bytes: 1 << 32 };
     assert_eq!(builder.push(1 << 32, 1, None), Err(too_large));
     builder.push(1, 1, None).expect("fits");
-    assert_eq!(builder.push(1, 1, Some(1)), Err(SeekTableError::MixedChecksums));
+    assert_eq!(builder.push(1, 1, Some(1)), Err(ChunkError::MixedChecksums));
     let mut builder = SeekTableBuilder::new();
     builder.push(1, 1, Some(1)).expect("fits");
-    assert_eq!(builder.push(1, 1, None), Err(SeekTableError::MixedChecksums));
+    assert_eq!(builder.push(1, 1, None), Err(ChunkError::MixedChecksums));
     let mut footer = u32::MAX.to_le_bytes().to_vec();
     footer.extend_from_slice(b"\0\xb1\xea\x92\x8f");
-    assert_eq!(parse_seek_table(&footer), Err(SeekTableError::TooManyFrames));
+    assert_eq!(parse_seek_table(&footer), Err(ChunkError::TooManyFrames));
 }
 
 #[test]

@@ -5,8 +5,7 @@ use crate::header_fixtures::{Header, record};
 use crate::read_all::{Item, read, read_with};
 use crate::round_trip::{archive_of, member, plain};
 use archive::decode::{DecodeError, DecodeLimits, Decoder, Note};
-use archive::pax::RecordError;
-use archive::sparse::MapError;
+use archive::malformed::Malformed;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -28,12 +27,12 @@ fn check(archive: &[u8], expected: DecodeError) {
 
 #[test]
 fn broken_records_are_errors_and_the_file_is_still_found() {
-    check(&with_records(b"999 path=x\n"), RecordError::Extent.into());
-    check(&with_records(b"-5 path=x\n"), RecordError::Length.into());
-    check(&with_records(b"8 path=x\n"), RecordError::Newline.into());
-    check(&with_records(b"11 path=x\n5"), RecordError::Newline.into());
-    check(&with_records(b"9 path-x\n"), RecordError::Keyword.into());
-    check(&with_records(b"99999999999999999999999999 path=x\n"), RecordError::Length.into());
+    check(&with_records(b"999 path=x\n"), Malformed::RecordExtent.into());
+    check(&with_records(b"-5 path=x\n"), Malformed::RecordLength.into());
+    check(&with_records(b"8 path=x\n"), Malformed::RecordNewline.into());
+    check(&with_records(b"11 path=x\n5"), Malformed::RecordNewline.into());
+    check(&with_records(b"9 path-x\n"), Malformed::RecordKeyword.into());
+    check(&with_records(b"99999999999999999999999999 path=x\n"), Malformed::RecordLength.into());
     let value = |keyword: &str| DecodeError::Value { keyword: keyword.as_bytes().to_vec() };
     check(&with_records(&record("size", b"-5")), value("size"));
     check(&with_records(&record("size", b"99999999999999999999")), value("size"));
@@ -119,7 +118,7 @@ fn sparse_maps_beyond_the_limit_are_refused() {
     let limits = DecodeLimits { extents_max: 4, ..DecodeLimits::default() };
     let runs: Vec<(u64, u64)> = (0..6).map(|at| (at * 4096, 512)).collect();
     let content = vec![b'c'; 6 * 512];
-    let expected = MapError::TooMany { limit: 4 };
+    let expected = Malformed::MapTooMany { limit: 4 };
     let check = |archive: &[u8]| {
         let items = read_with(Decoder::new(limits), archive);
         assert!(
@@ -185,7 +184,7 @@ fn sparse_maps_longer_than_the_content_are_refused() {
     }
     let unknown = record("GNU.sparse.major", b"2");
     let items = read(&with_records(&unknown));
-    let source = MapError::Version { major: 2, minor: 0 };
+    let source = Malformed::MapVersion { major: 2, minor: 0 };
     assert_eq!(items, [Item::Error(DecodeError::Sparse { path: b"file".to_vec(), source })]);
 }
 

@@ -4,10 +4,10 @@
 //! encoder.
 
 use crate::read_all::{Item, read};
-use archive::decode::{DecodeError, HeaderFault, Note, Skipped};
+use archive::decode::{DecodeError, Note, Skipped};
 use archive::header::find_header;
+use archive::malformed::Malformed;
 use archive::member::{Extent, Member, MemberKind, Timestamp};
-use archive::sparse::MapError;
 
 /// A header under construction: every field is written as raw bytes at its offset.
 #[derive(Clone)]
@@ -233,7 +233,7 @@ fn numbers_that_cannot_be_read() {
     assert_eq!(notes, [field("mode"), field("uid")]);
     for size in [&b"zzz"[..], &[0xff; 12], &[0xbf; 12]] {
         let header = Header::ustar("file", 0, b'0').put(124, size);
-        assert_eq!(read(&header.with(b"")), [Item::Garbage(HeaderFault::Size)], "{size:?}");
+        assert_eq!(read(&header.with(b"")), [Item::Garbage(Malformed::HeaderSize)], "{size:?}");
     }
 }
 
@@ -315,7 +315,7 @@ fn headers_are_found_at_any_alignment() {
 #[test]
 fn old_gnu_sparse_maps_that_lie() {
     let entry = |offset: u64, length: u64| format!("{offset:011o}\0{length:011o}\0").into_bytes();
-    let check = |entries: &[(u64, u64)], stored: u64, real: u64, expected: MapError| {
+    let check = |entries: &[(u64, u64)], stored: u64, real: u64, expected: Malformed| {
         let entries: Vec<u8> =
             entries.iter().flat_map(|(offset, length)| entry(*offset, *length)).collect();
         let header = Header::gnu("holes", stored, b'S').put(386, &entries).octal(483, real);
@@ -327,9 +327,9 @@ fn old_gnu_sparse_maps_that_lie() {
         assert!(matches!(&items[1], Item::Member { member, .. } if member.path == b"behind"));
         assert_eq!(items.len(), 2, "the content of the broken member is passed over");
     };
-    check(&[(0, 512), (100, 512)], 1024, 9000, MapError::Order { offset_bytes: 100 });
-    check(&[(4096, 512), (0, 512)], 1024, 9000, MapError::Order { offset_bytes: 0 });
-    check(&[(8800, 512)], 512, 9000, MapError::BeyondEnd { offset_bytes: 8800 });
-    check(&[(0, 512)], 1024, 9000, MapError::Stored { stored_bytes: 1024 });
-    check(&[(0, 1024)], 512, 9000, MapError::Stored { stored_bytes: 512 });
+    check(&[(0, 512), (100, 512)], 1024, 9000, Malformed::MapOrder { offset_bytes: 100 });
+    check(&[(4096, 512), (0, 512)], 1024, 9000, Malformed::MapOrder { offset_bytes: 0 });
+    check(&[(8800, 512)], 512, 9000, Malformed::MapBeyondEnd { offset_bytes: 8800 });
+    check(&[(0, 512)], 1024, 9000, Malformed::MapStored { stored_bytes: 1024 });
+    check(&[(0, 1024)], 512, 9000, Malformed::MapStored { stored_bytes: 512 });
 }

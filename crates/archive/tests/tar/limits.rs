@@ -2,8 +2,9 @@
 
 use archive::decode::{DecodeError, DecodeLimits, Decoder};
 use archive::encode::{EncodeError, encode_member};
+use archive::malformed::Malformed;
 use archive::member::{Extent, Member, MemberKind, Timestamp};
-use archive::sparse::{EXTENTS_MAX, MapError};
+use archive::sparse::EXTENTS_MAX;
 
 use crate::header_fixtures::Header;
 use crate::read_all::{Item, read_with};
@@ -66,7 +67,7 @@ fn extensions_of_old_sparse_files_have_an_end() {
     let first = read_with(Decoder::new(limits), &[header.clone(), extension(4, 1)].concat());
     assert!(
         matches!(&first[0], Item::Error(DecodeError::Sparse { source, .. })
-            if *source == MapError::TooMany { limit: 4 }),
+            if *source == Malformed::MapTooMany { limit: 4 }),
         "{first:?}"
     );
     let limits = DecodeLimits { extents_max: 100, ..limits };

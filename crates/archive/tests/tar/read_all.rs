@@ -1,7 +1,8 @@
 //! Reads a whole archive in memory like a caller of the decoder.
 
-use archive::decode::{DecodeError, DecodeLimits, Decoder, Event, HeaderFault, Note, Skipped};
+use archive::decode::{DecodeError, DecodeLimits, Decoder, Event, Note, Skipped};
 use archive::header::{UNIT_BYTES, padding_bytes};
+use archive::malformed::Malformed;
 use archive::member::{Extent, Member};
 
 /// The contents of an archive in memory, in order.
@@ -10,7 +11,7 @@ pub enum Item {
     Member { member: Box<Member>, content: Vec<u8>, notes: Vec<Note> },
     Global(Vec<(Vec<u8>, Vec<u8>)>),
     Skip { why: Skipped, content: Vec<u8> },
-    Garbage(HeaderFault),
+    Garbage(Malformed),
     Error(DecodeError),
     End,
 }

@@ -5,6 +5,7 @@ use archive::encode::{
     EncodeError, encode_end_of_archive, encode_global_header, encode_member, encoded_bytes,
 };
 use archive::header::padding_bytes;
+use archive::malformed::Malformed;
 use archive::member::{Extent, Member, MemberKind, Timestamp};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -251,17 +252,14 @@ fn what_no_reader_could_get_back_is_refused() {
     );
     check(|m| m.modified.seconds = i64::MIN, EncodeError::Time);
     check(|m| m.size_bytes = u64::MAX, EncodeError::Size { size_bytes: u64::MAX });
-    check(
-        |m| m.acl_access = Some(vec![1, 0, 0, 0]),
-        EncodeError::Acl(archive::acl::AclError::Form),
-    );
+    check(|m| m.acl_access = Some(vec![1, 0, 0, 0]), EncodeError::Acl(Malformed::AclForm));
     check(
         |m| m.xattrs = vec![(b"".to_vec(), b"value".to_vec())],
         EncodeError::Empty { what: "attribute name" },
     );
     check(
         |m| m.sparse = Some(vec![Extent { offset_bytes: 0, length_bytes: 1 }]),
-        EncodeError::Sparse(archive::sparse::MapError::BeyondEnd { offset_bytes: 0 }),
+        EncodeError::Sparse(Malformed::MapBeyondEnd { offset_bytes: 0 }),
     );
     check(
         |m| {
@@ -271,7 +269,7 @@ fn what_no_reader_could_get_back_is_refused() {
                 Extent { offset_bytes: 4096, length_bytes: 100 },
             ]);
         },
-        EncodeError::Sparse(archive::sparse::MapError::PartialUnit { offset_bytes: 7 }),
+        EncodeError::Sparse(Malformed::MapPartialUnit { offset_bytes: 7 }),
     );
     let mut member = plain(b"file");
     member.xattrs = vec![(b"user.large".to_vec(), vec![0; 17 << 20])];

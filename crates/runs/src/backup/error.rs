@@ -1,8 +1,7 @@
 //! Why a backup fails.
 
 use crate::backup::ArchiveSize;
-use archive::chunk::seek_table::SeekTableError;
-use archive::chunk::{ChunkError, CompressionError};
+use archive::chunk::ChunkError;
 use archive::index::IndexError;
 use device::target::TargetError;
 use flow::cancel::Stopped;
@@ -81,10 +80,10 @@ pub enum BackupError {
     Index(#[source] IndexError),
     /// The seek table cannot be written.
     #[error("cannot write the seek table")]
-    SeekTable(#[source] SeekTableError),
+    SeekTable(#[source] ChunkError),
     /// The compression is not available.
     #[error(transparent)]
-    Compression(CompressionError),
+    Compression(ChunkError),
     /// A chunk cannot be compressed.
     #[error("cannot compress")]
     Compress(#[source] ChunkError),

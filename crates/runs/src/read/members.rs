@@ -15,9 +15,10 @@ mod search;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use archive::decode::{DecodeLimits, Decoder, Event, HeaderFault, Note, Skipped};
+use archive::decode::{DecodeLimits, Decoder, Event, Note, Skipped};
 use archive::header::{self, UNIT_BYTES};
 use archive::index;
+use archive::malformed::Malformed;
 use archive::member::Member;
 use archive::stream::{Archive, ArchiveOffset};
 use flow::account::Account;
@@ -510,7 +511,7 @@ impl<'a> MemberStream<'a> {
     fn not_a_header(
         &mut self,
         unit: header::Unit,
-        why: HeaderFault,
+        why: Malformed,
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let is_over = self.place == Place::AfterEnd && self.after_end != AfterEnd::Segments;
