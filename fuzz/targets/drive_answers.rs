@@ -5,6 +5,7 @@
 
 use archive_fuzz::budget::Budget;
 use device::tape::Compression;
+use device::tape::QuestionError;
 use device::tape::limits::{DriveLimits, Found};
 use device::tape::scsi::inquiry::{self, Inquiry};
 use device::tape::scsi::log::{
@@ -12,7 +13,7 @@ use device::tape::scsi::log::{
 };
 use device::tape::scsi::mode::ModeHeader;
 use device::tape::scsi::position::Position;
-use device::tape::scsi::{AnswerError, BlockLimits, alert};
+use device::tape::scsi::{BlockLimits, alert};
 use device::tape::sense::Sense;
 use libfuzzer_sys::fuzz_target;
 
@@ -47,6 +48,6 @@ fuzz_target!(|input: &[u8]| {
 });
 
 /// What was found; what was not has a message.
-fn told<T>(result: Result<T, AnswerError>) -> Option<T> {
+fn told<T>(result: Result<T, QuestionError>) -> Option<T> {
     result.inspect_err(|error| assert!(!error.to_string().is_empty())).ok()
 }

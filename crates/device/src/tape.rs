@@ -30,7 +30,8 @@ use rustix::io::Errno;
 use sense::Sense;
 
 pub use drive::{Access, Holder, OpenError, TapeDrive, find};
-pub use questions::{CompressionError, DriveCompression, QuestionError};
+pub use questions::{CompressionError, DriveCompression};
+pub use raw::QuestionError;
 pub use scsi::mode::Compression;
 
 /// How blocks are laid out on the medium.

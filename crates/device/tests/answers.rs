@@ -9,12 +9,13 @@ use std::fs;
 use std::path::Path;
 
 use device::tape::Compression;
+use device::tape::QuestionError;
+use device::tape::scsi::BlockLimits;
 use device::tape::scsi::alert::{self, Severity};
 use device::tape::scsi::inquiry::{self, Inquiry};
 use device::tape::scsi::log::{self, SequentialAccess, VolumeStatistics};
 use device::tape::scsi::mode::ModeHeader;
 use device::tape::scsi::position::Position;
-use device::tape::scsi::{AnswerError, BlockLimits};
 use device::tape::sense::Sense;
 use proptest::prelude::*;
 
@@ -54,10 +55,10 @@ fn names() {
     let lto = Inquiry::parse(&answer("lto-inquiry")).unwrap();
     assert_eq!((lto.product.as_str(), lto.revision.as_str()), ("ULTRIUM-HH8", "N9M1"));
     let number = inquiry::parse_serial_number(&answer("tgt-serial-number"));
-    assert_eq!(number.as_deref(), Ok("beaf11"));
+    assert_eq!(number.unwrap(), "beaf11");
     // Another page is not a serial number.
     let found = inquiry::parse_serial_number(&answer("lto-log-volume"));
-    assert!(matches!(found, Err(AnswerError::OtherPage { .. })), "{found:?}");
+    assert!(matches!(found, Err(QuestionError::OtherPage { .. })), "{found:?}");
 }
 
 #[test]
@@ -70,11 +71,11 @@ fn limits() {
 
 #[test]
 fn modes() {
-    assert_eq!(Compression::parse(&answer("tgt-mode-compression")), Ok(Compression::Unable));
-    assert_eq!(Compression::parse(&answer("lto-mode-compression")), Ok(Compression::On));
-    assert_eq!(Compression::parse(&answer("lto-mode-compression-off")), Ok(Compression::Off));
+    assert_eq!(Compression::parse(&answer("tgt-mode-compression")).unwrap(), Compression::Unable);
+    assert_eq!(Compression::parse(&answer("lto-mode-compression")).unwrap(), Compression::On);
+    assert_eq!(Compression::parse(&answer("lto-mode-compression-off")).unwrap(), Compression::Off);
     let other = Compression::parse(&answer("tgt-mode-protected"));
-    assert!(matches!(other, Err(AnswerError::OtherPage { .. })), "{other:?}");
+    assert!(matches!(other, Err(QuestionError::OtherPage { .. })), "{other:?}");
     assert!(ModeHeader::parse(&answer("tgt-mode-protected")).unwrap().write_protected);
     let lto = ModeHeader::parse(&answer("lto-mode-compression")).unwrap();
     assert_eq!((lto.density, lto.block_bytes, lto.medium_type), (0x5e, 0, 0x88));
@@ -86,7 +87,7 @@ fn modes() {
 #[test]
 fn positions() {
     let nonsense = Position::parse(&answer("tgt-position-long"));
-    assert!(matches!(nonsense, Err(AnswerError::Inconsistent { offset: 0, .. })));
+    assert!(matches!(nonsense, Err(QuestionError::Inconsistent { offset: 0, .. })));
     let position = Position::parse(&answer("lto-position-long")).unwrap();
     assert!(position.behind_early_warning && !position.at_beginning);
     assert_eq!((position.object, position.filemarks), (Some(12_345_678), Some(42)));
@@ -114,7 +115,7 @@ fn logs() {
     assert_eq!(volume.personality.as_deref(), Some("Ultrium-6"));
     assert_eq!(volume.write_once, Some(false));
     let other = VolumeStatistics::parse(&answer("lto-log-alerts"));
-    assert!(matches!(other, Err(AnswerError::OtherPage { expected: 0x17, found: 0x2e, .. })));
+    assert!(matches!(other, Err(QuestionError::OtherPage { expected: 0x17, found: 0x2e, .. })));
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub mod rules;
 use std::path::{Path, PathBuf};
 
 use base::finding::Finding;
-use device::tape::survey::{Survey, SurveyError, survey};
+use device::tape::survey::{Survey, survey};
 use device::tape::{self, OpenError};
 use machine::Machine;
 use rustix::fs::FileType;
@@ -117,12 +117,12 @@ fn target(machine: &Machine, path: &Path) -> Result<StackTarget, Failure> {
     Err(Failure::of(format!("cannot probe {shown}: {why}"), hint))
 }
 
-fn survey_failure(error: SurveyError) -> Failure {
+fn survey_failure(error: OpenError) -> Failure {
     let hint = match &error {
-        SurveyError::Rewinds { .. } => {
+        OpenError::Rewinds { .. } => {
             Some("name the node that does not rewind, for example /dev/nst0")
         }
-        SurveyError::Open(OpenError::NoSuchDevice { .. }) => Some(
+        OpenError::NoSuchDevice { .. } => Some(
             "run `ls /sys/class/scsi_tape` to list the drives, or `modprobe st` to load the \
              driver",
         ),

@@ -30,7 +30,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::failures::lock;
-use device::tape::raw::{CommandError, MtOperation, RawStatus, RawTape, Statistics};
+use device::tape::raw::{MtOperation, QuestionError, RawStatus, RawTape, Statistics};
 use device::tape::sense::Sense;
 use device::tape::{Access, OpenError, Tape, TapeDrive, TapeStatus};
 use rustix::io::Errno;
@@ -282,7 +282,7 @@ impl RawTape for VirtualTape {
         Ok(lock(&self.driver).position()?)
     }
 
-    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
         lock(&self.driver).command(command, data)
     }
 

@@ -8,8 +8,7 @@
 use std::io;
 
 use device::tape::limits::{Found, LimitedBy};
-use device::tape::raw::{CommandError, MtOperation, RawStatus, RawTape};
-use device::tape::scsi::AnswerError;
+use device::tape::raw::{MtOperation, RawStatus, RawTape};
 use device::tape::sense::Sense;
 use device::tape::survey::options;
 use device::tape::{
@@ -70,7 +69,7 @@ impl RawTape for Silent {
     fn position(&mut self) -> io::Result<u64> {
         self.0.position()
     }
-    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
         self.0.command(command, data)
     }
     fn statistics(&mut self) -> Option<device::tape::raw::Statistics> {
@@ -164,9 +163,7 @@ fn answers_that_make_no_sense_are_errors() {
         .collect();
         // Bytes without a meaning can look like a mode header: it has no mark of its own.
         assert!(errors.len() >= 3, "{answers:?}: {errors:?}");
-        let short = |error: &QuestionError| {
-            matches!(error, QuestionError::Answer(AnswerError::Short { .. }))
-        };
+        let short = |error: &QuestionError| matches!(error, QuestionError::Short { .. });
         assert!(answers != Answers::Empty || errors.iter().all(short), "{errors:?}");
         // And the tape works all the same.
         tape.rewind().unwrap();

@@ -55,7 +55,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Why a tape drive cannot be used.
+/// Why a tape drive cannot be used or surveyed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The drive is empty.
@@ -110,6 +110,20 @@ pub enum OpenError {
         /// The drive.
         device: String,
         /// The system's error.
+        source: io::Error,
+    },
+    /// The node rewinds when it is closed, and has no non-rewinding sister.
+    #[error("cannot survey {device}: closing it rewinds the tape")]
+    Rewinds {
+        /// The drive.
+        device: String,
+    },
+    /// The driver does not answer.
+    #[error("cannot query the state of {device}")]
+    NoStatus {
+        /// The drive.
+        device: String,
+        /// Why.
         source: io::Error,
     },
 }

@@ -9,7 +9,7 @@
 //! the answer: outcome, sense key, code, qualifier, deferred flag, 11 unused bytes, 4 bytes of data
 //! length, the data.
 
-use super::raw::CommandError;
+use super::raw::QuestionError;
 use super::sense::Sense;
 
 /// Bytes of request and answer.
@@ -45,7 +45,7 @@ pub fn decode_request(bytes: &[u8]) -> Option<([u8; COMMAND_BYTES], usize)> {
 }
 
 /// Encodes the outcome of a command.
-pub fn encode_answer(answer: &Result<usize, CommandError>, data: &[u8]) -> Vec<u8> {
+pub fn encode_answer(answer: &Result<usize, QuestionError>, data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; PLAYED_BYTES];
     match answer {
         Ok(length) => {
@@ -54,7 +54,7 @@ pub fn encode_answer(answer: &Result<usize, CommandError>, data: &[u8]) -> Vec<u
             bytes[COMMAND_BYTES..HEAD_BYTES].copy_from_slice(&(length as u32).to_ne_bytes());
             bytes[HEAD_BYTES..HEAD_BYTES + length].copy_from_slice(&data[..length]);
         }
-        Err(CommandError::Refused(sense)) => {
+        Err(QuestionError::Refused(sense)) => {
             let Sense { key, code, qualifier, deferred } = *sense;
             bytes[..5].copy_from_slice(&[REFUSED, key, code, qualifier, deferred.into()]);
         }
@@ -67,7 +67,7 @@ pub fn encode_answer(answer: &Result<usize, CommandError>, data: &[u8]) -> Vec<u
 ///
 /// # Errors
 /// When the drive refused the command, or cannot be sent one.
-pub fn decode_answer(bytes: &[u8; PLAYED_BYTES], data: &mut [u8]) -> Result<usize, CommandError> {
+pub fn decode_answer(bytes: &[u8; PLAYED_BYTES], data: &mut [u8]) -> Result<usize, QuestionError> {
     let [outcome, key, code, qualifier, deferred, ..] = *bytes;
     match outcome {
         DONE => {
@@ -79,9 +79,9 @@ pub fn decode_answer(bytes: &[u8; PLAYED_BYTES], data: &mut [u8]) -> Result<usiz
         }
         REFUSED => {
             let sense = Sense { key, code, qualifier, deferred: deferred != 0 };
-            Err(CommandError::Refused(sense))
+            Err(QuestionError::Refused(sense))
         }
-        _ => Err(CommandError::NoGenericDevice),
+        _ => Err(QuestionError::NoGenericDevice),
     }
 }
 
@@ -89,7 +89,7 @@ pub fn decode_answer(bytes: &[u8; PLAYED_BYTES], data: &mut [u8]) -> Result<usiz
 mod tests {
     use super::*;
 
-    fn there_and_back(answer: Result<usize, CommandError>, data: &[u8]) -> (String, Vec<u8>) {
+    fn there_and_back(answer: Result<usize, QuestionError>, data: &[u8]) -> (String, Vec<u8>) {
         let bytes: [u8; PLAYED_BYTES] = encode_answer(&answer, data).try_into().unwrap();
         let mut got = vec![0; 300];
         let result = decode_answer(&bytes, &mut got);
@@ -105,9 +105,9 @@ mod tests {
         assert_eq!(decode_request(&request[..19]), None);
         assert_eq!(there_and_back(Ok(3), b"abcd"), ("Ok(3)".into(), b"abc".to_vec()));
         let sense = Sense { key: 6, code: 0x28, qualifier: 1, deferred: true };
-        let (refused, _) = there_and_back(Err(CommandError::Refused(sense)), &[]);
-        assert_eq!(refused, format!("Err({:?})", CommandError::Refused(sense)));
-        let (unreachable, _) = there_and_back(Err(CommandError::NoGenericDevice), &[]);
+        let (refused, _) = there_and_back(Err(QuestionError::Refused(sense)), &[]);
+        assert_eq!(refused, format!("Err({:?})", QuestionError::Refused(sense)));
+        let (unreachable, _) = there_and_back(Err(QuestionError::NoGenericDevice), &[]);
         assert_eq!(unreachable, "Err(NoGenericDevice)");
     }
 

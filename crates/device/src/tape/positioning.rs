@@ -7,7 +7,7 @@
 
 use rustix::io::Errno;
 
-use super::raw::{CommandError, MtOperation};
+use super::raw::{MtOperation, QuestionError};
 use super::sense::Sense;
 use super::{BlockMode, Tape, TapeError, TapePlace, TapeStatus};
 
@@ -194,12 +194,12 @@ impl Tape {
     /// to rely on the sense key.
     fn is_end_in_words(&mut self, error: TapeError) -> Result<bool, TapeError> {
         match self.raw.command(&SPACE_OVER_A_BLOCK, &mut []) {
-            Err(CommandError::Refused(said)) if said.is_end_of_data() => Ok(true),
-            Err(CommandError::Refused(said)) if said.is_illegal_request() => Ok(true),
+            Err(QuestionError::Refused(said)) if said.is_end_of_data() => Ok(true),
+            Err(QuestionError::Refused(said)) if said.is_illegal_request() => Ok(true),
             // A filemark or a block: the tape is now behind it.
-            Err(CommandError::Refused(said)) if said.is_harmless() => Ok(false),
+            Err(QuestionError::Refused(said)) if said.is_harmless() => Ok(false),
             Ok(_) => Ok(false),
-            Err(CommandError::Refused(said)) => Err(TapeError { said: Some(said), ..error }),
+            Err(QuestionError::Refused(said)) => Err(TapeError { said: Some(said), ..error }),
             Err(_) => Ok(true),
         }
     }

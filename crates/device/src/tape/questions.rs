@@ -7,33 +7,20 @@
 //! and the tape has to be closed and opened again: [`QuestionError::is_attention`].
 
 use super::Tape;
-use super::raw::{CommandError, MtOperation};
+use super::raw::{MtOperation, QuestionError};
 use super::scsi::alert::{self, Alert};
 use super::scsi::inquiry::{self, Inquiry};
 use super::scsi::log::{self, SequentialAccess, VolumeStatistics};
 use super::scsi::mode::{self, Compression, ModeHeader};
 use super::scsi::position::{POSITION_BYTES, Position, READ_POSITION_LONG};
-use super::scsi::{AnswerError, BLOCK_LIMITS_BYTES, BlockLimits, READ_BLOCK_LIMITS};
-
-/// Why a query has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum QuestionError {
-    /// The drive did not answer.
-    #[error(transparent)]
-    Command(#[from] CommandError),
-    /// The answer cannot be parsed.
-    #[error(transparent)]
-    Answer(#[from] AnswerError),
-}
+use super::scsi::{BLOCK_LIMITS_BYTES, BlockLimits, READ_BLOCK_LIMITS};
 
 impl QuestionError {
     /// The drive gave a notice instead: it was reset, or has another medium. What was known of the
     /// tape is invalid, and the tape has to be opened again.
     pub fn is_attention(&self) -> bool {
         match self {
-            QuestionError::Command(CommandError::Refused(sense)) => {
-                sense.is_medium_change() || sense.is_reset()
-            }
+            QuestionError::Refused(sense) => sense.is_medium_change() || sense.is_reset(),
             _ => false,
         }
     }
@@ -41,9 +28,9 @@ impl QuestionError {
     /// The drive, or the path to it, does not support the query.
     pub fn is_unknown(&self) -> bool {
         match self {
-            QuestionError::Command(CommandError::Refused(sense)) => sense.is_illegal_request(),
-            QuestionError::Command(error) => matches!(error, CommandError::NoGenericDevice),
-            QuestionError::Answer(_) => false,
+            QuestionError::Refused(sense) => sense.is_illegal_request(),
+            QuestionError::NoGenericDevice => true,
+            _ => false,
         }
     }
 }
@@ -95,7 +82,7 @@ impl Tape {
     /// # Errors
     /// When it does not answer.
     pub fn inquiry(&mut self) -> Result<Inquiry, QuestionError> {
-        Ok(Inquiry::parse(&self.ask(&inquiry::STANDARD, 96)?)?)
+        Inquiry::parse(&self.ask(&inquiry::STANDARD, 96)?)
     }
 
     /// Serial number of the drive.
@@ -103,7 +90,7 @@ impl Tape {
     /// # Errors
     /// When it does not answer, or has none.
     pub fn serial_number(&mut self) -> Result<String, QuestionError> {
-        Ok(inquiry::parse_serial_number(&self.ask(&inquiry::SERIAL_NUMBER, 255)?)?)
+        inquiry::parse_serial_number(&self.ask(&inquiry::SERIAL_NUMBER, 255)?)
     }
 
     /// The block sizes that the drive takes.
@@ -111,7 +98,7 @@ impl Tape {
     /// # Errors
     /// When it does not answer.
     pub fn block_limits(&mut self) -> Result<BlockLimits, QuestionError> {
-        Ok(BlockLimits::parse(&self.ask(&READ_BLOCK_LIMITS, BLOCK_LIMITS_BYTES)?)?)
+        BlockLimits::parse(&self.ask(&READ_BLOCK_LIMITS, BLOCK_LIMITS_BYTES)?)
     }
 
     /// Type of the medium, buffering, block size.
@@ -119,7 +106,7 @@ impl Tape {
     /// # Errors
     /// When the drive does not answer.
     pub fn mode_header(&mut self) -> Result<ModeHeader, QuestionError> {
-        Ok(ModeHeader::parse(&self.ask(&mode::sense(mode::CONFIGURATION_PAGE), 252)?)?)
+        ModeHeader::parse(&self.ask(&mode::sense(mode::CONFIGURATION_PAGE), 252)?)
     }
 
     /// Whether the drive compresses, by its own answer. A drive without the page cannot.
@@ -128,11 +115,11 @@ impl Tape {
     /// When it does not answer.
     pub fn drive_compression(&mut self) -> Result<Compression, QuestionError> {
         match self.ask(&mode::sense(mode::COMPRESSION_PAGE), 252) {
-            Ok(answer) => Ok(Compression::parse(&answer)?),
-            Err(CommandError::Refused(sense)) if sense.is_illegal_request() => {
+            Ok(answer) => Compression::parse(&answer),
+            Err(QuestionError::Refused(sense)) if sense.is_illegal_request() => {
                 Ok(Compression::Unable)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
@@ -172,7 +159,7 @@ impl Tape {
     /// # Errors
     /// When the drive does not answer.
     pub fn alerts(&mut self) -> Result<Vec<Alert>, QuestionError> {
-        Ok(alert::parse(&self.ask(&log::sense(log::ALERT_PAGE), log::LOG_BYTES_MAX)?)?)
+        alert::parse(&self.ask(&log::sense(log::ALERT_PAGE), log::LOG_BYTES_MAX)?)
     }
 
     /// What the drive has counted since the medium was loaded.
@@ -181,7 +168,7 @@ impl Tape {
     /// When it does not answer.
     pub fn sequential_access(&mut self) -> Result<SequentialAccess, QuestionError> {
         let answer = self.ask(&log::sense(log::SEQUENTIAL_PAGE), log::LOG_BYTES_MAX)?;
-        Ok(SequentialAccess::parse(&answer)?)
+        SequentialAccess::parse(&answer)
     }
 
     /// The life of the medium.
@@ -190,7 +177,7 @@ impl Tape {
     /// When the drive does not answer.
     pub fn volume_statistics(&mut self) -> Result<VolumeStatistics, QuestionError> {
         let answer = self.ask(&log::sense(log::VOLUME_PAGE), log::LOG_BYTES_MAX)?;
-        Ok(VolumeStatistics::parse(&answer)?)
+        VolumeStatistics::parse(&answer)
     }
 
     /// Position of the tape, and whether its end is near, as the drive reports it.
@@ -198,11 +185,11 @@ impl Tape {
     /// # Errors
     /// When it does not answer.
     pub fn long_position(&mut self) -> Result<Position, QuestionError> {
-        Ok(Position::parse(&self.ask(&READ_POSITION_LONG, POSITION_BYTES)?)?)
+        Position::parse(&self.ask(&READ_POSITION_LONG, POSITION_BYTES)?)
     }
 
     /// Sends a command and returns as much of the answer as came.
-    fn ask(&mut self, command: &[u8], bytes_max: usize) -> Result<Vec<u8>, CommandError> {
+    fn ask(&mut self, command: &[u8], bytes_max: usize) -> Result<Vec<u8>, QuestionError> {
         let mut answer = vec![0; bytes_max];
         let bytes = self.raw().command(command, &mut answer)?;
         answer.truncate(bytes);
@@ -219,7 +206,7 @@ mod tests {
     fn a_notice_is_no_answer() {
         let refused = |key, code| {
             let sense = Sense { key, code, ..Sense::default() };
-            QuestionError::from(CommandError::Refused(sense))
+            QuestionError::Refused(sense)
         };
         // Another medium; a reset; an unknown command; a medium error.
         assert!(refused(6, 0x28).is_attention() && refused(6, 0x29).is_attention());

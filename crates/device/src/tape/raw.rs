@@ -89,9 +89,9 @@ pub const GMT_IM_REP_EN: i64 = 0x0001_0000;
 /// `GMT_CLN`: the drive asks to be cleaned.
 pub const GMT_CLN: i64 = 0x0000_8000;
 
-/// Why a command that reads data from the drive (`SG_IO`) failed.
+/// Why a command that reads data from the drive (`SG_IO`) failed, or its answer cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum CommandError {
+pub enum QuestionError {
     /// Commands cannot be sent to this drive.
     #[error("the drive has no generic device")]
     NoGenericDevice,
@@ -108,6 +108,34 @@ pub enum CommandError {
         host: u16,
         /// `driver_status`.
         driver: u16,
+    },
+    /// The answer ends too early.
+    #[error("the answer to {command} is too short: {bytes} bytes, {needed} needed")]
+    Short {
+        /// Name of the command.
+        command: &'static str,
+        /// Bytes that came.
+        bytes: usize,
+        /// Bytes that are needed.
+        needed: usize,
+    },
+    /// The answer holds a different page.
+    #[error("the answer to {command} holds page {found:#04x} instead of {expected:#04x}")]
+    OtherPage {
+        /// Name of the command.
+        command: &'static str,
+        /// The page that was requested.
+        expected: u8,
+        /// Page that came.
+        found: u8,
+    },
+    /// The answer contradicts itself or the standard.
+    #[error("the answer to {command} is inconsistent at byte {offset}")]
+    Inconsistent {
+        /// Name of the command.
+        command: &'static str,
+        /// Offset in the answer.
+        offset: usize,
     },
 }
 
@@ -127,7 +155,7 @@ pub trait RawTape: Send {
     fn position(&mut self) -> io::Result<u64>;
     /// Sends a command that moves no tape and reads data into `data`, or none; returns the bytes
     /// read. Not while the drive streams.
-    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError>;
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError>;
     /// The kernel's counters, if it has any.
     fn statistics(&mut self) -> Option<Statistics>;
     /// The drive's sense data of the error that the last call returned, if known.

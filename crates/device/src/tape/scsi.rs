@@ -13,38 +13,7 @@ pub mod log;
 pub mod mode;
 pub mod position;
 
-/// Why the answer to a command cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerError {
-    /// It ends too early.
-    #[error("the answer to {command} is too short: {bytes} bytes, {needed} needed")]
-    Short {
-        /// Name of the command.
-        command: &'static str,
-        /// Bytes that came.
-        bytes: usize,
-        /// Bytes that are needed.
-        needed: usize,
-    },
-    /// It is a different page.
-    #[error("the answer to {command} holds page {found:#04x} instead of {expected:#04x}")]
-    OtherPage {
-        /// Name of the command.
-        command: &'static str,
-        /// The page that was requested.
-        expected: u8,
-        /// Page that came.
-        found: u8,
-    },
-    /// The answer contradicts itself or the standard.
-    #[error("the answer to {command} is inconsistent at byte {offset}")]
-    Inconsistent {
-        /// Name of the command.
-        command: &'static str,
-        /// Offset in the answer.
-        offset: usize,
-    },
-}
+use super::raw::QuestionError;
 
 /// READ BLOCK LIMITS.
 pub const READ_BLOCK_LIMITS: [u8; 6] = [0x05, 0, 0, 0, 0, 0];
@@ -67,7 +36,7 @@ impl BlockLimits {
     ///
     /// # Errors
     /// When it is too short, or its minimum is above its maximum.
-    pub fn parse(bytes: &[u8]) -> Result<BlockLimits, AnswerError> {
+    pub fn parse(bytes: &[u8]) -> Result<BlockLimits, QuestionError> {
         const COMMAND: &str = "READ BLOCK LIMITS";
         let answer = prefix::<BLOCK_LIMITS_BYTES>(COMMAND, bytes)?;
         let limits = BlockLimits {
@@ -76,7 +45,7 @@ impl BlockLimits {
             bytes_min: u32::from(u16::from_be_bytes([answer[4], answer[5]])),
         };
         if limits.bytes_max != 0 && limits.bytes_max < limits.bytes_min {
-            return Err(AnswerError::Inconsistent { command: COMMAND, offset: 1 });
+            return Err(QuestionError::Inconsistent { command: COMMAND, offset: 1 });
         }
         Ok(limits)
     }
@@ -86,8 +55,8 @@ impl BlockLimits {
 fn prefix<'a, const BYTES: usize>(
     command: &'static str,
     bytes: &'a [u8],
-) -> Result<&'a [u8; BYTES], AnswerError> {
-    let short = AnswerError::Short { command, bytes: bytes.len(), needed: BYTES };
+) -> Result<&'a [u8; BYTES], QuestionError> {
+    let short = QuestionError::Short { command, bytes: bytes.len(), needed: BYTES };
     bytes.first_chunk::<BYTES>().ok_or(short)
 }
 
@@ -111,10 +80,10 @@ mod tests {
     fn block_limits() {
         let limits = |bytes| BlockLimits::parse(bytes);
         let expected = BlockLimits { granularity: 0, bytes_max: 8 << 20, bytes_min: 1 };
-        assert_eq!(limits(&[0, 0x80, 0, 0, 0, 1]), Ok(expected));
+        assert_eq!(limits(&[0, 0x80, 0, 0, 0, 1]).unwrap(), expected);
         // More bytes than the standard has do no harm.
-        assert_eq!(limits(&[0, 0x80, 0, 0, 0, 1, 9, 9]), Ok(expected));
-        assert!(matches!(limits(&[0, 1]), Err(AnswerError::Short { bytes: 2, needed: 6, .. })));
-        assert!(matches!(limits(&[0, 0, 0, 1, 0, 4]), Err(AnswerError::Inconsistent { .. })));
+        assert_eq!(limits(&[0, 0x80, 0, 0, 0, 1, 9, 9]).unwrap(), expected);
+        assert!(matches!(limits(&[0, 1]), Err(QuestionError::Short { bytes: 2, needed: 6, .. })));
+        assert!(matches!(limits(&[0, 0, 0, 1, 0, 4]), Err(QuestionError::Inconsistent { .. })));
     }
 }

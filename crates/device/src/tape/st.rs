@@ -27,7 +27,7 @@ pub use sysfs::TapeFolder;
 use super::drive::{Access, Holder, OpenError, TAPE_MAJOR, TapeDrive};
 use super::limits::Way;
 use super::played;
-use super::raw::{CommandError, MtOperation, RawStatus, RawTape, Statistics};
+use super::raw::{MtOperation, QuestionError, RawStatus, RawTape, Statistics};
 use super::sense::Sense;
 use super::survey::options;
 use super::{Tape, TapeStatus};
@@ -177,19 +177,19 @@ impl StTape {
         generic.as_ref().ok().map(AsFd::as_fd)
     }
 
-    fn send(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+    fn send(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
         if self.folder.is_none() {
             return self.send_to_played(command, data);
         }
-        let own = self.file.try_clone().map_err(CommandError::System)?;
+        let own = self.file.try_clone().map_err(QuestionError::System)?;
         // The tape driver supports SG_IO as well, for root (`st_ioctl`).
         let file = self.generic().unwrap_or(own.as_fd());
         let mut sense = [0u8; 64];
         let result = ioctl::command(file, command, data, &mut sense, COMMAND_LIMIT)
-            .map_err(CommandError::System)?;
+            .map_err(QuestionError::System)?;
         if result.host_status != 0 {
             let (host, driver) = (result.host_status, result.driver_status);
-            return Err(CommandError::Transport { host, driver });
+            return Err(QuestionError::Transport { host, driver });
         }
         /// SAM-5, status codes.
         const GOOD: u8 = 0;
@@ -197,7 +197,7 @@ impl StTape {
             let said = Sense::parse(&sense[..result.sense_bytes]).unwrap_or_default();
             // A recovered error has returned its data.
             if !said.is_recovered() {
-                return Err(CommandError::Refused(said));
+                return Err(QuestionError::Refused(said));
             }
         }
         Ok(result.moved_bytes)
@@ -206,12 +206,12 @@ impl StTape {
 
 impl StTape {
     /// Sends to a drive that is played in user space.
-    fn send_to_played(&self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+    fn send_to_played(&self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
         let mut bytes = played::encode_request(command, data.len());
         match ioctl::ask_played(self.file.as_fd(), &mut bytes) {
             Ok(()) => played::decode_answer(&bytes, data),
-            Err(error) if is_unknown_request(&error) => Err(CommandError::NoGenericDevice),
-            Err(error) => Err(CommandError::System(error)),
+            Err(error) if is_unknown_request(&error) => Err(QuestionError::NoGenericDevice),
+            Err(error) => Err(QuestionError::System(error)),
         }
     }
 }
@@ -241,7 +241,7 @@ impl RawTape for StTape {
         ioctl::position(self.file.as_fd())
     }
 
-    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
         self.send(command, data)
     }
 

@@ -5,12 +5,10 @@
 //! driver process resets and new media, and each query is sent once.
 
 use std::fs;
-use std::io;
 
 use super::drive::{Access, Holder, OpenError, TapeDrive};
 use super::limits::DriveLimits;
-use super::questions::QuestionError;
-use super::raw::Statistics;
+use super::raw::{QuestionError, Statistics};
 use super::scsi::alert::Alert;
 use super::scsi::inquiry::Inquiry;
 use super::scsi::log::{SequentialAccess, VolumeStatistics};
@@ -127,28 +125,6 @@ pub struct Survey {
     pub answers: Option<Answers>,
 }
 
-/// Why a drive cannot be surveyed.
-#[derive(Debug, thiserror::Error)]
-pub enum SurveyError {
-    /// The node rewinds when it is closed, and has no non-rewinding sister.
-    #[error("cannot survey {device}: closing it rewinds the tape")]
-    Rewinds {
-        /// The drive.
-        device: String,
-    },
-    /// It cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The driver does not answer.
-    #[error("cannot query the state of {device}")]
-    Status {
-        /// The drive.
-        device: String,
-        /// Why.
-        source: io::Error,
-    },
-}
-
 impl Survey {
     /// Generation of the medium, with the speeds of a drive of this maker.
     pub fn medium_generation(&self) -> Option<&'static Generation> {
@@ -172,10 +148,10 @@ impl Survey {
 ///
 /// # Errors
 /// When it is not a tape drive, or cannot be opened for another reason than being in use.
-pub fn survey(drive: &StDrive) -> Result<Survey, SurveyError> {
+pub fn survey(drive: &StDrive) -> Result<Survey, OpenError> {
     let device = drive.name().to_owned();
     if drive.rewinds() {
-        return Err(SurveyError::Rewinds { device });
+        return Err(OpenError::Rewinds { device });
     }
     let folder = drive.folder();
     let mut survey = Survey {
@@ -236,10 +212,10 @@ fn kernel_view(folder: &TapeFolder) -> KernelView {
 }
 
 /// Sends all queries. The flag is true if the drive gave a notice instead of an answer.
-fn ask(tape: &mut Tape) -> Result<(Answers, bool), SurveyError> {
+fn ask(tape: &mut Tape) -> Result<(Answers, bool), OpenError> {
     let status = tape
         .status()
-        .map_err(|error| SurveyError::Status { device: error.device, source: error.source })?;
+        .map_err(|error| OpenError::NoStatus { device: error.device, source: error.source })?;
     let mut questions = Questions::default();
     let has_medium = status.online;
     let answers = Answers {

@@ -3,7 +3,7 @@
 //! Layouts follow SPC-4 and SSC-3. Of the commands that move the tape only SPACE over blocks is
 //! accepted this way, since both ways should not be mixed (st.rst).
 
-use device::tape::raw::CommandError;
+use device::tape::raw::QuestionError;
 
 use super::drive::{Check, Drive, ILLEGAL_REQUEST, Space};
 use super::faults::{Answers, CompressionSwitch};
@@ -24,14 +24,14 @@ impl Drive {
         &mut self,
         command: &[u8],
         data: &mut [u8],
-    ) -> Result<usize, CommandError> {
+    ) -> Result<usize, QuestionError> {
         match self.settings.answers {
             Answers::Proper => {}
             Answers::Refused => {
                 // Invalid command operation code.
-                return Err(CommandError::Refused(Check::of(ILLEGAL_REQUEST, 0x20, 0x00).sense));
+                return Err(QuestionError::Refused(Check::of(ILLEGAL_REQUEST, 0x20, 0x00).sense));
             }
-            Answers::Unreachable => return Err(CommandError::NoGenericDevice),
+            Answers::Unreachable => return Err(QuestionError::NoGenericDevice),
             Answers::Empty => return Ok(0),
             Answers::Garbage => {
                 fill_with_garbage(command, data);
@@ -47,7 +47,7 @@ impl Drive {
                 data[..bytes].copy_from_slice(&answer[..bytes]);
                 Ok(bytes)
             }
-            Err(check) => Err(CommandError::Refused(check.sense)),
+            Err(check) => Err(QuestionError::Refused(check.sense)),
         }
     }
 

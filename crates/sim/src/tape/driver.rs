@@ -14,8 +14,8 @@ mod transfer;
 use std::time::Instant;
 
 use device::tape::raw::{
-    CommandError, GMT_BOT, GMT_DR_OPEN, GMT_EOD, GMT_EOF, GMT_EOT, GMT_IM_REP_EN, GMT_ONLINE,
-    GMT_WR_PROT, RawStatus, Statistics,
+    GMT_BOT, GMT_DR_OPEN, GMT_EOD, GMT_EOF, GMT_EOT, GMT_IM_REP_EN, GMT_ONLINE, GMT_WR_PROT,
+    QuestionError, RawStatus, Statistics,
 };
 use device::tape::sense::Sense;
 use rustix::io::Errno;
@@ -315,7 +315,7 @@ impl Driver {
         &mut self,
         command: &[u8],
         data: &mut [u8],
-    ) -> Result<usize, CommandError> {
+    ) -> Result<usize, QuestionError> {
         self.drive.answer(command, data)
     }
 

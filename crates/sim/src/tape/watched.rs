@@ -3,7 +3,7 @@
 
 use std::io;
 
-use device::tape::raw::{CommandError, MtOperation, RawStatus, RawTape, Statistics};
+use device::tape::raw::{MtOperation, QuestionError, RawStatus, RawTape, Statistics};
 use device::tape::sense::Sense;
 
 use super::VirtualTape;
@@ -61,7 +61,7 @@ impl<F: FnMut(Call) + Send> RawTape for WatchedTape<F> {
         self.tape(Call::Question).position()
     }
 
-    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, CommandError> {
+    fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
         self.tape(Call::Question).command(command, data)
     }
 

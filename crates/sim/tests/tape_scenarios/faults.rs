@@ -1,6 +1,6 @@
 //! What a drive does only when it is broken; the drive in this process does it on demand.
 
-use device::tape::raw::{CommandError, GMT_BOT, GMT_EOD, MtOperation, RawTape};
+use device::tape::raw::{GMT_BOT, GMT_EOD, MtOperation, QuestionError, RawTape};
 use device::tape::{Access, BlockMode, OpenError};
 use rustix::io::Errno;
 use sim::tape::{
@@ -217,10 +217,10 @@ pub fn answers_are_refused(harness: &Harness) {
     assert_eq!(limits, [0, 0x10, 0, 0, 0, 4]);
     harness.own().change_settings(|settings| settings.answers = Answers::Refused);
     let refused = tape.raw().command(&BLOCK_LIMITS, &mut limits);
-    assert!(matches!(refused, Err(CommandError::Refused(sense)) if sense.key == 0x5));
+    assert!(matches!(refused, Err(QuestionError::Refused(sense)) if sense.key == 0x5));
     harness.own().change_settings(|settings| settings.answers = Answers::Unreachable);
     let unreachable = tape.raw().command(&BLOCK_LIMITS, &mut limits);
-    assert!(matches!(unreachable, Err(CommandError::NoGenericDevice)));
+    assert!(matches!(unreachable, Err(QuestionError::NoGenericDevice)));
 }
 
 pub fn block_is_read_short(harness: &Harness) {

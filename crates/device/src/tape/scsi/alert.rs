@@ -5,7 +5,7 @@
 
 pub use base::finding::Severity;
 
-use super::AnswerError;
+use super::super::raw::QuestionError;
 use super::log::{ALERT_PAGE, parameters};
 
 /// A flag that is set.
@@ -23,7 +23,7 @@ pub struct Alert {
 ///
 /// # Errors
 /// When the answer is too short or another page.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Alert>, AnswerError> {
+pub fn parse(bytes: &[u8]) -> Result<Vec<Alert>, QuestionError> {
     let set = parameters(bytes, ALERT_PAGE)?
         .filter(|parameter| parameter.value.last().is_some_and(|value| value & 1 != 0));
     Ok(set.filter_map(|parameter| alert(u8::try_from(parameter.code).ok()?)).collect())

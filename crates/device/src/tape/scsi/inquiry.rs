@@ -1,6 +1,7 @@
 //! INQUIRY: name and serial number of the drive. Drives answer it whatever they are doing.
 
-use super::{AnswerError, prefix, text};
+use super::super::raw::QuestionError;
+use super::{prefix, text};
 
 const COMMAND: &str = "INQUIRY";
 
@@ -29,7 +30,7 @@ impl Inquiry {
     ///
     /// # Errors
     /// When they are too short.
-    pub fn parse(bytes: &[u8]) -> Result<Inquiry, AnswerError> {
+    pub fn parse(bytes: &[u8]) -> Result<Inquiry, QuestionError> {
         let answer = prefix::<36>(COMMAND, bytes)?;
         Ok(Inquiry {
             device_type: answer[0] & 0x1f,
@@ -44,11 +45,11 @@ impl Inquiry {
 ///
 /// # Errors
 /// When the answer is too short or another page.
-pub fn parse_serial_number(bytes: &[u8]) -> Result<String, AnswerError> {
+pub fn parse_serial_number(bytes: &[u8]) -> Result<String, QuestionError> {
     let [_, page, high, low] = *prefix::<4>(COMMAND, bytes)?;
     if page != SERIAL_NUMBER_PAGE {
         let expected = SERIAL_NUMBER_PAGE;
-        return Err(AnswerError::OtherPage { command: COMMAND, expected, found: page });
+        return Err(QuestionError::OtherPage { command: COMMAND, expected, found: page });
     }
     let length = usize::from(u16::from_be_bytes([high, low]));
     let number = &bytes[4..];

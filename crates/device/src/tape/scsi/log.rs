@@ -3,7 +3,8 @@
 //! A page is a list of parameters, each with a code and a value of any length. Drives leave out
 //! what they do not count, so every value is optional.
 
-use super::{AnswerError, number, prefix, text};
+use super::super::raw::QuestionError;
+use super::{number, prefix, text};
 
 const COMMAND: &str = "LOG SENSE";
 
@@ -51,11 +52,11 @@ impl Parameter<'_> {
 pub fn parameters(
     bytes: &[u8],
     page: u8,
-) -> Result<impl Iterator<Item = Parameter<'_>>, AnswerError> {
+) -> Result<impl Iterator<Item = Parameter<'_>>, QuestionError> {
     let [code, _, high, low] = *prefix::<4>(COMMAND, bytes)?;
     if code & 0x3f != page {
         let found = code & 0x3f;
-        return Err(AnswerError::OtherPage { command: COMMAND, expected: page, found });
+        return Err(QuestionError::OtherPage { command: COMMAND, expected: page, found });
     }
     let length = usize::from(u16::from_be_bytes([high, low]));
     let mut rest = &bytes[4..bytes.len().min(4 + length)];
@@ -89,7 +90,7 @@ impl SequentialAccess {
     ///
     /// # Errors
     /// See [`parameters`].
-    pub fn parse(bytes: &[u8]) -> Result<SequentialAccess, AnswerError> {
+    pub fn parse(bytes: &[u8]) -> Result<SequentialAccess, QuestionError> {
         let mut page = SequentialAccess::default();
         for parameter in parameters(bytes, SEQUENTIAL_PAGE)? {
             let value = parameter.number();
@@ -143,7 +144,7 @@ impl VolumeStatistics {
     ///
     /// # Errors
     /// See [`parameters`].
-    pub fn parse(bytes: &[u8]) -> Result<VolumeStatistics, AnswerError> {
+    pub fn parse(bytes: &[u8]) -> Result<VolumeStatistics, QuestionError> {
         let mut page = VolumeStatistics::default();
         for parameter in parameters(bytes, VOLUME_PAGE)? {
             let value = parameter.number();

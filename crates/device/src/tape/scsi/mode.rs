@@ -1,6 +1,7 @@
 //! MODE SENSE: the medium, buffering and block size of a drive, and whether it compresses.
 
-use super::{AnswerError, prefix};
+use super::super::raw::QuestionError;
+use super::prefix;
 
 const COMMAND: &str = "MODE SENSE";
 
@@ -36,7 +37,7 @@ impl ModeHeader {
     ///
     /// # Errors
     /// When it is too short.
-    pub fn parse(bytes: &[u8]) -> Result<ModeHeader, AnswerError> {
+    pub fn parse(bytes: &[u8]) -> Result<ModeHeader, QuestionError> {
         let [_, medium_type, specific, descriptor_bytes] = *prefix::<4>(COMMAND, bytes)?;
         let mut header = ModeHeader {
             medium_type,
@@ -71,7 +72,7 @@ impl Compression {
     ///
     /// # Errors
     /// When the page is missing or too short.
-    pub fn parse(bytes: &[u8]) -> Result<Compression, AnswerError> {
+    pub fn parse(bytes: &[u8]) -> Result<Compression, QuestionError> {
         /// `DCE`: data compression enabled.
         const ENABLED: u8 = 0x80;
         /// `DCC`: data compression capable.
@@ -86,20 +87,20 @@ impl Compression {
 }
 
 /// The page of an answer, at least `needed` bytes long.
-fn page(bytes: &[u8], wanted: u8, needed: usize) -> Result<&[u8], AnswerError> {
+fn page(bytes: &[u8], wanted: u8, needed: usize) -> Result<&[u8], QuestionError> {
     let offset = ModeHeader::parse(bytes)?.pages_offset;
-    let short = AnswerError::Short {
+    let short = || QuestionError::Short {
         command: COMMAND,
         bytes: bytes.len(),
         needed: offset.saturating_add(needed),
     };
-    let page = bytes.get(offset..).ok_or(short)?;
-    let [code, length] = *page.first_chunk::<2>().ok_or(short)?;
+    let page = bytes.get(offset..).ok_or_else(short)?;
+    let [code, length] = *page.first_chunk::<2>().ok_or_else(short)?;
     if code & 0x3f != wanted {
         let found = code & 0x3f;
-        return Err(AnswerError::OtherPage { command: COMMAND, expected: wanted, found });
+        return Err(QuestionError::OtherPage { command: COMMAND, expected: wanted, found });
     }
     let end = 2 + usize::from(length);
     let page = &page[..end.min(page.len())];
-    if page.len() < needed { Err(short) } else { Ok(page) }
+    if page.len() < needed { Err(short()) } else { Ok(page) }
 }

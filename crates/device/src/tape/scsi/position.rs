@@ -1,6 +1,7 @@
 //! READ POSITION, long form: where the tape stands, and whether its end is near.
 
-use super::{AnswerError, prefix};
+use super::super::raw::QuestionError;
+use super::prefix;
 
 const COMMAND: &str = "READ POSITION";
 
@@ -32,7 +33,7 @@ impl Position {
     /// # Errors
     /// When the answer is too short, or the drive has answered in another form. Bits that the long
     /// form lacks belong to the short form, which some drives always return.
-    pub fn parse(bytes: &[u8]) -> Result<Position, AnswerError> {
+    pub fn parse(bytes: &[u8]) -> Result<Position, QuestionError> {
         const BEGINNING: u8 = 0x80;
         /// `EOP`: between early warning and the end.
         const EARLY_WARNING: u8 = 0x40;
@@ -46,7 +47,7 @@ impl Position {
         let flags = answer[0];
         let known = BEGINNING | EARLY_WARNING | MARKS_UNKNOWN | OBJECT_UNKNOWN | PROGRAMMABLE;
         if flags & !known != 0 {
-            return Err(AnswerError::Inconsistent { command: COMMAND, offset: 0 });
+            return Err(QuestionError::Inconsistent { command: COMMAND, offset: 0 });
         }
         let long = |at: usize| {
             let bytes: [u8; 8] = std::array::from_fn(|index| answer[at + index]);
