@@ -26,7 +26,7 @@ use crate::accounts::Accounts;
 use crate::attributes::{AttributeReader, Handle};
 use crate::identity::{Generation, Identity, Version, timestamp};
 use crate::listing::EntryKind;
-use crate::resolve::open_path;
+use crate::resolve::{Refusal, open_path};
 use crate::scan::Entry;
 
 /// Whether extended attributes and ACLs are read.
@@ -113,7 +113,8 @@ impl Captured {
     }
 }
 
-/// An entry that cannot be archived. The text names no path, since the caller has the entry.
+/// An entry that cannot be archived or compared. The text names no path, since the caller has the
+/// entry.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// Gone since it was listed.
@@ -134,6 +135,12 @@ pub enum CaptureError {
     /// It had another kind each time it was opened.
     #[error("its file type keeps changing")]
     Unsteady,
+    /// The path of a member that is compared is refused.
+    #[error("refused, {0}")]
+    Refused(Refusal),
+    /// A directory on the way to what is compared cannot be opened.
+    #[error("cannot reach")]
+    Reach(#[source] io::Error),
 }
 
 /// The place of an object.

@@ -118,20 +118,6 @@ pub struct Comparison {
     pub version: Option<Version>,
 }
 
-/// The live object could not be captured.
-#[derive(Debug, thiserror::Error)]
-pub enum CompareError {
-    /// The path is refused.
-    #[error("refused, {0}")]
-    Refused(Refusal),
-    /// A directory on the way cannot be opened.
-    #[error("cannot reach")]
-    Reach(#[source] io::Error),
-    /// The object cannot be opened or described.
-    #[error(transparent)]
-    Capture(#[from] CaptureError),
-}
-
 /// Which parts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompareOptions {
@@ -180,8 +166,8 @@ impl LiveTree {
     /// Compares the live object at `member.path` with `member`.
     ///
     /// # Errors
-    /// See [`CompareError`]: when it is unknown whether they differ.
-    pub fn compare(&mut self, member: &Member) -> Result<Comparison, CompareError> {
+    /// See [`CaptureError`]: when it is unknown whether they differ.
+    pub fn compare(&mut self, member: &Member) -> Result<Comparison, CaptureError> {
         let Some((directory, name)) = self.find(&member.path)? else {
             return Ok(Comparison::of(Difference::Missing));
         };
@@ -200,7 +186,7 @@ impl LiveTree {
                 return Ok(Comparison::of(Difference::Kind { live: EntryKind::Socket }));
             }
             Err(CaptureError::Vanished) => return Ok(Comparison::of(Difference::Missing)),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let mut differences = Vec::new();
         let mut file = None;
@@ -227,8 +213,8 @@ impl LiveTree {
         }
     }
 
-    fn find(&self, path: &[u8]) -> Result<Option<(OwnedFd, CString)>, CompareError> {
-        let path = checked(path).map_err(CompareError::Refused)?;
+    fn find(&self, path: &[u8]) -> Result<Option<(OwnedFd, CString)>, CaptureError> {
+        let path = checked(path).map_err(CaptureError::Refused)?;
         let (directory, name) = split(&path);
         let name = if name.is_empty() { b"." } else { name };
         let name = CString::new(name).expect("checked for NUL");
@@ -237,17 +223,17 @@ impl LiveTree {
             Err(ResolveError::Refused(Refusal::NotADirectory) | ResolveError::Io(Errno::NOENT)) => {
                 Ok(None)
             }
-            Err(ResolveError::Refused(reason)) => Err(CompareError::Refused(reason)),
-            Err(ResolveError::Io(error)) => Err(CompareError::Reach(error.into())),
+            Err(ResolveError::Refused(reason)) => Err(CaptureError::Refused(reason)),
+            Err(ResolveError::Io(error)) => Err(CaptureError::Reach(error.into())),
         }
     }
 
-    fn is_same(&self, target: &[u8], identity: Identity) -> Result<bool, CompareError> {
+    fn is_same(&self, target: &[u8], identity: Identity) -> Result<bool, CaptureError> {
         let Some((directory, name)) = self.find(target)? else { return Ok(false) };
         match statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Identity::of(&stat) == identity),
             Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(CompareError::Reach(error.into())),
+            Err(error) => Err(CaptureError::Reach(error.into())),
         }
     }
 }

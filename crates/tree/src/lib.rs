@@ -89,8 +89,7 @@ mod worker;
 pub use accounts::Accounts;
 pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, Capturer, Skip};
 pub use compare::{
-    AttributeDifference, CompareError, CompareOptions, CompareOwners, Comparison, Difference,
-    LiveTree,
+    AttributeDifference, CompareOptions, CompareOwners, Comparison, Difference, LiveTree,
 };
 pub use destination::{Destination, DestinationOptions, Overwrite, Replaced};
 pub use error::ScanError;
