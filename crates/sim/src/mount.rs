@@ -18,7 +18,7 @@ use folder::{Files, Folder};
 
 pub use folder::attributes_of;
 
-/// Why a device has no folder.
+/// Why a virtual device has no folder, no storage or no loop device.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The FUSE mount failed.
@@ -38,6 +38,85 @@ pub enum MountError {
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// No thread could be started to serve the disk.
+    #[error("cannot start a thread for the disk")]
+    Thread(#[source] io::Error),
+    /// The file on the mounted disk cannot be opened from here.
+    #[error("cannot use {path}")]
+    Through {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The storage of the disk, or the free loop device, cannot be opened or created.
+    #[error("cannot open {path}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The storage does not exist, and no size was given.
+    #[error("cannot create {path}: no size given")]
+    NoSize {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The size of the storage differs from the requested size.
+    #[error("{path} has {bytes} bytes, not {wanted_bytes}")]
+    OtherSize {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The requested size.
+        wanted_bytes: u64,
+    },
+    /// The storage is smaller than a sector.
+    #[error("{path} is smaller than a sector")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The storage is a folder or a pipe.
+    #[error("{path} is neither a file nor a block device")]
+    Kind {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The storage has a mounted file system, or belongs to an array, a volume group or swap.
+    #[error("{path} is mounted or in use")]
+    Mounted {
+        /// The device.
+        path: PathBuf,
+    },
+    /// Another disk uses the storage.
+    #[error("another virtual disk uses {path}")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// `/dev/loop-control` is missing, or this user may not open it.
+    #[error("cannot get a loop device from /dev/loop-control")]
+    LoopControl {
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The loop device does not accept the file.
+    #[error("cannot attach {path}")]
+    LoopAttach {
+        /// The device.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The loop device would go through the page cache, with one request at a time.
+    #[error("{path} does not support direct I/O to a FUSE file on this kernel")]
+    LoopBuffered {
+        /// The device.
+        path: PathBuf,
     },
 }
 

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim::mount::MountError;
 use sim::mount::disk::{
-    Access, Backing, BackingError, CACHED_NAME, Clock, DISK_NAME, DiskError, DiskMount,
-    DiskProperties, DiskSettings, DiskUnmounter, LoopChoice, LoopError,
+    Access, Backing, CACHED_NAME, Clock, DISK_NAME, DiskMount, DiskProperties, DiskSettings,
+    DiskUnmounter, LoopChoice,
 };
 use sim::speed_up::SpeedUp;
 
@@ -226,26 +226,26 @@ fn changes(request: &SimDiskRequest) -> DiskChanges {
     }
 }
 
-fn backing_hint(error: &BackingError) -> Option<String> {
+fn backing_hint(error: &MountError) -> Option<String> {
     match error {
-        BackingError::NoSize { .. } => Some("add its size, for example --size 10G".to_owned()),
-        BackingError::OtherSize { .. } => {
+        MountError::NoSize { .. } => Some("add its size, for example --size 10G".to_owned()),
+        MountError::OtherSize { .. } => {
             Some("leave out --size, or name a file that does not exist yet".to_owned())
         }
-        BackingError::Open { source, .. }
+        MountError::Open { source, .. }
             if source.kind() == std::io::ErrorKind::PermissionDenied =>
         {
             Some("add --read-only to open it without write access".to_owned())
         }
-        BackingError::Mounted { .. } => Some("unmount it, or add --read-only".to_owned()),
+        MountError::Mounted { .. } => Some("unmount it, or add --read-only".to_owned()),
         _ => None,
     }
 }
 
-fn disk_hint(error: &DiskError, request: &SimDiskRequest) -> Option<String> {
+fn disk_hint(error: &MountError, request: &SimDiskRequest) -> Option<String> {
     match error {
-        DiskError::Mount(MountError::Mount { .. }) => Some(mount_hint("disk", &request.mountpoint)),
-        DiskError::Through { .. } | DiskError::Loop(LoopError::Control { .. }) => {
+        MountError::Mount { .. } => Some(mount_hint("disk", &request.mountpoint)),
+        MountError::Through { .. } | MountError::LoopControl { .. } => {
             Some("--loop needs root and the loop driver (modprobe loop)".to_owned())
         }
         _ => None,

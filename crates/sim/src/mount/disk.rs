@@ -42,8 +42,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{OpenTreeFlags, open_tree};
 use storage::settings::fuse;
 
-pub use self::backing::{Access, Backing, BackingError};
-pub use self::loop_device::{LoopDevice, LoopError};
+pub use self::backing::{Access, Backing};
+pub use self::loop_device::LoopDevice;
 pub use self::queue::Clock;
 pub use self::status::DiskProperties;
 use super::folder::Folder;
@@ -77,28 +77,6 @@ pub struct DiskSettings {
     pub loop_device: LoopChoice,
 }
 
-/// Why there is no disk.
-#[derive(Debug, thiserror::Error)]
-pub enum DiskError {
-    /// It cannot be mounted, or not stay mounted.
-    #[error(transparent)]
-    Mount(#[from] MountError),
-    /// No thread could be started to serve it.
-    #[error("cannot start a thread for the disk")]
-    Thread(#[source] io::Error),
-    /// The file on it cannot be opened from here.
-    #[error("cannot use {path}")]
-    Through {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// There is no loop device.
-    #[error(transparent)]
-    Loop(#[from] LoopError),
-}
-
 /// A mounted disk.
 pub struct DiskMount {
     session: JoinHandle<io::Result<()>>,
@@ -130,7 +108,7 @@ impl DiskMount {
     ///
     /// # Errors
     /// When FUSE does not mount it or there is no loop device; then nothing remains of it.
-    pub fn new(settings: DiskSettings, path: &Path) -> Result<DiskMount, DiskError> {
+    pub fn new(settings: DiskSettings, path: &Path) -> Result<DiskMount, MountError> {
         let path = std::path::absolute(path).map_err(|source| MountError::Mount {
             what: WHAT,
             path: path.to_owned(),
@@ -144,7 +122,7 @@ impl DiskMount {
         // The limit counts when the connection is made; afterwards it is restored.
         let limit = fuse::raise(REQUEST_BYTES_MAX);
         let request_bytes = limit.block_bytes().min(REQUEST_BYTES_MAX);
-        let queue = Queue::new(settings.parameters, settings.clock).map_err(DiskError::Thread)?;
+        let queue = Queue::new(settings.parameters, settings.clock).map_err(MountError::Thread)?;
         let queue = Arc::new(queue);
         let backing_path = settings.backing.path().to_owned();
         let backing = Arc::new(settings.backing);
@@ -175,7 +153,7 @@ impl DiskMount {
             be_a_device();
             super::serve(session)
         };
-        let session = serving.spawn(serve).map_err(DiskError::Thread)?;
+        let session = serving.spawn(serve).map_err(MountError::Thread)?;
         let mut mount = DiskMount { session, path, unmounter, loop_path: None };
         if let Err(error) = mount.begin() {
             let _ = mount.unmounter.unmount();
@@ -205,16 +183,16 @@ impl DiskMount {
     ///
     /// # Errors
     /// When the connection fails.
-    pub fn wait(self) -> Result<(), DiskError> {
+    pub fn wait(self) -> Result<(), MountError> {
         let path = self.path;
         let ended = self.session.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
-        ended.map_err(|source| MountError::Connection { path, source }.into())
+        ended.map_err(|source| MountError::Connection { path, source })
     }
 
     /// Measures how long a call takes beyond its model time, and starts the model time.
-    fn begin(&self) -> Result<(), DiskError> {
+    fn begin(&self) -> Result<(), MountError> {
         let path = self.path.join(DISK_NAME);
-        let failed = |source| DiskError::Through { path: path.clone(), source };
+        let failed = |source| MountError::Through { path: path.clone(), source };
         let file = File::open(&path).map_err(failed)?;
         let mut times = [Duration::ZERO; ROUND_TRIPS];
         for time in &mut times {
@@ -234,9 +212,9 @@ impl DiskMount {
         device: LoopDevice,
         access: Access,
         backing_path: &Path,
-    ) -> Result<(), DiskError> {
+    ) -> Result<(), MountError> {
         let through =
-            |source: io::Error| DiskError::Through { path: self.path.join(DISK_NAME), source };
+            |source: io::Error| MountError::Through { path: self.path.join(DISK_NAME), source };
         let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let tree = open_tree(rustix::fs::CWD, &self.path, clone);
         let tree = tree.map_err(|error| through(error.into()))?;
@@ -256,7 +234,7 @@ impl DiskMount {
         let watch = thread::Builder::new().name("disk-mounts".to_owned());
         watch
             .spawn(move || watched.detach_when_unmounted(device_number))
-            .map_err(DiskError::Thread)?;
+            .map_err(MountError::Thread)?;
         Ok(())
     }
 }
@@ -300,7 +278,7 @@ impl DiskUnmounter {
 fn behind(
     reserved: &mut Option<LoopDevice>,
     mount: impl Fn() -> Result<Session<Folder<DiskFiles>>, MountError>,
-) -> Result<Session<Folder<DiskFiles>>, DiskError> {
+) -> Result<Session<Folder<DiskFiles>>, MountError> {
     let mut session = mount()?;
     let Some(device) = reserved else { return Ok(session) };
     for _ in 1..MOUNTS_MAX {
@@ -374,7 +352,7 @@ mod tests {
                 let session = behind(&mut reserved, mount)?;
                 let numbers = (reserved.map(|it| it.number()), session.as_fd().as_raw_fd());
                 orders.push(numbers.0 < Some(numbers.1));
-                Ok::<_, DiskError>(())
+                Ok::<_, MountError>(())
             });
             is_done.store(true, Ordering::Relaxed);
             all.unwrap();

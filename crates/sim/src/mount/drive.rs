@@ -31,7 +31,8 @@ use fuser::{
 use storage::settings::fuse;
 
 use super::folder::{Attributes, Files, Folder};
-use super::{MountAs, MountError, serve_at_once};
+use super::{MountAs, serve_at_once};
+use crate::mount::MountError;
 use crate::tape::real_time::Gauge;
 use crate::tape::{CartridgeSettings, OnClose, VirtualDrive};
 use shared::SharedDrive;

@@ -13,6 +13,8 @@ use std::sync::Mutex;
 use base::failures::lock;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
+use crate::mount::MountError;
+
 /// Whether the disk can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -20,59 +22,6 @@ pub enum Access {
     ReadWrite,
     /// Its write-protect switch is set.
     ReadOnly,
-}
-
-/// Why a file cannot be the storage of a disk.
-#[derive(Debug, thiserror::Error)]
-pub enum BackingError {
-    /// It cannot be opened or created.
-    #[error("cannot open {path}")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// It does not exist, and no size was given.
-    #[error("cannot create {path}: no size given")]
-    NoSize {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Its size differs from the requested size.
-    #[error("{path} has {bytes} bytes, not {wanted_bytes}")]
-    OtherSize {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-        /// The requested size.
-        wanted_bytes: u64,
-    },
-    /// It is smaller than a sector.
-    #[error("{path} is smaller than a sector")]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A folder, a pipe.
-    #[error("{path} is neither a file nor a block device")]
-    Kind {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The device has a mounted file system, or belongs to an array, a volume group or swap.
-    #[error("{path} is mounted or in use")]
-    Mounted {
-        /// The device.
-        path: PathBuf,
-    },
-    /// Another disk uses it.
-    #[error("another virtual disk uses {path}")]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 const SECTOR_BYTES: u64 = 512;
@@ -96,9 +45,9 @@ impl Backing {
         path: &Path,
         size_bytes: Option<u64>,
         access: Access,
-    ) -> Result<Backing, BackingError> {
+    ) -> Result<Backing, MountError> {
         let owned = || path.to_owned();
-        let failed = |source| BackingError::Open { path: owned(), source };
+        let failed = |source| MountError::Open { path: owned(), source };
         let mut options = OpenOptions::new();
         options.read(true).write(access == Access::ReadWrite);
         if access == Access::ReadWrite {
@@ -108,35 +57,35 @@ impl Backing {
         }
         let mut file = match (options.open(path), size_bytes) {
             (Err(error), None) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(BackingError::NoSize { path: owned() });
+                return Err(MountError::NoSize { path: owned() });
             }
             (Err(error), Some(bytes)) if error.kind() == io::ErrorKind::NotFound => {
                 make(path, bytes).map_err(failed)?;
                 options.open(path).map_err(failed)?
             }
             (Err(error), _) if error.kind() == io::ErrorKind::ResourceBusy => {
-                return Err(BackingError::Mounted { path: owned() });
+                return Err(MountError::Mounted { path: owned() });
             }
             (opened, _) => opened.map_err(failed)?,
         };
         let kind = file.metadata().map_err(failed)?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
-            return Err(BackingError::Kind { path: owned() });
+            return Err(MountError::Kind { path: owned() });
         }
         let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
         if let Some(wanted_bytes) = size_bytes.filter(|wanted| *wanted != bytes) {
-            return Err(BackingError::OtherSize { path: owned(), bytes, wanted_bytes });
+            return Err(MountError::OtherSize { path: owned(), bytes, wanted_bytes });
         }
         let bytes = bytes / SECTOR_BYTES * SECTOR_BYTES;
         if bytes == 0 {
-            return Err(BackingError::Empty { path: owned() });
+            return Err(MountError::Empty { path: owned() });
         }
         let lock = match access {
             Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
             Access::ReadOnly => FlockOperation::NonBlockingLockShared,
         };
         if base::interruptible::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
-            return Err(BackingError::InUse { path: owned() });
+            return Err(MountError::InUse { path: owned() });
         }
         Ok(Backing { file, path: owned(), bytes, access, trouble: Mutex::new(None) })
     }

@@ -19,39 +19,7 @@ use rustix::io::{DupFlags, dup3};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Setter};
 
 use super::backing::Access;
-
-/// Why there is no loop device.
-#[derive(Debug, thiserror::Error)]
-pub enum LoopError {
-    /// `/dev/loop-control` is missing, or this user may not open it.
-    #[error("cannot get a loop device from {CONTROL}")]
-    Control {
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The free device cannot be opened.
-    #[error("cannot open {path}")]
-    Open {
-        /// The device.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The device does not accept the file.
-    #[error("cannot attach {path}")]
-    Attach {
-        /// The device.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// It would go through the page cache, with one request at a time.
-    #[error("{path} does not support direct I/O to a FUSE file on this kernel")]
-    Buffered {
-        /// The device.
-        path: PathBuf,
-    },
-}
+use crate::mount::MountError;
 
 const CONTROL: &str = "/dev/loop-control";
 /// Attempts, since another program may take the free device first.
@@ -126,8 +94,8 @@ impl LoopDevice {
     ///
     /// # Errors
     /// When this user cannot get one.
-    pub fn reserve(access: Access) -> Result<LoopDevice, LoopError> {
-        let control = |source| LoopError::Control { source };
+    pub fn reserve(access: Access) -> Result<LoopDevice, MountError> {
+        let control = |source| MountError::LoopControl { source };
         let file = OpenOptions::new().read(true).write(true).open(CONTROL).map_err(control)?;
         // SAFETY: the ioctl of this file that takes no argument.
         let number = unsafe { rustix::ioctl::ioctl(&file, GetFree) };
@@ -137,7 +105,7 @@ impl LoopDevice {
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let mut options = OpenOptions::new();
         let opened = options.read(true).write(access == Access::ReadWrite).open(&path);
-        let device = opened.map_err(|source| LoopError::Open { path: path.clone(), source })?;
+        let device = opened.map_err(|source| MountError::Open { path: path.clone(), source })?;
         Ok(LoopDevice { device, path, access })
     }
 
@@ -146,7 +114,7 @@ impl LoopDevice {
     ///
     /// # Errors
     /// When the device does not accept it.
-    pub fn attach(mut self, file: BorrowedFd<'_>, name: &Path) -> Result<LoopDevice, LoopError> {
+    pub fn attach(mut self, file: BorrowedFd<'_>, name: &Path) -> Result<LoopDevice, MountError> {
         for _ in 1..TRIES_MAX {
             match self.configure(file, name) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -161,11 +129,11 @@ impl LoopDevice {
 
     /// Another free device, with this one's descriptor, so that the order of descriptors stays the
     /// same.
-    fn replaced(self) -> Result<LoopDevice, LoopError> {
+    fn replaced(self) -> Result<LoopDevice, MountError> {
         let LoopDevice { device, path, access } = LoopDevice::reserve(self.access)?;
         let mut descriptor = OwnedFd::from(self.device);
         dup3(&device, &mut descriptor, DupFlags::CLOEXEC)
-            .map_err(|error| LoopError::Open { path: path.clone(), source: error.into() })?;
+            .map_err(|error| MountError::Open { path: path.clone(), source: error.into() })?;
         Ok(LoopDevice { device: File::from(descriptor), path, access })
     }
 
@@ -202,10 +170,10 @@ impl LoopDevice {
     ///
     /// # Errors
     /// When this process may open no more files.
-    pub(super) fn take_lowest_number(&mut self) -> Result<(), LoopError> {
+    pub(super) fn take_lowest_number(&mut self) -> Result<(), MountError> {
         let path = &self.path;
         let opened = self.device.try_clone();
-        let other = opened.map_err(|source| LoopError::Open { path: path.clone(), source })?;
+        let other = opened.map_err(|source| MountError::Open { path: path.clone(), source })?;
         if other.as_raw_fd() < self.number() {
             self.device = other;
         }
@@ -248,12 +216,12 @@ impl LoopDevice {
         unsafe { rustix::ioctl::ioctl(self.device.as_fd(), setter) }.map_err(io::Error::from)
     }
 
-    fn checked(self, configured: io::Result<()>) -> Result<LoopDevice, LoopError> {
-        configured.map_err(|source| LoopError::Attach { path: self.path.clone(), source })?;
+    fn checked(self, configured: io::Result<()>) -> Result<LoopDevice, MountError> {
+        configured.map_err(|source| MountError::LoopAttach { path: self.path.clone(), source })?;
         // The kernel falls back silently if a file does not support it.
         let shown = self.in_sysfs().join("loop/dio");
         match fs::read_to_string(shown) {
-            Ok(text) if text.trim() == "0" => Err(LoopError::Buffered { path: self.path }),
+            Ok(text) if text.trim() == "0" => Err(MountError::LoopBuffered { path: self.path }),
             _ => {
                 // Left attached by an earlier user, or by a killed virtual disk.
                 self.forget_settings();
