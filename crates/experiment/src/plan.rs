@@ -152,6 +152,60 @@ pub enum PlanError {
     /// There are too many combinations.
     #[error("more than {CELLS_MAX} combinations")]
     TooMany,
+    /// There is no command.
+    #[error("no command to run")]
+    NoCommand,
+    /// The name of a command is not a word.
+    #[error("command name {name:?}: use only letters, digits and _ . + -")]
+    CommandName {
+        /// As typed.
+        name: String,
+    },
+    /// Two commands have the same name.
+    #[error("command {name} is given twice")]
+    CommandTwice {
+        /// The name.
+        name: String,
+    },
+    /// An empty line.
+    #[error("{what} is empty")]
+    CommandEmpty {
+        /// Which line.
+        what: String,
+    },
+    /// A placeholder that no factor fills.
+    #[error("{what}: unknown placeholder {{{name}}}")]
+    UnknownPlaceholder {
+        /// Which line.
+        what: String,
+        /// The word in the braces.
+        name: String,
+    },
+    /// A part of a level that is not a whole number.
+    #[error("{what}: {level} is not a multiple of {divisor}")]
+    NotDivided {
+        /// Which line.
+        what: String,
+        /// The level.
+        level: String,
+        /// The divisor.
+        divisor: u64,
+    },
+    /// A factor that neither a command nor the lines before it use: its levels would be identical
+    /// runs.
+    #[error("command {command}: neither it nor the lines before it use {{{factor}}}")]
+    NotVaried {
+        /// The command.
+        command: String,
+        /// The factor.
+        factor: String,
+    },
+    /// A cell that names no command.
+    #[error("no command {name:?}")]
+    NoSuchCommand {
+        /// The name in the cell.
+        name: String,
+    },
 }
 
 impl Plan {

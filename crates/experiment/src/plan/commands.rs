@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::PlanError;
 use crate::record::{Cell, Factor, Level};
 
 /// The factor whose levels are the names of commands.
@@ -57,65 +58,6 @@ pub struct Command {
     pub before: Vec<String>,
 }
 
-/// What is wrong with a command.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommandError {
-    /// There is none.
-    #[error("no command to run")]
-    None,
-    /// A name that is not a word.
-    #[error("command name {name:?}: use only letters, digits and _ . + -")]
-    Name {
-        /// As typed.
-        name: String,
-    },
-    /// A name that is given twice.
-    #[error("command {name} is given twice")]
-    Twice {
-        /// The name.
-        name: String,
-    },
-    /// An empty line.
-    #[error("{what} is empty")]
-    Empty {
-        /// Which line.
-        what: String,
-    },
-    /// A placeholder that no factor fills.
-    #[error("{what}: unknown placeholder {{{name}}}")]
-    Unknown {
-        /// Which line.
-        what: String,
-        /// The word in the braces.
-        name: String,
-    },
-    /// A part of a level that is not a whole number.
-    #[error("{what}: {level} is not a multiple of {divisor}")]
-    NotDivided {
-        /// Which line.
-        what: String,
-        /// The level.
-        level: String,
-        /// The divisor.
-        divisor: u64,
-    },
-    /// A factor that neither a command nor the lines before it use: its levels would be identical
-    /// runs.
-    #[error("command {command}: neither it nor the lines before it use {{{factor}}}")]
-    NotVaried {
-        /// The command.
-        command: String,
-        /// The factor.
-        factor: String,
-    },
-    /// A cell that names no command.
-    #[error("no command {name:?}")]
-    NotThere {
-        /// The name in the cell.
-        name: String,
-    },
-}
-
 impl Commands {
     /// The factor of the commands, in their order.
     pub fn factor(&self) -> Factor {
@@ -124,18 +66,18 @@ impl Commands {
     }
 
     /// Checks that every line is complete, and that every cell fills its placeholders.
-    pub fn check(&self, factors: &[Factor], cells: &[Cell]) -> Result<(), CommandError> {
+    pub fn check(&self, factors: &[Factor], cells: &[Cell]) -> Result<(), PlanError> {
         if self.commands.is_empty() {
-            return Err(CommandError::None);
+            return Err(PlanError::NoCommand);
         }
         for (index, command) in self.commands.iter().enumerate() {
             let name = command.name.clone();
             let is_plain = |letter: char| letter.is_alphanumeric() || "_.+-".contains(letter);
             if name.is_empty() || !name.chars().all(is_plain) {
-                return Err(CommandError::Name { name });
+                return Err(PlanError::CommandName { name });
             }
             if self.commands[..index].iter().any(|known| known.name == name) {
-                return Err(CommandError::Twice { name });
+                return Err(PlanError::CommandTwice { name });
             }
             let varied = factors.iter().filter(|factor| factor.name != COMMAND);
             let mut found = Vec::new();
@@ -147,7 +89,7 @@ impl Commands {
             for factor in varied.filter(|factor| factor.levels.len() > 1) {
                 if !found.iter().any(|name| is_called(&factor.name, name)) {
                     let factor = factor.name.trim_end_matches("_bytes").to_owned();
-                    return Err(CommandError::NotVaried { command: name, factor });
+                    return Err(PlanError::NotVaried { command: name, factor });
                 }
             }
         }
@@ -155,14 +97,14 @@ impl Commands {
     }
 
     /// The lines for a cell.
-    pub fn lines(&self, cell: &Cell) -> Result<ShellLines, CommandError> {
+    pub fn lines(&self, cell: &Cell) -> Result<ShellLines, PlanError> {
         let name = match cell.get(COMMAND) {
             Some(level) => level.shown(COMMAND),
             None => self.commands.first().map(|one| one.name.clone()).unwrap_or_default(),
         };
         let command = self.commands.iter().find(|command| command.name == name);
-        let command = command.ok_or(CommandError::NotThere { name: name.clone() })?;
-        let fill = |what: &str, lines: &[String]| -> Result<Vec<String>, CommandError> {
+        let command = command.ok_or(PlanError::NoSuchCommand { name: name.clone() })?;
+        let fill = |what: &str, lines: &[String]| -> Result<Vec<String>, PlanError> {
             lines.iter().map(|line| filled(what, line, cell)).collect()
         };
         let own = format!("{BEFORE} {}", command.name);
@@ -275,9 +217,9 @@ fn is_called(factor: &str, name: &str) -> bool {
 }
 
 /// Replaces the placeholders of a line by the levels of a cell.
-fn filled(what: &str, line: &str, cell: &Cell) -> Result<String, CommandError> {
+fn filled(what: &str, line: &str, cell: &Cell) -> Result<String, PlanError> {
     if line.trim().is_empty() {
-        return Err(CommandError::Empty { what: what.to_owned() });
+        return Err(PlanError::CommandEmpty { what: what.to_owned() });
     }
     let mut values = Vec::new();
     let texts = parts(line, |place| values.push(value(what, place, cell)));
@@ -292,18 +234,18 @@ fn filled(what: &str, line: &str, cell: &Cell) -> Result<String, CommandError> {
     Ok(whole)
 }
 
-fn value(what: &str, place: &Placeholder<'_>, cell: &Cell) -> Result<String, CommandError> {
+fn value(what: &str, place: &Placeholder<'_>, cell: &Cell) -> Result<String, PlanError> {
     let level = cell.iter().find(|(factor, _)| is_called(factor, place.name));
     let Some((_, level)) = level else {
         let name = place.name.to_owned();
-        return Err(CommandError::Unknown { what: what.to_owned(), name });
+        return Err(PlanError::UnknownPlaceholder { what: what.to_owned(), name });
     };
     match (level, place.divisor) {
         (Level::Text(text), 1) => Ok(text.clone()),
         (Level::Number(number), by) if number.is_multiple_of(by) => Ok((number / by).to_string()),
         (level, divisor) => {
             let level = level.shown("");
-            Err(CommandError::NotDivided { what: what.to_owned(), level, divisor })
+            Err(PlanError::NotDivided { what: what.to_owned(), level, divisor })
         }
     }
 }
@@ -332,7 +274,7 @@ mod tests {
     fn levels_stand_in_the_place_of_words_in_braces() {
         let check = |line: &str, expected: &str| {
             let cell = cell(&[("block_bytes", "65536"), ("way", "fast"), ("command", "a")]);
-            assert_eq!(filled("it", line, &cell).as_deref(), Ok(expected), "{line}");
+            assert_eq!(filled("it", line, &cell).unwrap(), expected, "{line}");
         };
         check("dd bs={block} of={way}", "dd bs=65536 of=fast");
         check("tar -b {block/512} {block_bytes}", "tar -b 128 65536");
@@ -361,7 +303,7 @@ mod tests {
         let empty = commands(&[("a", "")]);
         let error = empty.check(&[], &[cell(&[("command", "a")])]).unwrap_err();
         assert_eq!(error.to_string(), "command a is empty");
-        assert_eq!(commands(&[]).check(&[], &[]), Err(CommandError::None));
+        assert!(matches!(commands(&[]).check(&[], &[]), Err(PlanError::NoCommand)));
     }
 
     #[test]

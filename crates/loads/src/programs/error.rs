@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use flow::cancel::Stopped;
 use storage::layers::StorageError;
 
-use experiment::plan::commands::CommandError;
+use experiment::plan::PlanError;
 
 /// Why an experiment with commands cannot begin, or a run not be done.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum ProgramsError {
     NoCommands,
     /// One of them cannot be run as it is.
     #[error(transparent)]
-    Command(#[from] CommandError),
+    Command(#[from] PlanError),
     /// The shell does not exist, or is not a shell.
     #[error("shell {shell}: {why}")]
     Shell {

@@ -6,7 +6,8 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use base::quantity::Size;
-use experiment::plan::commands::{COMMAND, Command, CommandError, Commands};
+use experiment::plan::PlanError;
+use experiment::plan::commands::{COMMAND, Command, Commands};
 use experiment::plan::{Plan, Stop};
 use experiment::quantities;
 use experiment::record::{Factor, Level};
@@ -84,10 +85,10 @@ pub fn run(
 
 fn failure(error: ProgramsError) -> Failure {
     let hint = match &error {
-        ProgramsError::Command(CommandError::Unknown { .. }) => {
+        ProgramsError::Command(PlanError::UnknownPlaceholder { .. }) => {
             "define it with --vary; write {{ for a brace of the program itself"
         }
-        ProgramsError::Command(CommandError::NotVaried { .. }) => {
+        ProgramsError::Command(PlanError::NotVaried { .. }) => {
             "put {NAME} into the command, --before or --each-before: in --after alone it changes \
              nothing in a run. Commands that do not use it need an experiment of their own, or one \
              --command for each level"
