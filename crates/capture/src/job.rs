@@ -34,7 +34,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use base::format::{count, counted};
-use loads::disk::safety::SafetyError;
 use loads::disk::{DiskError, fio_name};
 
 use self::group::FileGroup;
@@ -65,9 +64,6 @@ pub enum JobError {
     /// There is nothing in the profile that fio could do.
     #[error("cannot make a job: the capture has no read or write of a file")]
     Nothing,
-    /// The folder has a name that fio cannot be told.
-    #[error(transparent)]
-    Folder(#[from] SafetyError),
     /// A file of the job is one that was captured.
     #[error("cannot use {}: it is one of the captured files", path.display())]
     Captured {
@@ -292,7 +288,11 @@ fn chosen(profile: &Profile) -> (Vec<&FileProfile>, Vec<String>) {
 ///
 /// # Errors
 /// When one is, or this cannot be found out.
-pub fn check_folder(job: &FioJob, folder: &Path, captured: &Profile) -> Result<(), JobError> {
+pub fn check_folder(
+    job: &FioJob,
+    folder: &Path,
+    captured: &Profile,
+) -> Result<(), JobError> {
     let number = |path: &Path| match fs::metadata(path) {
         Ok(known) => Ok(Some((known.dev(), known.ino()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -131,10 +131,12 @@ pub struct Calibration {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CalibrationError {
     /// It is of something else.
-    #[error("an experiment of the kind {kind:?}; only one with tape measures a drive")]
+    #[error("an experiment of the kind {kind:?}; only {wanted}")]
     OtherKind {
         /// Its kind.
         kind: String,
+        /// Which experiments measure what.
+        wanted: &'static str,
     },
     /// There is no number in it.
     #[error("none of its {runs} runs succeeded")]
@@ -154,6 +156,15 @@ pub enum CalibrationError {
         /// Their names.
         names: String,
     },
+    /// Disks differ, and a mean of two is the model of neither.
+    #[error("its runs are of several disks: {names}")]
+    SeveralDisks {
+        /// Their names.
+        names: String,
+    },
+    /// The requests of a job file of the user are not known.
+    #[error("its load is your own job file, whose requests are not known")]
+    OwnJob,
     /// A drive moves older media at other speeds.
     #[error("its runs are on media of several generations: {names}")]
     SeveralGenerations {
@@ -164,8 +175,10 @@ pub enum CalibrationError {
     #[error("each combination in it ran once; a parameter needs repeats")]
     Once,
     /// There are repeats, but none of what would tell anything.
-    #[error("it shows no parameter of the drive: {why}")]
+    #[error("it shows no parameter of the {device}: {why}")]
     Nothing {
+        /// A drive or a disk.
+        device: &'static str,
         /// Why not, parameter by parameter.
         why: String,
     },
@@ -195,7 +208,10 @@ const SPEED_TOLERANCE: f64 = 0.98;
 pub fn calibrate(experiment: &Experiment) -> Result<Calibration, CalibrationError> {
     let kind = &experiment.header.kind;
     if kind != "tape" {
-        return Err(CalibrationError::OtherKind { kind: kind.clone() });
+        return Err(CalibrationError::OtherKind {
+            kind: kind.clone(),
+            wanted: "one with tape measures a drive",
+        });
     }
     let good: Vec<&RunRecord> =
         experiment.runs.iter().filter(|run| run.bytes_per_second().is_some()).collect();
@@ -227,7 +243,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<Calibration, CalibrationErro
     found.not_told.extend(never_told());
     if found.told.is_empty() {
         let why: Vec<String> = found.not_told.iter().map(|one| one.why.clone()).collect();
-        return Err(CalibrationError::Nothing { why: why.join("; ") });
+        return Err(CalibrationError::Nothing { device: "drive", why: why.join("; ") });
     }
     Ok(Calibration {
         drive,

@@ -267,7 +267,7 @@ impl Executor for DiskExecutor {
         let put_back = self.queues.put_back();
         self.work.remove_made()?;
         self.targets.remove_made()?;
-        Ok(put_back?)
+        put_back
     }
 }
 

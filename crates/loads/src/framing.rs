@@ -36,14 +36,6 @@ pub enum Framing {
     Bacula,
 }
 
-/// A word that is none of them.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text}: a framing is raw, tar or bacula")]
-pub struct UnknownFraming {
-    /// As typed.
-    pub text: String,
-}
-
 impl Framing {
     /// All of them.
     pub const ALL: [Framing; 3] = [Framing::Raw, Framing::Tar, Framing::Bacula];
@@ -109,11 +101,11 @@ impl fmt::Display for Framing {
 }
 
 impl FromStr for Framing {
-    type Err = UnknownFraming;
+    type Err = PayloadError;
 
-    fn from_str(text: &str) -> Result<Framing, UnknownFraming> {
+    fn from_str(text: &str) -> Result<Framing, PayloadError> {
         let known = Framing::ALL.into_iter().find(|framing| framing.name() == text);
-        known.ok_or_else(|| UnknownFraming { text: text.to_owned() })
+        known.ok_or_else(|| PayloadError::Framing { text: text.to_owned() })
     }
 }
 

@@ -135,6 +135,12 @@ pub enum PayloadError {
         /// What it would have to be.
         why: &'static str,
     },
+    /// The name of a framing is unknown.
+    #[error("{text}: a framing is raw, tar or bacula")]
+    Framing {
+        /// The name as typed.
+        text: String,
+    },
 }
 
 impl PayloadError {

@@ -25,7 +25,7 @@ use flow::cancel::Cancel;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use storage::layers::Storage;
-use storage::settings::{Guard, GuardError, Setting, SettingKind, read_ahead_value};
+use storage::settings::{Guard, Setting, SettingKind, read_ahead_value};
 
 use crate::memory;
 use experiment::environment;
@@ -36,8 +36,8 @@ use experiment::run::neighbours::{MachineCounters, Neighbours};
 use experiment::run::{Executor, Unfinished};
 use pages::PagesInForce;
 
-pub use engine::{Measured, StreamError, Watching, read};
-pub use error::ReadError;
+pub use engine::{Measured, Watching, read};
+pub use error::ReadBenchError;
 pub use reading::{Cache, Engine, Pages, Reading};
 
 /// A share of a path in the page cache above which a run says so: it was not read from the device.
@@ -55,11 +55,12 @@ struct Subject {
 }
 
 impl Subject {
-    fn open(path: &Path) -> Result<Subject, ReadError> {
+    fn open(path: &Path) -> Result<Subject, ReadBenchError> {
         let device = Storage::of(path)?;
         let opened = File::open(path);
-        let file = opened.map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
-        let not_readable = |what| ReadError::NotReadable { path: path.to_owned(), what };
+        let file =
+            opened.map_err(|source| ReadBenchError::Open { path: path.to_owned(), source })?;
+        let not_readable = |what| ReadBenchError::NotReadable { path: path.to_owned(), what };
         let source = device::source::Source::open(path.as_os_str())
             .map_err(|_| not_readable("neither a file nor a block device"))?;
         let length_bytes =
@@ -73,9 +74,9 @@ impl Subject {
         Ok(Subject { path: path.to_owned(), length_bytes, alignment, device, restart })
     }
 
-    fn read_ahead(&self) -> Result<Setting, ReadError> {
+    fn read_ahead(&self) -> Result<Setting, ReadBenchError> {
         let setting = self.device.read_ahead.as_deref().map(Setting::read_ahead);
-        setting.ok_or_else(|| ReadError::NoReadAhead { path: self.path.clone() })
+        setting.ok_or_else(|| ReadBenchError::NoReadAhead { path: self.path.clone() })
     }
 }
 
@@ -97,8 +98,8 @@ impl ReadExecutor {
     ///
     /// The file `journal` keeps the values to be put back, and has to be where others cannot write;
     /// see [`storage::settings`]. Without one no read-ahead is changed.
-    pub fn new(plan: &Plan, journal: Option<&Path>) -> Result<ReadExecutor, ReadError> {
-        let subjects: Result<Vec<Subject>, ReadError> =
+    pub fn new(plan: &Plan, journal: Option<&Path>) -> Result<ReadExecutor, ReadBenchError> {
+        let subjects: Result<Vec<Subject>, ReadBenchError> =
             plan.paths.iter().map(|path| Subject::open(Path::new(path))).collect();
         let subjects = subjects?;
         for cell in plan.cells() {
@@ -145,13 +146,13 @@ pub fn path_factor(paths: &[String]) -> Option<Factor> {
 }
 
 impl Executor for ReadExecutor {
-    type Error = ReadError;
+    type Error = ReadBenchError;
 
     fn unfinished(&self) -> Option<Unfinished> {
         self.unfinished
     }
 
-    fn finish(&mut self) -> Result<(), ReadError> {
+    fn finish(&mut self) -> Result<(), ReadBenchError> {
         Ok(self.guard.put_back()?)
     }
 
@@ -168,13 +169,13 @@ impl Executor for ReadExecutor {
         Reading::from_cell(cell).is_ok_and(|reading| reading.is_sensible(self.standing_read_ahead))
     }
 
-    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, ReadError> {
+    fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, ReadBenchError> {
         let reading = Reading::from_cell(cell)?;
         self.unfinished = None;
         let pages = PagesInForce::set(reading.pages)?;
         if let Some(bytes) = reading.read_ahead_bytes {
             let setting = self.subject(cell).read_ahead()?;
-            self.guard.set(&setting, &read_ahead_value(bytes)).map_err(GuardError::from)?;
+            self.guard.set(&setting, &read_ahead_value(bytes))?;
         }
         let subject = self.subject(cell);
         let length_bytes = self.length_bytes.min(subject.length_bytes);
@@ -217,7 +218,7 @@ impl Executor for ReadExecutor {
 }
 
 /// One descriptor for each reader, each with a read-ahead state of its own.
-fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, ReadError> {
+fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, ReadBenchError> {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC;
     if reading.cache == Cache::Direct {
         flags |= OFlags::DIRECT;
@@ -225,14 +226,14 @@ fn open(subject: &Subject, reading: &Reading) -> Result<Vec<OwnedFd>, ReadError>
             let needed_bytes = u64::from(alignment.offset_bytes);
             if !(reading.block_bytes as u64).is_multiple_of(needed_bytes) {
                 let (path, block_bytes) = (subject.path.clone(), reading.block_bytes);
-                return Err(ReadError::Alignment { path, block_bytes, needed_bytes });
+                return Err(ReadBenchError::Alignment { path, block_bytes, needed_bytes });
             }
         }
     }
     let one = |_| {
         let opened = base::interruptible::open(&subject.path, flags, Mode::empty());
         let path = || subject.path.clone();
-        opened.map_err(|error| ReadError::Open { path: path(), source: error.into() })
+        opened.map_err(|error| ReadBenchError::Open { path: path(), source: error.into() })
     };
     (0..reading.readers).map(one).collect()
 }

@@ -217,9 +217,11 @@ fn hint(error: &CalibrationError) -> Option<&'static str> {
             "measure more: takeup bench tape /dev/nst0 --data zeros,random --block-size \
              16k,64k,256k,1M --repeats 3",
         ),
-        CalibrationError::SeveralDrives { .. } | CalibrationError::SeveralGenerations { .. } => {
+        CalibrationError::SeveralDrives { .. }
+        | CalibrationError::SeveralDisks { .. }
+        | CalibrationError::SeveralGenerations { .. } => {
             Some("run one experiment for each of them")
         }
-        CalibrationError::NoNumber { .. } => None,
+        CalibrationError::OwnJob | CalibrationError::NoNumber { .. } => None,
     }
 }

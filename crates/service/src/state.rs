@@ -3,10 +3,10 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use storage::settings::GuardError;
+use storage::StorageError;
 
 /// Restores what a killed experiment left changed, and returns the number of settings.
-pub fn recovered() -> Result<usize, GuardError> {
+pub fn recovered() -> Result<usize, StorageError> {
     journal().map_or(Ok(0), |journal| storage::settings::recover(&journal))
 }
 
@@ -37,17 +37,17 @@ pub fn users_folder() -> Option<PathBuf> {
 }
 
 /// The hint for an error of the guard of settings.
-pub fn guard_hint(error: &GuardError) -> Option<String> {
+pub fn guard_hint(error: &StorageError) -> Option<String> {
     let hint = match error {
-        GuardError::Untrusted { .. } => {
+        StorageError::Untrusted { .. } => {
             "look at the file and delete it if you did not make it: Takeup did nothing that it says"
         }
-        GuardError::NotUnderstood { .. } => {
+        StorageError::NotUnderstood { .. } => {
             "look at the file: it may name settings that were not put back; restore them, then \
              delete it"
         }
-        GuardError::NoPlace { .. } => "set XDG_STATE_HOME or HOME to a folder of yours",
-        GuardError::Journal { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+        StorageError::NoPlace { .. } => "set XDG_STATE_HOME or HOME to a folder of yours",
+        StorageError::Journal { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             "check HOME and XDG_STATE_HOME: they may be another user's, as after su"
         }
         _ => return None,
@@ -65,7 +65,7 @@ mod tests {
     /// Behind `su` without `-` the home is that of who was there before.
     #[test]
     fn a_journal_that_is_not_for_this_user_is_told_why() {
-        let of = |kind: ErrorKind| GuardError::Journal {
+        let of = |kind: ErrorKind| StorageError::Journal {
             what: "read",
             path: "/root/.local/state/takeup/settings.json".into(),
             source: kind.into(),

@@ -9,12 +9,12 @@
 //! Not here: changing a setting, see [`settings`].
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, major, minor};
 
-use crate::settings::{self, SettingError};
+use crate::StorageError;
+use crate::settings::{self};
 use machine::counters::disk::{self, DiskCounters};
 use machine::mounts;
 
@@ -45,23 +45,13 @@ pub struct Layer {
     pub below: Vec<String>,
 }
 
-/// A path cannot be inspected.
-#[derive(Debug, thiserror::Error)]
-#[error("inspect {}", path.display())]
-pub struct StorageError {
-    /// The path.
-    pub path: PathBuf,
-    /// Why.
-    pub source: io::Error,
-}
-
 impl Storage {
     /// The storage below a file, a directory or a block device of this machine.
     ///
     /// # Errors
     /// When `stat` fails on the path.
     pub fn of(path: &Path) -> Result<Storage, StorageError> {
-        let failed = |source| StorageError { path: path.to_owned(), source };
+        let failed = |source| StorageError::Inspect { path: path.to_owned(), source };
         let status = rustix::fs::stat(path).map_err(|error| failed(error.into()))?;
         let is_device = FileType::from_raw_mode(status.st_mode) == FileType::BlockDevice;
         let number = if is_device { status.st_rdev } else { status.st_dev };
@@ -87,7 +77,7 @@ impl Storage {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read_ahead_bytes(&self) -> Result<Option<u64>, SettingError> {
+    pub fn read_ahead_bytes(&self) -> Result<Option<u64>, StorageError> {
         self.read_ahead.as_deref().map(settings::read_ahead_bytes).transpose()
     }
 

@@ -14,6 +14,7 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod disk_watch;
+mod error;
 pub mod findings;
 pub mod layers;
 pub mod queue;
@@ -21,3 +22,4 @@ pub mod settings;
 pub mod stack;
 
 pub use disk_watch::{DiskTime, DiskWatch};
+pub use error::StorageError;

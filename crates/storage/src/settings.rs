@@ -21,43 +21,9 @@ use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use guard::{Guard, GuardError, Pending, pending, recover};
+use crate::StorageError;
 
-/// Why a setting cannot be read or set.
-#[derive(Debug, thiserror::Error)]
-pub enum SettingError {
-    /// A setting cannot be read or written.
-    #[error("{what} {}", path.display())]
-    Setting {
-        /// `read` or `write`.
-        what: &'static str,
-        /// The file in sysfs.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A path is not the setting that it should be.
-    #[error("{} is not a {} setting of the kernel", setting.path.display(), setting.kind.name())]
-    NoSetting {
-        /// The setting that it should be.
-        setting: Setting,
-    },
-    /// The kernel took another value than the one written.
-    #[error(
-        "{}: the kernel set {} instead of {}",
-        setting.path.display(),
-        setting.kind.with_unit(found),
-        setting.kind.with_unit(written)
-    )]
-    NotTaken {
-        /// The setting.
-        setting: Setting,
-        /// What was written.
-        written: String,
-        /// What it holds.
-        found: String,
-    },
-}
+pub use guard::{Guard, Pending, pending, recover};
 
 /// The settings that may be written, and no others.
 ///
@@ -208,7 +174,7 @@ impl Setting {
     ///
     /// # Errors
     /// When there is no such setting of this kind, or it cannot be read.
-    pub fn choices(&self) -> Result<Vec<String>, SettingError> {
+    pub fn choices(&self) -> Result<Vec<String>, StorageError> {
         let text = self.text()?;
         Ok(text.split_whitespace().map(|one| chosen(one).to_owned()).collect())
     }
@@ -217,11 +183,11 @@ impl Setting {
     ///
     /// # Errors
     /// When there is no such setting of this kind, or it cannot be read.
-    pub fn value(&self) -> Result<String, SettingError> {
+    pub fn value(&self) -> Result<String, StorageError> {
         Ok(chosen(self.text()?.trim()).to_owned())
     }
 
-    fn text(&self) -> Result<String, SettingError> {
+    fn text(&self) -> Result<String, StorageError> {
         let mut text = String::new();
         let read = self.open(OFlags::RDONLY)?.read_to_string(&mut text);
         read.map_err(|source| self.failed("read", source))?;
@@ -232,7 +198,7 @@ impl Setting {
     ///
     /// # Errors
     /// When there is no such setting of this kind, or it may not be written.
-    pub fn check_settable(&self) -> Result<(), SettingError> {
+    pub fn check_settable(&self) -> Result<(), StorageError> {
         self.open(OFlags::WRONLY).map(|_| ())
     }
 
@@ -241,24 +207,24 @@ impl Setting {
     /// # Errors
     /// When there is no such setting of this kind, it may not be written, or the kernel takes
     /// another value.
-    pub fn set(&self, value: &str) -> Result<(), SettingError> {
+    pub fn set(&self, value: &str) -> Result<(), StorageError> {
         self.write(value)?;
         let found = self.value()?;
         if found == value {
             return Ok(());
         }
-        Err(SettingError::NotTaken { setting: self.clone(), written: value.to_owned(), found })
+        Err(StorageError::NotTaken { setting: self.clone(), written: value.to_owned(), found })
     }
 
     /// Writes it, without a look at what the kernel made of it.
-    fn write(&self, value: &str) -> Result<(), SettingError> {
+    fn write(&self, value: &str) -> Result<(), StorageError> {
         let written = self.open(OFlags::WRONLY)?.write_all(value.as_bytes());
         written.map_err(|source| self.failed("write", source))
     }
 
     /// Opens a file of sysfs whose name fits the kind; refuses any other file.
-    fn open(&self, access: OFlags) -> Result<File, SettingError> {
-        let no_setting = || SettingError::NoSetting { setting: self.clone() };
+    fn open(&self, access: OFlags) -> Result<File, StorageError> {
+        let no_setting = || StorageError::NoSetting { setting: self.clone() };
         let path = &self.path;
         let is_plain = path.components().all(|part| part != Component::ParentDir);
         if !is_plain || !path.starts_with("/sys") || !path.ends_with(self.kind.path_end()) {
@@ -273,8 +239,8 @@ impl Setting {
         if kind == SYSFS_MAGIC { Ok(file.into()) } else { Err(no_setting()) }
     }
 
-    fn failed(&self, what: &'static str, source: io::Error) -> SettingError {
-        SettingError::Setting { what, path: self.path.clone(), source }
+    fn failed(&self, what: &'static str, source: io::Error) -> StorageError {
+        StorageError::Setting { what, path: self.path.clone(), source }
     }
 }
 
@@ -285,7 +251,7 @@ const SYSFS_MAGIC: u64 = 0x6265_6572;
 ///
 /// # Errors
 /// When `path` is not a read-ahead setting of the kernel, or cannot be read.
-pub fn read_ahead_bytes(path: &Path) -> Result<u64, SettingError> {
+pub fn read_ahead_bytes(path: &Path) -> Result<u64, StorageError> {
     let setting = Setting::read_ahead(path);
     let invalid = |_| setting.failed("read", io::ErrorKind::InvalidData.into());
     let kib: u64 = setting.value()?.parse().map_err(invalid)?;

@@ -35,7 +35,8 @@ pub(crate) use owners::of_device as owners_of_device;
 pub use settings::LayerSetting;
 pub use vxfs::VxfsReadAhead;
 
-use crate::layers::{Storage, StorageError, file_name};
+use crate::StorageError;
+use crate::layers::{Storage, file_name};
 use machine::Machine;
 use machine::mounts::{self, Mount};
 
@@ -203,7 +204,7 @@ impl StackTarget {
     /// # Errors
     /// When `stat` fails on the path.
     pub fn of(path: &Path) -> Result<StackTarget, StorageError> {
-        let failed = |source| StorageError { path: path.to_owned(), source };
+        let failed = |source| StorageError::Inspect { path: path.to_owned(), source };
         let status = rustix::fs::stat(path).map_err(|error| failed(error.into()))?;
         let is_device = FileType::from_raw_mode(status.st_mode) == FileType::BlockDevice;
         let number = if is_device { status.st_rdev } else { status.st_dev };

@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 use base::format::{duration, rate};
 use model::disk::DiskParameters;
 
+use super::CalibrationError;
 use super::curve::{Curve, Step};
 use super::estimate::{Estimate, by_repeat};
 use super::{NS, NotTold, Reach, TELLING, Told};
@@ -58,41 +59,6 @@ pub struct DiskCalibration {
     pub bounds: Vec<Bound>,
     /// The others.
     pub not_told: Vec<NotTold>,
-}
-
-/// Why a record shows no parameter.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DiskCalibrationError {
-    /// It is of something else.
-    #[error("an experiment of the kind {kind:?}; only disks and reads measure a disk")]
-    OtherKind {
-        /// Its kind.
-        kind: String,
-    },
-    /// Nobody knows what it asked for.
-    #[error("its load is your own job file, whose requests are not known")]
-    OwnJob,
-    /// There is no number in it.
-    #[error("none of its {runs} runs succeeded")]
-    NoNumber {
-        /// Runs in it.
-        runs: usize,
-    },
-    /// Disks differ, and a mean of two is the model of neither.
-    #[error("its runs are of several disks: {names}")]
-    SeveralDisks {
-        /// Their names.
-        names: String,
-    },
-    /// One run is no finding.
-    #[error("each combination in it ran once; a parameter needs repeats")]
-    Once,
-    /// There are repeats, but none of what would tell anything.
-    #[error("it shows no parameter of the disk: {why}")]
-    Nothing {
-        /// Why not.
-        why: String,
-    },
 }
 
 /// Time of a request that goes on where the last one ended, without its bytes.
@@ -136,23 +102,26 @@ const NO_TIME: f64 = 1e12;
 ///
 /// # Errors
 /// When it is of no disk, or of several, or shows no parameter.
-pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibrationError> {
+pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, CalibrationError> {
     let kind = &experiment.header.kind;
     if !matches!(kind.as_str(), "disk" | "read") {
-        return Err(DiskCalibrationError::OtherKind { kind: kind.clone() });
+        return Err(CalibrationError::OtherKind {
+            kind: kind.clone(),
+            wanted: "disks and reads measure a disk",
+        });
     }
     if kind == "disk" && !experiment.header.factors.iter().any(|factor| factor.name == "load") {
-        return Err(DiskCalibrationError::OwnJob);
+        return Err(CalibrationError::OwnJob);
     }
     let good: Vec<&RunRecord> =
         experiment.runs.iter().filter(|run| run.bytes_per_second().is_some()).collect();
     if good.is_empty() {
-        return Err(DiskCalibrationError::NoNumber { runs: experiment.runs.len() });
+        return Err(CalibrationError::NoNumber { runs: experiment.runs.len() });
     }
     let disk = one_disk(&good)?;
     let repeats: BTreeSet<u64> = good.iter().map(|run| run.repeat).collect();
     if repeats.len() < 2 {
-        return Err(DiskCalibrationError::Once);
+        return Err(CalibrationError::Once);
     }
     let groups = asked(kind, &good);
     let mut found = Found::default();
@@ -163,7 +132,7 @@ pub fn calibrate(experiment: &Experiment) -> Result<DiskCalibration, DiskCalibra
     found.largest_request(&groups);
     if found.told.is_empty() {
         let why: Vec<String> = found.not_told.iter().map(|one| one.why.clone()).collect();
-        return Err(DiskCalibrationError::Nothing { why: why.join("; ") });
+        return Err(CalibrationError::Nothing { device: "disk", why: why.join("; ") });
     }
     found.not_told.push(NotTold {
         parameters: vec!["stripe_bytes"],
@@ -500,7 +469,7 @@ impl Servers {
     }
 }
 
-fn one_disk(runs: &[&RunRecord]) -> Result<String, DiskCalibrationError> {
+fn one_disk(runs: &[&RunRecord]) -> Result<String, CalibrationError> {
     let name = |run: &&RunRecord| {
         let named = |name: &str| run.environment.get(name).filter(|text| !text.is_empty());
         let device = named("device").or_else(|| named("path"));
@@ -514,7 +483,7 @@ fn one_disk(runs: &[&RunRecord]) -> Result<String, DiskCalibrationError> {
     let all: Vec<String> = names.into_iter().collect();
     match &all[..] {
         [one] => Ok(one.clone()),
-        _ => Err(DiskCalibrationError::SeveralDisks { names: all.join(", ") }),
+        _ => Err(CalibrationError::SeveralDisks { names: all.join(", ") }),
     }
 }
 

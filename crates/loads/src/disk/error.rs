@@ -3,21 +3,106 @@
 use std::io;
 use std::path::PathBuf;
 
+use base::format::size;
 use flow::cancel::Stopped;
-use storage::layers::StorageError;
+use storage::StorageError;
 
-use super::fio::FioError;
 use super::job::JobError;
-use super::queue::QueueError;
-use super::safety::SafetyError;
 use experiment::record::CellError;
 
 /// Why an experiment with fio cannot begin, or a run not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// The path is left alone.
-    #[error(transparent)]
-    Safety(#[from] SafetyError),
+    /// The path cannot be looked at.
+    #[error("open {}", path.display())]
+    Open {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something uses the device: a file system, an array, a volume group, swap.
+    #[error("{} is mounted or in use", path.display())]
+    InUse {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path holds data.
+    #[error("{} holds data, which the run would destroy", path.display())]
+    HoldsData {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Neither a file nor a block device.
+    #[error("{} is neither a file nor a block device", path.display())]
+    Kind {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A job would read behind the end, for which fio makes the file longer.
+    #[error(
+        "{} has {file_bytes} bytes, but the job reads to byte {reach_bytes}: fio would extend it",
+        path.display()
+    )]
+    Beyond {
+        /// The path.
+        path: PathBuf,
+        /// Its length.
+        file_bytes: u64,
+        /// Where the job ends.
+        reach_bytes: u64,
+    },
+    /// A name that fio cannot be told.
+    #[error(
+        "{} has a backslash, a ';', a '#' or a control character in its name, in a job also a '$', \
+         or ends with a blank: fio would use another file",
+        path.display()
+    )]
+    Name {
+        /// The path.
+        path: PathBuf,
+    },
+    /// More names than fio reads.
+    #[error("the names of the files of section [{section}] are longer than fio reads")]
+    Names {
+        /// The section.
+        section: String,
+    },
+    /// Files are to be made in something that is not a folder.
+    #[error("{} is not a folder", path.display())]
+    NoFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file system is too full.
+    #[error(
+        "the files to be made below {} take {}, and {} are free",
+        path.display(), size(*needed_bytes), size(*free_bytes)
+    )]
+    Room {
+        /// The folder.
+        path: PathBuf,
+        /// What they take.
+        needed_bytes: u64,
+        /// What there is.
+        free_bytes: u64,
+    },
+    /// The file system has no room for so many.
+    #[error("{files} files are to be made below {}, which takes {free_files} more", path.display())]
+    Files {
+        /// The folder.
+        path: PathBuf,
+        /// How many.
+        files: u64,
+        /// How many it takes.
+        free_files: u64,
+    },
+    /// There is nothing to read.
+    #[error("{} is empty or does not exist: there is nothing to read", path.display())]
+    Empty {
+        /// The path.
+        path: PathBuf,
+    },
     /// The device behind the path is not known.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -44,9 +129,6 @@ pub enum DiskError {
         /// Its own words.
         said: String,
     },
-    /// What fio printed cannot be used.
-    #[error(transparent)]
-    Printed(#[from] FioError),
     /// The run is being stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -75,9 +157,6 @@ pub enum DiskError {
     /// A cell of it asks for something that cannot be.
     #[error(transparent)]
     Cell(#[from] CellError),
-    /// Settings of the queue cannot be what they are to be.
-    #[error(transparent)]
-    Queue(#[from] QueueError),
     /// What was made for the runs is still there.
     #[error("remove {}", path.display())]
     Remove {
@@ -86,4 +165,72 @@ pub enum DiskError {
         /// Why.
         source: io::Error,
     },
+    /// The device has no such setting.
+    #[error("{device} has no {what} that could be set")]
+    NoSetting {
+        /// The device, or the number of a file system without one.
+        device: String,
+        /// The setting.
+        what: &'static str,
+    },
+    /// The device offers other values.
+    #[error("{what} is not what {device} offers: {offered}")]
+    NotOffered {
+        /// The setting and its value.
+        what: String,
+        /// The disk.
+        device: String,
+        /// What there is.
+        offered: String,
+    },
+    /// The kernel refused every combination with these settings.
+    #[error("{what} cannot be set")]
+    NotTaken {
+        /// The settings and their values.
+        what: String,
+        /// Why.
+        source: StorageError,
+    },
+    /// The paths of a multipath device would fail.
+    #[error("max_sectors_kb of the paths below {device} is not changed while it is in use")]
+    Multipath {
+        /// The multipath device.
+        device: String,
+    },
+    /// Another program changed the setting during the run.
+    #[error("{} became {found:?} during the run, which was to have {wanted:?}", path.display())]
+    NotKept {
+        /// The setting.
+        path: PathBuf,
+        /// What was set.
+        wanted: String,
+        /// What it holds.
+        found: String,
+    },
+    /// A level of a setting is invalid.
+    #[error(transparent)]
+    Level(CellError),
+    /// It is no JSON at all.
+    #[error("not the output of fio: there is no document in it")]
+    FioNoDocument,
+    /// It is no JSON of fio.
+    #[error("not the output of fio")]
+    FioSyntax(#[from] serde_json::Error),
+    /// A latency that is no number.
+    #[error("not the output of fio: bin {ns:?}")]
+    FioBin {
+        /// As printed.
+        ns: String,
+    },
+    /// A job failed.
+    #[error("fio: job {job} failed with error {code}")]
+    FioJob {
+        /// Its name.
+        job: String,
+        /// An errno.
+        code: i64,
+    },
+    /// There is no job in it.
+    #[error("fio ran no job")]
+    FioNoJob,
 }

@@ -4,38 +4,11 @@
 //! standard deviations are not those of the sum, and percentiles end at 17 s. So only totals are
 //! taken, and latencies from its bins.
 
+use super::DiskError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 use statistics::histogram::Histogram;
-
-/// Why an output cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum FioError {
-    /// It is no JSON at all.
-    #[error("not the output of fio: there is no document in it")]
-    NoDocument,
-    /// It is no JSON of fio.
-    #[error("not the output of fio")]
-    Syntax(#[from] serde_json::Error),
-    /// A latency that is no number.
-    #[error("not the output of fio: bin {ns:?}")]
-    Bin {
-        /// As printed.
-        ns: String,
-    },
-    /// A job failed.
-    #[error("fio: job {job} failed with error {code}")]
-    Job {
-        /// Its name.
-        job: String,
-        /// An errno.
-        code: i64,
-    },
-    /// There is no job in it.
-    #[error("fio ran no job")]
-    NoJob,
-}
 
 /// One run of fio, all jobs together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,22 +70,22 @@ pub struct FioDirection {
 
 impl FioRun {
     /// Reads what `fio --output-format=json+` printed, with whatever it says before.
-    pub fn parse(output: &[u8]) -> Result<FioRun, FioError> {
+    pub fn parse(output: &[u8]) -> Result<FioRun, DiskError> {
         // Notes and warnings of fio precede the document.
         let start = output
             .windows(2)
             .position(|pair| pair[0] == b'{' && pair[1].is_ascii_whitespace() || pair == b"{\"")
-            .ok_or(FioError::NoDocument)?;
+            .ok_or(DiskError::FioNoDocument)?;
         let mut documents = serde_json::Deserializer::from_slice(&output[start..]).into_iter();
-        let document: Document = documents.next().ok_or(FioError::NoJob)??;
+        let document: Document = documents.next().ok_or(DiskError::FioNoJob)??;
         if document.jobs.is_empty() {
-            return Err(FioError::NoJob);
+            return Err(DiskError::FioNoJob);
         }
         let mut run = FioRun { version: document.version, ..FioRun::default() };
         let mut groups: BTreeMap<i64, f64> = BTreeMap::new();
         for job in &document.jobs {
             if job.error != 0 {
-                return Err(FioError::Job { job: job.jobname.clone(), code: job.error });
+                return Err(DiskError::FioJob { job: job.jobname.clone(), code: job.error });
             }
             let index = run.section(&job.jobname);
             job.add_to(&mut run.sections[index])?;
@@ -208,7 +181,7 @@ impl FioOutputJob {
         all.into_iter().flatten().fold(0.0, |longest, told| longest.max(told.seconds()))
     }
 
-    fn add_to(&self, section: &mut FioSection) -> Result<(), FioError> {
+    fn add_to(&self, section: &mut FioSection) -> Result<(), DiskError> {
         section.read.merge(&self.read.direction()?);
         section.write.merge(&self.write.direction()?);
         if let Some(trim) = &self.trim {
@@ -244,7 +217,7 @@ impl Told {
         self.runtime as f64 / 1e3
     }
 
-    fn direction(&self) -> Result<FioDirection, FioError> {
+    fn direction(&self) -> Result<FioDirection, DiskError> {
         Ok(FioDirection {
             bytes: self.io_bytes,
             requests: self.total_ios,
@@ -294,10 +267,10 @@ impl Latency {
         self.n.round() as u64
     }
 
-    fn histogram(&self) -> Result<Histogram, FioError> {
+    fn histogram(&self) -> Result<Histogram, DiskError> {
         let mut bins = Vec::with_capacity(self.bins.len());
         for (ns, count) in &self.bins {
-            let ns = ns.parse().map_err(|_| FioError::Bin { ns: ns.clone() })?;
+            let ns = ns.parse().map_err(|_| DiskError::FioBin { ns: ns.clone() })?;
             bins.push((ns, *count));
         }
         Ok(Histogram::from(bins))

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use base::format::binary_size;
 
-use super::error::DiskError;
+use super::DiskError;
 use super::job::{Beside, JobError, LINE_BYTES_MAX, ParsedJob, ParsedSection, Room};
 use super::ramp::Ramp;
-use super::safety::{Access, SafetyError};
+use super::safety::Access;
 use super::targets::{fio_name, length_of};
 
 /// Longest job file that is read.
@@ -173,7 +173,7 @@ impl UserJob {
             let reach_bytes = section.reach_bytes(file_bytes, paths.len());
             if reach_bytes > file_bytes {
                 let path = path.to_owned();
-                return Err(SafetyError::Beyond { path, file_bytes, reach_bytes }.into());
+                return Err(DiskError::Beyond { path, file_bytes, reach_bytes });
             }
         }
         Ok(())
@@ -323,14 +323,14 @@ fn replace(sections: &mut [(ParsedSection, SectionFiles)], given: &Given) -> Opt
 
 fn all(
     paths: &[PathBuf],
-    each: impl Fn(&Path) -> Result<PathBuf, SafetyError>,
-) -> Result<Vec<PathBuf>, SafetyError> {
+    each: impl Fn(&Path) -> Result<PathBuf, DiskError>,
+) -> Result<Vec<PathBuf>, DiskError> {
     paths.iter().map(|path| each(path)).collect()
 }
 
 /// The whole name of a file that need not be there, links followed.
-fn resolved(path: &Path) -> Result<PathBuf, SafetyError> {
-    let failed = |source: io::Error| SafetyError::Open { path: path.to_owned(), source };
+fn resolved(path: &Path) -> Result<PathBuf, DiskError> {
+    let failed = |source: io::Error| DiskError::Open { path: path.to_owned(), source };
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
             let name = path.file_name().ok_or_else(|| failed(error))?;
@@ -343,10 +343,10 @@ fn resolved(path: &Path) -> Result<PathBuf, SafetyError> {
 }
 
 /// The whole name of a folder that is there.
-pub(super) fn folder(path: &Path) -> Result<PathBuf, SafetyError> {
+pub(super) fn folder(path: &Path) -> Result<PathBuf, DiskError> {
     let found = path.canonicalize();
-    let found = found.map_err(|source| SafetyError::Open { path: path.to_owned(), source })?;
-    if found.is_dir() { Ok(found) } else { Err(SafetyError::NoFolder { path: found }) }
+    let found = found.map_err(|source| DiskError::Open { path: path.to_owned(), source })?;
+    if found.is_dir() { Ok(found) } else { Err(DiskError::NoFolder { path: found }) }
 }
 
 /// What a section is told of where its files are.
@@ -366,14 +366,14 @@ fn line(
     for path in &paths {
         // fio replaces some words behind a dollar in a job.
         if path.as_os_str().as_bytes().contains(&b'$') {
-            return Err(SafetyError::Name { path: path.clone() }.into());
+            return Err(DiskError::Name { path: path.clone() });
         }
         let name = fio_name(path)?.into_string();
-        names.push(name.map_err(|_| SafetyError::Name { path: path.clone() })?);
+        names.push(name.map_err(|_| DiskError::Name { path: path.clone() })?);
     }
     let line = format!("{option}={}\n", names.join(":"));
     if line.len() > LINE_BYTES_MAX {
-        return Err(SafetyError::Names { section: section.name.clone() }.into());
+        return Err(DiskError::Names { section: section.name.clone() });
     }
     Ok(line)
 }

@@ -14,7 +14,7 @@ use flow::cancel::Cancel;
 use machine::processes::huge_page_bytes;
 use machine::programs;
 
-use super::error::DiskError;
+use super::DiskError;
 use crate::programs::group::ProcessGroup;
 use crate::read::Pages;
 

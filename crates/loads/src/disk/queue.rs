@@ -15,13 +15,15 @@
 //! What is written first, what the kernel sets anew by itself and how everything comes back also
 //! after a crash is [`storage::settings`]'s business.
 
+use super::DiskError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use storage::StorageError;
 use storage::layers::Storage;
-use storage::settings::{Guard, GuardError, Setting, SettingError, SettingKind};
+use storage::settings::{Guard, Setting, SettingKind};
 
 use experiment::plan::Plan;
 use experiment::quantities::title;
@@ -37,65 +39,6 @@ const FACTORS: &[(&str, SettingKind)] = &[
     ("read_ahead_bytes", SettingKind::ReadAhead),
 ];
 
-/// Why settings of a queue cannot be factors, or a run not be done with them.
-#[derive(Debug, thiserror::Error)]
-pub enum QueueError {
-    /// There is none.
-    #[error("{device} has no {what} that could be set")]
-    NoSetting {
-        /// The device, or the number of a file system without one.
-        device: String,
-        /// The setting.
-        what: &'static str,
-    },
-    /// The device has others.
-    #[error("{what} is not what {device} offers: {offered}")]
-    NotOffered {
-        /// The setting and its value.
-        what: String,
-        /// The disk.
-        device: String,
-        /// What there is.
-        offered: String,
-    },
-    /// Every combination with it was refused.
-    #[error("{what} cannot be set")]
-    NotTaken {
-        /// The settings and their values.
-        what: String,
-        /// Why.
-        source: GuardError,
-    },
-    /// Its paths would fail.
-    #[error("max_sectors_kb of the paths below {device} is not changed while it is in use")]
-    Multipath {
-        /// The multipath device.
-        device: String,
-    },
-    /// Somebody else has set it meanwhile.
-    #[error("{} became {found:?} during the run, which was to have {wanted:?}", path.display())]
-    NotKept {
-        /// The setting.
-        path: PathBuf,
-        /// What was set.
-        wanted: String,
-        /// What it holds.
-        found: String,
-    },
-    /// A level that is none.
-    #[error(transparent)]
-    Level(#[from] CellError),
-    /// A setting cannot be read, written, or kept safe.
-    #[error(transparent)]
-    Settings(#[from] GuardError),
-}
-
-impl From<SettingError> for QueueError {
-    fn from(error: SettingError) -> QueueError {
-        QueueError::Settings(error.into())
-    }
-}
-
 /// A factor from what was typed for it, in the kernel's own units (`kb` are KiB); `current` is what
 /// is in force. `None` of nothing.
 ///
@@ -105,16 +48,20 @@ pub fn factor(
     kind: SettingKind,
     typed: &[String],
     device: &Storage,
-) -> Result<Option<Factor>, QueueError> {
+) -> Result<Option<Factor>, DiskError> {
     if typed.is_empty() {
         return Ok(None);
     }
     let (name, _) = FACTORS.iter().find(|(_, own)| *own == kind).expect("it is a factor");
     let first = settings_of(kind, device)?.remove(0);
-    let current = level_of(kind, &first.value()?)?;
+    let current = level_of(kind, &first.value()?).map_err(DiskError::Level)?;
     let mut levels: Vec<Level> = Vec::new();
     for text in typed {
-        let level = if text == "current" { current.clone() } else { level_of(kind, text)? };
+        let level = if text == "current" {
+            current.clone()
+        } else {
+            level_of(kind, text).map_err(DiskError::Level)?
+        };
         if !levels.contains(&level) {
             levels.push(level);
         }
@@ -188,7 +135,7 @@ pub fn restart(plan: &Plan, device: &Storage) -> BTreeMap<String, String> {
 ///
 /// # Errors
 /// When there is none.
-pub fn settings_of(kind: SettingKind, device: &Storage) -> Result<Vec<Setting>, QueueError> {
+pub fn settings_of(kind: SettingKind, device: &Storage) -> Result<Vec<Setting>, DiskError> {
     let settings: Vec<Setting> = match kind {
         SettingKind::ReadAhead => {
             device.read_ahead.as_deref().map(Setting::read_ahead).into_iter().collect()
@@ -200,7 +147,7 @@ pub fn settings_of(kind: SettingKind, device: &Storage) -> Result<Vec<Setting>, 
         }
     };
     if settings.is_empty() {
-        return Err(QueueError::NoSetting { device: device.name.clone(), what: kind.name() });
+        return Err(DiskError::NoSetting { device: device.name.clone(), what: kind.name() });
     }
     Ok(settings)
 }
@@ -256,11 +203,7 @@ impl Queues {
     ///
     /// # Errors
     /// When one of the levels cannot be set, nothing may be set, or somebody else changes settings.
-    pub fn new(
-        plan: &Plan,
-        device: &Storage,
-        journal: Option<&Path>,
-    ) -> Result<Queues, QueueError> {
+    pub fn new(plan: &Plan, device: &Storage, journal: Option<&Path>) -> Result<Queues, DiskError> {
         let mut varied: BTreeMap<SettingKind, Vec<Setting>> = BTreeMap::new();
         for (name, kind) in FACTORS {
             let Some(factor) = plan.factors.iter().find(|factor| factor.name == *name) else {
@@ -269,14 +212,15 @@ impl Queues {
             let settings = settings_of(*kind, device)?;
             for level in &factor.levels {
                 let cell = Cell::from([((*name).to_owned(), level.clone())]);
-                let value = value_in(&cell, name, *kind)?.unwrap_or_default();
+                let value =
+                    value_in(&cell, name, *kind).map_err(DiskError::Level)?.unwrap_or_default();
                 settings.iter().try_for_each(|setting| check_offered(setting, &value))?;
             }
             varied.insert(*kind, settings);
         }
         if let (Some(_), Some(device)) = (varied.get(&SettingKind::MaxSectors), device.multipath())
         {
-            return Err(QueueError::Multipath { device: device.to_owned() });
+            return Err(DiskError::Multipath { device: device.to_owned() });
         }
         let all: Vec<Setting> = varied.values().flatten().cloned().collect();
         let locks = if all.is_empty() { Vec::new() } else { locks(device) };
@@ -304,16 +248,16 @@ impl Queues {
     }
 
     /// Every combination of the levels is in force once, and then what was before.
-    fn try_all(&mut self, plan: &Plan) -> Result<(), QueueError> {
+    fn try_all(&mut self, plan: &Plan) -> Result<(), DiskError> {
         let mut combinations: Vec<Cell> = plan.cells().iter().map(own).collect();
         combinations.sort();
         combinations.dedup();
         let mut taken: Vec<Cell> = Vec::new();
-        let mut refused: Vec<(Cell, GuardError)> = Vec::new();
+        let mut refused: Vec<(Cell, StorageError)> = Vec::new();
         for cell in combinations.into_iter().filter(|cell| !cell.is_empty()) {
             match self.apply(&cell) {
                 Ok(()) => taken.push(cell),
-                Err(QueueError::Settings(error)) => refused.push((cell, error)),
+                Err(DiskError::Storage(error)) => refused.push((cell, error)),
                 Err(other) => return Err(other),
             }
         }
@@ -325,7 +269,7 @@ impl Queues {
             let mut alone = cell.clone();
             alone.retain(|name, level| !is_taken((name, level)));
             if !alone.is_empty() {
-                return Err(QueueError::NotTaken { what: shown(&alone), source: error });
+                return Err(DiskError::NotTaken { what: shown(&alone), source: error });
             }
             self.left_out.push((cell, base::failures::with_causes(&error)));
         }
@@ -336,7 +280,7 @@ impl Queues {
     ///
     /// # Errors
     /// When the kernel refuses one or takes another value.
-    pub fn apply(&self, cell: &Cell) -> Result<(), QueueError> {
+    pub fn apply(&self, cell: &Cell) -> Result<(), DiskError> {
         for (setting, before) in self.guard.remembered() {
             let wanted = self.wanted(cell, setting, before)?;
             self.guard.set(setting, &wanted)?;
@@ -348,11 +292,11 @@ impl Queues {
     ///
     /// # Errors
     /// When one is not.
-    pub fn check(&self, cell: &Cell) -> Result<(), QueueError> {
+    pub fn check(&self, cell: &Cell) -> Result<(), DiskError> {
         for (setting, before) in self.guard.remembered() {
             let (wanted, found) = (self.wanted(cell, setting, before)?, setting.value()?);
             if wanted != found {
-                return Err(QueueError::NotKept { path: setting.path.clone(), wanted, found });
+                return Err(DiskError::NotKept { path: setting.path.clone(), wanted, found });
             }
         }
         Ok(())
@@ -360,11 +304,11 @@ impl Queues {
 
     /// What a setting is to be in a run of a cell, once those before it are in force: its level, or
     /// what it was before. The queue of another scheduler is as long as that one makes it.
-    fn wanted(&self, cell: &Cell, setting: &Setting, before: &str) -> Result<String, QueueError> {
+    fn wanted(&self, cell: &Cell, setting: &Setting, before: &str) -> Result<String, DiskError> {
         let is_varied = self.varied.get(&setting.kind).is_some_and(|own| own.contains(setting));
         let factor = FACTORS.iter().find(|(_, kind)| is_varied && *kind == setting.kind);
         if let Some((name, kind)) = factor
-            && let Some(value) = value_in(cell, name, *kind)?
+            && let Some(value) = value_in(cell, name, *kind).map_err(DiskError::Level)?
         {
             return Ok(value);
         }
@@ -376,7 +320,7 @@ impl Queues {
     }
 
     /// Whether the queue of a setting has another scheduler than before the experiment.
-    fn has_another_scheduler(&self, setting: &Setting) -> Result<bool, QueueError> {
+    fn has_another_scheduler(&self, setting: &Setting) -> Result<bool, DiskError> {
         let folder = setting.path.parent();
         let is_its = |one: &(&Setting, &str)| {
             one.0.kind == SettingKind::Scheduler && one.0.path.parent() == folder
@@ -391,7 +335,7 @@ impl Queues {
     ///
     /// # Errors
     /// When something could not be put back; the journal stays then.
-    pub fn put_back(&mut self) -> Result<(), QueueError> {
+    pub fn put_back(&mut self) -> Result<(), DiskError> {
         Ok(self.guard.put_back()?)
     }
 
@@ -418,7 +362,7 @@ fn shown(cell: &Cell) -> String {
 }
 
 /// What the device says of itself before anything is written. The rest is found by trying.
-fn check_offered(setting: &Setting, value: &str) -> Result<(), QueueError> {
+fn check_offered(setting: &Setting, value: &str) -> Result<(), DiskError> {
     let offered = match setting.kind {
         SettingKind::Scheduler => {
             let choices = setting.choices()?;
@@ -443,7 +387,7 @@ fn check_offered(setting: &Setting, value: &str) -> Result<(), QueueError> {
         _ => return Ok(()),
     };
     let what = format!("{} {value}", setting.kind.name());
-    Err(QueueError::NotOffered { what, device: disk_name(&setting.path), offered })
+    Err(DiskError::NotOffered { what, device: disk_name(&setting.path), offered })
 }
 
 /// The disk of a setting in its queue.

@@ -1,11 +1,11 @@
 //! Decides what fio may write to: never a mounted device, and data only with permission.
 
+use super::DiskError;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use base::format::size;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
@@ -25,101 +25,6 @@ pub enum Access {
     Reads,
     /// Writes, or discards.
     Writes,
-}
-
-/// Why a path is left alone.
-#[derive(Debug, thiserror::Error)]
-pub enum SafetyError {
-    /// The path cannot be looked at.
-    #[error("open {}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Something uses the device: a file system, an array, a volume group, swap.
-    #[error("{} is mounted or in use", path.display())]
-    InUse {
-        /// The path.
-        path: PathBuf,
-    },
-    /// There are data in it.
-    #[error("{} holds data, which the run would destroy", path.display())]
-    HoldsData {
-        /// The path.
-        path: PathBuf,
-    },
-    /// Neither a file nor a block device.
-    #[error("{} is neither a file nor a block device", path.display())]
-    Kind {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A job would read behind the end, for which fio makes the file longer.
-    #[error(
-        "{} has {file_bytes} bytes, but the job reads to byte {reach_bytes}: fio would extend it",
-        path.display()
-    )]
-    Beyond {
-        /// The path.
-        path: PathBuf,
-        /// Its length.
-        file_bytes: u64,
-        /// Where the job ends.
-        reach_bytes: u64,
-    },
-    /// A name that fio cannot be told.
-    #[error(
-        "{} has a backslash, a ';', a '#' or a control character in its name, in a job also a '$', \
-         or ends with a blank: fio would use another file",
-        path.display()
-    )]
-    Name {
-        /// The path.
-        path: PathBuf,
-    },
-    /// More names than fio reads.
-    #[error("the names of the files of section [{section}] are longer than fio reads")]
-    Names {
-        /// The section.
-        section: String,
-    },
-    /// Files are to be made in something that is not a folder.
-    #[error("{} is not a folder", path.display())]
-    NoFolder {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The file system is too full.
-    #[error(
-        "the files to be made below {} take {}, and {} are free",
-        path.display(), size(*needed_bytes), size(*free_bytes)
-    )]
-    Room {
-        /// The folder.
-        path: PathBuf,
-        /// What they take.
-        needed_bytes: u64,
-        /// What there is.
-        free_bytes: u64,
-    },
-    /// The file system has no room for so many.
-    #[error("{files} files are to be made below {}, which takes {free_files} more", path.display())]
-    Files {
-        /// The folder.
-        path: PathBuf,
-        /// How many.
-        files: u64,
-        /// How many it takes.
-        free_files: u64,
-    },
-    /// There is nothing to read.
-    #[error("{} is empty or does not exist: there is nothing to read", path.display())]
-    Empty {
-        /// The path.
-        path: PathBuf,
-    },
 }
 
 /// What a path was before a run.
@@ -150,25 +55,25 @@ impl Permit {
 ///
 /// # Errors
 /// When it may not, or the path cannot be looked at.
-pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Permit, SafetyError> {
+pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Permit, DiskError> {
     let own = || path.to_owned();
     let status = match fs::metadata(path) {
         Ok(status) => status,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return match access {
                 Access::Writes => Ok(Permit::of(Found::Nothing)),
-                Access::Reads => Err(SafetyError::Empty { path: own() }),
+                Access::Reads => Err(DiskError::Empty { path: own() }),
             };
         }
-        Err(source) => return Err(SafetyError::Open { path: own(), source }),
+        Err(source) => return Err(DiskError::Open { path: own(), source }),
     };
     let kind = status.file_type();
     if !kind.is_file() && !kind.is_block_device() {
-        return Err(SafetyError::Kind { path: own() });
+        return Err(DiskError::Kind { path: own() });
     }
     match access {
         Access::Reads if kind.is_file() && status.len() == 0 => {
-            return Err(SafetyError::Empty { path: own() });
+            return Err(DiskError::Empty { path: own() });
         }
         Access::Reads => return Ok(Permit::of(Found::Something)),
         Access::Writes => {}
@@ -180,13 +85,13 @@ pub fn check(path: &Path, access: Access, permission: Permission) -> Result<Perm
         let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
         match base::interruptible::open(path, flags, Mode::empty()) {
             Ok(claim) => permit._claim = Some(claim),
-            Err(rustix::io::Errno::BUSY) => return Err(SafetyError::InUse { path: own() }),
-            Err(error) => return Err(SafetyError::Open { path: own(), source: error.into() }),
+            Err(rustix::io::Errno::BUSY) => return Err(DiskError::InUse { path: own() }),
+            Err(error) => return Err(DiskError::Open { path: own(), source: error.into() }),
         }
     }
     let holds_data = kind.is_block_device() || status.len() > 0;
     if holds_data && permission == Permission::KeepData {
-        Err(SafetyError::HoldsData { path: own() })
+        Err(DiskError::HoldsData { path: own() })
     } else {
         Ok(permit)
     }
@@ -210,15 +115,15 @@ mod tests {
         use Access::{Reads, Writes};
         use Permission::{Destructive, KeepData};
         assert_eq!(check(&full, Reads, KeepData).unwrap(), Found::Something);
-        assert!(matches!(check(&full, Writes, KeepData), Err(SafetyError::HoldsData { .. })));
+        assert!(matches!(check(&full, Writes, KeepData), Err(DiskError::HoldsData { .. })));
         assert_eq!(check(&full, Writes, Destructive).unwrap(), Found::Something);
         assert_eq!(check(&missing, Writes, KeepData).unwrap(), Found::Nothing);
         assert_eq!(check(&empty, Writes, KeepData).unwrap(), Found::Something);
         for path in [&empty, &missing] {
-            assert!(matches!(check(path, Reads, Destructive), Err(SafetyError::Empty { .. })));
+            assert!(matches!(check(path, Reads, Destructive), Err(DiskError::Empty { .. })));
         }
         let kind = check(directory.path(), Reads, KeepData);
-        assert!(matches!(kind, Err(SafetyError::Kind { .. })));
+        assert!(matches!(kind, Err(DiskError::Kind { .. })));
     }
 
     #[test]
@@ -243,7 +148,7 @@ mod tests {
         let meanwhile = mount.arg(device).arg(folder.path().join("at")).output().unwrap();
         let ended = claimed.map(|permit| permit.found);
         shell("losetup --detach $(cat device)");
-        assert!(matches!(mounted, Err(SafetyError::InUse { .. })), "{mounted:?}");
+        assert!(matches!(mounted, Err(DiskError::InUse { .. })), "{mounted:?}");
         assert!(read.is_ok(), "{read:?}");
         assert_eq!(ended.unwrap(), Found::Something);
         assert!(!meanwhile.status.success(), "a device that is written to cannot be mounted");

@@ -8,9 +8,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::error::DiskError;
+use super::DiskError;
 use super::job::Room;
-use super::safety::{self, Access, Found, Permission, Permit, SafetyError};
+use super::safety::{self, Access, Found, Permission, Permit};
 
 /// Files and devices, each once.
 #[derive(Debug, Default)]
@@ -35,10 +35,7 @@ impl Targets {
     ///
     /// # Errors
     /// When one of them has to be left alone.
-    pub fn check(
-        wanted: &[(&Path, Access)],
-        permission: Permission,
-    ) -> Result<Targets, SafetyError> {
+    pub fn check(wanted: &[(&Path, Access)], permission: Permission) -> Result<Targets, DiskError> {
         let mut once: Vec<(Identity, PathBuf, Access)> = Vec::new();
         for (path, access) in wanted {
             let own = identity(path);
@@ -215,8 +212,8 @@ const BLOCK_BYTES: u64 = 4096;
 ///
 /// # Errors
 /// When they have not, or the folder cannot be looked at.
-pub fn check_room(folder: &Path, room: Room) -> Result<(), SafetyError> {
-    let failed = |error: rustix::io::Errno| SafetyError::Open {
+pub fn check_room(folder: &Path, room: Room) -> Result<(), DiskError> {
+    let failed = |error: rustix::io::Errno| DiskError::Open {
         path: folder.to_owned(),
         source: error.into(),
     };
@@ -225,12 +222,12 @@ pub fn check_room(folder: &Path, room: Room) -> Result<(), SafetyError> {
     let needed_bytes = room.bytes.saturating_add(room.files.saturating_mul(BLOCK_BYTES));
     let path = || folder.to_owned();
     if needed_bytes > free_bytes {
-        return Err(SafetyError::Room { path: path(), needed_bytes, free_bytes });
+        return Err(DiskError::Room { path: path(), needed_bytes, free_bytes });
     }
     // Some file systems make the heads of files as they are needed, and tell of none.
     if found.f_files > 0 && room.files > found.f_favail {
         let (files, free_files) = (room.files, found.f_favail);
-        return Err(SafetyError::Files { path: path(), files, free_files });
+        return Err(DiskError::Files { path: path(), files, free_files });
     }
     Ok(())
 }
@@ -240,11 +237,11 @@ pub fn check_room(folder: &Path, room: Room) -> Result<(), SafetyError> {
 /// # Errors
 /// When fio would use another file: it cuts off a blank at the end, and all from a `;` or a
 /// `#` on.
-pub fn fio_name(path: &Path) -> Result<OsString, SafetyError> {
+pub fn fio_name(path: &Path) -> Result<OsString, DiskError> {
     let bytes = path.as_os_str().as_bytes();
     let is_odd = |byte: &u8| b"\\;#".contains(byte) || byte.is_ascii_control();
     if bytes.iter().any(is_odd) || bytes.last().is_some_and(u8::is_ascii_whitespace) {
-        return Err(SafetyError::Name { path: path.to_owned() });
+        return Err(DiskError::Name { path: path.to_owned() });
     }
     let mut name = Vec::with_capacity(bytes.len());
     for byte in bytes {

@@ -2,7 +2,7 @@
 
 use base::failures::with_causes;
 
-use super::safety::SafetyError;
+use super::DiskError;
 use super::*;
 use experiment::plan::Stop;
 use experiment::record::{Factor, Level, Role};
@@ -90,7 +90,7 @@ fn a_file_that_fio_made_is_removed_and_one_with_data_is_kept() {
     assert!(!path.exists());
     std::fs::write(&path, "data").unwrap();
     let refused = DiskExecutor::new(&plan, None, Permission::KeepData, None);
-    assert!(matches!(refused, Err(DiskError::Safety(SafetyError::HoldsData { .. }))));
+    assert!(matches!(refused, Err(DiskError::HoldsData { .. })));
 }
 
 /// A folder used to be refused for loads on one file.
@@ -311,7 +311,7 @@ fn another_file_and_size_take_the_place_of_those_of_a_job() {
     std::fs::write(&path, "data").unwrap();
     let job = UserJob::read(&file, JobRequest { path: Some(&path), sets: &sets }).unwrap();
     let refused = DiskExecutor::new(&plan, Some(job), Permission::KeepData, None);
-    assert!(matches!(refused, Err(DiskError::Safety(SafetyError::HoldsData { .. }))));
+    assert!(matches!(refused, Err(DiskError::HoldsData { .. })));
 }
 
 /// What is refused above because of a list is refused by fio as well, where it knows how.

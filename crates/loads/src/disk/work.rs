@@ -8,13 +8,13 @@ use base::escape::escape_path;
 use base::format::size;
 use flow::cancel::Cancel;
 
-use super::error::DiskError;
+use super::DiskError;
 use super::job::Room;
 use super::load::Load;
 use super::own_file::OwnFile;
 use super::places::{self, UserJob};
 use super::process;
-use super::safety::{Access, Permission, SafetyError};
+use super::safety::{Access, Permission};
 use super::targets::{OwnFolder, Targets, check_room, fio_name, length_of};
 use crate::read::Pages;
 use experiment::plan::Plan;
@@ -326,7 +326,7 @@ fn room_of(loads: &[Load]) -> Room {
     })
 }
 
-fn option(name: &str, path: &Path) -> Result<OsString, SafetyError> {
+fn option(name: &str, path: &Path) -> Result<OsString, DiskError> {
     let mut text = OsString::from(name);
     text.push(fio_name(path)?);
     Ok(text)

@@ -296,7 +296,7 @@ fn blocks_without_room_are_refused() {
     check(Framing::Tar, 1536, "tar takes multiples of 512 from 2048 on");
     check(Framing::Tar, 65537, "tar takes multiples of 512 from 2048 on");
     check(Framing::Bacula, 36, "Bacula's headers take 36 bytes, and a size has 32 bits");
-    assert_eq!("tar".parse(), Ok(Framing::Tar));
+    assert_eq!("tar".parse::<Framing>().unwrap(), Framing::Tar);
     assert!("cpio".parse::<Framing>().unwrap_err().to_string().contains("raw, tar or bacula"));
 }
 

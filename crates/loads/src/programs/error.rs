@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use flow::cancel::Stopped;
-use storage::layers::StorageError;
+use storage::StorageError;
 
 use experiment::plan::PlanError;
 

@@ -5,20 +5,21 @@
 //! series are what measuring costs: below 0.2 us (`examples/measuring_cost.rs`).
 
 use std::collections::HashMap;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use flow::account::{Account, Stage};
 use flow::backend::{Choice, Engine as FlowEngine, Memory, TransferRequest};
-use flow::cancel::{Cancel, Stopped};
+use flow::cancel::Cancel;
 use flow::in_flight::{Failure, InFlight};
 use flow::ring::{Consumer, Producer, RingOptions, ring};
 use flow::run::{StageKind, StageReport};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
+use super::error::ReadBenchError;
 use super::mapped::Mapping;
 use super::reading::{Engine, Reading};
 use statistics::bytes_over_time::SeriesRecorder;
@@ -41,55 +42,11 @@ pub struct Measured {
     pub memory_bytes: u64,
 }
 
-/// Why a stream was not read to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum StreamError {
-    /// Not one whole block.
-    #[error("{length_bytes} bytes are less than one block of {block_bytes}")]
-    LessThanABlock {
-        /// What was to be read.
-        length_bytes: u64,
-        /// Bytes of a block.
-        block_bytes: u64,
-    },
-    /// No further descriptor of the file.
-    #[error("a descriptor")]
-    Descriptor(#[source] io::Error),
-    /// The calls of a cell are not to be had.
-    #[error("{engine}")]
-    Engine {
-        /// Which calls: `io_uring`, `mmap`, `threads`.
-        engine: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// No memory for the blocks.
-    #[error("the ring")]
-    Memory(#[source] io::Error),
-    /// A read failed.
-    #[error("read at byte {offset_bytes}")]
-    Read {
-        /// Offset in the file.
-        offset_bytes: u64,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file is shorter than it was.
-    #[error("read at byte {offset_bytes}: the file has ended")]
-    Ended {
-        /// Where it ends.
-        offset_bytes: u64,
-    },
-    /// The run is being stopped.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-}
-
-impl From<Failure> for StreamError {
-    fn from(Failure { offset_bytes, source }: Failure) -> StreamError {
+impl From<Failure> for ReadBenchError {
+    fn from(Failure { offset_bytes, source }: Failure) -> ReadBenchError {
         match source.kind() {
-            ErrorKind::UnexpectedEof => StreamError::Ended { offset_bytes },
-            _ => StreamError::Read { offset_bytes, source },
+            ErrorKind::UnexpectedEof => ReadBenchError::Ended { offset_bytes },
+            _ => ReadBenchError::Read { offset_bytes, source },
         }
     }
 }
@@ -110,19 +67,19 @@ pub fn read(
     length_bytes: u64,
     watched: Watching,
     cancel: &Cancel,
-) -> Result<Measured, StreamError> {
+) -> Result<Measured, ReadBenchError> {
     let block = reading.block_bytes as u64;
     let blocks = length_bytes / block;
     if blocks == 0 {
-        return Err(StreamError::LessThanABlock { length_bytes, block_bytes: block });
+        return Err(ReadBenchError::LessThanABlock { length_bytes, block_bytes: block });
     }
     let shared = Shared { reading, blocks, next: AtomicU64::new(0), watched, cancel };
     let stage = Stage::new(StageKind::Read);
-    let readers: Result<Vec<Reader<'_>>, StreamError> =
+    let readers: Result<Vec<Reader<'_>>, ReadBenchError> =
         files.iter().map(|file| Reader::new(&shared, file)).collect();
     let readers = readers?;
     let start = Instant::now();
-    let results: Vec<Result<Taken, StreamError>> = std::thread::scope(|scope| {
+    let results: Vec<Result<Taken, ReadBenchError>> = std::thread::scope(|scope| {
         let one = |reader: Reader<'_>, stage: &Arc<Stage>| {
             let mut account = stage.open();
             reader.run(start, &mut account)
@@ -226,10 +183,10 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(shared: &'a Shared<'a>, file: &OwnedFd) -> Result<Reader<'a>, StreamError> {
+    fn new(shared: &'a Shared<'a>, file: &OwnedFd) -> Result<Reader<'a>, ReadBenchError> {
         let reading = shared.reading;
-        let file = file.try_clone().map_err(StreamError::Descriptor)?;
-        let failed = |engine| move |source| StreamError::Engine { engine, source };
+        let file = file.try_clone().map_err(ReadBenchError::Descriptor)?;
+        let failed = |engine| move |source| ReadBenchError::Engine { engine, source };
         let engine = |engine| Choice::new(engine).map_err(failed("io_uring"));
         let way = match (reading.engine, reading.depth, reading.readers) {
             (Engine::Sync, _, 1) => Way::Read,
@@ -253,12 +210,12 @@ impl<'a> Reader<'a> {
             consumers: 1,
         };
         let (producer, mut consumers) =
-            ring(options, shared.cancel.clone()).map_err(StreamError::Memory)?;
+            ring(options, shared.cancel.clone()).map_err(ReadBenchError::Memory)?;
         let consumer = consumers.remove(0);
         Ok(Reader { shared, file: Arc::new(file), way, producer, consumer })
     }
 
-    fn run(mut self, start: Instant, account: &mut Account) -> Result<Taken, StreamError> {
+    fn run(mut self, start: Instant, account: &mut Account) -> Result<Taken, ReadBenchError> {
         let mut taken = Taken::new(start);
         match std::mem::replace(&mut self.way, Way::Read) {
             Way::InFlight(in_flight) => self.keep_in_flight(in_flight, &mut taken, account)?,
@@ -272,7 +229,7 @@ impl<'a> Reader<'a> {
         way: &Way,
         taken: &mut Taken,
         account: &mut Account,
-    ) -> Result<(), StreamError> {
+    ) -> Result<(), ReadBenchError> {
         let block = self.shared.reading.block_bytes;
         while let Some(offset) = self.shared.take() {
             let mut reservation = self.producer.reserve(block, account)?;
@@ -298,7 +255,7 @@ impl<'a> Reader<'a> {
         mut in_flight: InFlight,
         taken: &mut Taken,
         account: &mut Account,
-    ) -> Result<(), StreamError> {
+    ) -> Result<(), ReadBenchError> {
         let block = self.shared.reading.block_bytes;
         let mut begun: HashMap<u64, Instant> = HashMap::with_capacity(in_flight.depth());
         let mut next = self.shared.take();
@@ -322,7 +279,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes every block that is complete and gives it back.
-    fn drain(&self, account: &mut Account) -> Result<(), StreamError> {
+    fn drain(&self, account: &mut Account) -> Result<(), ReadBenchError> {
         while self.consumer.fill_blocks() > 0 {
             self.consumer.next(account)?;
         }
@@ -335,15 +292,15 @@ fn fill(
     offset: u64,
     bytes: &mut [u8],
     read: impl Fn(&mut [u8], u64) -> Result<usize, Errno>,
-) -> Result<(), StreamError> {
+) -> Result<(), ReadBenchError> {
     let mut filled = 0;
     while filled < bytes.len() {
         let offset_bytes = offset + filled as u64;
         match read(&mut bytes[filled..], offset_bytes) {
-            Ok(0) => return Err(StreamError::Ended { offset_bytes }),
+            Ok(0) => return Err(ReadBenchError::Ended { offset_bytes }),
             Ok(count) => filled += count,
             Err(Errno::INTR) => {}
-            Err(error) => return Err(StreamError::Read { offset_bytes, source: error.into() }),
+            Err(error) => return Err(ReadBenchError::Read { offset_bytes, source: error.into() }),
         }
     }
     Ok(())

@@ -3,15 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
-use storage::layers::StorageError;
-use storage::settings::GuardError;
+use flow::cancel::Stopped;
+use storage::StorageError;
 
-use super::engine::StreamError;
 use experiment::record::CellError;
 
 /// Why an experiment of reading cannot begin, or a run not be done.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum ReadBenchError {
     /// A path cannot be opened.
     #[error("open {}", path.display())]
     Open {
@@ -31,9 +30,6 @@ pub enum ReadError {
     /// The storage below a path is not known.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The read-ahead cannot be kept safe.
-    #[error(transparent)]
-    Settings(#[from] GuardError),
     /// There is no read-ahead that could be set.
     #[error("{} is on a file system without a read-ahead setting", path.display())]
     NoReadAhead {
@@ -59,9 +55,6 @@ pub enum ReadError {
         /// What they have to be a multiple of.
         needed_bytes: u64,
     },
-    /// The stream was not read to its end.
-    #[error(transparent)]
-    Stream(#[from] StreamError),
     /// A page at a random place cannot be read.
     #[error("random reads of {}", path.display())]
     RandomRead {
@@ -70,4 +63,43 @@ pub enum ReadError {
         /// Why.
         source: io::Error,
     },
+    /// Not one whole block.
+    #[error("{length_bytes} bytes are less than one block of {block_bytes}")]
+    LessThanABlock {
+        /// What was to be read.
+        length_bytes: u64,
+        /// Bytes of a block.
+        block_bytes: u64,
+    },
+    /// No further descriptor of the file.
+    #[error("a descriptor")]
+    Descriptor(#[source] io::Error),
+    /// The calls of a cell are not to be had.
+    #[error("{engine}")]
+    Engine {
+        /// Which calls: `io_uring`, `mmap`, `threads`.
+        engine: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// No memory for the blocks.
+    #[error("the ring")]
+    Memory(#[source] io::Error),
+    /// A read failed.
+    #[error("read at byte {offset_bytes}")]
+    Read {
+        /// Offset in the file.
+        offset_bytes: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is shorter than it was.
+    #[error("read at byte {offset_bytes}: the file has ended")]
+    Ended {
+        /// Where it ends.
+        offset_bytes: u64,
+    },
+    /// The run is being stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }

@@ -4,7 +4,7 @@
 //! made without them. The kernel's switch for that is one of the whole process (prctl(2),
 //! `PR_SET_THP_DISABLE`), it acts when a page is touched first, and it is put back after the run.
 
-use super::error::ReadError;
+use super::error::ReadBenchError;
 use super::reading::Pages;
 use experiment::environment::{HUGE_PAGES, huge_page_setting};
 
@@ -17,11 +17,11 @@ pub struct PagesInForce {
 
 impl PagesInForce {
     /// Makes them what a cell says.
-    pub fn set(wanted: Pages) -> Result<PagesInForce, ReadError> {
+    pub fn set(wanted: Pages) -> Result<PagesInForce, ReadBenchError> {
         if wanted == Pages::Huge {
             return Ok(PagesInForce { wanted, disabled_before: None });
         }
-        let failed = |error: rustix::io::Errno| ReadError::Pages(error.into());
+        let failed = |error: rustix::io::Errno| ReadBenchError::Pages(error.into());
         let before = rustix::thread::transparent_huge_pages_are_disabled().map_err(failed)?;
         rustix::thread::disable_transparent_huge_pages(true).map_err(failed)?;
         Ok(PagesInForce { wanted, disabled_before: Some(before) })

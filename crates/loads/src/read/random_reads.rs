@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::{ReadError, Subject};
+use super::{ReadBenchError, Subject};
 use experiment::observed::Measures;
 use statistics::histogram::Histogram;
 use statistics::random::Random;
@@ -16,9 +16,13 @@ const PAGE_BYTES: usize = 4096;
 ///
 /// What the kernel reads around each page comes out of the device's counters; a device that others
 /// use meanwhile shows their reads too.
-pub fn measure(subject: &Subject, count: u64, length_bytes: u64) -> Result<Measures, ReadError> {
+pub fn measure(
+    subject: &Subject,
+    count: u64,
+    length_bytes: u64,
+) -> Result<Measures, ReadBenchError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let failed = |error: rustix::io::Errno| ReadError::RandomRead {
+    let failed = |error: rustix::io::Errno| ReadBenchError::RandomRead {
         path: subject.path.clone(),
         source: error.into(),
     };

@@ -6,14 +6,15 @@ use base::escape::escape_path;
 use base::format::counted;
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Factor, Role};
-use loads::disk::queue::{self, QueueError};
-use loads::disk::safety::{Permission, SafetyError};
+use loads::disk::queue;
+use loads::disk::safety::Permission;
 use loads::disk::{
     DiskError, DiskExecutor, JobError, JobRequest, RefusedLine, UserJob, device_behind,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use storage::settings::{GuardError, SettingKind};
+use storage::StorageError;
+use storage::settings::SettingKind;
 
 use super::read::{CacheUse, MemoryPages};
 use super::{
@@ -131,9 +132,7 @@ impl QueueLevels {
         }
         let device = device_behind(paths)?;
         let one = |(kind, typed)| queue::factor(kind, typed, &device).transpose();
-        let factors: Result<Vec<Factor>, QueueError> =
-            self.typed().into_iter().filter_map(one).collect();
-        Ok(factors?)
+        self.typed().into_iter().filter_map(one).collect()
     }
 }
 
@@ -273,7 +272,7 @@ impl BenchDiskRequest {
             ));
         }
         // Restore first: settings that a killed experiment left are not the ones in force.
-        state::recovered().map_err(|error| failure(QueueError::from(error).into()))?;
+        state::recovered().map_err(|error| failure(error.into()))?;
         let mut factors: Vec<Factor> = match job {
             Some(_) => Vec::new(),
             None => self.factors(),
@@ -364,37 +363,35 @@ pub fn failure(error: DiskError) -> Failure {
     }
     let hint = match &error {
         DiskError::NoFio => "install the package fio of your distribution",
-        DiskError::Safety(error) => match safety_hint(error) {
-            Some(hint) => hint,
-            None => return Failure::new(error, None),
-        },
         DiskError::TwoKinds => "measure readfiles and writefiles in experiments of their own",
         DiskError::Job { source, .. } => job_hint(source),
-        DiskError::Queue(error) => return Failure::new(error, Some(queue_hint(error))),
-        _ => return Failure::new(&error, None),
+        error => match safety_hint(error) {
+            Some(hint) => hint,
+            None => return Failure::new(error, queue_hint(error)),
+        },
     };
     Failure::new(&error, Some(hint.to_owned()))
 }
 
-fn safety_hint(error: &SafetyError) -> Option<&'static str> {
+fn safety_hint(error: &DiskError) -> Option<&'static str> {
     Some(match error {
-        SafetyError::HoldsData { .. } => {
+        DiskError::HoldsData { .. } => {
             "add --destructive to destroy what it holds, or name a PATH that does not exist"
         }
-        SafetyError::InUse { .. } => {
+        DiskError::InUse { .. } => {
             "use another device: Takeup never writes to one that is in use"
         }
-        SafetyError::Beyond { .. } => "set size= and offset= so that they end within the file",
-        SafetyError::Empty { .. } => {
+        DiskError::Beyond { .. } => "set size= and offset= so that they end within the file",
+        DiskError::Empty { .. } => {
             "name a folder: takeup makes a file in it to read, and deletes it; or add --load write"
         }
-        SafetyError::NoFolder { .. } => {
+        DiskError::NoFolder { .. } => {
             "name a folder: readfiles, writefiles and jobs that name no file make their files in it"
         }
-        SafetyError::Room { .. } | SafetyError::Files { .. } => {
+        DiskError::Room { .. } | DiskError::Files { .. } => {
             "use a smaller --length, fewer or smaller files, or another folder"
         }
-        SafetyError::Names { .. } => "use several sections with fewer files each",
+        DiskError::Names { .. } => "use several sections with fewer files each",
         _ => return None,
     })
 }
@@ -416,25 +413,27 @@ fn job_hint(error: &JobError) -> &'static str {
     }
 }
 
-fn queue_hint(error: &QueueError) -> String {
+fn queue_hint(error: &DiskError) -> Option<String> {
     let hint = match error {
-        QueueError::Settings(error) => {
-            return state::guard_hint(error).unwrap_or_else(|| match error {
-                GuardError::Busy { .. } => "wait until it ends, then try again".to_owned(),
-                _ => "run it as root: only root can change settings of a queue".to_owned(),
+        DiskError::Storage(StorageError::Inspect { .. }) => return None,
+        DiskError::Storage(error) => {
+            return state::guard_hint(error).or_else(|| match error {
+                StorageError::Busy { .. } => Some("wait until it ends, then try again".to_owned()),
+                _ => Some("run it as root: only root can change settings of a queue".to_owned()),
             });
         }
-        QueueError::NotOffered { what, .. } if what.starts_with("scheduler") => {
+        DiskError::NotOffered { what, .. } if what.starts_with("scheduler") => {
             "load the module of the scheduler first, for example: modprobe bfq"
         }
-        QueueError::NotKept { .. } => "look at udev rules and tuned: they set such values, too",
-        QueueError::Multipath { .. } => {
+        DiskError::NotKept { .. } => "look at udev rules and tuned: they set such values, too",
+        DiskError::Multipath { .. } => {
             "set max_sectors_kb in multipath.conf: lowering it here makes the paths fail"
         }
-        QueueError::NotTaken { .. } => "choose a value that the kernel accepts",
-        QueueError::NotOffered { .. } | QueueError::Level(_) | QueueError::NoSetting { .. } => {
+        DiskError::NotTaken { .. } => "choose a value that the kernel accepts",
+        DiskError::NotOffered { .. } | DiskError::Level(_) | DiskError::NoSetting { .. } => {
             "see /sys/block/*/queue for the settings and their values"
         }
+        _ => return None,
     };
-    hint.to_owned()
+    Some(hint.to_owned())
 }

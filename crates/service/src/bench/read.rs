@@ -6,7 +6,7 @@ use base::escape::escape_path;
 use base::format::size;
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Factor, Level};
-use loads::read::{ReadError, ReadExecutor, path_factor};
+use loads::read::{ReadBenchError, ReadExecutor, path_factor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use storage::layers::Storage;
@@ -19,6 +19,7 @@ use crate::failure::{Failure, with_causes};
 use crate::largest_file::largest_below;
 use crate::notify::Notify;
 use crate::state;
+use storage::StorageError;
 
 /// What to measure of a single stream. Every combination that makes sense is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -161,9 +162,10 @@ pub fn run(
     })
 }
 
-fn failure(error: ReadError) -> Failure {
+fn failure(error: ReadBenchError) -> Failure {
     let hint = match &error {
-        ReadError::Settings(error) => state::guard_hint(error).or_else(|| {
+        ReadBenchError::Storage(StorageError::Inspect { .. }) => None,
+        ReadBenchError::Storage(error) => state::guard_hint(error).or_else(|| {
             Some("run it as root to set the read-ahead, or leave --read-ahead out".to_owned())
         }),
         _ => None,
@@ -215,9 +217,9 @@ fn read_ahead_factor(request: &BenchReadRequest) -> Result<Option<Factor>, Failu
 
 fn current_read_ahead(path: &Path) -> Result<Option<u64>, Failure> {
     // Restore first: settings that a killed experiment left are not the ones in force.
-    state::recovered().map_err(|error| failure(ReadError::Settings(error)))?;
-    let storage = Storage::of(path).map_err(|error| failure(ReadError::Storage(error)))?;
-    storage.read_ahead_bytes().map_err(|error| failure(ReadError::Settings(error.into())))
+    state::recovered().map_err(|error| failure(ReadBenchError::Storage(error)))?;
+    let storage = Storage::of(path).map_err(|error| failure(ReadBenchError::Storage(error)))?;
+    storage.read_ahead_bytes().map_err(|error| failure(ReadBenchError::Storage(error)))
 }
 
 #[cfg(test)]

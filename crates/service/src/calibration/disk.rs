@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use experiment::record::load;
-use loads::calibrate::disk::{Bound, DiskCalibration, DiskCalibrationError, calibrate};
+use loads::calibrate::CalibrationError;
+use loads::calibrate::disk::{Bound, DiskCalibration, calibrate};
 use model::disk::DiskParameters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,10 +99,10 @@ impl From<&Bound> for ParameterBound {
     }
 }
 
-fn hint(error: &DiskCalibrationError) -> Option<&'static str> {
+fn hint(error: &CalibrationError) -> Option<&'static str> {
     match error {
-        DiskCalibrationError::NoNumber { .. } => None,
-        DiskCalibrationError::SeveralDisks { .. } => Some("run one experiment for each of them"),
+        CalibrationError::NoNumber { .. } => None,
+        CalibrationError::SeveralDisks { .. } => Some("run one experiment for each of them"),
         _ => Some(
             "measure more: takeup bench disk PATH --load read,randread --block-size 4k,64k,1M \
              --depth 1,4,16,64 --repeats 3 -o RUNS",

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use storage::StorageError;
 use storage::settings::Pending;
 use storage::settings::changes::SettingsChange;
 use storage::settings::changes::{
-    ChangeError, Changes, Left, Reverted, ThisMachine, remembered as remembered_in,
+    Changes, Left, Reverted, ThisMachine, remembered as remembered_in,
 };
 
 use super::{TuneHost, TuneNotice};
@@ -89,22 +90,19 @@ pub(super) fn put_back_overdue(host: &dyn TuneHost) -> Result<Reverted, Failure>
 }
 
 /// The failure for an error of the list.
-pub(super) fn failure(error: &ChangeError) -> Failure {
+pub(super) fn failure(error: &StorageError) -> Failure {
     let hint = match error {
-        ChangeError::List(error) => state::guard_hint(error),
-        ChangeError::TooMany => {
+        StorageError::TooMany => {
             Some("run `takeup tune revert`, then set what is to stay in one change".to_owned())
         }
-        ChangeError::Foreign { .. } => {
+        StorageError::Foreign { .. } => {
             Some("move the file away if it is not needed; takeup did not change it".to_owned())
         }
-        ChangeError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+        StorageError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Some("check that udev is installed".to_owned())
         }
-        ChangeError::File { .. } => Some("run as root to write udev rules".to_owned()),
-        ChangeError::Setting(_) | ChangeError::NoDevice { .. } | ChangeError::Refused { .. } => {
-            None
-        }
+        StorageError::File { .. } => Some("run as root to write udev rules".to_owned()),
+        _ => state::guard_hint(error),
     };
     Failure::new(error, hint)
 }

@@ -15,9 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use machine::processes::Process;
-use storage::settings::changes::{
-    ChangeError, Changes, Reverted, SettingsChange, ThisMachine, remembered,
-};
+use storage::StorageError;
+use storage::settings::changes::{Changes, Reverted, SettingsChange, ThisMachine, remembered};
 
 use crate::failure::Failure;
 
@@ -112,7 +111,7 @@ pub fn stand(list: &Path, ended: &AtomicBool) -> GuardEnd {
 /// experiment has settings changed, because the experiment would restore the values that it found.
 fn put_back(
     list: &Path,
-    which: impl FnOnce(&mut Changes<'_>) -> Result<Reverted, ChangeError>,
+    which: impl FnOnce(&mut Changes<'_>) -> Result<Reverted, StorageError>,
 ) -> bool {
     let done = || -> Option<()> {
         crate::state::recovered().ok()?;

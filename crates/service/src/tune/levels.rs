@@ -5,9 +5,10 @@ use std::path::Path;
 
 use experiment::record::binary_size;
 use loads::disk::queue::settings_of;
+use storage::StorageError;
 use storage::layers::Storage;
 use storage::settings::limits::{Unfit, unfit};
-use storage::settings::{Guard, GuardError, Setting, SettingError, SettingKind};
+use storage::settings::{Guard, Setting, SettingKind};
 
 use super::apply::acting;
 
@@ -153,10 +154,10 @@ impl LevelSearch<'_> {
 }
 
 /// Why it cannot be written: a missing permission, or another error.
-fn not_settable(error: &SettingError) -> String {
+fn not_settable(error: &StorageError) -> String {
     use std::io::ErrorKind;
     match error {
-        SettingError::Setting { source, .. } if source.kind() != ErrorKind::PermissionDenied => {
+        StorageError::Setting { source, .. } if source.kind() != ErrorKind::PermissionDenied => {
             base::failures::with_causes(error)
         }
         _ => NOT_ROOT.to_owned(),
@@ -187,7 +188,7 @@ fn within_limits(settings: &[Setting], levels: Vec<u64>) -> (Vec<u64>, Vec<NotTr
 
 /// Values that the kernel accepts, found by a write that is restored at once, and the others.
 fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<NotTried>), String> {
-    let told = |error: GuardError| base::failures::with_causes(&error);
+    let told = |error: StorageError| base::failures::with_causes(&error);
     let journal = crate::state::journal();
     let mut guard = Guard::new(journal.as_deref(), settings).map_err(told)?;
     let (mut own, mut left_out) = (Vec::new(), Vec::new());
@@ -202,15 +203,15 @@ fn taken(settings: &[Setting], levels: Vec<u64>) -> Result<(Vec<u64>, Vec<NotTri
     Ok((own, left_out))
 }
 
-fn not_taken(kind: SettingKind, value: String, error: &SettingError) -> NotTried {
+fn not_taken(kind: SettingKind, value: String, error: &StorageError) -> NotTried {
     let (becomes, why) = match error {
-        SettingError::NotTaken { found, .. } => {
+        StorageError::NotTaken { found, .. } => {
             (Some(found.clone()), "the kernel set that instead".to_owned())
         }
-        SettingError::Setting { source, .. } => {
+        StorageError::Setting { source, .. } => {
             (None, format!("the kernel refuses it: {}", base::failures::with_causes(source)))
         }
-        SettingError::NoSetting { .. } => (None, base::failures::with_causes(error)),
+        _ => (None, base::failures::with_causes(error)),
     };
     NotTried { kind, value: Some(ValueNotTried { value, becomes }), why }
 }
@@ -233,11 +234,11 @@ mod tests {
             [format!("512 KiB is not tried: {why}"), format!("1 MiB is not tried: {why}")];
         assert_eq!(words, expected);
         assert_eq!(left_out[1].value.as_ref().unwrap().becomes.as_deref(), Some("256"));
-        let made = SettingError::NotTaken { setting, written: "512".into(), found: "128".into() };
+        let made = StorageError::NotTaken { setting, written: "512".into(), found: "128".into() };
         let clipped = not_taken(SettingKind::Requests, "512".to_owned(), &made);
         let why = "512 is not tried: it would become 128: the kernel set that instead";
         assert_eq!(clipped.words(), why);
-        let refused = SettingError::Setting {
+        let refused = StorageError::Setting {
             what: "write",
             path: "/sys/block/sda/queue/nr_requests".into(),
             source: std::io::Error::from_raw_os_error(22),

@@ -12,7 +12,7 @@ use experiment::plan::{Plan, Stop};
 use experiment::power::Noise;
 use experiment::record::{Experiment, Factor, Level, binary_size};
 use experiment::run::unix_seconds;
-use loads::read::{ReadError, ReadExecutor};
+use loads::read::{ReadBenchError, ReadExecutor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use storage::settings::{Setting, SettingKind};
@@ -390,9 +390,9 @@ fn cut(windows: &[u64], judgement: &Judgement, experiment: &Experiment) -> Vec<(
     windows.iter().filter(|&&bytes| !has_rate(bytes)).map(|&bytes| (bytes, below(bytes))).collect()
 }
 
-fn read_failure(error: ReadError) -> Failure {
+fn read_failure(error: ReadBenchError) -> Failure {
     let hint = match &error {
-        ReadError::Settings(error) => state::guard_hint(error),
+        ReadBenchError::Storage(error) => state::guard_hint(error),
         _ => None,
     };
     Failure::new(&error, hint)

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use machine::counters::disk;
+use storage::StorageError;
 use storage::layers::Storage;
 use storage::stack::{Stack, StackTarget};
 use watch::live::WatchedDevices;
@@ -62,8 +63,10 @@ pub fn watched(devices: &[PathBuf]) -> Result<WatchedDevices, Failure> {
 /// The block devices below a path.
 fn below_path(path: &Path) -> Result<Vec<String>, Failure> {
     let shown = path.display();
-    let storage = Storage::of(path).map_err(|error| match error.source.kind() {
-        io::ErrorKind::NotFound => not_there(path),
+    let storage = Storage::of(path).map_err(|error| match &error {
+        StorageError::Inspect { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            not_there(path)
+        }
         _ => Failure::new(&error, None),
     })?;
     if path.metadata().is_ok_and(|it| it.file_type().is_char_device()) {

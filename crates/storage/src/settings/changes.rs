@@ -22,7 +22,8 @@ use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
 use super::device::Device;
-use super::{GuardError, Setting, SettingError, SettingKind, guard, journal};
+use super::{Setting, SettingKind, guard, journal};
+use crate::StorageError;
 use machine::mounts::{self, Mount};
 
 pub use persist::{FileState, Kept, Persisted, kept};
@@ -46,17 +47,17 @@ pub trait SettingFiles: std::fmt::Debug {
     ///
     /// # Errors
     /// When it cannot be read.
-    fn value(&self, setting: &Setting) -> Result<String, SettingError>;
+    fn value(&self, setting: &Setting) -> Result<String, StorageError>;
     /// Checks that it may be written.
     ///
     /// # Errors
     /// When it may not.
-    fn check_settable(&self, setting: &Setting) -> Result<(), SettingError>;
+    fn check_settable(&self, setting: &Setting) -> Result<(), StorageError>;
     /// Writes a value; the kernel may set another one.
     ///
     /// # Errors
     /// When the kernel refuses it.
-    fn write(&self, setting: &Setting, value: &str) -> Result<(), SettingError>;
+    fn write(&self, setting: &Setting, value: &str) -> Result<(), StorageError>;
 }
 
 /// The machine that this program runs on.
@@ -81,61 +82,17 @@ impl SettingFiles for ThisMachine {
         now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
     }
 
-    fn value(&self, setting: &Setting) -> Result<String, SettingError> {
+    fn value(&self, setting: &Setting) -> Result<String, StorageError> {
         setting.value()
     }
 
-    fn check_settable(&self, setting: &Setting) -> Result<(), SettingError> {
+    fn check_settable(&self, setting: &Setting) -> Result<(), StorageError> {
         setting.check_settable()
     }
 
-    fn write(&self, setting: &Setting, value: &str) -> Result<(), SettingError> {
+    fn write(&self, setting: &Setting, value: &str) -> Result<(), StorageError> {
         setting.write(value)
     }
-}
-
-/// Why settings cannot be changed or reverted.
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError {
-    /// The list cannot be used.
-    #[error(transparent)]
-    List(#[from] GuardError),
-    /// A setting cannot be read or written.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-    /// A setting belongs to no device that Takeup could find again later.
-    #[error("cannot identify the device of {}", path.display())]
-    NoDevice {
-        /// The setting.
-        path: PathBuf,
-    },
-    /// A file that keeps settings was not written by Takeup.
-    #[error("{} was not written by takeup, or was edited since", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file that keeps settings cannot be read or written.
-    #[error("{what} {}", path.display())]
-    File {
-        /// What was tried.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// More changes than anyone makes by hand.
-    #[error("the list of changes is full: {CHANGES_MAX} changes")]
-    TooMany,
-    /// The kernel refused a value; settings written before it were restored.
-    #[error("the kernel refused {wanted:?}; nothing was changed")]
-    Refused {
-        /// What was written.
-        wanted: String,
-        /// Where, and why.
-        source: Box<SettingError>,
-    },
 }
 
 /// One setting of a change.
@@ -227,15 +184,15 @@ pub struct Changes<'a> {
 ///
 /// # Errors
 /// When the list is not trusted or cannot be parsed.
-pub fn remembered(path: &Path) -> Result<Vec<SettingsChange>, ChangeError> {
+pub fn remembered(path: &Path) -> Result<Vec<SettingsChange>, StorageError> {
     Ok(read(path)?.changes)
 }
 
-fn read(path: &Path) -> Result<List, ChangeError> {
+fn read(path: &Path) -> Result<List, StorageError> {
     let Some(text) = journal::read(path)? else { return Ok(List::default()) };
     let understood = serde_json::from_slice(&text);
     let path = path.to_owned();
-    Ok(understood.map_err(|source| GuardError::NotUnderstood { path, source })?)
+    understood.map_err(|source| StorageError::NotUnderstood { path, source })
 }
 
 /// The present values of the settings of a change.
@@ -258,7 +215,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// When it is not trusted or cannot be parsed, or its folder cannot be created.
-    pub fn open(machine: &'a dyn SettingFiles, path: &Path) -> Result<Changes<'a>, ChangeError> {
+    pub fn open(machine: &'a dyn SettingFiles, path: &Path) -> Result<Changes<'a>, StorageError> {
         let lock = journal::lock(path)?;
         Ok(Changes { machine, path: path.to_owned(), list: read(path)?, _lock: lock })
     }
@@ -272,9 +229,9 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// When a setting may not be set, or the list cannot be written.
-    pub fn remember(&mut self, wanted: &WantedChange) -> Result<SettingsChange, ChangeError> {
+    pub fn remember(&mut self, wanted: &WantedChange) -> Result<SettingsChange, StorageError> {
         if self.list.changes.len() >= CHANGES_MAX {
-            return Err(ChangeError::TooMany);
+            return Err(StorageError::TooMany);
         }
         let mut settings: Vec<(Setting, Option<String>)> = Vec::new();
         for (setting, value) in &wanted.settings {
@@ -298,11 +255,11 @@ impl<'a> Changes<'a> {
         let changed = |(setting, set): (Setting, Option<String>)| {
             let device = Device::of(self.machine.sys(), &setting, &mounts);
             let device =
-                device.ok_or_else(|| ChangeError::NoDevice { path: setting.path.clone() })?;
+                device.ok_or_else(|| StorageError::NoDevice { path: setting.path.clone() })?;
             let before = self.machine.value(&setting)?;
             Ok(Changed { kind: setting.kind, device, before, set })
         };
-        let settings: Result<Vec<Changed>, ChangeError> =
+        let settings: Result<Vec<Changed>, StorageError> =
             settings.into_iter().map(changed).collect();
         let change = SettingsChange {
             for_path: wanted.for_path.clone(),
@@ -323,7 +280,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// When a setting cannot be written: then the whole change was restored.
-    pub fn apply(&mut self) -> Result<Vec<Now>, ChangeError> {
+    pub fn apply(&mut self) -> Result<Vec<Now>, StorageError> {
         let Some(change) = self.list.changes.last().cloned() else { return Ok(Vec::new()) };
         if let Err(refused) = self.write_settings(&change) {
             self.take_back_last()?;
@@ -359,7 +316,7 @@ impl<'a> Changes<'a> {
 
     /// Writes the values that are not in force yet, in the order of the kinds. Settings that were
     /// not requested keep their value, except those that belong to a changed scheduler.
-    fn write_settings(&self, change: &SettingsChange) -> Result<(), ChangeError> {
+    fn write_settings(&self, change: &SettingsChange) -> Result<(), StorageError> {
         let mounts = self.machine.mounts();
         for changed in &change.settings {
             let Some(setting) = changed.device.find(self.machine.sys(), changed.kind, &mounts)
@@ -376,7 +333,7 @@ impl<'a> Changes<'a> {
             };
             if self.machine.value(&setting).ok().as_ref() != Some(wanted) {
                 let written = self.machine.write(&setting, wanted);
-                written.map_err(|source| ChangeError::Refused {
+                written.map_err(|source| StorageError::Refused {
                     wanted: wanted.clone(),
                     source: Box::new(source),
                 })?;
@@ -385,13 +342,13 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    fn write_list(&self) -> Result<(), ChangeError> {
+    fn write_list(&self) -> Result<(), StorageError> {
         if self.list.changes.is_empty() && self.list.persisted.is_none() {
-            return Ok(journal::remove_if_there(&self.path)?);
+            return journal::remove_if_there(&self.path);
         }
         let text = serde_json::to_string_pretty(&self.list).map_err(std::io::Error::from);
         let text = text.map_err(journal::failed("write", &self.path))?;
-        Ok(journal::replace(&self.path, &text)?)
+        journal::replace(&self.path, &text)
     }
 }
 

@@ -13,56 +13,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Setting, SettingError, journal};
+use super::{Setting, journal};
+use crate::StorageError;
 use machine::processes::Process;
-
-/// Why temporary changes are not possible.
-#[derive(Debug, thiserror::Error)]
-pub enum GuardError {
-    /// The journal cannot be used.
-    #[error("{what} the journal {}", path.display())]
-    Journal {
-        /// What was tried.
-        what: &'static str,
-        /// The journal.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Another user may have made it.
-    #[error("the journal {} is not trusted: {why}", path.display())]
-    Untrusted {
-        /// The journal.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// It cannot be parsed, so the changed settings are unknown.
-    #[error("the journal {} cannot be parsed", path.display())]
-    NotUnderstood {
-        /// The journal.
-        path: PathBuf,
-        /// Why.
-        source: serde_json::Error,
-    },
-    /// There is no folder for a journal.
-    #[error("no folder to save the present {what} in")]
-    NoPlace {
-        /// The settings to save.
-        what: String,
-    },
-    /// Another experiment is changing settings.
-    #[error("process {pid} runs an experiment that changes {what}")]
-    Busy {
-        /// The process of that experiment.
-        pid: u32,
-        /// The settings that it changes.
-        what: String,
-    },
-    /// A setting cannot be read or written.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-}
 
 /// The content of a journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,7 +39,7 @@ struct Remembered {
 
 impl Remembered {
     /// Writes only a value that differs, because not every user may write.
-    fn put_back(&self) -> Result<(), SettingError> {
+    fn put_back(&self) -> Result<(), StorageError> {
         match self.setting.value() {
             Ok(value) if value == self.before => Ok(()),
             Err(error) if is_gone(&error) => Ok(()),
@@ -96,19 +49,19 @@ impl Remembered {
 }
 
 /// A device that is gone has no setting to restore.
-fn is_gone(error: &SettingError) -> bool {
-    let SettingError::Setting { source, .. } = error else { return false };
+fn is_gone(error: &StorageError) -> bool {
+    let StorageError::Setting { source, .. } = error else { return false };
     source.kind() == io::ErrorKind::NotFound
 }
 
 /// Tries all of them; the journal stays until every one is restored.
-fn put_back(remembered: &[Remembered], journal: Option<&Path>) -> Result<(), GuardError> {
+fn put_back(remembered: &[Remembered], journal: Option<&Path>) -> Result<(), StorageError> {
     let mut failed = None;
     for setting in remembered {
         failed = setting.put_back().err().or(failed);
     }
     match failed {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None => journal.map_or(Ok(()), journal::remove),
     }
 }
@@ -127,7 +80,7 @@ impl Guard {
     /// # Errors
     /// Those of [`recover`], which comes first. When there are settings and no journal, or one of
     /// them may not be set.
-    pub fn new(journal: Option<&Path>, settings: &[Setting]) -> Result<Guard, GuardError> {
+    pub fn new(journal: Option<&Path>, settings: &[Setting]) -> Result<Guard, StorageError> {
         let mut settings = settings.to_vec();
         let reset: Vec<Setting> = settings.iter().flat_map(Setting::reset_with_it).collect();
         settings.extend(reset);
@@ -136,13 +89,13 @@ impl Guard {
         match journal {
             Some(journal) => recover(journal).map(|_| ())?,
             None if settings.is_empty() => {}
-            None => return Err(GuardError::NoPlace { what: names(&settings) }),
+            None => return Err(StorageError::NoPlace { what: names(&settings) }),
         }
         let one = |setting: Setting| {
             let before = setting.value()?;
             Ok(Remembered { setting, before })
         };
-        let remembered: Result<Vec<Remembered>, SettingError> =
+        let remembered: Result<Vec<Remembered>, StorageError> =
             settings.into_iter().map(one).collect();
         let guard = Guard { journal: journal.map(Path::to_path_buf), remembered: remembered? };
         // Report a missing permission now, before a journal is written that no one can process.
@@ -164,7 +117,7 @@ impl Guard {
     ///
     /// # Errors
     /// When it cannot be set, or the kernel sets another value.
-    pub fn set(&self, setting: &Setting, value: &str) -> Result<(), SettingError> {
+    pub fn set(&self, setting: &Setting, value: &str) -> Result<(), StorageError> {
         assert!(
             self.remembered.iter().any(|remembered| remembered.setting == *setting),
             "only settings that can be restored are changed"
@@ -180,7 +133,7 @@ impl Guard {
     ///
     /// # Errors
     /// When a setting cannot be restored.
-    pub fn as_before(&self) -> Result<(), GuardError> {
+    pub fn as_before(&self) -> Result<(), StorageError> {
         put_back(&self.remembered, None)
     }
 
@@ -188,14 +141,14 @@ impl Guard {
     ///
     /// # Errors
     /// When a setting cannot be restored: the journal stays.
-    pub fn put_back(&mut self) -> Result<(), GuardError> {
+    pub fn put_back(&mut self) -> Result<(), StorageError> {
         match std::mem::take(&mut self.remembered) {
             settings if settings.is_empty() => Ok(()),
             settings => put_back(&settings, self.journal.as_deref()),
         }
     }
 
-    fn write_journal(&self, path: &Path) -> Result<(), GuardError> {
+    fn write_journal(&self, path: &Path) -> Result<(), StorageError> {
         let pid = std::process::id();
         let process_start = process_start(pid).unwrap_or(0);
         let settings = self.remembered.clone();
@@ -219,11 +172,11 @@ impl Drop for Guard {
 /// When another user may have made the journal, it cannot be parsed, or it names something that is
 /// not a setting: then nothing is written, and it stays. When the process that made it still runs,
 /// or a setting cannot be restored.
-pub fn recover(journal: &Path) -> Result<usize, GuardError> {
+pub fn recover(journal: &Path) -> Result<usize, StorageError> {
     let Some(text) = journal::read(journal)? else { return Ok(0) };
     // The journal is complete, because it got its name only then: report one that cannot be parsed.
     let found: Journal = serde_json::from_slice(&text)
-        .map_err(|source| GuardError::NotUnderstood { path: journal.to_owned(), source })?;
+        .map_err(|source| StorageError::NotUnderstood { path: journal.to_owned(), source })?;
     if let (Some(then), Some(now)) = (&found.boot, boot())
         && *then != now
     {
@@ -231,16 +184,16 @@ pub fn recover(journal: &Path) -> Result<usize, GuardError> {
     }
     if process_start(found.pid) == Some(found.process_start) {
         let settings: Vec<Setting> = found.settings.into_iter().map(|it| it.setting).collect();
-        return Err(GuardError::Busy { pid: found.pid, what: names(&settings) });
+        return Err(StorageError::Busy { pid: found.pid, what: names(&settings) });
     }
     // Check all of them before the first write.
     for Remembered { setting, .. } in &found.settings {
         match setting.value() {
-            Err(error @ SettingError::NoSetting { .. }) => {
+            Err(error @ StorageError::NoSetting { .. }) => {
                 let why = format!("it names an invalid setting: {error}");
-                return Err(GuardError::Untrusted { path: journal.to_owned(), why });
+                return Err(StorageError::Untrusted { path: journal.to_owned(), why });
             }
-            Err(error) if !is_gone(&error) => return Err(error.into()),
+            Err(error) if !is_gone(&error) => return Err(error),
             _ => {}
         }
     }
@@ -264,10 +217,10 @@ pub struct Pending {
 ///
 /// # Errors
 /// As [`recover`], except errors of writing.
-pub fn pending(journal: &Path) -> Result<Option<Pending>, GuardError> {
+pub fn pending(journal: &Path) -> Result<Option<Pending>, StorageError> {
     let Some(text) = journal::read(journal)? else { return Ok(None) };
     let found: Journal = serde_json::from_slice(&text)
-        .map_err(|source| GuardError::NotUnderstood { path: journal.to_owned(), source })?;
+        .map_err(|source| StorageError::NotUnderstood { path: journal.to_owned(), source })?;
     let is_of_now = found.boot.is_none() || found.boot == boot();
     let settings: Vec<Setting> = found.settings.into_iter().map(|it| it.setting).collect();
     let runs = process_start(found.pid) == Some(found.process_start);

@@ -17,14 +17,14 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::guard::GuardError;
+use crate::StorageError;
 use machine::processes::Process;
 
 /// More than any list of disks needs.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The text of the journal; `None` if there is no journal.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, GuardError> {
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StorageError> {
     let Some(folder) = folder(path)? else { return Ok(None) };
     remove_unfinished(&folder, path);
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -42,17 +42,17 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, GuardError> {
 }
 
 /// Writes a journal, which must not be there yet, and synchronises it.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), GuardError> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), StorageError> {
     put(path, text, RenameFlags::NOREPLACE)
 }
 
 /// Writes a journal, replaces the old one if there is one, and synchronises it. A reader finds
 /// either the old or the new one, complete.
-pub(super) fn replace(path: &Path, text: &str) -> Result<(), GuardError> {
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), StorageError> {
     put(path, text, RenameFlags::empty())
 }
 
-fn put(path: &Path, text: &str, flags: RenameFlags) -> Result<(), GuardError> {
+fn put(path: &Path, text: &str, flags: RenameFlags) -> Result<(), StorageError> {
     let folder = made_folder(path)?;
     let unfinished = unfinished_name(path, std::process::id());
     let written = write_in(&folder, &unfinished, name(path), text, flags);
@@ -64,7 +64,7 @@ fn put(path: &Path, text: &str, flags: RenameFlags) -> Result<(), GuardError> {
 }
 
 /// Locks the journal against other processes that lock it, until the result is dropped.
-pub(super) fn lock(path: &Path) -> Result<OwnedFd, GuardError> {
+pub(super) fn lock(path: &Path) -> Result<OwnedFd, StorageError> {
     let folder = made_folder(path)?;
     let locked = base::interruptible::flock(&folder, FlockOperation::LockExclusive);
     locked.map_err(|error| failed("lock", path)(error.into()))?;
@@ -72,7 +72,7 @@ pub(super) fn lock(path: &Path) -> Result<OwnedFd, GuardError> {
 }
 
 /// The folder of the journal, created if it is absent.
-fn made_folder(path: &Path) -> Result<OwnedFd, GuardError> {
+fn made_folder(path: &Path) -> Result<OwnedFd, StorageError> {
     if let Some(folder) = path.parent() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(failed("write", path))?;
@@ -120,7 +120,7 @@ fn remove_unfinished(folder: &OwnedFd, path: &Path) {
 }
 
 /// Removes the journal.
-pub(super) fn remove(path: &Path) -> Result<(), GuardError> {
+pub(super) fn remove(path: &Path) -> Result<(), StorageError> {
     let Some(folder) = folder(path)? else { return Ok(()) };
     let removed = rustix::fs::unlinkat(&folder, name(path), AtFlags::empty());
     removed.map_err(|error| failed("remove", path)(error.into()))?;
@@ -130,12 +130,12 @@ pub(super) fn remove(path: &Path) -> Result<(), GuardError> {
 }
 
 /// Removes the journal, if it exists.
-pub(super) fn remove_if_there(path: &Path) -> Result<(), GuardError> {
+pub(super) fn remove_if_there(path: &Path) -> Result<(), StorageError> {
     if read(path)?.is_some() { remove(path) } else { Ok(()) }
 }
 
 /// The folder of the journal, if there is one.
-fn folder(path: &Path) -> Result<Option<OwnedFd>, GuardError> {
+fn folder(path: &Path) -> Result<Option<OwnedFd>, StorageError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match base::interruptible::open(folder, flags, Mode::empty()) {
@@ -150,7 +150,7 @@ fn folder(path: &Path) -> Result<Option<OwnedFd>, GuardError> {
 }
 
 /// Checks that no other user can have made it or written to it.
-fn trust(file: impl AsFd, path: &Path, kind: FileType, what: &str) -> Result<(), GuardError> {
+fn trust(file: impl AsFd, path: &Path, kind: FileType, what: &str) -> Result<(), StorageError> {
     let status = rustix::fs::fstat(file).map_err(|error| failed("read", path)(error.into()))?;
     if FileType::from_raw_mode(status.st_mode) != kind {
         return Err(untrusted(path, &format!("{what} has the wrong file type")));
@@ -172,11 +172,11 @@ fn name(path: &Path) -> &Path {
     path.file_name().map_or(path, Path::new)
 }
 
-fn untrusted(path: &Path, why: &str) -> GuardError {
-    GuardError::Untrusted { path: path.to_owned(), why: why.to_owned() }
+fn untrusted(path: &Path, why: &str) -> StorageError {
+    StorageError::Untrusted { path: path.to_owned(), why: why.to_owned() }
 }
 
-pub(super) fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> GuardError {
+pub(super) fn failed(what: &'static str, path: &Path) -> impl Fn(io::Error) -> StorageError {
     let path = path.to_owned();
-    move |source| GuardError::Journal { what, path: path.clone(), source }
+    move |source| StorageError::Journal { what, path: path.clone(), source }
 }

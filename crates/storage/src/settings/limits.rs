@@ -6,7 +6,8 @@
 
 use std::fs;
 
-use super::{Setting, SettingError, SettingKind};
+use super::{Setting, SettingKind};
+use crate::StorageError;
 
 /// The kernel's minimum of `nr_requests` (`BLKDEV_MIN_RQ`, include/linux/blkdev.h).
 const REQUESTS_MIN: u64 = 4;
@@ -45,7 +46,7 @@ pub enum Unfit {
 ///
 /// # Errors
 /// When the limits of the device cannot be read.
-pub fn unfit(setting: &Setting, value: &str) -> Result<Option<Unfit>, SettingError> {
+pub fn unfit(setting: &Setting, value: &str) -> Result<Option<Unfit>, StorageError> {
     let what = setting.kind.name();
     let not_offered = |offered: &str| {
         let (value, offered) = (value.to_owned(), offered.to_owned());

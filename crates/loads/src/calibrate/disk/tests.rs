@@ -238,7 +238,7 @@ fn requests_that_the_kernel_cut_or_the_cache_had_tell_nothing() {
     for run in &mut runs {
         run.measures.insert("device_bytes_per_byte".to_owned(), 0.2);
     }
-    assert!(matches!(calibrate(&repeated(&runs, 3, 1)), Err(DiskCalibrationError::Nothing { .. })));
+    assert!(matches!(calibrate(&repeated(&runs, 3, 1)), Err(CalibrationError::Nothing { .. })));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn file(bytes: usize) -> tempfile::NamedTempFile {
     file
 }
 
-fn measured(reading: &Reading, file: &tempfile::NamedTempFile) -> Result<Measured, StreamError> {
+fn measured(reading: &Reading, file: &tempfile::NamedTempFile) -> Result<Measured, ReadBenchError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let open = |_| base::interruptible::open(file.path(), flags, Mode::empty()).unwrap();
     let files: Vec<OwnedFd> = (0..reading.readers).map(open).collect();
@@ -44,7 +44,7 @@ fn every_way_reads_every_block_once() {
             }
             let found = match measured(&reading, &file) {
                 Ok(found) => found,
-                Err(StreamError::Engine { engine: "io_uring", .. }) => continue,
+                Err(ReadBenchError::Engine { engine: "io_uring", .. }) => continue,
                 Err(error) => panic!("{reading:?}: {error}"),
             };
             let blocks = 1_000_000 / 4096;
@@ -67,7 +67,8 @@ fn a_file_that_ends_early_is_an_error() {
             let found = read(&reading, &[open], 200_000, Watching::InFull, &Cancel::new());
             let told = matches!(
                 found,
-                Err(StreamError::Ended { .. } | StreamError::Engine { engine: "io_uring", .. })
+                Err(ReadBenchError::Ended { .. }
+                    | ReadBenchError::Engine { engine: "io_uring", .. })
             );
             assert!(told, "{found:?}");
         }

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags};
 use serde::{Deserialize, Serialize};
 
-use super::{ChangeError, Changes};
+use super::Changes;
+use crate::StorageError;
 
 /// A file that Takeup wrote, or was about to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,12 +49,12 @@ pub enum Kept {
 ///
 /// # Errors
 /// When the list is not trusted or cannot be parsed, or the file cannot be read.
-pub fn kept(list: &Path, path: &Path, text: &str) -> Result<Kept, ChangeError> {
+pub fn kept(list: &Path, path: &Path, text: &str) -> Result<Kept, StorageError> {
     match own_text(path, super::read(list)?.persisted.as_ref()) {
         Ok(None) => Ok(Kept::Nothing),
         Ok(Some(found)) if found == text => Ok(Kept::These),
         Ok(Some(_)) => Ok(Kept::Others),
-        Err(ChangeError::Foreign { .. }) => Ok(Kept::Foreign),
+        Err(StorageError::Foreign { .. }) => Ok(Kept::Foreign),
         Err(error) => Err(error),
     }
 }
@@ -63,7 +64,7 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// When the file exists and is not ours, or cannot be written.
-    pub fn persist(&mut self, path: &Path, text: &str) -> Result<FileState, ChangeError> {
+    pub fn persist(&mut self, path: &Path, text: &str) -> Result<FileState, StorageError> {
         let found = own_text(path, self.list.persisted.as_ref())?;
         if found.as_deref() == Some(text) {
             return Ok(FileState::AsItWas);
@@ -83,7 +84,7 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// When it was edited, or cannot be removed.
-    pub fn unpersist(&mut self) -> Result<FileState, ChangeError> {
+    pub fn unpersist(&mut self) -> Result<FileState, StorageError> {
         let Some(persisted) = self.list.persisted.clone() else { return Ok(FileState::AsItWas) };
         let path = &persisted.path;
         let found = own_text(path, Some(&persisted))?;
@@ -103,14 +104,14 @@ impl Changes<'_> {
 }
 
 /// The text of a file that is ours; `None` if there is no file.
-fn own_text(path: &Path, persisted: Option<&Persisted>) -> Result<Option<String>, ChangeError> {
+fn own_text(path: &Path, persisted: Option<&Persisted>) -> Result<Option<String>, StorageError> {
     let status = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed("read", path, error)),
         Ok(status) => status,
     };
     let own = persisted.filter(|persisted| persisted.path == path);
-    let foreign = || ChangeError::Foreign { path: path.to_owned() };
+    let foreign = || StorageError::Foreign { path: path.to_owned() };
     let own = own.filter(|_| status.is_file()).ok_or_else(foreign)?;
     // No text of ours is longer than the list that holds it.
     let bytes = fs::read(path).map_err(|source| failed("read", path, source))?;
@@ -141,6 +142,6 @@ fn synchronise_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn failed(what: &'static str, path: &Path, source: io::Error) -> ChangeError {
-    ChangeError::File { what, path: path.to_owned(), source }
+fn failed(what: &'static str, path: &Path, source: io::Error) -> StorageError {
+    StorageError::File { what, path: path.to_owned(), source }
 }

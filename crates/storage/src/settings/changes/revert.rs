@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::{ChangeError, Changed, Changes, SettingsChange};
+use super::{Changed, Changes, SettingsChange};
+use crate::StorageError;
+use crate::settings::Setting;
 use crate::settings::device::Device;
-use crate::settings::{Setting, SettingError};
 
 /// Passes over all settings: a write may make the kernel reset another setting, which the next pass
 /// restores.
@@ -68,7 +69,7 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// When a setting cannot be restored: then the list stays as it is.
-    pub fn revert(&mut self) -> Result<Reverted, ChangeError> {
+    pub fn revert(&mut self) -> Result<Reverted, StorageError> {
         let reverted = self.put_back(&self.list.changes, Vec::new())?;
         let is_gone = |one: &Changed| reverted.gone.iter().any(|gone| is_same(&gone.changed, one));
         for change in &mut self.list.changes {
@@ -83,7 +84,7 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub fn forget_gone(&mut self) -> Result<usize, ChangeError> {
+    pub fn forget_gone(&mut self) -> Result<usize, StorageError> {
         let (sys, mounts) = (self.machine.sys(), self.machine.mounts());
         let mut forgotten = 0;
         for change in &mut self.list.changes {
@@ -96,7 +97,7 @@ impl Changes<'_> {
         Ok(forgotten)
     }
 
-    pub(super) fn take_back_last(&mut self) -> Result<Reverted, ChangeError> {
+    pub(super) fn take_back_last(&mut self) -> Result<Reverted, StorageError> {
         self.take_back_one(self.list.changes.len() - 1, Vec::new())
     }
 
@@ -106,7 +107,7 @@ impl Changes<'_> {
         &self,
         changes: &[SettingsChange],
         kept: Vec<(Setting, Changed)>,
-    ) -> Result<Reverted, SettingError> {
+    ) -> Result<Reverted, StorageError> {
         let mut wholes = self.wholes(changes);
         wholes.sort_by_key(|it| (it.changed.kind, it.changed.device.name.clone()));
         let mounts = self.machine.mounts();
@@ -151,7 +152,7 @@ impl Changes<'_> {
         &self,
         own: &[(Setting, Changed)],
         kept: &[(Setting, Changed)],
-    ) -> Result<(), SettingError> {
+    ) -> Result<(), StorageError> {
         let mut failed = None;
         let mut all: Vec<(&(Setting, Changed), bool)> = own.iter().map(|it| (it, true)).collect();
         all.extend(kept.iter().map(|it| (it, false)));
@@ -173,7 +174,7 @@ impl Changes<'_> {
         for (setting, changed) in own {
             let found = self.machine.value(setting)?;
             if found != changed.before && failed.is_none() {
-                failed = Some(SettingError::NotTaken {
+                failed = Some(StorageError::NotTaken {
                     setting: setting.clone(),
                     written: changed.before.clone(),
                     found,

@@ -149,16 +149,16 @@ impl SettingFiles for Kernel {
         self.uptime_ms.get()
     }
 
-    fn value(&self, setting: &Setting) -> Result<String, SettingError> {
+    fn value(&self, setting: &Setting) -> Result<String, StorageError> {
         let text = fs::read_to_string(&setting.path).map_err(|it| setting.failed("read", it))?;
         Ok(super::super::chosen(text.trim()).to_owned())
     }
 
-    fn check_settable(&self, _: &Setting) -> Result<(), SettingError> {
+    fn check_settable(&self, _: &Setting) -> Result<(), StorageError> {
         Ok(())
     }
 
-    fn write(&self, setting: &Setting, value: &str) -> Result<(), SettingError> {
+    fn write(&self, setting: &Setting, value: &str) -> Result<(), StorageError> {
         if self.refuses.get() == Some(setting.kind) {
             return Err(setting.failed("write", io::ErrorKind::InvalidInput.into()));
         }
@@ -229,7 +229,7 @@ impl Scene {
         self.kernel.value(&self.kernel.setting(name, SettingKind::ReadAhead)).unwrap()
     }
 
-    fn apply(&self, values: &[(&str, SettingKind, &str)]) -> Result<Vec<Now>, ChangeError> {
+    fn apply(&self, values: &[(&str, SettingKind, &str)]) -> Result<Vec<Now>, StorageError> {
         let mut changes = self.open();
         changes.remember(&self.wanted(values))?;
         changes.apply()
@@ -362,7 +362,10 @@ fn what_is_refused_leaves_nothing_changed() {
     let error = scene
         .apply(&[("sda", SettingKind::MaxSectors, "512"), ("sda", SettingKind::Requests, "9999")])
         .unwrap_err();
-    assert!(matches!(&error, ChangeError::Refused { wanted, .. } if wanted == "9999"), "{error:?}");
+    assert!(
+        matches!(&error, StorageError::Refused { wanted, .. } if wanted == "9999"),
+        "{error:?}"
+    );
     assert_eq!(scene.kernel.values("sda"), before);
     assert!(!scene.path().exists());
 }
@@ -513,7 +516,7 @@ fn the_file_that_keeps_changes_is_ours_or_is_left_alone() {
     assert_eq!(scene.open().unpersist().unwrap(), FileState::AsItWas);
     fs::write(&file, "somebody's").unwrap();
     let refused = scene.open().persist(&file, "one").unwrap_err();
-    assert!(matches!(refused, ChangeError::Foreign { .. }), "{refused:?}");
+    assert!(matches!(refused, StorageError::Foreign { .. }), "{refused:?}");
     assert_eq!(text().as_deref(), Some("somebody's"));
     fs::remove_file(&file).unwrap();
     assert_eq!(scene.open().persist(&file, "one").unwrap(), FileState::Done);
@@ -529,7 +532,7 @@ fn the_file_that_keeps_changes_is_ours_or_is_left_alone() {
     assert_eq!(scene.open().persist(&file, "three").unwrap(), FileState::Done);
     // Another user adds a line.
     fs::write(&file, "three, and a line").unwrap();
-    assert!(matches!(scene.open().unpersist().unwrap_err(), ChangeError::Foreign { .. }));
+    assert!(matches!(scene.open().unpersist().unwrap_err(), StorageError::Foreign { .. }));
     assert_eq!(text().as_deref(), Some("three, and a line"));
     fs::write(&file, "three").unwrap();
     // The list stays without changes as long as the file exists.
@@ -550,7 +553,7 @@ fn the_file_that_keeps_changes_is_ours_or_is_left_alone() {
 fn who_is_killed_before_the_file_is_written_has_written_none() {
     let scene = Scene::new(&["sda"]);
     let file = scene.folder.path().join("no/such/folder/99-takeup.rules");
-    assert!(matches!(scene.open().persist(&file, "one").unwrap_err(), ChangeError::File { .. }));
+    assert!(matches!(scene.open().persist(&file, "one").unwrap_err(), StorageError::File { .. }));
     assert_eq!(scene.open().persisted(), Some(&*file));
     assert_eq!(scene.open().unpersist().unwrap(), FileState::AsItWas);
     assert!(!scene.path().exists());

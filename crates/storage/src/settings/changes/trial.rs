@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::revert::is_same;
-use super::{ChangeError, Changed, Changes, Left, Reverted, SettingFiles, SettingsChange, look};
+use super::{Changed, Changes, Left, Reverted, SettingFiles, SettingsChange, look};
+use crate::StorageError;
 use crate::settings::Setting;
 use machine::processes::Process;
 
@@ -62,7 +63,7 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub fn confirm(&mut self) -> Result<Vec<SettingsChange>, ChangeError> {
+    pub fn confirm(&mut self) -> Result<Vec<SettingsChange>, StorageError> {
         let mut confirmed = Vec::new();
         for change in self.list.changes.iter_mut().filter(|change| change.trial.is_some()) {
             change.trial = None;
@@ -80,7 +81,7 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// When a setting cannot be restored: then its change stays in the list.
-    pub fn put_back_overdue(&mut self) -> Result<Reverted, ChangeError> {
+    pub fn put_back_overdue(&mut self) -> Result<Reverted, StorageError> {
         self.put_back_those(SettingsChange::is_overdue)
     }
 
@@ -88,7 +89,7 @@ impl Changes<'_> {
     ///
     /// # Errors
     /// As [`Changes::put_back_overdue`].
-    pub fn put_back_guarded_by(&mut self, guard: &Process) -> Result<Reverted, ChangeError> {
+    pub fn put_back_guarded_by(&mut self, guard: &Process) -> Result<Reverted, StorageError> {
         let is_guarded = |change: &SettingsChange, _: &dyn SettingFiles| {
             change.trial.as_ref().is_some_and(|trial| trial.guard == *guard)
         };
@@ -98,7 +99,7 @@ impl Changes<'_> {
     fn put_back_those(
         &mut self,
         is_over: impl Fn(&SettingsChange, &dyn SettingFiles) -> bool,
-    ) -> Result<Reverted, ChangeError> {
+    ) -> Result<Reverted, StorageError> {
         let mut all = Reverted::default();
         for index in (0..self.list.changes.len()).rev() {
             if is_over(&self.list.changes[index], self.machine) {
@@ -113,7 +114,7 @@ impl Changes<'_> {
 
     /// Removes settings from a trial that another program has set meanwhile, and records that the
     /// others are being restored: from then on the kernel may reset any of them.
-    fn give_up_what_is_theirs(&mut self, index: usize) -> Result<Vec<Left>, ChangeError> {
+    fn give_up_what_is_theirs(&mut self, index: usize) -> Result<Vec<Left>, StorageError> {
         let change = &self.list.changes[index];
         let is_set = change.trial.as_ref().is_some_and(|trial| trial.phase == Phase::Set);
         if !is_set {
@@ -151,7 +152,7 @@ impl Changes<'_> {
         &mut self,
         index: usize,
         mut kept: Vec<(Setting, Changed)>,
-    ) -> Result<Reverted, ChangeError> {
+    ) -> Result<Reverted, StorageError> {
         let change = self.list.changes[index].clone();
         let later = &self.list.changes[index + 1..];
         let (set_anew, back): (Vec<Changed>, Vec<Changed>) =
