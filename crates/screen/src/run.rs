@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::{flag, low_level};
 use watch::intervals::{Interval, IntervalMaker};
-use watch::record::{LeftOut, RecordError, RecordReader};
+use watch::record::{LeftOut, RecordReader, WatchRecordError};
 use watch::{Reading, record};
 
 use crate::draw::Look;
@@ -116,7 +116,7 @@ impl<K: FnMut(&mut Reading)> Player<K> {
     ///
     /// # Errors
     /// When it is not a record.
-    pub fn open(path: PathBuf, mut keep: K) -> Result<Player<K>, RecordError> {
+    pub fn open(path: PathBuf, mut keep: K) -> Result<Player<K>, WatchRecordError> {
         let mut reader = RecordReader::open(&path)?;
         let mut readings = 0u64;
         while let Some(mut reading) = reader.next_reading()? {
@@ -142,13 +142,13 @@ impl<K: FnMut(&mut Reading)> Player<K> {
 }
 
 impl<K: FnMut(&mut Reading)> ScreenSource for Player<K> {
-    type Error = record::RecordError;
+    type Error = record::WatchRecordError;
 
     fn total(&self) -> Option<u64> {
         Some(self.total)
     }
 
-    fn fill(&mut self, timeline: &mut Timeline, wanted: u64) -> Result<Follows, RecordError> {
+    fn fill(&mut self, timeline: &mut Timeline, wanted: u64) -> Result<Follows, WatchRecordError> {
         if wanted < timeline.first() {
             self.reader = RecordReader::open(&self.path)?;
             self.watch = IntervalMaker::default();

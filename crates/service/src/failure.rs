@@ -502,7 +502,7 @@ fn is_of_later_version(error: &(dyn Error + 'static)) -> bool {
             _ => None,
         };
         let format = format.or_else(|| match (error.downcast_ref(), error.downcast_ref()) {
-            (Some(watch::record::RecordError::Format { format, .. }), _) => Some(*format),
+            (Some(watch::record::WatchRecordError::Format { format, .. }), _) => Some(*format),
             (_, Some(MediumFileError::Version { version, .. })) => Some(*version),
             _ => None,
         });

@@ -7,7 +7,7 @@ use base::format::counted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use watch::history::{History, RecordExtent};
-use watch::record::{LeftOut, RecordError, RecordReader};
+use watch::record::{LeftOut, RecordReader, WatchRecordError};
 
 use crate::failure::Failure;
 use crate::watch::record_failure;
@@ -16,7 +16,7 @@ use crate::watch::record_failure;
 /// records of a watch are read twice.
 pub fn is_record(path: &Path) -> bool {
     path.metadata().is_ok_and(|it| it.is_file())
-        && matches!(RecordReader::open(path), Ok(_) | Err(RecordError::Format { .. }))
+        && matches!(RecordReader::open(path), Ok(_) | Err(WatchRecordError::Format { .. }))
 }
 
 /// The extent of a record, which must have an interval.

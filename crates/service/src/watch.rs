@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use watch::Reading;
 use watch::intervals::{Interval, IntervalMaker};
 use watch::live::WatchedMachine;
-use watch::record::{LeftOut, RecordError, RecordReader, RecordWriter};
+use watch::record::{LeftOut, RecordReader, RecordWriter, WatchRecordError};
 
 use crate::failure::Failure;
 
@@ -251,15 +251,15 @@ impl RecordDevices {
 }
 
 /// Why a record cannot be written or read.
-pub fn record_failure(error: &RecordError) -> Failure {
+pub fn record_failure(error: &WatchRecordError) -> Failure {
     match error {
-        RecordError::File { what: "make", source, path }
+        WatchRecordError::File { what: "make", source, path }
             if source.kind() == io::ErrorKind::AlreadyExists =>
         {
             let hint = "choose another name; `takeup watch --from` shows what it holds";
             Failure::of(format!("{} exists already", path.display()), Some(hint))
         }
-        RecordError::NoRecord { .. } => {
+        WatchRecordError::NoRecord { .. } => {
             let hint = "run `takeup watch --record FILE` to make one";
             Failure::new(error, Some(hint.to_owned()))
         }

@@ -20,7 +20,7 @@ use crate::Reading;
 use crate::columns::Columns;
 use crate::explain::is_worth_a_word;
 use crate::intervals::{CounterState, DeviceInterval, Interval, IntervalMaker};
-use crate::record::{LeftOut, RecordError, RecordReader};
+use crate::record::{LeftOut, RecordReader, WatchRecordError};
 use crate::tapes::TapeInterval;
 pub use frame::{Frame, frames};
 pub use series::{POINTS_MAX, Point, PointDirection, series};
@@ -48,7 +48,7 @@ impl RecordExtent {
     ///
     /// # Errors
     /// When it cannot be read, or a line is not a reading.
-    pub fn of(path: &Path) -> Result<RecordExtent, RecordError> {
+    pub fn of(path: &Path) -> Result<RecordExtent, WatchRecordError> {
         let mut reader = RecordReader::open(path)?;
         let mut extent = RecordExtent::default();
         let mut first = None;
@@ -157,7 +157,7 @@ impl History {
     ///
     /// # Errors
     /// When it cannot be read, or a line is not a reading.
-    pub fn read(path: &Path, joined: u64) -> Result<History, RecordError> {
+    pub fn read(path: &Path, joined: u64) -> Result<History, WatchRecordError> {
         let mut reader = RecordReader::open(path)?;
         let history = History::of(|| reader.next_reading(), joined)?;
         let left_out = (reader.left_out().to_vec(), reader.left_out_count());

@@ -26,7 +26,7 @@ pub const FORMAT: u32 = 1;
 
 /// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum WatchRecordError {
     /// It cannot be opened, made, read or written.
     #[error("{what} {}", path.display())]
     File {
@@ -101,8 +101,8 @@ impl RecordWriter {
     ///
     /// # Errors
     /// When it exists, or cannot be created.
-    pub fn create(path: &Path) -> Result<RecordWriter, RecordError> {
-        let failed = |what, source| RecordError::File { what, path: path.to_owned(), source };
+    pub fn create(path: &Path) -> Result<RecordWriter, WatchRecordError> {
+        let failed = |what, source| WatchRecordError::File { what, path: path.to_owned(), source };
         let made = OpenOptions::new().write(true).create_new(true).open(path);
         let mut file = made.map_err(|source| failed("make", source))?;
         let written = write_line(&mut file, &Header { takeup_watch: FORMAT });
@@ -114,9 +114,9 @@ impl RecordWriter {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(&mut self, reading: &Reading) -> Result<(), RecordError> {
+    pub fn write(&mut self, reading: &Reading) -> Result<(), WatchRecordError> {
         let line = self.readings.line(reading);
-        write_line(&mut self.file, &line).map_err(|source| RecordError::File {
+        write_line(&mut self.file, &line).map_err(|source| WatchRecordError::File {
             what: "write",
             path: self.path.clone(),
             source,
@@ -145,8 +145,8 @@ impl RecordReader {
     ///
     /// # Errors
     /// When it cannot be read, or was not made by a watch.
-    pub fn open(path: &Path) -> Result<RecordReader, RecordError> {
-        let opened = File::open(path).map_err(|source| RecordError::File {
+    pub fn open(path: &Path) -> Result<RecordReader, WatchRecordError> {
+        let opened = File::open(path).map_err(|source| WatchRecordError::File {
             what: "open",
             path: path.to_owned(),
             source,
@@ -160,7 +160,7 @@ impl<R: BufRead> RecordReader<R> {
     ///
     /// # Errors
     /// When they were not made by a watch.
-    pub fn of(lines: R, path: &Path) -> Result<RecordReader<R>, RecordError> {
+    pub fn of(lines: R, path: &Path) -> Result<RecordReader<R>, WatchRecordError> {
         let mut reader = RecordReader {
             lines: FileLines::of(lines),
             path: path.to_owned(),
@@ -168,12 +168,12 @@ impl<R: BufRead> RecordReader<R> {
             left_out: Vec::new(),
             left_out_count: 0,
         };
-        let no_record = || RecordError::NoRecord { path: path.to_owned() };
+        let no_record = || WatchRecordError::NoRecord { path: path.to_owned() };
         let first = reader.next_line()?.ok_or_else(no_record)?;
         let header: Header = serde_json::from_slice(&first).map_err(|_| no_record())?;
         match header.takeup_watch {
             FORMAT => Ok(reader),
-            format => Err(RecordError::Format { path: path.to_owned(), format }),
+            format => Err(WatchRecordError::Format { path: path.to_owned(), format }),
         }
     }
 
@@ -196,7 +196,7 @@ impl<R: BufRead> RecordReader<R> {
     ///
     /// # Errors
     /// When the file cannot be read, or a line is not a reading.
-    pub fn next_reading(&mut self) -> Result<Option<Reading>, RecordError> {
+    pub fn next_reading(&mut self) -> Result<Option<Reading>, WatchRecordError> {
         while let Some(bytes) = self.next_line()? {
             let line = serde_json::from_slice(&bytes).map_err(LineError::from);
             match line.and_then(|line: ReadingLine| self.readings.reading(line)) {
@@ -213,16 +213,16 @@ impl<R: BufRead> RecordReader<R> {
         Ok(None)
     }
 
-    fn next_line(&mut self) -> Result<Option<Vec<u8>>, RecordError> {
+    fn next_line(&mut self) -> Result<Option<Vec<u8>>, WatchRecordError> {
         self.lines.next_line().map_err(|failure| match failure {
             LineFailure::Read(source) => {
-                RecordError::File { what: "read", path: self.path.clone(), source }
+                WatchRecordError::File { what: "read", path: self.path.clone(), source }
             }
             LineFailure::Long => self.wrong(LineError::Long),
         })
     }
 
-    fn wrong(&self, source: LineError) -> RecordError {
-        RecordError::Line { path: self.path.clone(), line: self.lines.number(), source }
+    fn wrong(&self, source: LineError) -> WatchRecordError {
+        WatchRecordError::Line { path: self.path.clone(), line: self.lines.number(), source }
     }
 }
