@@ -32,7 +32,7 @@ pub struct Imported {
 
 /// Why a recording could not be imported.
 #[derive(Debug, thiserror::Error)]
-pub enum ImportError {
+pub enum RecordingError {
     /// It could not be read.
     #[error("cannot read after line {line}: {source}")]
     Read {
@@ -86,8 +86,8 @@ impl RecordingFormat {
 pub fn import(
     mut input: impl BufRead,
     recording: &mut dyn Recording,
-) -> Result<Imported, ImportError> {
-    let beginning = input.fill_buf().map_err(|source| ImportError::Read { line: 0, source })?;
+) -> Result<Imported, RecordingError> {
+    let beginning = input.fill_buf().map_err(|source| RecordingError::Read { line: 0, source })?;
     let line = beginning.split(|it| *it == b'\n').next().unwrap_or_default();
     match RecordingFormat::of(&String::from_utf8_lossy(line)) {
         RecordingFormat::Strace => strace::import(input, recording),
@@ -110,12 +110,12 @@ impl<R: BufRead> Lines<R> {
 
     /// The next line without its line end; `None` after the last one that has it. Bytes that are
     /// not UTF-8 are replaced.
-    fn next(&mut self) -> Result<Option<String>, ImportError> {
+    fn next(&mut self) -> Result<Option<String>, RecordingError> {
         self.buffer.clear();
         let mut limited = (&mut self.input).take(LINE_BYTES_MAX as u64);
         limited
             .read_until(b'\n', &mut self.buffer)
-            .map_err(|source| ImportError::Read { line: self.number, source })?;
+            .map_err(|source| RecordingError::Read { line: self.number, source })?;
         if self.buffer.pop() != Some(b'\n') {
             if self.buffer.len() + 1 >= LINE_BYTES_MAX {
                 self.number += 1;
@@ -127,8 +127,8 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(String::from_utf8_lossy(&self.buffer).into_owned()))
     }
 
-    fn error(&self, what: impl Into<String>) -> ImportError {
-        ImportError::Line { line: self.number, what: what.into() }
+    fn error(&self, what: impl Into<String>) -> RecordingError {
+        RecordingError::Line { line: self.number, what: what.into() }
     }
 }
 

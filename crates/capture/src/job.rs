@@ -60,7 +60,7 @@ const SHARE_MIN: f64 = 0.005;
 
 /// Why there is no job.
 #[derive(Debug, thiserror::Error)]
-pub enum JobError {
+pub enum CaptureJobError {
     /// There is nothing in the profile that fio could do.
     #[error("cannot make a job: the capture has no read or write of a file")]
     Nothing,
@@ -123,7 +123,7 @@ impl FioJob {
     ///
     /// # Errors
     /// When there is nothing to do, or the folder cannot be named to fio.
-    pub fn of(profile: &Profile, target: &JobTarget<'_>) -> Result<FioJob, JobError> {
+    pub fn of(profile: &Profile, target: &JobTarget<'_>) -> Result<FioJob, CaptureJobError> {
         let directory = match target.folder {
             Some(folder) => fio_name(folder)?.to_string_lossy().into_owned(),
             None => format!("${{{DIRECTORY_VARIABLE}}}"),
@@ -142,7 +142,7 @@ impl FioJob {
             ));
         }
         if groups.is_empty() {
-            return Err(JobError::Nothing);
+            return Err(CaptureJobError::Nothing);
         }
         group::name(&mut groups);
         let scale = scale::Scale::of(&groups, profile.seconds, target.limits);
@@ -292,11 +292,11 @@ pub fn check_folder(
     job: &FioJob,
     folder: &Path,
     captured: &Profile,
-) -> Result<(), JobError> {
+) -> Result<(), CaptureJobError> {
     let number = |path: &Path| match fs::metadata(path) {
         Ok(known) => Ok(Some((known.dev(), known.ino()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(JobError::Look { path: path.to_owned(), source }),
+        Err(source) => Err(CaptureJobError::Look { path: path.to_owned(), source }),
     };
     let paths = || captured.files.iter().filter_map(|file| file.path.as_deref()).map(Path::new);
     // A captured file that cannot be looked at is still known by its name.
@@ -308,7 +308,7 @@ pub fn check_folder(
         let is_captured = paths().any(|path| path == given || path == real)
             || number(&given)?.is_some_and(|number| numbers.contains(&number));
         if is_captured {
-            return Err(JobError::Captured { path: given });
+            return Err(CaptureJobError::Captured { path: given });
         }
     }
     Ok(())

@@ -66,7 +66,7 @@ pub enum CaptureRecordError {
         /// From 1.
         line: u64,
         /// Why.
-        source: EntryError,
+        source: LineError,
     },
     /// It ends before the numbers of the profile.
     #[error("{} was cut off before the profile", path.display())]
@@ -74,26 +74,6 @@ pub enum CaptureRecordError {
         /// The file.
         path: PathBuf,
     },
-}
-
-/// What is wrong with a line.
-#[derive(Debug, thiserror::Error)]
-pub enum EntryError {
-    /// It is not JSON, or not a reading.
-    #[error(transparent)]
-    Line(#[from] LineError),
-    /// It follows the last line, or the profile is missing before it or comes twice.
-    #[error("it is out of order")]
-    Order,
-    /// There are more lines of its kind than a capture writes.
-    #[error("too many {0}")]
-    Many(&'static str),
-    /// A number out of range.
-    #[error("{0} is out of range")]
-    Number(&'static str),
-    /// The last line names another number of lines.
-    #[error("{1} lines precede it, {0} were recorded: the file was cut or edited")]
-    Missing(u64, u64),
 }
 
 /// Facts about a capture beside its profile.
@@ -208,7 +188,7 @@ impl Captured {
         let heading = first(&mut lines, path)?;
         let mut reader = Reader::default();
         while let Some(bytes) = next(&mut lines, path)? {
-            let entry = serde_json::from_slice(&bytes).map_err(|it| LineError::Json(it).into());
+            let entry = serde_json::from_slice(&bytes).map_err(LineError::Json);
             let taken = entry.and_then(|entry| reader.take(entry, lines.number()));
             taken.map_err(|source| wrong(&lines, path, source))?;
         }
@@ -265,10 +245,10 @@ fn first<R: BufRead>(lines: &mut FileLines<R>, path: &Path) -> Result<Heading, C
         let format = version.takeup_capture;
         return Err(CaptureRecordError::Format { path: path.to_owned(), format });
     }
-    let first: First = serde_json::from_slice(&bytes)
-        .map_err(|it| wrong(lines, path, LineError::Json(it).into()))?;
+    let first: First =
+        serde_json::from_slice(&bytes).map_err(|it| wrong(lines, path, LineError::Json(it)))?;
     let is_time = (0.0..SECONDS_MAX * 10.0).contains(&first.heading.began_unix_seconds);
-    let number = EntryError::Number("the start time");
+    let number = out_of_range("the start time");
     if is_time { Ok(first.heading) } else { Err(wrong(lines, path, number)) }
 }
 
@@ -280,11 +260,11 @@ fn next<R: BufRead>(
         LineFailure::Read(source) => {
             CaptureRecordError::File { what: "read", path: path.to_owned(), source }
         }
-        LineFailure::Long => wrong(lines, path, LineError::Long.into()),
+        LineFailure::Long => wrong(lines, path, LineError::Long),
     })
 }
 
-fn wrong<R: BufRead>(lines: &FileLines<R>, path: &Path, source: EntryError) -> CaptureRecordError {
+fn wrong<R: BufRead>(lines: &FileLines<R>, path: &Path, source: LineError) -> CaptureRecordError {
     CaptureRecordError::Line { path: path.to_owned(), line: lines.number(), source }
 }
 
@@ -300,10 +280,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, entry: Entry, number: u64) -> Result<(), EntryError> {
+    fn take(&mut self, entry: Entry, number: u64) -> Result<(), LineError> {
         let is_first = matches!(entry, Entry::Profile(_));
         if self.has_ended || self.numbers.is_some() == is_first {
-            return Err(EntryError::Order);
+            return Err(LineError::Damage("it is out of order".to_owned()));
         }
         match entry {
             Entry::Profile(numbers) => self.numbers = Some(checked(numbers)?),
@@ -320,13 +300,16 @@ impl Reader {
             Entry::Reading(line) => {
                 let reading = self.readings.reading(line)?;
                 if !(-SECONDS_MAX..SECONDS_MAX).contains(&reading.at_seconds) {
-                    return Err(EntryError::Number("the time of a reading"));
+                    return Err(out_of_range("the time of a reading"));
                 }
                 self.beside.push(reading);
                 limit(self.beside.len(), READINGS_MAX + 1, "readings")?;
             }
             Entry::End { lines } if lines != number - 1 => {
-                return Err(EntryError::Missing(lines, number - 1));
+                let before = number - 1;
+                return Err(LineError::Damage(format!(
+                    "{before} lines precede it, {lines} were recorded: the file was cut or edited"
+                )));
             }
             Entry::End { .. } => self.has_ended = true,
         }
@@ -334,35 +317,39 @@ impl Reader {
     }
 }
 
-fn limit(count: usize, most: usize, of: &'static str) -> Result<(), EntryError> {
-    if count > most { Err(EntryError::Many(of)) } else { Ok(()) }
+fn out_of_range(what: &str) -> LineError {
+    LineError::Damage(format!("{what} is out of range"))
 }
 
-fn checked(numbers: Numbers) -> Result<Numbers, EntryError> {
+fn limit(count: usize, most: usize, of: &str) -> Result<(), LineError> {
+    if count > most { Err(LineError::Damage(format!("too many {of}"))) } else { Ok(()) }
+}
+
+fn checked(numbers: Numbers) -> Result<Numbers, LineError> {
     let is_time = |seconds: f64| (0.0..=SECONDS_MAX).contains(&seconds);
     if !is_time(numbers.seconds) || !is_time(numbers.interval_seconds) {
-        return Err(EntryError::Number("a time of the profile"));
+        return Err(out_of_range("a time of the profile"));
     }
     let counts = [numbers.lost_events, numbers.files_left_out, numbers.operations_left_out];
     if counts.iter().any(|it| *it > COUNT_MAX) {
-        return Err(EntryError::Number("a count of the profile"));
+        return Err(out_of_range("a count of the profile"));
     }
     let costs =
         numbers.cost.map(|it| [it.events_per_second, it.event_seconds, it.recorder_seconds]);
     if costs.into_iter().flatten().any(|it| !(0.0..1e18).contains(&it)) {
-        return Err(EntryError::Number("the cost of recording"));
+        return Err(out_of_range("the cost of recording"));
     }
     Ok(numbers)
 }
 
-fn check_file(file: &FileProfile) -> Result<(), EntryError> {
+fn check_file(file: &FileProfile) -> Result<(), LineError> {
     let sizes = || file.block_sizes.read.iter().chain(&file.block_sizes.write);
     let counts = [file.calls, file.reads, file.writes, file.errors, file.sync.calls];
     let others = [file.block_sizes.others].into_iter().chain(sizes().map(|(_, count)| *count));
     let others = others.chain(file.places.counts.iter().map(|(_, count)| *count));
     let engines = file.engines.values().copied();
     if counts.into_iter().chain(others).chain(engines).any(|it| it > COUNT_MAX) {
-        return Err(EntryError::Number("a count of a file"));
+        return Err(out_of_range("a count of a file"));
     }
     let shares = [
         file.read_share,
@@ -372,7 +359,7 @@ fn check_file(file: &FileProfile) -> Result<(), EntryError> {
         file.known_share.values().copied().reduce(f64::max),
     ];
     if shares.into_iter().flatten().any(|it| !(0.0..=1.0).contains(&it)) {
-        return Err(EntryError::Number("a share of a file"));
+        return Err(out_of_range("a share of a file"));
     }
     let times = [file.think_seconds, file.latency_seconds, file.sync.seconds];
     let range = file.sync.operations_range.unwrap_or_default();
@@ -387,18 +374,18 @@ fn check_file(file: &FileProfile) -> Result<(), EntryError> {
     let burstiness = [file.burstiness];
     let all = times.into_iter().chain(counts).chain(burstiness).flatten();
     if all.into_iter().any(|it| !(0.0..1e18).contains(&it)) {
-        return Err(EntryError::Number("a number of a file"));
+        return Err(out_of_range("a number of a file"));
     }
     Ok(())
 }
 
-fn check_class(class: &ClassTimeline) -> Result<(), EntryError> {
+fn check_class(class: &ClassTimeline) -> Result<(), LineError> {
     limit(class.intervals.len(), INTERVALS_MAX, "intervals")?;
     let is_much = |count: u64| count > COUNT_MAX;
     for it in &class.intervals {
         let is_depth = it.depth.is_none_or(|depth| (0.0..1e12).contains(&depth));
         if [it.reads, it.writes, it.syncs].into_iter().any(is_much) || !is_depth {
-            return Err(EntryError::Number("a number of an interval"));
+            return Err(out_of_range("a number of an interval"));
         }
     }
     Ok(())

@@ -32,7 +32,7 @@ mod recorder;
 mod tracefs;
 
 pub use cost::Cost;
-pub use error::TraceError;
+pub use error::{LayoutError, TraceError};
 pub use recorder::{Recorder, RecorderOptions, now_ns};
 pub use tracefs::Tracefs;
 

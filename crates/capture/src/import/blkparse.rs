@@ -10,7 +10,7 @@ use std::io::BufRead;
 use super::super::operation::{
     Asked, Engine, FileKind, FileNumber, FileOperation, OpenedFile, Recording, SyncCall, Unknown,
 };
-use super::{ImportError, Imported, KEPT_MAX, Lines, nanoseconds};
+use super::{Imported, KEPT_MAX, Lines, RecordingError, nanoseconds};
 
 /// What blkparse counts places in.
 const SECTOR: u64 = 512;
@@ -18,7 +18,10 @@ const SECTOR: u64 = 512;
 const NOWHERE: u64 = u64::MAX;
 
 /// Hands all requests of `input` to `recording`.
-pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Imported, ImportError> {
+pub fn import(
+    input: impl BufRead,
+    recording: &mut dyn Recording,
+) -> Result<Imported, RecordingError> {
     let mut lines = Lines::of(input);
     let mut trace = Trace { devices: HashMap::new(), recording, operations: 0 };
     while let Some(line) = lines.next()? {
@@ -32,7 +35,7 @@ pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Impo
     let operations = trace.operations;
     if operations == 0 {
         let hint = "make one with `blktrace` and `blkparse -i TRACE`";
-        return Err(ImportError::Nothing { lines: lines.number, hint });
+        return Err(RecordingError::Nothing { lines: lines.number, hint });
     }
     let unseen = "a block trace has the requests that devices get: no calls, no files, and not \
                   what the page cache answers or merges";

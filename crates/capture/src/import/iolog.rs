@@ -11,10 +11,13 @@ use std::io::BufRead;
 use super::super::operation::{
     Asked, Engine, FileKind, FileNumber, FileOperation, OpenedFile, Recording, SyncCall, Unknown,
 };
-use super::{ImportError, Imported, KEPT_MAX, Lines};
+use super::{Imported, KEPT_MAX, Lines, RecordingError};
 
 /// Hands all operations of `input` to `recording`.
-pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Imported, ImportError> {
+pub fn import(
+    input: impl BufRead,
+    recording: &mut dyn Recording,
+) -> Result<Imported, RecordingError> {
     let mut lines = Lines::of(input);
     let mut imported = Imported::default();
     let version = match lines.next()?.as_deref().map(str::trim_end) {
@@ -38,7 +41,7 @@ pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Impo
     imported.lines = lines.number;
     if imported.operations == 0 {
         let hint = "make one with `fio --write_iolog=FILE`";
-        return Err(ImportError::Nothing { lines: imported.lines, hint });
+        return Err(RecordingError::Nothing { lines: imported.lines, hint });
     }
     imported.unseen.push(
         "an I/O log of fio has no engines, no durations and no number of requests in flight"

@@ -17,13 +17,16 @@ use self::line::{Descriptor, Line};
 use super::super::operation::{
     FileKind, FileNumber, FileOperation, Known, OpenedFile, Recording, Unknown,
 };
-use super::{ImportError, Imported, KEPT_MAX, Lines, nanoseconds};
+use super::{Imported, KEPT_MAX, Lines, RecordingError, nanoseconds};
 
 /// Bytes of arguments of one call that has not ended; what is behind them is not looked at.
 const PENDING_BYTES_MAX: usize = 1 << 16;
 
 /// Hands all operations of `input` to `recording`.
-pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Imported, ImportError> {
+pub fn import(
+    input: impl BufRead,
+    recording: &mut dyn Recording,
+) -> Result<Imported, RecordingError> {
     let mut lines = Lines::of(input);
     let mut trace = Trace::new(recording);
     while let Some(text) = lines.next()? {
@@ -35,7 +38,7 @@ pub fn import(input: impl BufRead, recording: &mut dyn Recording) -> Result<Impo
     let (operations, unseen) = (trace.operations, trace.unseen);
     if operations == 0 {
         let hint = "make one with `strace -f -ttt -T -yy -o FILE COMMAND`";
-        return Err(ImportError::Nothing { lines: lines.number, hint });
+        return Err(RecordingError::Nothing { lines: lines.number, hint });
     }
     Ok(Imported { lines: lines.number, operations, unseen })
 }

@@ -7,7 +7,9 @@ use super::super::operation::{
     Asked, Engine, FileNumber, FileOperation, Known, OpenedFile, Recording, SyncCall, Unknown,
 };
 use super::super::profile::{FileProfile, ProfileLimits, Profiler};
-use super::{ImportError, Imported, RecordingFormat, blkparse, import, iolog, nanoseconds, strace};
+use super::{
+    Imported, RecordingError, RecordingFormat, blkparse, import, iolog, nanoseconds, strace,
+};
 
 /// Keeps all.
 #[derive(Default)]
@@ -199,7 +201,7 @@ fn a_log_of_fio_in_version_3_and_2() {
     let wrong = "fio version 3 iolog\n5 a read x 4096\n";
     assert_eq!(told(wrong), "line 2: the offset \"x\" is not a number");
     let nothing = iolog::import(Cursor::new("fio version 3 iolog\n"), &mut All::default());
-    assert!(matches!(nothing, Err(ImportError::Nothing { lines: 1, .. })));
+    assert!(matches!(nothing, Err(RecordingError::Nothing { lines: 1, .. })));
 }
 
 fn ran(command: &mut Command) {

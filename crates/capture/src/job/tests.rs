@@ -298,7 +298,7 @@ fn a_device_becomes_a_file_and_pipes_are_left_out() {
     assert!(job.file_bytes() <= 64 << 20, "{text}");
     let pipe = FileProfile { kind: FileKind::Pipe, ..table(2) };
     let nothing = FioJob::of(&profile(vec![pipe]), &JobTarget::default());
-    assert!(matches!(nothing, Err(JobError::Nothing)));
+    assert!(matches!(nothing, Err(CaptureJobError::Nothing)));
 }
 
 #[test]
@@ -310,8 +310,9 @@ fn a_folder_with_a_captured_file_is_refused_by_any_of_its_names() {
     let path = captured.to_str().unwrap().to_owned();
     let seen = profile(vec![FileProfile { path: Some(path), ..table(1) }]);
     let job = FioJob::of(&seen, &JobTarget::default()).unwrap();
-    let refused =
-        |folder: &Path| matches!(check_folder(&job, folder, &seen), Err(JobError::Captured { .. }));
+    let refused = |folder: &Path| {
+        matches!(check_folder(&job, folder, &seen), Err(CaptureJobError::Captured { .. }))
+    };
     // By its name, though nothing is there any more; by a link to its folder; by a hard link.
     assert!(refused(&real));
     let linked = folder.path().join("linked");
@@ -472,7 +473,7 @@ fn the_real_fio_takes_every_job() {
         let limits = JobLimits { file_bytes: 1 << 24, operations: 1000, seconds: 5.0 };
         let target = JobTarget { folder: None, limits: limited.then_some(limits) };
         match FioJob::of(&profile(files), &target) {
-            Err(JobError::Nothing) => {}
+            Err(CaptureJobError::Nothing) => {}
             Ok(job) => is_taken(&job)?,
             Err(error) => prop_assert!(false, "{error}"),
         }

@@ -14,7 +14,7 @@ use loads::read::Pages;
 
 use super::super::profile::Profile;
 use super::limits::JobLimits;
-use super::{FioJob, JobError, JobTarget, Validation, check_folder, compare};
+use super::{CaptureJobError, FioJob, JobTarget, Validation, check_folder, compare};
 
 /// A job whose files are made; they go with it.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Trial {
         limits: JobLimits,
         cancel: &Cancel,
         made: &mut dyn FnMut(&Path),
-    ) -> Result<Trial, JobError> {
+    ) -> Result<Trial, CaptureJobError> {
         process::version()?;
         let folder = OwnFolder::new(below)?;
         made(folder.path());
@@ -50,7 +50,7 @@ impl Trial {
         let fio = machine::programs::path("fio").map_err(DiskError::Start)?;
         let trial = Trial { folder, job, fio };
         let (path, text) = (trial.job_file(), trial.job.text());
-        fs::write(&path, &text).map_err(|source| JobError::Write { path, source })?;
+        fs::write(&path, &text).map_err(|source| CaptureJobError::Write { path, source })?;
         let arguments = ["--create_only=1", "-"].map(OsString::from);
         process::run(&arguments, Some(&text), Pages::Small, &mut || {}, cancel)?;
         // What is to be written to the disk for that is not the job's.
@@ -93,7 +93,7 @@ impl Trial {
     ///
     /// # Errors
     /// When something is still there.
-    pub fn remove(mut self) -> Result<(), JobError> {
+    pub fn remove(mut self) -> Result<(), CaptureJobError> {
         Ok(self.folder.remove()?)
     }
 

@@ -39,6 +39,34 @@ pub enum TraceError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        why: crate::trace::format::FormatError,
+        why: LayoutError,
     },
+}
+
+/// What of the kernel's own description of events, or of a page of events, is malformed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LayoutError {
+    /// A format has no ID.
+    #[error("no ID")]
+    NoNumber,
+    /// A field without a name or offset, or out of bounds.
+    #[error("no name or offset in the field {0:?}")]
+    Field(String),
+    /// More fields than any event has.
+    #[error("too many fields")]
+    TooManyFields,
+    /// A page ends within its own header.
+    #[error("a page of {0} bytes is shorter than its header")]
+    ShortPage(usize),
+    /// A page claims more events than it has bytes.
+    #[error("a page claims {said} bytes of events but has {has}")]
+    PageLength {
+        /// Bytes that the page claims.
+        said: u64,
+        /// Bytes that the page has.
+        has: usize,
+    },
+    /// An entry goes beyond the end of the page.
+    #[error("the entry at byte {0} ends after its page")]
+    PageEntry(usize),
 }

@@ -2,25 +2,11 @@
 //!
 //! Types, offsets and numbers of fields differ between kernels; only their names are known before.
 
-use thiserror::Error;
+use crate::trace::error::LayoutError;
 
 /// Limits on the fields of an event, and on the bytes that they are in.
 const FIELDS_MAX: usize = 256;
 const EVENT_BYTES_MAX: usize = 1 << 16;
-
-/// What is wrong with a `format` file.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum FormatError {
-    /// It has no ID.
-    #[error("no ID")]
-    NoNumber,
-    /// A field without a name or offset, or out of bounds.
-    #[error("no name or offset in the field {0:?}")]
-    Field(String),
-    /// More fields than any event has.
-    #[error("too many fields")]
-    TooManyFields,
-}
 
 /// A field of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,15 +65,15 @@ impl EventFormat {
     /// let format = EventFormat::parse(text)?;
     /// assert_eq!(format.number, 835);
     /// assert_eq!(format.field("ret").map(|it| it.offset), Some(16));
-    /// # Ok::<(), capture::trace::format::FormatError>(())
+    /// # Ok::<(), capture::trace::LayoutError>(())
     /// ```
     ///
     /// # Errors
     /// When it has no number, or a field of it no place.
-    pub fn parse(text: &[u8]) -> Result<EventFormat, FormatError> {
+    pub fn parse(text: &[u8]) -> Result<EventFormat, LayoutError> {
         let text = String::from_utf8_lossy(text);
         let number = text.lines().find_map(|line| line.strip_prefix("ID:"));
-        let number = number.and_then(|it| it.trim().parse().ok()).ok_or(FormatError::NoNumber)?;
+        let number = number.and_then(|it| it.trim().parse().ok()).ok_or(LayoutError::NoNumber)?;
         Ok(EventFormat { number, fields: fields(&text)? })
     }
 
@@ -98,13 +84,13 @@ impl EventFormat {
 }
 
 /// The fields in the lines of a text; lines that speak of something else are skipped.
-pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
+pub(crate) fn fields(text: &str) -> Result<Vec<Field>, LayoutError> {
     let mut found = Vec::new();
     for line in text.lines().take_while(|line| !line.starts_with("print fmt")) {
         let Some(rest) = line.trim().strip_prefix("field:") else { continue };
-        let field = field(rest).ok_or_else(|| FormatError::Field(line.trim().to_owned()))?;
+        let field = field(rest).ok_or_else(|| LayoutError::Field(line.trim().to_owned()))?;
         if found.len() == FIELDS_MAX {
-            return Err(FormatError::TooManyFields);
+            return Err(LayoutError::TooManyFields);
         }
         found.push(field);
     }
@@ -164,16 +150,16 @@ mod tests {
 
     #[test]
     fn what_has_no_place_is_refused() {
-        assert_eq!(EventFormat::parse(b"name: x\n"), Err(FormatError::NoNumber));
+        assert_eq!(EventFormat::parse(b"name: x\n"), Err(LayoutError::NoNumber));
         let check =
             |field: &str| EventFormat::parse(format!("ID: 1\n\tfield:{field}\n").as_bytes());
-        assert!(matches!(check("int a; size:4;"), Err(FormatError::Field(_))));
-        assert!(matches!(check("int a; offset:-1; size:4;"), Err(FormatError::Field(_))));
-        assert!(matches!(check("; offset:1; size:4;"), Err(FormatError::Field(_))));
-        assert!(matches!(check("int a; offset:65536; size:4;"), Err(FormatError::Field(_))));
+        assert!(matches!(check("int a; size:4;"), Err(LayoutError::Field(_))));
+        assert!(matches!(check("int a; offset:-1; size:4;"), Err(LayoutError::Field(_))));
+        assert!(matches!(check("; offset:1; size:4;"), Err(LayoutError::Field(_))));
+        assert!(matches!(check("int a; offset:65536; size:4;"), Err(LayoutError::Field(_))));
         let many = "\tfield:int a;\toffset:0;\tsize:4;\n".repeat(257);
         let many = format!("ID: 1\n{many}");
-        assert_eq!(EventFormat::parse(many.as_bytes()), Err(FormatError::TooManyFields));
+        assert_eq!(EventFormat::parse(many.as_bytes()), Err(LayoutError::TooManyFields));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //!
 //! Pages come from the kernel, but are parsed as untrusted input. This module does no I/O.
 
-use thiserror::Error;
+use crate::trace::error::LayoutError;
 
-use crate::trace::format::{self, Field, FormatError, place};
+use crate::trace::format::{self, Field, place};
 
 /// Smaller types of entries are lengths, in words of 4 bytes.
 const PADDING: u32 = 29;
@@ -19,25 +19,6 @@ const STAMP_BITS: u32 = 59;
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 const LENGTH: u64 = (1 << 27) - 1;
-
-/// What is wrong with a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum PageError {
-    /// It ends within its own header.
-    #[error("a page of {0} bytes is shorter than its header")]
-    Short(usize),
-    /// It claims more events than it has bytes.
-    #[error("a page claims {said} bytes of events but has {has}")]
-    Length {
-        /// Bytes that it claims.
-        said: u64,
-        /// Bytes that it has.
-        has: usize,
-    },
-    /// An entry goes beyond the end of the page.
-    #[error("the entry at byte {0} ends after its page")]
-    Entry(usize),
-}
 
 /// The layout of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,11 +35,11 @@ impl Layout {
     ///
     /// # Errors
     /// When a field has no offset.
-    pub fn parse(text: &[u8]) -> Result<Layout, FormatError> {
+    pub fn parse(text: &[u8]) -> Result<Layout, LayoutError> {
         let fields = format::fields(&String::from_utf8_lossy(text))?;
         let find = |name: &str| {
             let field = fields.iter().find(|field| field.name == name).cloned();
-            field.ok_or_else(|| FormatError::Field(name.to_owned()))
+            field.ok_or_else(|| LayoutError::Field(name.to_owned()))
         };
         let data = find("data")?;
         Ok(Layout {
@@ -94,14 +75,14 @@ impl<'a> Entries<'a> {
     ///
     /// # Errors
     /// When its header makes no sense.
-    pub fn of(layout: &Layout, page: &'a [u8]) -> Result<Entries<'a>, PageError> {
-        let short = PageError::Short(page.len());
-        let time_ns = layout.timestamp.value(page).ok_or(short)?;
-        let commit = layout.commit.value(page).ok_or(short)?;
-        let data = page.get(layout.data_offset..).ok_or(short)?;
+    pub fn of(layout: &Layout, page: &'a [u8]) -> Result<Entries<'a>, LayoutError> {
+        let short = || LayoutError::ShortPage(page.len());
+        let time_ns = layout.timestamp.value(page).ok_or_else(short)?;
+        let commit = layout.commit.value(page).ok_or_else(short)?;
+        let data = page.get(layout.data_offset..).ok_or_else(short)?;
         let said = commit & LENGTH;
         let length = usize::try_from(said).ok().filter(|length| *length <= data.len());
-        let length = length.ok_or(PageError::Length { said, has: data.len() })?;
+        let length = length.ok_or(LayoutError::PageLength { said, has: data.len() })?;
         let stored = || place(data, length, 8).filter(|_| commit & MISSED_STORED != 0);
         let missed = (commit & MISSED != 0).then(stored);
         Ok(Entries { data: &data[..length], at: 0, time_ns, missed })
@@ -163,14 +144,14 @@ fn split(header: u32) -> (u32, u64) {
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = Result<Entry<'a>, PageError>;
+    type Item = Result<Entry<'a>, LayoutError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.data.len() {
             let begun = self.at;
             let Some(step) = self.step() else {
                 self.at = self.data.len();
-                return Some(Err(PageError::Entry(begun)));
+                return Some(Err(LayoutError::PageEntry(begun)));
             };
             let Some((next, from, to)) = step else {
                 self.at = self.data.len();

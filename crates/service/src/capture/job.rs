@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use capture::job::{FioJob, JobError, JobLimits, JobTarget, Trial, Validation, check_folder};
+use capture::job::{
+    CaptureJobError, FioJob, JobLimits, JobTarget, Trial, Validation, check_folder,
+};
 use capture::profile::{Profile, Profiler};
 use flow::cancel::Cancel;
 use loads::disk::process as fio;
@@ -142,10 +144,10 @@ fn validate(
     Ok(validation)
 }
 
-fn failure(error: &JobError) -> Failure {
+fn failure(error: &CaptureJobError) -> Failure {
     let hint = match error {
-        JobError::Captured { .. } => Some("name another folder"),
-        JobError::Nothing => Some(
+        CaptureJobError::Captured { .. } => Some("name another folder"),
+        CaptureJobError::Nothing => Some(
             "capture a program that uses files: fio cannot repeat pipes, sockets and terminals",
         ),
         _ => None,

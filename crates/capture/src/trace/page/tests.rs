@@ -110,15 +110,15 @@ fn a_time_stamp_keeps_the_bits_that_it_has_not() {
 fn what_ends_too_early_is_an_error_and_the_end() {
     let layout = layout();
     let check = |page: &[u8]| Entries::of(&layout, page).map(|_| ()).unwrap_err();
-    assert_eq!(check(&[0; 15]), PageError::Short(15));
+    assert_eq!(check(&[0; 15]), LayoutError::ShortPage(15));
     let mut long = page(5, &[(7, vec![1; 4])], None);
     long[8..16].copy_from_slice(&500_u64.to_ne_bytes());
-    assert_eq!(check(&long), PageError::Length { said: 500, has: 8 });
+    assert_eq!(check(&long), LayoutError::PageLength { said: 500, has: 8 });
     let mut beyond = page(5, &[(7, vec![1; 4]), (8, vec![2; 4])], None);
     beyond[24..28].copy_from_slice(&header(28, 1));
     let all: Vec<_> = Entries::of(&layout, &beyond).unwrap().collect();
     assert_eq!(all.len(), 2);
-    assert_eq!(all[1], Err(PageError::Entry(8)));
+    assert_eq!(all[1], Err(LayoutError::PageEntry(8)));
 }
 
 proptest! {
