@@ -54,28 +54,22 @@ pub enum RunRecordError {
         /// Its format.
         format: u32,
     },
-    /// The record is cut off, or has values that no run has.
+    /// The record is cut off, or lacks a field.
     #[error("{} is damaged", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: Damage,
+        source: serde_json::Error,
     },
-}
-
-/// What is wrong with a record.
-#[derive(Debug, thiserror::Error)]
-pub enum Damage {
-    /// It is no valid JSON, or a field is missing.
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    /// A number that no run has.
-    #[error("{0} is out of range")]
-    Number(&'static str),
-    /// More entries than a record may have.
-    #[error("too many {0}")]
-    Many(&'static str),
+    /// The record has values that no run has.
+    #[error("{} is damaged: {why}", path.display())]
+    Implausible {
+        /// The file.
+        path: PathBuf,
+        /// Which values.
+        why: &'static str,
+    },
 }
 
 /// The record of a run.
@@ -162,10 +156,9 @@ impl RunRecord {
         if format != FORMAT {
             return Err(RunRecordError::Format { path: path.to_owned(), format });
         }
-        let damaged = |source| RunRecordError::Damaged { path: path.to_owned(), source };
-        let record: RunRecord =
-            serde_json::from_slice(&bytes).map_err(|error| damaged(error.into()))?;
-        record.check().map_err(damaged)?;
+        let record: RunRecord = serde_json::from_slice(&bytes)
+            .map_err(|source| RunRecordError::Damaged { path: path.to_owned(), source })?;
+        record.check().map_err(|why| RunRecordError::Implausible { path: path.to_owned(), why })?;
         Ok(record)
     }
 
@@ -179,22 +172,22 @@ impl RunRecord {
         self.summary["explanation"].as_str().filter(|text| !text.is_empty())
     }
 
-    fn check(&self) -> Result<(), Damage> {
+    fn check(&self) -> Result<(), &'static str> {
         let is_time = |seconds: f64| (0.0..SECONDS_MAX).contains(&seconds);
         if !is_time(self.began_unix_seconds / 10.0) {
-            return Err(Damage::Number("the start time"));
+            return Err("the start time is out of range");
         }
         if !is_time(self.seconds) {
-            return Err(Damage::Number("the length of the run"));
+            return Err("the length of the run is out of range");
         }
         if self.stages.len() > STAGES_MAX {
-            return Err(Damage::Many("stages"));
+            return Err("too many stages");
         }
         for stage in &self.stages {
             let report = &stage.report;
             let times = [report.working_seconds, report.starved_seconds, report.blocked_seconds];
             if !times.into_iter().all(is_time) || report.bytes > STAGE_BYTES_MAX {
-                return Err(Damage::Number("a number of a stage"));
+                return Err("a number of a stage is out of range");
             }
             if let Some(series) = &stage.over_time {
                 check_series(series)?;
@@ -204,19 +197,19 @@ impl RunRecord {
     }
 }
 
-fn check_series(series: &StageSeries) -> Result<(), Damage> {
+fn check_series(series: &StageSeries) -> Result<(), &'static str> {
     let StageSeries { working_seconds, starved_seconds, blocked_seconds, .. } = series;
     let times = [working_seconds, starved_seconds, blocked_seconds, &series.apart_seconds];
     let intervals = series.bytes.len();
     if intervals > INTERVALS_MAX || times.iter().any(|it| it.len() != intervals) {
-        return Err(Damage::Many("intervals of a stage"));
+        return Err("too many intervals of a stage");
     }
     let is_time = |seconds: &f64| (0.0..SECONDS_MAX).contains(seconds);
     let all = times.into_iter().flatten();
     let is_length = series.interval_seconds > 0.0 && is_time(&series.interval_seconds);
     let is_amount = |bytes: &u64| *bytes <= STAGE_BYTES_MAX;
     if !is_length || !all.copied().all(|it| is_time(&it)) || !series.bytes.iter().all(is_amount) {
-        return Err(Damage::Number("a number in the time series of a stage"));
+        return Err("a number in the time series of a stage is out of range");
     }
     Ok(())
 }
