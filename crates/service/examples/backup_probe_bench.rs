@@ -27,7 +27,7 @@ fn main() -> Result<(), Failure> {
     let probe = probe(&ProbeRequest { path: folder.clone(), request_bytes: None })?;
     let mut request = BenchReadRequest { paths: vec![archive.clone()], ..Default::default() };
     (request.experiment.output, request.experiment.repeats_max) = (Some(runs.clone()), Some(3));
-    let begun = BegunExperiment::open(plan(&request)?, &request.experiment, &Silent)?;
+    let begun = BegunExperiment::open(plan(&request, &Silent)?, &request.experiment, &Silent)?;
     let bench = run(begun, &ExperimentSurroundings { observer: &Unobserved, cancel: &cancel })?;
     let answers =
         [&document(&backup.answer()), &document(&probe.answer()), &document(&bench.answer())];

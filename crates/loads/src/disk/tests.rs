@@ -116,7 +116,7 @@ fn loads_on_a_folder_run_on_a_file_without_a_name() {
     assert_eq!(std::fs::read(directory.path().join("mine")).unwrap(), b"data");
     let huge = Plan { length_bytes: 1 << 60, ..plan(directory.path(), &[]) };
     let refused = DiskExecutor::new(&huge, None, Permission::KeepData, None);
-    assert!(matches!(refused, Err(DiskError::Safety(SafetyError::Room { .. }))));
+    assert!(matches!(refused, Err(DiskError::Room { .. })));
 }
 
 /// Runs a job as `bench disk --job` does, on a file of 1 MiB in a folder with another one; says

@@ -151,6 +151,16 @@ const HABITS: &[Habit] = &[
     habit("tune", "reset undo restore", "run `takeup tune revert`"),
     habit("tune", "keep save", "run `takeup tune persist`"),
     habit("sim", "stop umount unmount", "run `umount DIR`"),
+    habit("plan", "--data --bytes --amount", "use --size {SIZE}"),
+    habit("plan", "--source --rate", "use --source-rate {RATE}, or name the folder itself"),
+    habit("watch", "--for --seconds --duration --time", "use --interval 1s --count SECONDS"),
+    habit("bench run", "--factor --level --parameter", "use --vary {NAME=LIST}"),
+    habit("bench run", "--cmd -c --exec --program", "use --command NAME={LINE}"),
+    habit("bench tape", "--yes -y --force", "use --overwrite to write over what the medium holds"),
+    habit("list", "--from --archive", "run `takeup list {ARCHIVE}`"),
+    habit("verify", "--from --archive", "run `takeup verify {ARCHIVE}`"),
+    habit("restore", "--from --archive", "run `takeup restore {ARCHIVE} --into DIR`"),
+    habit("sim tape", "--medium-size --size", "use --capacity {SIZE}"),
     habit("report", "--output --page", "use --html {FILE}"),
     habit("compare", "--output --page", "use --html {FILE}"),
 ];
@@ -305,6 +315,9 @@ mod tests {
             "leave -x out: `takeup watch --interval 1s` has all columns of iostat -x",
         );
         check("capture -p 4711", "use --pid 4711");
+        check("plan --drive lto8 --data 2TB", "use --size 2TB");
+        check("watch sda --for 10s", "use --interval 1s --count SECONDS");
+        check("bench run --factor level=1,6", "use --vary level=1,6");
         check("extract x.tar", "run `takeup restore ARCHIVE --into DIR`");
         assert_eq!(hint("frobnicate"), None);
         assert_eq!(hint("pipe --bogus"), None);
