@@ -49,7 +49,7 @@ pub fn escape_controls(sentence: &str) -> String {
 }
 
 /// Text that is safe for standard output and standard error: a terminal obeys only its line ends,
-/// its tabs and the bold heads of our own tables.
+/// its tabs, and what makes our own lines bold and coloured.
 ///
 /// Names are escaped where they are put into a sentence ([`escape`]). This type is the second
 /// barrier: every text passes through it, so that a field of a record that no sentence has escaped
@@ -60,7 +60,7 @@ pub struct Printable<'a>(Cow<'a, str>);
 impl<'a> Printable<'a> {
     /// Makes printable text of any bytes. Bytes that are not UTF-8 become octal, as in names.
     pub fn of(bytes: &'a [u8]) -> Printable<'a> {
-        let own = |text: &str| BOLD.iter().any(|code| text.starts_with(code));
+        let own = |text: &str| OWN.iter().any(|code| text.starts_with(code));
         let is_kept = |text: &str| match text.chars().next() {
             Some('\n' | '\t') => true,
             Some('\u{1b}') => own(text),
@@ -92,8 +92,8 @@ impl<'a> Printable<'a> {
     }
 }
 
-/// What `report::table` sets around the head of a table.
-const BOLD: [&str; 2] = ["\x1b[1m", "\x1b[0m"];
+/// What `report::table` sets around lines that stand out: bold, and bold in red, green or yellow.
+const OWN: [&str; 5] = ["\x1b[1m", "\x1b[0m", "\x1b[1;31m", "\x1b[1;32m", "\x1b[1;33m"];
 
 /// Control characters, and characters that change the direction of the text behind them. The latter
 /// can make one name look like another (Unicode technical report 36, section 2.5).

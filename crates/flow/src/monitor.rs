@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::account::Stage;
+use crate::run::StageKind;
 
 /// The counters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,6 +105,59 @@ impl Pause {
     }
 }
 
+/// How much a run will move, for a forecast of its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The whole amount, in the unit of `measure`.
+    pub amount: u64,
+    /// What counts towards it.
+    pub measure: Measure,
+    /// What the amount rests on.
+    pub basis: Basis,
+}
+
+/// What counts towards the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// A counter of the monitor.
+    Counter(Counter),
+    /// The bytes of a stage, which a monitor reads where the stage counts them.
+    Stage(StageKind),
+}
+
+/// What an expected amount rests on, from the least to the most certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Basis {
+    /// The number of objects, once the scan of the tree has ended.
+    ScanAhead,
+    /// The space in use on the file systems that are backed up.
+    SpaceInUse,
+    /// The archive that this run will replace.
+    ReplacedArchive,
+    /// The size of the files that are read.
+    FileSize,
+    /// The size of the archive that is read.
+    ArchiveSize,
+}
+
+impl Basis {
+    /// On the progress line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Basis::ScanAhead => "from the scan ahead",
+            Basis::SpaceInUse => "from the space in use",
+            Basis::ReplacedArchive => "from the last archive",
+            Basis::FileSize => "from the size of the file",
+            Basis::ArchiveSize => "from the size of the archive",
+        }
+    }
+
+    /// Whether a run may move more or less than that, even if nothing changes meanwhile.
+    pub fn is_estimate(self) -> bool {
+        matches!(self, Basis::SpaceInUse | Basis::ReplacedArchive)
+    }
+}
+
 /// Receives counts and notices of a run. Called from many threads at once.
 pub trait Monitor: Send + Sync {
     /// Adds to a counter.
@@ -118,6 +172,19 @@ pub trait Monitor: Send + Sync {
     /// them over time asks them now to keep a series.
     fn stages(&self, stages: &[&Arc<Stage>]) {
         let _ = stages;
+    }
+    /// Whether the monitor shows how much is left. Runs look up what to expect only then.
+    fn wants_forecast(&self) -> bool {
+        false
+    }
+    /// Reports how much the run will move. Several reports may come; the highest basis holds.
+    fn expect(&self, expected: Expected) {
+        let _ = expected;
+    }
+    /// Reports the object in hand and the bytes of its content. Called for every object or batch of
+    /// small ones, so an implementation keeps a sample, and does nothing otherwise.
+    fn object(&self, path: &[u8], bytes: u64) {
+        let _ = (path, bytes);
     }
     /// Reports why no bytes move; `None` when they move again.
     fn pause(&self, pause: Option<Pause>) {

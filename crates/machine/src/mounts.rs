@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 pub struct Mount {
     /// Device number of the file system, `8:1`.
     pub device: String,
+    /// The folder of the file system that is mounted, `/` for all of it.
+    pub root: PathBuf,
     /// Its mount point.
     pub point: PathBuf,
     /// Kind of the file system.
@@ -53,7 +55,8 @@ pub fn above<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let device = String::from_utf8(fields.nth(2)?.to_vec()).ok()?;
-    let point = unescaped(fields.nth(1)?);
+    let root = unescaped(fields.next()?);
+    let point = unescaped(fields.next()?);
     let text = |field: &[u8]| unescaped(field).to_string_lossy().into_owned();
     let options = text(fields.next()?);
     // Any number of optional fields, then a hyphen.
@@ -61,7 +64,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let kind = String::from_utf8(fields.next()?.to_vec()).ok()?;
     let source = unescaped(fields.next()?);
     let file_system_options = fields.next().map(text).unwrap_or_default();
-    Some(Mount { device, point, kind, source, options, file_system_options })
+    Some(Mount { device, root, point, kind, source, options, file_system_options })
 }
 
 /// The kernel writes blanks, tabs, line ends and backslashes as a backslash and three octal digits.

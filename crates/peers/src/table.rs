@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use base::calendar::time_text;
 use experiment::record::Experiment;
-use report::table::{Align, Colour, Emphasis, Table};
+use report::table::{Align, Emphasis, Style, Table};
 use statistics::{geometric_mean, mean};
 
 use crate::environment::memory_gib;
@@ -225,7 +225,7 @@ fn grid(format: TableFormat, heads: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new(&columns);
     rows.into_iter().for_each(|row| table.row(row, Emphasis::None));
     match format {
-        TableFormat::Terminal => table.render(Colour::Plain),
+        TableFormat::Terminal => table.render(Style::PLAIN),
         TableFormat::Markdown => table.markdown(),
     }
 }

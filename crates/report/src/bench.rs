@@ -9,12 +9,12 @@ use service::bench::power::{BenchPowerAnswer, RepeatsAnswer};
 use service::bench::{ExperimentDone, PutBackAnswer};
 
 use crate::experiments;
-use crate::table::Colour;
+use crate::table::Style;
 
 /// The end of an experiment: its table, its conclusions, and what did not run.
-pub fn ended(done: &ExperimentDone, colour: Colour) -> String {
+pub fn ended(done: &ExperimentDone, style: Style) -> String {
     let ExperimentDone { experiment, judgement, ended, .. } = done;
-    let judged = experiments::text(experiment, judgement, colour);
+    let judged = experiments::text(experiment, judgement, style);
     let (runs, file) = (experiment.runs.len(), done.path.display());
     format!("{judged}{}{}; {runs} runs in {file}\n", not_run(done), ended.words())
 }

@@ -9,14 +9,14 @@ use model::tape::parameters::TapeParameters;
 use service::calibration::FromRuns;
 use service::calibration::disk::DiskFromRuns;
 
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::table::{Align, Emphasis, Style, Table};
 
 /// The parameters of a drive that the runs show, and the others.
-pub fn drive(from: &FromRuns, colour: Colour) -> String {
+pub fn drive(from: &FromRuns, style: Style) -> String {
     let found = &from.calibration;
     let runs = counted(found.runs as u64, "run", "runs");
     let mut text = format!("drive from {}: {runs} on {}\n", from.path.display(), found.drive);
-    text.push_str(&table(&found.told).render(colour));
+    text.push_str(&table(&found.told).render(style));
     let generation = from.generation.title();
     text.push_str(&format!("not measured by these runs, so taken from {generation}:\n"));
     text.push_str(&reasons(&found.not_told));
@@ -26,11 +26,11 @@ pub fn drive(from: &FromRuns, colour: Colour) -> String {
 }
 
 /// The parameters of a disk that the runs show, the lower bounds, and the other parameters.
-pub fn disk(from: &DiskFromRuns, colour: Colour) -> String {
+pub fn disk(from: &DiskFromRuns, style: Style) -> String {
     let found = &from.calibration;
     let runs = counted(found.runs as u64, "run", "runs");
     let mut text = format!("disk from {}: {runs} on {}\n", from.path.display(), found.disk);
-    text.push_str(&table(&found.told).render(colour));
+    text.push_str(&table(&found.told).render(style));
     if !found.bounds.is_empty() {
         text.push_str(&format!(
             "at least this, or the value of {} if that is higher:\n",

@@ -5,7 +5,7 @@ mod calls;
 mod page;
 
 use crate::captures as presentation;
-use crate::table::Colour;
+use crate::table::Style;
 use base::escape::escape;
 use base::format::counted;
 use service::capture::Together;
@@ -16,11 +16,11 @@ use crate::stages;
 pub use page::page;
 
 /// The capture for the terminal, and the devices below it.
-pub fn text(together: &Together<'_>, colour: Colour) -> String {
+pub fn text(together: &Together<'_>, style: Style) -> String {
     let heading = &together.captured.heading;
     let mut text = format!("{}\n{}\n", escape(heading.subject.as_bytes()), together.summary());
-    text.push_str(&presentation::text(&together.captured.profile, colour));
-    text.push_str(&devices_text(together, colour));
+    text.push_str(&presentation::text(&together.captured.profile, style));
+    text.push_str(&devices_text(together, style));
     for ran in &together.runs {
         text.push_str(&format!("\n{}", stages::text(ran)));
     }
@@ -28,11 +28,11 @@ pub fn text(together: &Together<'_>, colour: Colour) -> String {
 }
 
 /// The devices alone, after a blank line; empty if none were watched.
-pub fn devices_text(together: &Together<'_>, colour: Colour) -> String {
+pub fn devices_text(together: &Together<'_>, style: Style) -> String {
     match (&together.devices, &together.captured.beside) {
         (Some(devices), _) if !devices.devices.is_empty() => {
             let frame = &together.devices_frame;
-            let said = history::table_and_sentences(frame, devices, colour);
+            let said = history::table_and_sentences(frame, devices, style);
             format!("\n{}:\n{said}", looks(devices))
         }
         (_, Some(_)) => format!("\n{NO_DEVICE}\n"),

@@ -1,7 +1,8 @@
 //! A profile as text, the same for recordings and imports.
 
 use crate::findings::list;
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::prose::fitted;
+use crate::table::{Align, Emphasis, Style, Table};
 use base::escape::escape_controls;
 use base::format::{binary_size, count, counted, duration, percent, size};
 
@@ -16,7 +17,7 @@ const FILES: usize = 30;
 const LETTERS: usize = 44;
 
 /// The table, the reasons for its gaps, and the findings.
-pub fn text(profile: &Profile, colour: Colour) -> String {
+pub fn text(profile: &Profile, style: Style) -> String {
     let calls: u64 = profile.files.iter().map(|it| it.calls).sum();
     let files = counted(profile.files.len() as u64, "file", "files");
     let mut text = format!(
@@ -27,7 +28,7 @@ pub fn text(profile: &Profile, colour: Colour) -> String {
     let places: Vec<&FileProfile> = profile.files.iter().filter(|it| words::is_place(it)).collect();
     let shown = &places[..places.len().min(FILES)];
     if !shown.is_empty() {
-        text.push_str(&format!("\n{}", table(shown, colour)));
+        text.push_str(&format!("\n{}", table(shown, style)));
     }
     if places.len() > FILES {
         let more = counted((places.len() - FILES) as u64, "more file", "more files");
@@ -40,9 +41,10 @@ pub fn text(profile: &Profile, colour: Colour) -> String {
         text.push_str(&format!("{what}: {rest}\n"));
     }
     text.push_str(&gaps(shown));
+    let mut text = fitted(&text, style);
     let findings = words::findings(profile);
     if !findings.is_empty() {
-        text.push_str(&format!("\n{}", list(&findings)));
+        text.push_str(&format!("\n{}", list(&findings, style)));
     }
     text
 }
@@ -64,14 +66,14 @@ pub const COLUMNS: [(&str, Align); 13] = [
     ("sync", Align::Left),
 ];
 
-fn table(files: &[&FileProfile], colour: Colour) -> String {
+fn table(files: &[&FileProfile], style: Style) -> String {
     let mut table = Table::new(&COLUMNS);
     for file in files {
         let mut row = cells(file);
         row[0] = shortened(file.path.as_deref());
         table.row(row, Emphasis::None);
     }
-    table.render(colour)
+    table.render(style)
 }
 
 /// The row of a file: a cell for each of [`COLUMNS`], `?` for unknown values, the path in full.
@@ -175,7 +177,7 @@ pub fn class_name(class: Class) -> &'static str {
 }
 
 /// The properties of each group that a job is compared by.
-fn validation_table(validation: &Validation, colour: Colour) -> String {
+fn validation_table(validation: &Validation, style: Style) -> String {
     let columns = [
         ("files", Align::Left),
         ("property", Align::Left),
@@ -194,18 +196,18 @@ fn validation_table(validation: &Validation, colour: Colour) -> String {
             table.row(cells, Emphasis::None);
         }
     }
-    table.render(colour)
+    table.render(style)
 }
 
 /// The file of the job, and how near a run of it comes; it follows the text of the calls.
-pub fn job_text(made: &MadeJob, colour: Colour) -> String {
+pub fn job_text(made: &MadeJob, style: Style) -> String {
     let mut text = String::new();
     if let Some(path) = &made.path {
         text += &format!("\nTakeup wrote the load as a fio job to {}.\n", path.display());
     }
     let Some(validation) = &made.validation else { return text };
     text += &format!("\nfio ran the job in {:.1} s:\n\n", validation.seconds);
-    text += &validation_table(validation, colour);
+    text += &validation_table(validation, style);
     text += "\n";
     for sentence in &validation.not_reproduced {
         text += &format!("{sentence}\n");
@@ -288,7 +290,7 @@ mod tests {
         profiler.lost(2);
         profiler.cannot_see("pages of a mapping that are in memory are not seen");
         let profile = profiler.profile();
-        let text = text(&profile, Colour::Plain);
+        let text = text(&profile, Style::PLAIN);
         let expected = "\
 0 ms recorded, 21 operations of 2 files
 

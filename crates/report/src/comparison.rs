@@ -3,7 +3,7 @@
 use crate::experiments::{verdict_name, verdict_sign};
 use crate::figure::forest::{Forest, Row};
 use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::table::{Align, Emphasis, Style, Table};
 use base::escape::escape;
 use base::format::counted;
 use base::rounding::Rounding;
@@ -20,7 +20,7 @@ const WIDTH: usize = 80;
 const ROWS_MAX: usize = 40;
 
 /// The comparison for the terminal.
-pub fn text(a: &History, b: &History, comparison: &Comparison, colour: Colour) -> String {
+pub fn text(a: &History, b: &History, comparison: &Comparison, style: Style) -> String {
     let mut text = format!("A  {}\nB  {}\n", summary(a), summary(b));
     let (heads, rows) = numbers(comparison);
     if !rows.is_empty() {
@@ -28,7 +28,7 @@ pub fn text(a: &History, b: &History, comparison: &Comparison, colour: Colour) -
             heads.iter().map(|(name, cells)| (*name, cells.align())).collect();
         let mut table = Table::new(&heads);
         rows.into_iter().for_each(|row| table.row(row, Emphasis::None));
-        text.push_str(&table.render(colour));
+        text.push_str(&table.render(style));
         text.push_str("A and B are medians over the intervals in which a device was busy\n");
     }
     for sentence in sentences(comparison) {

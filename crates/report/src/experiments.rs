@@ -12,7 +12,7 @@ pub use settled::{name as verdict_name, settled as verdict_sign};
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable, csv_line};
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::table::{Align, Emphasis, Style, Table};
 use base::format::{count, counted, duration};
 use base::rounding::Rounding;
 use experiment::judgement::{
@@ -26,16 +26,16 @@ pub use comparison::{comparison_page, comparison_table, comparison_text};
 pub use figures::figures;
 
 /// For the terminal: the cells as a table, then the sentences.
-pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> String {
+pub fn text(experiment: &Experiment, judgement: &Judgement, style: Style) -> String {
     let table = cell_table(experiment, judgement, usize::MAX);
     let recommended: Vec<usize> = (judgement.recommended.iter())
         .filter(|found| found.is(found.cell))
         .map(|found| found.cell)
         .collect();
-    let mut text = terminal_table(&table, &recommended, colour);
+    let mut text = terminal_table(&table, &recommended, style);
     let more = [operations::apart(experiment, judgement), programs::table(experiment, judgement)];
     for table in more.into_iter().flatten() {
-        text.push_str(&terminal_table(&table, &[], colour));
+        text.push_str(&terminal_table(&table, &[], style));
     }
     let told = |one: &Sentence| {
         let typed =
@@ -45,7 +45,7 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, colour: Colour) -> S
         (one.subject.name(), lines)
     };
     let headed: Vec<(&str, Vec<String>)> = judgement.sentences.iter().map(told).collect();
-    text.push_str(&crate::findings::lines_under_heads(&headed));
+    text.push_str(&crate::findings::lines_under_heads(&headed, style));
     text
 }
 
@@ -59,7 +59,7 @@ fn good_runs_by_cell(runs: &[RunRecord]) -> BTreeMap<&Cell, Vec<&RunRecord>> {
     by_cell
 }
 
-fn terminal_table(table: &PageTable, strong: &[usize], colour: Colour) -> String {
+fn terminal_table(table: &PageTable, strong: &[usize], style: Style) -> String {
     let strong: BTreeSet<usize> = strong.iter().copied().collect();
     let heads: Vec<(&str, Align)> =
         table.columns.iter().map(|(name, cells)| (name.as_str(), cells.align())).collect();
@@ -68,7 +68,7 @@ fn terminal_table(table: &PageTable, strong: &[usize], colour: Colour) -> String
         let emphasis = if strong.contains(&index) { Emphasis::Strong } else { Emphasis::None };
         shown.row(row.clone(), emphasis);
     }
-    shown.render(colour)
+    shown.render(style)
 }
 
 fn conclusion(one: &Sentence) -> Conclusion {

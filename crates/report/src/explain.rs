@@ -7,7 +7,8 @@ use pipeline::{Look, Stage};
 use service::explain::{ExplainEnd, Explained, OtherRun, PipelineRun};
 
 use crate::findings;
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::prose::fitted;
+use crate::table::{Align, Emphasis, Style, Table};
 
 /// Letters of a command that the table shows.
 const LETTERS: usize = 32;
@@ -30,21 +31,21 @@ const KINDS: [StageTimeKind; 5] = [
 ];
 
 /// The whole report.
-pub fn text(explained: &Explained, colour: Colour) -> String {
+pub fn text(explained: &Explained, style: Style) -> String {
     let Explained { pipeline, run, baseline, tried, .. } = explained;
     let mut text = String::new();
     if let Some(pipeline) = pipeline {
         text.push_str(&format!("{}\n", escape_controls(pipeline)));
     }
-    text.push_str(&format!("{}\n\n", headline(run)));
-    text.push_str(&table(run, colour));
+    text.push_str(&fitted(&format!("{}\n\n", headline(run)), style));
+    text.push_str(&table(run, style));
     for (number, stage) in run.look.stages.iter().enumerate() {
         if let Some(why) = &stage.bytes_unknown_because {
             text.push_str(&format!("bytes of stage {} are not known: {why}\n", number + 1));
         }
     }
     text.push('\n');
-    text.push_str(&findings::list(&run.judgement.findings));
+    text.push_str(&findings::list(&run.judgement.findings, style));
     if let Some(OtherRun { line, run: baseline }) = baseline {
         let (whole, rest) = (run.look.seconds, baseline.look.seconds);
         text.push_str(&format!(
@@ -66,9 +67,9 @@ pub fn text(explained: &Explained, colour: Colour) -> String {
             duration(forecast),
             duration(run.look.seconds)
         ));
-        text.push_str(&table(tried, colour));
+        text.push_str(&table(tried, style));
         text.push('\n');
-        text.push_str(&findings::list(&tried.judgement.findings));
+        text.push_str(&findings::list(&tried.judgement.findings, style));
     }
     text
 }
@@ -101,7 +102,7 @@ fn headline(run: &PipelineRun) -> String {
     line
 }
 
-fn table(run: &PipelineRun, colour: Colour) -> String {
+fn table(run: &PipelineRun, style: Style) -> String {
     // Shares of the pipeline, as in the findings, without other commands of the line.
     let Look { stages, piped_seconds: seconds, .. } = &run.look;
     if stages.is_empty() {
@@ -135,7 +136,7 @@ fn table(run: &PipelineRun, colour: Colour) -> String {
         ]);
         table.row(cells, if is_limit { Emphasis::Strong } else { Emphasis::None });
     }
-    table.render(colour)
+    table.render(style)
 }
 
 fn shortened(command: &str) -> String {

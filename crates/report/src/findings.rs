@@ -4,26 +4,44 @@ use base::finding::{Finding, Severity};
 
 use base::escape::escape_controls;
 
-/// A list of findings: under each one its bounds, its gain and the action.
-pub fn list(findings: &[Finding]) -> String {
+use crate::prose::{fitted, fitted_behind};
+use crate::table::{Style, Tone, toned};
+
+/// Heads whose lines are commands.
+const TYPED: [&str; 4] = ["apply", "keep", "undo", "measure"];
+
+/// A list of findings: under each one its bounds, its gain and the action. The first line has the
+/// colour of its severity.
+pub fn list(findings: &[Finding], style: Style) -> String {
     let mut text = String::new();
     for finding in findings {
         let severity = match finding.severity {
             Severity::Information => String::new(),
             severity => format!("{}: ", severity.name()),
         };
+        let tone = match finding.severity {
+            Severity::Information => None,
+            Severity::Warning => Some(Tone::Warning),
+            Severity::Critical => Some(Tone::Bad),
+        };
         let mut head = format!("- {severity}");
-        for part in finding.parts() {
-            text.push_str(&format!("{head}{}\n", escape_controls(&part)));
+        for (number, part) in finding.parts().iter().enumerate() {
+            let line = format!("{head}{}", escape_controls(part));
+            let line = match tone.filter(|_| number == 0) {
+                Some(tone) => toned(&line, tone, style),
+                None => line,
+            };
+            text.push_str(&(line + "\n"));
             "  ".clone_into(&mut head);
         }
     }
-    text
+    fitted(&text, style)
 }
 
 /// Lines after their head, which is printed once for several findings. Further lines of one finding
-/// are indented. Control characters in a line are escaped.
-pub fn lines_under_heads(findings: &[(&str, Vec<String>)]) -> String {
+/// are indented. Control characters in a line are escaped. On a terminal the first line of a finding
+/// is wrapped; the others, and those below [`TYPED`], are commands, which must stay whole.
+pub fn lines_under_heads(findings: &[(&str, Vec<String>)], style: Style) -> String {
     let width = findings.iter().map(|(head, _)| head.len()).max().unwrap_or(0);
     let mut text = String::new();
     let mut last = "";
@@ -32,7 +50,10 @@ pub fn lines_under_heads(findings: &[(&str, Vec<String>)]) -> String {
         for (number, line) in lines.iter().enumerate() {
             let set_in = if number == 0 { "" } else { "  " };
             let line = escape_controls(line);
-            text.push_str(&format!("{shown:<width$}  {set_in}{line}\n"));
+            let line = format!("{shown:<width$}  {set_in}{line}");
+            let is_typed = number > 0 || TYPED.contains(head);
+            let line = if is_typed { line } else { fitted_behind(&line, width + 2, style) };
+            text.push_str(&(line + "\n"));
             shown = "";
         }
         last = head;

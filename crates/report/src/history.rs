@@ -5,7 +5,7 @@
 
 pub(crate) mod page;
 
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::table::{Align, Emphasis, Style, Table};
 use base::calendar::time_text;
 use base::escape::escape;
 use base::format::{counted, duration};
@@ -53,12 +53,12 @@ pub(crate) fn ordered(history: &History, glyphs: Glyphs) -> Vec<(DeviceRow, &Dev
 }
 
 /// The record for the terminal.
-pub fn text(history: &History, colour: Colour) -> String {
-    format!("{}\n{}", summary(history), table_and_sentences(&Frame::of(history), history, colour))
+pub fn text(history: &History, style: Style) -> String {
+    format!("{}\n{}", summary(history), table_and_sentences(&Frame::of(history), history, style))
 }
 
 /// The table and the sentences about the devices of a record, with times on this axis.
-pub(crate) fn table_and_sentences(frame: &Frame, history: &History, colour: Colour) -> String {
+pub(crate) fn table_and_sentences(frame: &Frame, history: &History, style: Style) -> String {
     let busy = |device: &DeviceHistory| device.busy_seconds() > 0.0 || !device.spells.is_empty();
     let shown: Vec<(DeviceRow, &DeviceHistory)> = ordered(history, Glyphs::of_environment())
         .into_iter()
@@ -80,7 +80,7 @@ pub(crate) fn table_and_sentences(frame: &Frame, history: &History, colour: Colo
         }));
         table.row(cells, Emphasis::None);
     }
-    let mut text = table.render(colour);
+    let mut text = table.render(style);
     text.push_str("columns are medians over the intervals in which a device was busy\n");
     for (_, device) in &shown {
         for spell in &device.spells {

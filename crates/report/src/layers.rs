@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::findings::list;
+use crate::table::Style;
 use base::escape::escape;
 use base::format::{binary_size, counted, size};
 use service::probe::ProbedLayers;
@@ -49,7 +50,7 @@ impl TreeLines {
 }
 
 /// The whole text.
-pub fn tree(layers: &ProbedLayers, lines: TreeLines) -> String {
+pub fn tree(layers: &ProbedLayers, lines: TreeLines, style: Style) -> String {
     let ProbedLayers { path, stack, findings } = layers;
     let mut drawing = Drawing { stack, lines, drawn: BTreeSet::new(), text: String::new() };
     drawing.text.push_str(&format!("{}\n", escape(path.as_os_str().as_bytes())));
@@ -69,7 +70,7 @@ pub fn tree(layers: &ProbedLayers, lines: TreeLines) -> String {
     if !findings.is_empty() {
         text.push_str("\nwhat stands out:\n");
     }
-    text + &list(findings)
+    text + &list(findings, style)
 }
 
 struct Drawing<'a> {
@@ -308,7 +309,7 @@ mod tests {
         let stack = stack(machine, number, path);
         let findings = storage::findings::findings(&stack, None);
         let layers = ProbedLayers { path: path.into(), stack, findings };
-        let text = tree(&layers, TreeLines::Drawn);
+        let text = tree(&layers, TreeLines::Drawn, Style::PLAIN);
         let layers = text.split("\nwhat stands out").next().unwrap_or_default();
         for line in layers.lines() {
             let has_long_word = line.split_whitespace().any(|word| word.len() > WIDTH_MIN);
@@ -333,7 +334,7 @@ mod tests {
         let mut stack = stack("loop-on-virtio", "7:0", "/mnt/disk/file");
         stack.layers[1].facts.insert("backing_file".into(), "/srv/\u{1b}[2J".to_owned());
         let layers = ProbedLayers { path: "/mnt/\u{1b}[2J".into(), stack, findings: Vec::new() };
-        let text = tree(&layers, TreeLines::Plain);
+        let text = tree(&layers, TreeLines::Plain, Style::PLAIN);
         assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text}");
         assert!(text.contains("`- /mnt/disk: ext4"), "{text}");
     }
@@ -342,7 +343,7 @@ mod tests {
     fn what_is_met_again_is_drawn_once() {
         let stack = stack("lab-multipath-md", "254:1", "/dev/dm-1");
         let layers = ProbedLayers { path: "/dev/dm-1".into(), stack, findings: Vec::new() };
-        let text = tree(&layers, TreeLines::Plain);
+        let text = tree(&layers, TreeLines::Plain, Style::PLAIN);
         assert_eq!(text.matches("tmpfs").count(), 1, "{text}");
         assert_eq!(text.matches("/run/lab/tmp: see above").count(), 1, "{text}");
     }

@@ -35,6 +35,7 @@
 //! - [`figure`]: charts as SVG.
 //! - [`page`]: pages as HTML.
 //! - [`table`]: aligned tables.
+//! - [`prose`]: sentences, wrapped at the width of a terminal.
 
 pub mod backup;
 pub mod bench;
@@ -55,6 +56,7 @@ pub mod page;
 pub mod pipe;
 pub mod plan;
 pub mod probe;
+pub mod prose;
 pub mod restore;
 pub mod rules;
 pub mod run;

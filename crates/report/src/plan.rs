@@ -13,7 +13,8 @@ use service::plan::{CurvePoint, MeasuredSource, PlanCurve, Planned, back_hitches
 
 use crate::calibration;
 use crate::figure::{self, Axis, AxisPlace, Figure, FigureGroup, Marks, Value as Point};
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::prose::fitted;
+use crate::table::{Align, Emphasis, Style, Table};
 
 /// What follows the plan in the text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub fn chart(planned: &Planned) -> Result<String, ModelError> {
 }
 
 /// A plan and its alternatives.
-pub fn text(planned: &Planned, details: Details, colour: Colour) -> String {
+pub fn text(planned: &Planned, details: Details, style: Style) -> String {
     let mut text = String::new();
     let mut line = |words: String| text.push_str(&(words + "\n"));
     line(what(planned));
@@ -49,24 +50,24 @@ pub fn text(planned: &Planned, details: Details, colour: Colour) -> String {
         .flat_map(|window| window::lines(window, &planned.setup, &planned.list))
         .for_each(&mut line);
     text.push('\n');
-    text.push_str(&table(planned).render(colour));
+    text.push_str(&table(planned).render(style));
     text.push('\n');
     planned.advice().iter().for_each(|words| text.push_str(&format!("{words}\n")));
     text.push_str(&doubts(planned));
     text.push_str(&told_makers(planned));
     if let Some(from) = &planned.from {
         text.push('\n');
-        text.push_str(&calibration::drive(from, colour));
+        text.push_str(&calibration::drive(from, style));
     }
     if let Some(from) = &planned.source_from {
         text.push('\n');
-        text.push_str(&calibration::disk(from, colour));
+        text.push_str(&calibration::disk(from, style));
     }
     if details == Details::Parameters {
         text.push('\n');
-        text.push_str(&parameters(planned).render(colour));
+        text.push_str(&parameters(planned).render(style));
     }
-    text
+    fitted(&text, style)
 }
 
 fn charts(planned: &Planned, curves: &[PlanCurve]) -> [Figure; 2] {

@@ -11,12 +11,14 @@ use service::probe::findings::recommended;
 use service::virtual_drive::VirtualDrive;
 
 use crate::findings::list;
+use crate::prose::fitted;
+use crate::table::Style;
 
 #[cfg(test)]
 mod tests;
 
 /// The whole text.
-pub fn text(drive: &ProbedDrive) -> String {
+pub fn text(drive: &ProbedDrive, style: Style) -> String {
     let ProbedDrive { survey, played, findings } = drive;
     let mut rows = drive_rows(survey, played.as_ref());
     if let Some(answers) = &survey.answers {
@@ -36,8 +38,7 @@ pub fn text(drive: &ProbedDrive) -> String {
     if !findings.is_empty() {
         text.push_str("\nwhat stands out:\n");
     }
-    text.push_str(&list(findings));
-    text
+    fitted(&text, style) + &list(findings, style)
 }
 
 /// A block size in the form of the option.

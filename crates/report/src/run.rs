@@ -4,7 +4,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use base::escape::escape;
-use base::finding::Certainty;
 use base::format::{counted, duration, percent, rate, size};
 use flow::run::Command;
 use runs::run_record::RunWords;
@@ -13,7 +12,8 @@ use runs::summary::{RunSummary, StageSummary, TimeKind};
 use runs::verdict::{RunState, Verdict};
 use service::failure::near_hint;
 
-use crate::table::{self, Align, Colour, Emphasis, Table};
+use crate::prose::fitted;
+use crate::table::{self, Align, Emphasis, Style, Table, Tone};
 
 /// The end of a run, with what only its command adds.
 pub struct RunText<'a> {
@@ -27,19 +27,19 @@ pub struct RunText<'a> {
 
 impl RunText<'_> {
     /// The answer, without the stages.
-    pub fn short(&self, colour: Colour) -> String {
-        answer(self.summary, &self.outcome, colour) + &self.lines
+    pub fn short(&self, style: Style) -> String {
+        fitted(&(answer(self.summary, &self.outcome, style) + &self.lines), style)
     }
 
     /// All of it, with the stages.
-    pub fn whole(&self, colour: Colour) -> String {
-        text(self.summary, colour) + &self.lines
+    pub fn whole(&self, style: Style) -> String {
+        fitted(&(text(self.summary, style) + &self.lines), style)
     }
 }
 
 /// The end of a run for its record.
 pub fn words(summary: &RunSummary) -> RunWords {
-    RunWords { text: text(summary, Colour::Plain), headline: headline(summary) }
+    RunWords { text: text(summary, Style::PLAIN), headline: headline(summary) }
 }
 
 /// What a run that wrote to `to` has made; empty for standard output, which has no name.
@@ -90,7 +90,7 @@ pub fn headline(summary: &RunSummary) -> String {
 
 /// The table of the stages, times as shares of the run. Each row adds up to 100 %. A kind of
 /// time that no stage spent has no column.
-pub fn stage_table(summary: &RunSummary, colour: Colour) -> String {
+pub fn stage_table(summary: &RunSummary, style: Style) -> String {
     let share = |seconds: f64| seconds / summary.run.seconds.max(f64::MIN_POSITIVE);
     let has_share = |kind: &TimeKind| {
         kind.is_always_shown()
@@ -100,7 +100,7 @@ pub fn stage_table(summary: &RunSummary, colour: Colour) -> String {
     let mut columns = vec![("stage", Align::Left), ("threads", Align::Right)];
     columns.extend(kinds.iter().map(|kind| (kind.name(), Align::Right)));
     columns.extend(["processor", "bytes", "rate while busy"].map(|name| (name, Align::Right)));
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&columns).leaving_out_first(&["processor", "bytes"]);
     for one in &summary.stages {
         let StageSummary { report: stage, busy_bytes_per_second, .. } = one;
         let emphasis =
@@ -114,28 +114,39 @@ pub fn stage_table(summary: &RunSummary, colour: Colour) -> String {
         ]);
         table.row(cells, emphasis);
     }
-    table.render(colour)
+    table.render(style)
+}
+
+/// The verdict in a line, in the colour of its state; empty where the headline says everything.
+fn verdict(verdict: &Verdict, style: Style) -> String {
+    let tone = match verdict.state {
+        RunState::Done => Tone::Good,
+        RunState::Empty
+        | RunState::Doubtful
+        | RunState::Different
+        | RunState::Incomplete
+        | RunState::Later => Tone::Warning,
+        RunState::Damaged => Tone::Bad,
+    };
+    match &*verdict.text {
+        "" => String::new(),
+        text => table::toned(text, tone, style) + "\n",
+    }
 }
 
 /// What people see first: the verdict, what was done, the limit, and what to type. `outcome` says
 /// what exists now, for example `wrote home.tar.zst`; the stages are in
 /// [`text`].
-pub fn answer(summary: &RunSummary, outcome: &str, colour: Colour) -> String {
-    let mut text = match &*summary.verdict.text {
-        "" => String::new(),
-        verdict => table::strong(verdict, colour) + "\n",
-    };
+pub fn answer(summary: &RunSummary, outcome: &str, style: Style) -> String {
+    let mut text = verdict(&summary.verdict, style);
     let outcome = if outcome.is_empty() { String::new() } else { format!("{outcome}: ") };
     text.push_str(&format!("{outcome}{}\n", counts(summary)));
     // A run too short to have a limit says nothing about it.
-    let limit = summary.findings.first().filter(|it| it.certainty != Certainty::Unknown);
-    if let Some(limit) = limit {
-        let mut parts = vec![limit.what.split("; ").next().unwrap_or_default()];
+    if let Some(limit) = &summary.limit_in_short {
+        text.push_str(&format!("limit: {limit}. -v shows the stages\n"));
         // A claim is always printed with what bounds it.
-        parts.extend(limit.caveat.as_deref());
-        // Advice of several sentences is printed with the stages only.
-        parts.extend(limit.action.as_deref().filter(|it| !it.contains("; ")));
-        text.push_str(&format!("{} (-v shows the stages)\n", parts.join("; ")));
+        let caveat = summary.findings.first().and_then(|it| it.caveat.as_deref());
+        text.push_str(&caveat.map_or_else(String::new, |caveat| format!("{caveat}\n")));
     }
     text
 }
@@ -160,14 +171,11 @@ fn counts(summary: &RunSummary) -> String {
 }
 
 /// Verdict, headline, table and explanation, for people.
-pub fn text(summary: &RunSummary, colour: Colour) -> String {
-    let mut text = match &*summary.verdict.text {
-        "" => String::new(),
-        verdict => table::strong(verdict, colour) + "\n",
-    };
+pub fn text(summary: &RunSummary, style: Style) -> String {
+    let mut text = verdict(&summary.verdict, style);
     text.push_str(&(headline(summary) + "\n"));
     if !summary.stages.is_empty() {
-        text.push_str(&stage_table(summary, colour));
+        text.push_str(&stage_table(summary, style));
     }
     for sentence in summary.explanation.split("; ") {
         text.push_str(sentence);
@@ -230,22 +238,21 @@ mod tests {
             target_bytes: 402_000_000,
             ..run()
         };
-        let answer = super::answer(&summary(run), "wrote home.tar.zst", Colour::Plain);
+        let answer = super::answer(&summary(run), "wrote home.tar.zst", Style::PLAIN);
         let lines: Vec<&str> = answer.lines().collect();
         let done =
             "wrote home.tar.zst: 1 200 files, 1.00 GB in, 402 MB out (40 %), 5.00 s, 200 MB/s";
         assert_eq!(lines.len(), 2, "{answer}");
         assert_eq!(lines[0], done);
-        assert!(lines[1].starts_with("write was the limit"), "{answer}");
-        assert!(lines[1].ends_with(" (-v shows the stages)"), "{answer}");
+        assert_eq!(lines[1], "limit: the program that reads the pipe. -v shows the stages");
     }
 
     /// What bounds the claim is said with it, and a tape that only wound is named.
     #[test]
     fn the_answer_keeps_what_bounds_it() {
         let changed = RunReport { change_seconds: 60.0, seconds: 65.0, ..run() };
-        let answer = super::answer(&summary(changed), "", Colour::Plain);
-        assert!(answer.contains("; changes of volume took 1 min 00 s of it"), "{answer}");
+        let answer = super::answer(&summary(changed), "", Style::PLAIN);
+        assert!(answer.contains("\nchanges of volume took 1 min 00 s of it"), "{answer}");
         let wound = RunReport {
             seconds: 70.0,
             ready_seconds: 69.9,
@@ -254,20 +261,24 @@ mod tests {
         };
         let wound = summary(wound);
         assert_eq!(wound.limit, "unknown");
-        assert!(super::answer(&wound, "", Colour::Plain).contains("no stage was the limit: of"));
+        let answer = super::answer(&wound, "", Style::PLAIN);
+        assert!(
+            answer.contains("limit: none of the stages; of 1 min 10 s winding took"),
+            "{answer}"
+        );
     }
 
     #[test]
     fn a_run_without_a_limit_says_none() {
         let run = RunReport { seconds: 0.001, stages: Vec::new(), ..run() };
-        let answer = super::answer(&summary(run), "", Colour::Plain);
+        let answer = super::answer(&summary(run), "", Style::PLAIN);
         assert_eq!(answer.lines().count(), 1, "{answer}");
         assert!(!answer.contains("-v"), "{answer}");
     }
 
     #[test]
     fn for_people() {
-        insta::assert_snapshot!(text(&summary(run()), Colour::Plain));
+        insta::assert_snapshot!(text(&summary(run()), Style::PLAIN));
     }
 
     /// An LTO-1 that winds for half of the run.
@@ -288,6 +299,6 @@ mod tests {
             ..run()
         };
         let summary = summary(tape);
-        insta::assert_snapshot!(text(&summary, Colour::Plain));
+        insta::assert_snapshot!(text(&summary, Style::PLAIN));
     }
 }

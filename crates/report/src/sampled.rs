@@ -6,7 +6,8 @@ use capture::sampled::{Position, Sampled, SampledFile, Totals, findings};
 
 use crate::captures::{class_name, shortened};
 use crate::findings::list;
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::prose::fitted;
+use crate::table::{Align, Emphasis, Style, Table};
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ const FILES: usize = 30;
 pub const INSTEAD: &str = "takeup: cannot record system calls; sampling /proc instead\n";
 
 /// The reason for sampling, the two tables, and the findings.
-pub fn text(sampled: &Sampled, why: &str, colour: Colour) -> String {
+pub fn text(sampled: &Sampled, why: &str, style: Style) -> String {
     let mut text = format!("No calls were recorded: {}.\n", escape_controls(why));
     let apart = sampled.seconds / sampled.looks.saturating_sub(1).max(1) as f64;
     text += &format!(
@@ -27,11 +28,11 @@ pub fn text(sampled: &Sampled, why: &str, colour: Colour) -> String {
         duration(sampled.seconds),
         duration(apart),
     );
-    text += &format!("\n{}", totals_table(&sampled.totals, colour));
+    text += &format!("\n{}", totals_table(&sampled.totals, style));
     let places: Vec<&SampledFile> = sampled.files.iter().filter(|it| it.is_place()).collect();
     let shown = &places[..places.len().min(FILES)];
     if !shown.is_empty() {
-        text += &format!("\n{}", files_table(shown, colour));
+        text += &format!("\n{}", files_table(shown, style));
     }
     if places.len() > FILES {
         let more = counted((places.len() - FILES) as u64, "more file", "more files");
@@ -43,10 +44,10 @@ pub fn text(sampled: &Sampled, why: &str, colour: Colour) -> String {
         let rest = "pipes, sockets, terminals and the like (--json lists them)";
         text += &format!("{what}: {rest}\n");
     }
-    text + &format!("\n{}", list(&findings(sampled, why)))
+    fitted(&text, style) + &format!("\n{}", list(&findings(sampled, why), style))
 }
 
-fn totals_table(totals: &Totals, colour: Colour) -> String {
+fn totals_table(totals: &Totals, style: Style) -> String {
     let columns = [
         ("", Align::Left),
         ("calls", Align::Right),
@@ -63,14 +64,14 @@ fn totals_table(totals: &Totals, colour: Colour) -> String {
         let cells = vec![name.to_owned(), count(calls), size(bytes), each, size(devices)];
         table.row(cells, Emphasis::None);
     }
-    table.render(colour)
+    table.render(style)
 }
 
 fn binary_size_of_mean(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 10) { binary_size(bytes) } else { size(bytes) }
 }
 
-fn files_table(files: &[&SampledFile], colour: Colour) -> String {
+fn files_table(files: &[&SampledFile], style: Style) -> String {
     let columns = [
         ("file", Align::Left),
         ("class", Align::Left),
@@ -100,5 +101,5 @@ fn files_table(files: &[&SampledFile], colour: Colour) -> String {
         ];
         table.row(cells, Emphasis::None);
     }
-    table.render(colour)
+    table.render(style)
 }

@@ -7,11 +7,11 @@ use service::sim::disk::MountedDisk;
 use service::sim::tape::{BLOCK_BYTES_MAX, MountedTape};
 
 use crate::calibration;
-use crate::table::Colour;
+use crate::table::Style;
 
 /// The lines on a drive that is ready.
 pub fn tape(mounted: &MountedTape) -> String {
-    let from = mounted.from.as_ref().map(|from| calibration::drive(from, Colour::Plain));
+    let from = mounted.from.as_ref().map(|from| calibration::drive(from, Style::PLAIN));
     greeting(mounted) + &from.unwrap_or_default() + &room_warning(mounted)
 }
 
@@ -22,7 +22,7 @@ pub fn disk(mounted: &MountedDisk) -> String {
         None => String::new(),
     };
     let (name, disk) = (&mounted.preset, escape_path(&mounted.disk));
-    let from = mounted.from.as_ref().map(|from| calibration::disk(from, Colour::Plain));
+    let from = mounted.from.as_ref().map(|from| calibration::disk(from, Style::PLAIN));
     format!("takeup: {name} disk at {disk}{over} until it is unmounted\n")
         + &from.unwrap_or_default()
 }

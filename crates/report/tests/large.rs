@@ -44,7 +44,7 @@ fn experiment(cells: u64, repeats: u64, step: f64, seed: u64) -> Experiment {
 fn judged(experiment: &Experiment) -> Judgement {
     let judgement =
         judge(&experiment.header.factors, &experiment.runs, &JudgementOptions::default());
-    let text = report::experiments::text(experiment, &judgement, report::table::Colour::Plain);
+    let text = report::experiments::text(experiment, &judgement, report::table::Style::PLAIN);
     assert!(!text.is_empty());
     judgement
 }

@@ -45,6 +45,7 @@ use tapeset::{SetPlan, TapeSink};
 use tree::Scan;
 
 use crate::destination::{Completed, Destination, Output, open_target};
+use crate::expected;
 use crate::report::BackupReport;
 use descriptors::InHand;
 pub use error::{BackupError, Unfinished};
@@ -70,6 +71,11 @@ pub fn backup(
     let started = Instant::now();
     let prepared = Prepared::new(options, monitor)?;
     let (mut output, before) = open_output(options, &prepared.engine, monitor, cancel)?;
+    if monitor.wants_forecast()
+        && let Some(expected) = expected::of_backup(options, before)
+    {
+        monitor.expect(expected);
+    }
     let (run, scan) = prepared.into_run(options, monitor, cancel, &output);
     let result = run.archive(scan, &mut output);
     let done = match run.outcome(result) {

@@ -5,6 +5,7 @@
 //! target.
 
 mod advice;
+mod short;
 
 use base::finding::{Certainty, Finding, Rule, Unit};
 use flow::bottleneck::{Analysis, Cause, LargerRing, StageShare};
@@ -14,6 +15,7 @@ use crate::rules;
 use advice::{ON_CORE, SMALL_FILE_BYTES, advice};
 use base::format::{duration, percent, rate, size};
 use base::rounding::Rounding;
+pub(crate) use short::short;
 
 /// Changes of volume that took less are not reported.
 const CHANGES_WORTH_NAMING_SECONDS: f64 = 0.1;

@@ -29,6 +29,7 @@
 
 pub mod backup;
 pub mod destination;
+mod expected;
 pub mod explanation;
 pub mod list;
 pub mod origin;

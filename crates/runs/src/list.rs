@@ -256,10 +256,15 @@ fn list_stream(
     each: &mut impl FnMut(&Listed<'_>),
 ) -> Result<RunReport, ListError> {
     let mut run = RunReport::default();
+    let mut counted_bytes = 0;
     while let Some(item) = stream.next(account)? {
         match item {
             Item::Member(found) => {
                 warnings.monitor().count(Counter::Members, 1);
+                let offset_bytes = found.header_offset_bytes.bytes();
+                let more_bytes = offset_bytes.saturating_sub(counted_bytes);
+                warnings.monitor().count(Counter::ArchiveBytes, more_bytes);
+                counted_bytes += more_bytes;
                 if let Some(against) = against {
                     against.member(&found, warnings);
                 }

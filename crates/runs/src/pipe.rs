@@ -27,6 +27,7 @@ use flow::steps::StreamSteps;
 use tapeset::{TapeSetError, TapeStream};
 
 use crate::destination::{Completed, Destination, DestinationError, Output, open_target};
+use crate::expected;
 
 /// The options of a pipe.
 #[derive(Clone, Debug)]
@@ -199,6 +200,9 @@ impl Run<'_> {
         let consumer = consumers.remove(0);
         let (read, write) = (Stage::new(StageKind::Read), Stage::new(StageKind::Write));
         self.monitor.stages(&[&read, &write]);
+        if let Some(length_bytes) = self.source.length_bytes {
+            self.monitor.expect(expected::of_file(length_bytes));
+        }
         read.keep_steps(ThreadState::Blocked);
         write.keep_steps(ThreadState::Starved);
         let target = output.target().map(|target| Arc::clone(&target.file));

@@ -66,6 +66,7 @@ use members::{AfterEnd, MemberStream, Promise};
 use source::SourceReader;
 use then_index::ThenIndex;
 
+use crate::expected;
 use crate::past_cache::PastCache;
 
 pub(crate) use cursor::Slice;
@@ -115,9 +116,15 @@ where
     let pipeline = Pipeline::new(&input, settings, monitor, crew)?;
     let result = match input {
         Input::File(source) if settings.contents == Contents::NotWanted && pipeline.plain_file => {
+            monitor.expect(expected::of_headers(source.length_bytes.unwrap_or(0)));
             crew.scope(stage.kind(), |_| pipeline.skim(&source, stage, body))
         }
-        input => pipeline.run(input, stage, body),
+        input => {
+            if let Some(expected) = expected::of_archive(&input, settings.excerpt) {
+                monitor.expect(expected);
+            }
+            pipeline.run(input, stage, body)
+        }
     };
     crew.outcome(result)
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::explanation::explain;
+use crate::explanation::{explain, short};
 use crate::verdict::Verdict;
 
 /// Everything known at the end of a run: its record, and what follows from it. The names are part
@@ -51,6 +51,10 @@ pub struct RunSummary {
     pub others_on_target_bytes: u64,
     /// The limit in words.
     pub explanation: String,
+    /// The limit in a few words, and what to type; `None` where it is unknown. It follows from the
+    /// rest, so it is no part of the document.
+    #[serde(skip)]
+    pub limit_in_short: Option<String>,
     /// The limit in parts, followed by other findings.
     pub findings: Vec<Finding>,
 }
@@ -87,6 +91,7 @@ impl RunSummary {
             others_on_source_bytes: run.others_on_source_bytes.unwrap_or(0),
             others_on_target_bytes: run.others_on_target_bytes.unwrap_or(0),
             explanation: limit.line(),
+            limit_in_short: short(&analysis, &run),
             findings: vec![limit],
             stages,
             run,

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use archive::chunk::Compression;
-use base::escape::escape;
+use base::escape::{escape, escape_path};
 use base::finding::Certainty;
 use device::tape::DriveCompression;
 use device::target::Existing;
@@ -12,7 +12,7 @@ use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation::Generation;
-use runs::backup::{BackupOptions, Refill, Shrinking};
+use runs::backup::{BackupError, BackupOptions, Refill, Shrinking};
 use runs::destination::Destination;
 use runs::streaming::TapeSummary;
 use runs::summary::RunSummary;
@@ -26,6 +26,7 @@ use crate::Answer;
 use crate::change::{self, SharedChanger};
 use crate::compression_by_name;
 use crate::failure::Failure;
+use crate::interrupted::{left_at, with_left};
 use crate::outcome::{Outcome, certainty};
 use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination};
 use crate::virtual_drive::VirtualDrive;
@@ -167,7 +168,8 @@ pub fn backup(
         let object = request.to.as_os_str().as_encoded_bytes().to_vec();
         monitor.notice(Notice { level: Level::Note, object, text });
     }
-    let report = runs::backup::backup(&options, &monitor, cancel)?;
+    let report = runs::backup::backup(&options, &monitor, cancel)
+        .map_err(|error| stopped(error, &request.to, cancel))?;
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
     let summary = monitor.summarise(report.run, |summary| {
         if let Some(verdict) = all_left_out(&summary.run, &report.excluded) {
@@ -176,6 +178,20 @@ pub fn backup(
         summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
     });
     Ok(BackupDone { to: request.to.clone(), summary, tape })
+}
+
+/// The failure; where the user has stopped the run, with what is left. The hint of an unfinished set
+/// on tape says that already.
+fn stopped(error: BackupError, to: &Path, cancel: &Cancel) -> Failure {
+    let is_unfinished = matches!(error, BackupError::Unfinished(_));
+    let failure = Failure::from(error);
+    if is_unfinished {
+        return failure;
+    }
+    with_left(failure, cancel, || match device::tape::find(to) {
+        Some(_) => format!("nothing was written to {}", escape_path(to)),
+        None => left_at(to),
+    })
 }
 
 /// The verdict on an archive without a file because of `--exclude`, which is likely a mistake.

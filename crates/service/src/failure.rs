@@ -90,6 +90,11 @@ impl Failure {
         Failure { details, ..self }
     }
 
+    /// Adds what follows from it to the message.
+    pub fn followed_by(self, what: &str) -> Failure {
+        Failure { message: format!("{}: {what}", self.message), ..self }
+    }
+
     /// The exit code of this failure.
     pub fn kind(&self) -> FailureKind {
         self.kind

@@ -17,6 +17,7 @@
 //! - [`change`]: changes of volume by a command.
 //! - `compression_by_name`: the compression that the name of a target stands for.
 //! - `recording`: the record of a run.
+//! - `interrupted`: what a run leaves that the user stops.
 //! - [`probe`]: what a tape drive is, and the layers of storage below a path.
 //! - [`plan`]: time, tapes and stops of a backup, before anything is written.
 //! - [`sim`]: a virtual drive or disk for any program.
@@ -49,6 +50,7 @@ pub mod compare;
 mod compression_by_name;
 pub mod explain;
 pub mod failure;
+mod interrupted;
 mod largest_file;
 pub mod list;
 pub mod model_names;

@@ -19,6 +19,7 @@ use tapeset::{SetOnVolume, TapeOrigin, sets_on_volume};
 
 use crate::change::SharedChanger;
 use crate::failure::{Failure, nothing_found_hint};
+use crate::interrupted::with_left;
 use crate::outcome::Outcome;
 use crate::restore::selection;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
@@ -164,7 +165,8 @@ pub fn list(
     if let Some(error) = refused.or(ended) {
         return Ok(ListEnd::NotTaken(error));
     }
-    let report = result?;
+    let report = result
+        .map_err(|error| with_left(error.into(), cancel, || "the list is incomplete".to_owned()))?;
     notify(&report, &monitor);
     let asked = request.paths.len();
     // Damage can hide a member that is in the archive: only a sound archive shows that none is.

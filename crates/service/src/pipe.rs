@@ -13,6 +13,7 @@ use tapeset::TapeOptions;
 use crate::Answer;
 use crate::change::NoChanger;
 use crate::failure::Failure;
+use crate::interrupted::{left_at, with_left};
 use crate::outcome::Outcome;
 use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, destination};
 
@@ -94,7 +95,8 @@ pub fn pipe(
     };
     let mut monitor =
         RunMonitor::new(observer).recording(request.record.as_deref(), Some(&request.to))?;
-    let report = runs::pipe::pipe(&options, &monitor, cancel)?;
+    let report = runs::pipe::pipe(&options, &monitor, cancel)
+        .map_err(|error| with_left(error.into(), cancel, || left_at(&request.to)))?;
     let summary = monitor.summarise(report, |_| {});
     Ok(PipeDone { to: request.to.clone(), summary })
 }

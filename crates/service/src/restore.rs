@@ -15,6 +15,7 @@ use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 use crate::Answer;
 use crate::change::SharedChanger;
 use crate::failure::Failure;
+use crate::interrupted::{left_in, with_left};
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
 use crate::tape_source::{self, TapeSourceAnswer, TapeSourceSettings};
@@ -194,7 +195,8 @@ pub fn restore(
     let options = options(request, cancel, changer)?;
     let tape = options.from.as_tape().cloned();
     let report = runs::restore::restore(options, &monitor, cancel)
-        .map_err(|error| not_restored(error, tape.as_ref(), cancel))?;
+        .map_err(|error| not_restored(error, tape.as_ref(), cancel))
+        .map_err(|failure| with_left(failure, cancel, || left_in(&request.into)))?;
     let summary = monitor.summarise(report.run.clone(), |_| {});
     Ok(RestoreDone { request: request.clone(), summary, report })
 }

@@ -11,7 +11,7 @@ use base::failures::lock;
 use device::target::{Existing, FileMode};
 use flow::account::Stage;
 use flow::backend::Engine;
-use flow::monitor::{Counter, Harm, Level, Monitor, Notice, Pause, Silent};
+use flow::monitor::{Counter, Expected, Harm, Level, Monitor, Notice, Pause, Silent};
 use flow::run::RunReport;
 use machine::counters::processor::ProcessorClock;
 use runs::destination::Destination;
@@ -305,6 +305,18 @@ impl Monitor for RunMonitor<'_> {
             recording.follow(stages);
         }
         self.observer.stages(stages);
+    }
+
+    fn wants_forecast(&self) -> bool {
+        self.observer.wants_forecast()
+    }
+
+    fn expect(&self, expected: Expected) {
+        self.observer.expect(expected);
+    }
+
+    fn object(&self, path: &[u8], bytes: u64) {
+        self.observer.object(path, bytes);
     }
 
     fn pause(&self, pause: Option<Pause>) {

@@ -14,6 +14,7 @@ use tree::{Attributes, CompareOwners};
 
 use crate::change::SharedChanger;
 use crate::failure::Failure;
+use crate::interrupted::with_left;
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
 use crate::tape_source::{self, TapeSourceSettings};
@@ -98,7 +99,9 @@ pub fn verify(
     let mut monitor = RunMonitor::new(observer)
         .recording(request.record.as_deref(), None)?
         .watching(Some(&request.from), None);
-    let report = runs::verify::verify(options, &monitor, cancel)?;
+    let report = runs::verify::verify(options, &monitor, cancel).map_err(|error| {
+        with_left(error.into(), cancel, || "the archive was not read to its end".to_owned())
+    })?;
     let summary = monitor.summarise(report.run.clone(), |summary| {
         summary.verdict = verdict::verdict(&report, std::mem::take(&mut summary.verdict));
     });

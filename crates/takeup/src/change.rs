@@ -16,7 +16,7 @@ use service::change::{CommandChanger, SharedChanger};
 use service::failure::with_causes;
 use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
-use crate::question::Question;
+use crate::standard_error::Question;
 
 pub use arguments::run::ChangeArgs;
 

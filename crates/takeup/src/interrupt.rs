@@ -16,6 +16,8 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
+use crate::standard_error::{end_progress, to_standard_error};
+
 /// Ends `cancel`'s run on the first signal and the process on the second. If handlers cannot be
 /// installed, signals keep their usual effect and end the process.
 pub fn watch(cancel: &Cancel) {
@@ -35,12 +37,14 @@ fn start(cancel: &Cancel) -> io::Result<()> {
             if signal == SIGXFSZ {
                 continue;
             }
+            end_progress();
             if stopping {
+                to_standard_error("takeup: stopped at once; partial files may be left\n");
                 std::process::exit(crate::exit_code::FAILED.into());
             }
             stopping = true;
             cancel.cancel();
-            crate::standard_error::to_standard_error(
+            to_standard_error(
                 "takeup: stopping at the next block; interrupt again to stop at once\n",
             );
         }

@@ -10,7 +10,7 @@ mod interrupt;
 mod memory;
 mod misuse;
 mod outcome;
-mod question;
+mod progress;
 mod standard_error;
 mod standard_output;
 mod terminal;

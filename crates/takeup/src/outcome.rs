@@ -13,7 +13,7 @@ use service::outcome::Outcome;
 use crate::exit_code::FailureExitCode as _;
 use crate::exit_code::{FAILED, LATER_VERSION, WARNED};
 use crate::standard_error::to_standard_error;
-use crate::terminal::colour;
+use crate::terminal::style;
 
 /// Where the summary goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +41,11 @@ pub fn print(
             return Ok(());
         }
         (false, false) => {
-            let colour = match place {
-                SummaryPlace::Output => colour(&std::io::stdout()),
-                SummaryPlace::Error => colour(&std::io::stderr()),
+            let style = match place {
+                SummaryPlace::Output => style(&std::io::stdout()),
+                SummaryPlace::Error => style(&std::io::stderr()),
             };
-            if common.verbose { end.whole(colour) } else { end.short(colour) }
+            if common.verbose { end.whole(style) } else { end.short(style) }
         }
     };
     match place {

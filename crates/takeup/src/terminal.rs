@@ -1,11 +1,16 @@
-//! The monitor of the command line: warnings as they come, and a live line on a terminal.
+//! The monitor of the command line: warnings as they come, and the progress line on a terminal.
 //!
 //! Everything goes to standard error. Nobody reads thousands of warnings: after [`SHOWN_WARNINGS`]
 //! of them only their number is printed. Where a command requests it, this is so after
 //! [`SHOWN_REPEATS`] that differ only in their object. Output that cannot be written is dropped:
 //! there is no other place to report it.
+//!
+//! The threads of a run only count. The thread that draws reads the counters, and asks for the
+//! object in hand by a flag: the next thread that passes one takes the flag down and leaves a copy.
+//! So an object costs a run the look at a flag.
 
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -14,16 +19,20 @@ use std::time::{Duration, Instant};
 use arguments::run::CommonArgs;
 use base::escape::escape;
 use base::failures::lock;
-use base::format::{count, counted, duration, percent, rate, size};
-use flow::monitor::{Counter, Level, Monitor, Notice, Pause};
-use report::table::Colour;
+use base::format::{count, counted};
+use flow::account::Stage;
+use flow::monitor::{Counter, Expected, Level, Measure, Monitor, Notice, Pause};
+use flow::run::StageKind;
+use report::table::{Colour, Style};
 use runs::run_record::RunWords;
 use runs::summary::RunSummary;
 use service::failure::without_error_numbers;
 use service::run::RunObserver;
 
-use crate::question::QUESTION;
-use crate::standard_error::{CLEAR, to_standard_error};
+use crate::progress::{Forecast, Moment, SteadyRate};
+use crate::standard_error::{
+    columns, columns_of, draw_progress, erase_progress, to_standard_error,
+};
 
 /// Warnings that are printed; the rest is only counted.
 pub const SHOWN_WARNINGS: usize = 1000;
@@ -91,48 +100,41 @@ impl Warnings {
     }
 }
 
-/// The monitor: prints warnings, and draws the live line.
+/// Content from this size on keeps its object on the line until the next one: reading it takes
+/// longer than the time between two drawings.
+const LARGE_BYTES: u64 = 8 << 20;
+
+/// The monitor: prints warnings, and draws the progress line.
 pub struct Terminal {
     detail: Detail,
     shared: Arc<Shared>,
     live: Option<JoinHandle<()>>,
 }
 
+#[derive(Default)]
 struct Shared {
     counters: [AtomicU64; 4],
     ready_blocks: AtomicU64,
     capacity_blocks: AtomicU64,
+    /// The stages of the run, which count their bytes themselves.
+    stages: Mutex<Vec<Arc<Stage>>>,
+    /// How much the run will move, by the best basis so far.
+    expected: Mutex<Option<Expected>>,
+    /// Whether the next object is to be kept for the line.
+    wants_object: AtomicBool,
+    object: Mutex<Vec<u8>>,
     /// What the run does while no bytes pass, and since when.
     pause: Mutex<Option<(Pause, Instant)>>,
     warnings: Mutex<Warnings>,
     warnings_total: AtomicU64,
     /// What the warnings mean for the data.
     notes_total: AtomicU64,
-    /// Whether a live line is on the terminal.
-    line: Mutex<bool>,
-    done: AtomicBool,
+    is_done: Mutex<bool>,
     wake: Condvar,
 }
 
-impl Default for Shared {
-    fn default() -> Shared {
-        Shared {
-            counters: Default::default(),
-            ready_blocks: AtomicU64::new(0),
-            capacity_blocks: AtomicU64::new(0),
-            pause: Mutex::new(None),
-            warnings: Mutex::default(),
-            warnings_total: AtomicU64::new(0),
-            notes_total: AtomicU64::new(0),
-            line: Mutex::new(false),
-            done: AtomicBool::new(false),
-            wake: Condvar::new(),
-        }
-    }
-}
-
 impl Terminal {
-    /// A monitor with the user's options; starts the live line on a terminal.
+    /// A monitor with the user's options; starts the progress line on a terminal.
     pub fn new(common: &CommonArgs) -> Terminal {
         let detail = match (common.quiet, common.verbose) {
             (true, _) => Detail::Quiet,
@@ -144,8 +146,8 @@ impl Terminal {
         let live = (wanted && std::io::stderr().is_terminal())
             .then(|| {
                 let shared = Arc::clone(&shared);
-                let name = "takeup-live-line".to_owned();
-                std::thread::Builder::new().name(name).spawn(move || shared.live_line()).ok()
+                let name = "takeup-progress".to_owned();
+                std::thread::Builder::new().name(name).spawn(move || shared.draw()).ok()
             })
             .flatten();
         Terminal { detail, shared, live }
@@ -158,20 +160,14 @@ impl Terminal {
         self
     }
 
-    /// Removes the live line, and prints how many warnings were not shown.
+    /// Removes the progress line, and prints how many warnings were not shown.
     pub fn close(&mut self) {
-        {
-            let _line = lock(&self.shared.line);
-            self.shared.done.store(true, Ordering::Release);
-            self.shared.wake.notify_all();
-        }
+        *lock(&self.shared.is_done) = true;
+        self.shared.wake.notify_all();
         if let Some(live) = self.live.take() {
             let _ = live.join();
         }
-        let not_printed = lock(&self.shared.warnings).not_printed(self.warnings_total());
-        if !not_printed.is_empty() {
-            self.shared.print(&not_printed);
-        }
+        to_standard_error(&lock(&self.shared.warnings).not_printed(self.warnings_total()));
     }
 
     /// Number of all warnings.
@@ -201,7 +197,7 @@ impl Monitor for Terminal {
             Level::Warning(_) => {
                 self.shared.warnings_total.fetch_add(1, Ordering::AcqRel);
                 if lock(&self.shared.warnings).is_to_be_printed(&text) {
-                    self.shared.print(&format!("takeup: warning: {line}\n"));
+                    to_standard_error(&format!("takeup: warning: {line}\n"));
                 }
             }
             level @ (Level::Note | Level::Notable)
@@ -209,11 +205,11 @@ impl Monitor for Terminal {
             {
                 let before = self.shared.notes_total.fetch_add(1, Ordering::Relaxed);
                 if before < SHOWN_WARNINGS as u64 {
-                    self.shared.print(&format!("takeup: note: {line}\n"));
+                    to_standard_error(&format!("takeup: note: {line}\n"));
                 }
             }
             Level::Detail if self.detail >= Detail::Verbose => {
-                self.shared.print(&format!("takeup: {line}\n"));
+                to_standard_error(&format!("takeup: {line}\n"));
             }
             Level::Note | Level::Notable | Level::Detail => {}
         }
@@ -222,6 +218,28 @@ impl Monitor for Terminal {
     fn fill(&self, ready_blocks: usize, capacity_blocks: usize) {
         self.shared.ready_blocks.store(ready_blocks as u64, Ordering::Relaxed);
         self.shared.capacity_blocks.store(capacity_blocks as u64, Ordering::Relaxed);
+    }
+
+    fn stages(&self, stages: &[&Arc<Stage>]) {
+        lock(&self.shared.stages).extend(stages.iter().map(|stage| Arc::clone(stage)));
+    }
+
+    fn wants_forecast(&self) -> bool {
+        self.live.is_some()
+    }
+
+    fn expect(&self, expected: Expected) {
+        let mut known = lock(&self.shared.expected);
+        if known.is_none_or(|known| known.basis <= expected.basis) {
+            *known = Some(expected);
+        }
+    }
+
+    fn object(&self, path: &[u8], bytes: u64) {
+        if bytes >= LARGE_BYTES || self.shared.wants_object.load(Ordering::Relaxed) {
+            self.shared.wants_object.store(false, Ordering::Relaxed);
+            path.clone_into(&mut lock(&self.shared.object));
+        }
     }
 
     fn pause(&self, pause: Option<Pause>) {
@@ -240,67 +258,65 @@ impl Shared {
         self.counters[index(counter)].load(Ordering::Relaxed)
     }
 
-    /// Prints `text` in place of the live line, which is drawn again later.
-    fn print(&self, text: &str) {
-        let mut line = lock(&self.line);
-        let clear = match (*lock(&QUESTION), *line) {
-            // Keeps the question and what the user has typed after it.
-            (true, _) => "\n",
-            (false, true) => CLEAR,
-            (false, false) => "",
-        };
-        to_standard_error(&format!("{clear}{text}"));
-        *line = false;
+    /// Bytes that have passed through the stages of one kind; `None` without such a stage.
+    fn stage_bytes(&self, is_meant: impl Fn(StageKind) -> bool) -> Option<u64> {
+        let stages = lock(&self.stages);
+        let bytes = stages.iter().filter(|stage| is_meant(stage.kind())).map(|it| it.bytes());
+        bytes.reduce(|sum, bytes| sum + bytes)
     }
 
     /// Draws the line five times a second until the run is done.
-    fn live_line(&self) {
+    fn draw(&self) {
         const STEP: Duration = Duration::from_millis(200);
         let start = Instant::now();
-        let mut speed = Speed::new(start);
-        let mut line = lock(&self.line);
-        while !self.done.load(Ordering::Acquire) {
-            let waited = self.wake.wait_timeout(line, STEP);
-            line = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
-            let text = self.live_text(&mut speed, start);
-            let question = lock(&QUESTION);
-            if *question {
-                *line = false;
-                continue;
-            }
-            let text: String = text.chars().take(columns().saturating_sub(1)).collect();
-            to_standard_error(&format!("{CLEAR}{text}"));
-            *line = true;
+        let mut pace = Pace { speed: Speed::new(start), steady: SteadyRate::default(), at: start };
+        let mut is_done = lock(&self.is_done);
+        while !*is_done {
+            let waited = self.wake.wait_timeout(is_done, STEP);
+            is_done = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            draw_progress(&self.moment(&mut pace, start).line(columns()));
+            self.wants_object.store(true, Ordering::Relaxed);
         }
-        if *line {
-            to_standard_error(CLEAR);
-        }
-        *line = false;
+        erase_progress();
     }
 
-    fn live_text(&self, speed: &mut Speed, start: Instant) -> String {
-        let (read, written) = (self.value(Counter::SourceBytes), self.value(Counter::TargetBytes));
-        let (rate_in, rate_out) = speed.update(read, written, Instant::now());
-        let mut parts = match *lock(&self.pause) {
-            // A rate of 0 would look like an error.
-            Some((pause, since)) => {
-                vec![format!("{} for {}", pause.name(), duration(since.elapsed().as_secs_f64()))]
-            }
-            None => vec![format!("in {}", rate(rate_in)), format!("out {}", rate(rate_out))],
-        };
+    fn moment(&self, pace: &mut Pace, start: Instant) -> Moment {
+        let now = Instant::now();
+        let step = now.duration_since(std::mem::replace(&mut pace.at, now));
+        let read = self.stage_bytes(|kind| kind == StageKind::Read);
+        let read = read.unwrap_or_else(|| self.value(Counter::SourceBytes));
+        let written = self.stage_bytes(|kind| matches!(kind, StageKind::Write | StageKind::Create));
+        let (read_rate, write_rate) = pace.speed.update(read, written.unwrap_or(0), now);
+        let expected = *lock(&self.expected);
+        let forecast = expected.and_then(|Expected { amount, measure, basis }| {
+            let done = match measure {
+                Measure::Counter(counter) => self.value(counter),
+                Measure::Stage(kind) => self.stage_bytes(|it| it == kind).unwrap_or(0),
+            };
+            Forecast::new(done, amount, pace.steady.update(done, step), basis)
+        });
+        let since = |(pause, since): (Pause, Instant)| (pause, since.elapsed().as_secs_f64());
         let capacity = self.capacity_blocks.load(Ordering::Relaxed);
-        if capacity > 0 {
-            let ready = self.ready_blocks.load(Ordering::Relaxed);
-            parts.push(format!("ring {}", percent(ready as f64 / capacity as f64)));
+        let ready = self.ready_blocks.load(Ordering::Relaxed) as f64;
+        Moment {
+            pause: lock(&self.pause).map(since),
+            forecast,
+            read_rate,
+            write_rate: written.map(|_| write_rate),
+            fill: (capacity > 0).then(|| ready / capacity as f64),
+            members: self.value(Counter::Members),
+            bytes: read.max(written.unwrap_or(0)),
+            seconds: start.elapsed().as_secs_f64(),
+            object: lock(&self.object).clone(),
         }
-        let members = self.value(Counter::Members);
-        if members > 0 {
-            parts.push(counted(members, "member", "members"));
-        }
-        parts.push(size(read.max(written)));
-        parts.push(duration(start.elapsed().as_secs_f64()));
-        parts.join("  ")
     }
+}
+
+/// The rates of a run, and when they were last looked at.
+struct Pace {
+    speed: Speed,
+    steady: SteadyRate,
+    at: Instant,
 }
 
 /// Rates over the last two seconds or so.
@@ -334,10 +350,10 @@ pub fn colour(stream: &impl IsTerminal) -> Colour {
     if stream.is_terminal() && !refused && !dumb { Colour::Ansi } else { Colour::Plain }
 }
 
-fn columns() -> usize {
-    rustix::termios::tcgetwinsize(rustix::stdio::stderr())
-        .map_or(80, |size| usize::from(size.ws_col))
-        .max(20)
+/// How text for this stream is printed: as wide as its terminal.
+pub fn style(stream: &(impl IsTerminal + AsFd)) -> Style {
+    let is_terminal = stream.is_terminal();
+    Style { colour: colour(stream), columns: is_terminal.then(|| columns_of(stream)) }
 }
 
 fn index(counter: Counter) -> usize {
@@ -352,6 +368,7 @@ fn index(counter: Counter) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::monitor::Basis;
 
     fn check(warnings: &mut Warnings, texts: impl Iterator<Item = String>, expected: (u64, &str)) {
         let mut total = 0;
@@ -377,23 +394,55 @@ mod tests {
         check(&mut folding(), mixed, (1000, &more));
     }
 
+    fn expected(amount: u64, basis: Basis) -> Expected {
+        Expected { amount, measure: Measure::Stage(StageKind::Read), basis }
+    }
+
+    fn terminal() -> Terminal {
+        Terminal { detail: Detail::Normal, shared: Arc::default(), live: None }
+    }
+
     #[test]
-    fn the_live_line_says_what_goes_on_while_nothing_passes() {
-        let shared = Shared::default();
-        let begun = Instant::now();
-        let text = || shared.live_text(&mut Speed::new(begun), begun);
-        assert!(text().starts_with("in 0.000 MB/s  out 0.000 MB/s"), "{}", text());
-        for (pause, expected) in [
-            (Pause::Winding, "winding for "),
-            (Pause::ReadingLabel, "reading the label for "),
-            (Pause::Changing, "changing the volume for "),
-            (Pause::Flushing, "flushing the drive for "),
-        ] {
-            *lock(&shared.pause) = Some((pause, begun));
-            let text = text();
-            assert!(text.starts_with(expected) && !text.contains("MB/s"), "{text}");
-        }
-        *lock(&shared.pause) = None;
-        assert!(text().contains("MB/s"));
+    fn the_best_basis_holds() {
+        let terminal = terminal();
+        terminal.expect(expected(10, Basis::SpaceInUse));
+        terminal.expect(expected(20, Basis::ScanAhead));
+        assert_eq!(*lock(&terminal.shared.expected), Some(expected(10, Basis::SpaceInUse)));
+        terminal.expect(expected(30, Basis::ReplacedArchive));
+        assert_eq!(*lock(&terminal.shared.expected), Some(expected(30, Basis::ReplacedArchive)));
+    }
+
+    #[test]
+    fn the_moment_is_read_from_the_stages() {
+        let terminal = terminal();
+        let (read, create) = (Stage::new(StageKind::Read), Stage::new(StageKind::Create));
+        terminal.stages(&[&read, &create]);
+        terminal.expect(expected(1000, Basis::ArchiveSize));
+        read.add_bytes(430);
+        create.add_bytes(2000);
+        let start = Instant::now();
+        let mut pace = Pace { speed: Speed::new(start), steady: SteadyRate::default(), at: start };
+        let moment = terminal.shared.moment(&mut pace, start);
+        assert_eq!(
+            moment.forecast.map(|it| (it.share, it.basis)),
+            Some((0.43, Basis::ArchiveSize))
+        );
+        assert!(moment.write_rate > Some(moment.read_rate), "{moment:?}");
+        assert_eq!(moment.bytes, 2000);
+    }
+
+    #[test]
+    fn an_object_is_kept_when_it_is_asked_for_and_when_it_is_large() {
+        let terminal = terminal();
+        let object = || lock(&terminal.shared.object).clone();
+        terminal.object(b"not asked", 10);
+        assert_eq!(object(), b"");
+        terminal.shared.wants_object.store(true, Ordering::Relaxed);
+        terminal.object(b"small", 10);
+        terminal.object(b"next", 10);
+        assert_eq!(object(), b"small");
+        terminal.object(b"large", LARGE_BYTES);
+        terminal.object(b"next", 10);
+        assert_eq!(object(), b"large");
     }
 }

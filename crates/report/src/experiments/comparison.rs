@@ -3,7 +3,8 @@
 use super::settled;
 use crate::figure::forest::{Forest, RATES, Row};
 use crate::page::{Cells, Conclusion, Folding, Page, PageSection, PageTable};
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::prose::fitted;
+use crate::table::{Align, Emphasis, Style, Table};
 use base::escape::escape_controls;
 use base::format::counted;
 use experiment::compare::{Comparison, Pair};
@@ -38,7 +39,7 @@ pub fn comparison_table(comparison: &Comparison) -> PageTable {
 }
 
 /// The comparison for the terminal.
-pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
+pub fn comparison_text(comparison: &Comparison, style: Style) -> String {
     let table = comparison_table(comparison);
     let heads: Vec<(&str, Align)> =
         table.columns.iter().map(|(name, cells)| (name.as_str(), cells.align())).collect();
@@ -46,12 +47,12 @@ pub fn comparison_text(comparison: &Comparison, colour: Colour) -> String {
     for row in table.rows {
         shown.row(row, Emphasis::None);
     }
-    let mut text = shown.render(colour);
+    let mut text = shown.render(style);
     let environment = comparison.environment.iter();
     let differs = environment.map(|(name, a, b)| format!("differs  {name}: {a} in A, {b} in B"));
     for line in comparison.sentences.iter().cloned().chain(differs) {
         // Line ends in a record must not start a new line.
-        text.push_str(&format!("{}\n", escape_controls(&line)));
+        text.push_str(&fitted(&format!("{}\n", escape_controls(&line)), style));
     }
     text
 }

@@ -17,6 +17,7 @@ use service::probe::rules::DRIVE;
 use service::probe::{Probed, ProbedDrive};
 
 use super::text;
+use crate::table::Style;
 
 /// The bytes of an answer.
 macro_rules! corpus {
@@ -117,7 +118,7 @@ fn document(survey: &Survey) -> serde_json::Value {
 #[test]
 fn a_healthy_drive() {
     let survey = healthy();
-    insta::assert_snapshot!("healthy", text(&probed(&survey)));
+    insta::assert_snapshot!("healthy", text(&probed(&survey), Style::PLAIN));
     let document = document(&survey);
     insta::assert_snapshot!("healthy_document", format!("{document:#}"));
 }
@@ -125,14 +126,14 @@ fn a_healthy_drive() {
 #[test]
 fn everything_that_can_be_wrong() {
     let survey = troubled();
-    insta::assert_snapshot!("troubled", text(&probed(&survey)));
+    insta::assert_snapshot!("troubled", text(&probed(&survey), Style::PLAIN));
 }
 
 #[test]
 fn a_drive_that_somebody_uses() {
     let holder = Holder { process: 4242, name: "tar".to_owned() };
     let survey = Survey { readiness: Readiness::Busy(Some(holder)), answers: None, ..healthy() };
-    insta::assert_snapshot!("busy", text(&probed(&survey)));
+    insta::assert_snapshot!("busy", text(&probed(&survey), Style::PLAIN));
     let document = document(&survey);
     assert_eq!(document["holder"]["process"], 4242);
     assert!(document["blocks"].is_null() && document["recommended_block_bytes"].is_null());
@@ -156,7 +157,7 @@ fn empty() -> Survey {
 #[test]
 fn an_empty_drive_that_cannot_be_asked() {
     let survey = empty();
-    insta::assert_snapshot!("empty", text(&probed(&survey)));
+    insta::assert_snapshot!("empty", text(&probed(&survey), Style::PLAIN));
     assert!(document(&survey)["medium"].is_null());
 }
 
@@ -198,5 +199,5 @@ fn names_of_a_drive_cannot_steer_a_terminal() {
     let mut survey = healthy();
     let answers = survey.answers.as_mut().unwrap();
     answers.serial_number = Some("\u{1b}[2J".to_owned());
-    assert!(!text(&probed(&survey)).contains('\u{1b}'));
+    assert!(!text(&probed(&survey), Style::PLAIN).contains('\u{1b}'));
 }

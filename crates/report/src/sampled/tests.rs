@@ -53,7 +53,7 @@ fn sentences_say_what_it_is_and_what_is_in_no_position() {
         refused: 1,
         ..none()
     };
-    let text = text(&sampled, "the reason", Colour::Plain);
+    let text = text(&sampled, "the reason", Style::PLAIN);
     let expected = "\
 No calls were recorded: the reason.
 Takeup sampled /proc instead: 1 process, 51 samples in 1.00 s, one every 20 ms.

@@ -12,15 +12,15 @@ use service::tune::queue_advice::{LittlesLaw, MeasuredLoad, QueueAdvice, shown};
 
 use super::{cost_words, keep_line, unsettled};
 use crate::findings::lines_under_heads;
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::table::{Align, Emphasis, Style, Table};
 
 /// The whole text.
-pub fn text(tuned: &TunedQueue, colour: Colour) -> String {
-    advice_text(&tuned.advice, tuned.ending.applied.as_ref(), colour) + unsettled(&tuned.ending)
+pub fn text(tuned: &TunedQueue, style: Style) -> String {
+    advice_text(&tuned.advice, tuned.ending.applied.as_ref(), style) + unsettled(&tuned.ending)
 }
 
-fn advice_text(it: &QueueAdvice, applied: Option<&Applied>, colour: Colour) -> String {
-    let text = table(it, colour);
+fn advice_text(it: &QueueAdvice, applied: Option<&Applied>, style: Style) -> String {
+    let text = table(it, style);
     let mut told: Vec<(&str, Vec<String>)> = Vec::new();
     let load = if it.load.name == "read" { "sequential reads" } else { "random reads" };
     told.push((
@@ -52,7 +52,7 @@ fn advice_text(it: &QueueAdvice, applied: Option<&Applied>, colour: Colour) -> S
     told.extend(it.left_out.iter().map(|one| (one.kind.file_name(), vec![one.words()])));
     told.extend(it.little().map(|little| ("why", vec![little_words(&little, it.load.depth)])));
     if let Some(applied) = applied {
-        return text + &lines_under_heads(&told) + &super::apply::text(applied);
+        return text + &lines_under_heads(&told, style) + &super::apply::text(applied);
     }
     if it.to_apply().len() > 1 {
         let apart = "each setting alone; their combined effect was not measured";
@@ -67,10 +67,10 @@ fn advice_text(it: &QueueAdvice, applied: Option<&Applied>, colour: Colour) -> S
         let path = quoted(&it.path.display().to_string());
         told.push(("measure", vec![format!("sudo takeup tune queue {path}")]));
     }
-    text + &lines_under_heads(&told)
+    text + &lines_under_heads(&told, style)
 }
 
-fn table(it: &QueueAdvice, colour: Colour) -> String {
+fn table(it: &QueueAdvice, style: Style) -> String {
     let mut table = Table::new(&[
         ("setting", Align::Left),
         ("value", Align::Right),
@@ -112,7 +112,7 @@ fn table(it: &QueueAdvice, colour: Colour) -> String {
     for cell in it.as_it_is.iter().flat_map(|(judgement, _)| &judgement.cells) {
         row("as it is", "-".to_owned(), cell, Emphasis::None);
     }
-    table.render(colour)
+    table.render(style)
 }
 
 /// The requests per second with the digits of the rate, three at most.
@@ -256,7 +256,7 @@ mod tests {
         let clipped = &document["not_tried"][1];
         assert_eq!((&clipped["value"], &clipped["becomes"]), (&json!("512"), &json!("256")));
         assert_eq!(document["explanation"]["holds"], true);
-        let text = advice_text(&queue, None, Colour::Plain);
+        let text = advice_text(&queue, None, Style::PLAIN);
         for part in [
             "scheduler       mq-deadline instead of none; 2.0",
             "nr_requests     32 instead of 256; no gain in rate: ",

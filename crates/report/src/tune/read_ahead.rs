@@ -12,15 +12,15 @@ use service::tune::read_ahead_advice::ReadAheadAdvice;
 
 use super::{cost_words, keep_line, unsettled};
 use crate::findings::lines_under_heads;
-use crate::table::{Align, Colour, Emphasis, Table};
+use crate::table::{Align, Emphasis, Style, Table};
 
 /// The whole text.
-pub fn text(tuned: &TunedReadAhead, colour: Colour) -> String {
-    advice_text(&tuned.advice, tuned.ending.applied.as_ref(), colour) + unsettled(&tuned.ending)
+pub fn text(tuned: &TunedReadAhead, style: Style) -> String {
+    advice_text(&tuned.advice, tuned.ending.applied.as_ref(), style) + unsettled(&tuned.ending)
 }
 
-fn advice_text(it: &ReadAheadAdvice, applied: Option<&Applied>, colour: Colour) -> String {
-    let mut text = table(it, colour);
+fn advice_text(it: &ReadAheadAdvice, applied: Option<&Applied>, style: Style) -> String {
+    let mut text = table(it, style);
     let mut told: Vec<(&str, Vec<String>)> = vec![("present", vec![present(it)])];
     match it.gain() {
         Some(gain) => {
@@ -39,10 +39,10 @@ fn advice_text(it: &ReadAheadAdvice, applied: Option<&Applied>, colour: Colour) 
         left_out.map(|(bytes, why)| ("not tried", vec![format!("{}: {why}", binary_size(*bytes))])),
     );
     if let Some(applied) = applied {
-        return text + &lines_under_heads(&told) + &super::apply::text(applied);
+        return text + &lines_under_heads(&told, style) + &super::apply::text(applied);
     }
     told.extend(commands(it).into_iter().map(|(name, line)| (name, vec![line])));
-    text.push_str(&lines_under_heads(&told));
+    text.push_str(&lines_under_heads(&told, style));
     text
 }
 
@@ -89,7 +89,7 @@ fn cell(it: &ReadAheadAdvice, bytes: u64) -> Option<&CellSummary> {
     it.judgement.cells.iter().find(|cell| cell.cell.get("read_ahead_bytes") == level)
 }
 
-fn table(it: &ReadAheadAdvice, colour: Colour) -> String {
+fn table(it: &ReadAheadAdvice, style: Style) -> String {
     let is_swept = it.advice.is_some();
     let first: &[(&str, Align)] = if is_swept {
         &[("read-ahead", Align::Right)]
@@ -124,7 +124,7 @@ fn table(it: &ReadAheadAdvice, colour: Colour) -> String {
         let row = [binary_size(*bytes), "0".to_owned(), below, "cut".to_owned(), "-".to_owned()];
         table.row(row.to_vec(), Emphasis::None);
     }
-    table.render(colour)
+    table.render(style)
 }
 
 /// `: 43.1 MB/s`, if it was measured.
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn text_of(advised: &ReadAheadAdvice) -> String {
-        advice_text(advised, None, Colour::Plain)
+        advice_text(advised, None, Style::PLAIN)
     }
 
     fn document_of(advised: &ReadAheadAdvice) -> Value {

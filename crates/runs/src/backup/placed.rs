@@ -77,6 +77,7 @@ pub(super) fn read(placed: Placed, shared: &Shared<'_>, account: &Account) {
     let Placed { mut draft, header_offset_bytes, mut reservation, findings } = placed;
     let content_offset_bytes = in_archive(reservation.start_bytes());
     let bytes = reservation.remaining_bytes() as u64;
+    shared.monitor.object(&draft.captured.member.path, draft.content_bytes);
     let mut filler = reservation.filler();
     let hash = if is_direct(&draft) {
         draft.captured.file.take().map(|file| {

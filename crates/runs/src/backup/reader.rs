@@ -447,6 +447,9 @@ impl<'a> Reader<'a> {
     /// Counts finished members in the monitor.
     pub(super) fn report_group(&mut self, group: &[Draft], source_bytes: u64, bytes: u64) {
         let monitor = self.shared.monitor;
+        if let Some(last) = group.last() {
+            monitor.object(&last.captured.member.path, last.content_bytes);
+        }
         monitor.count(Counter::Members, group.len() as u64);
         monitor.count(Counter::SourceBytes, source_bytes);
         monitor.count(Counter::ArchiveBytes, bytes);

@@ -34,6 +34,7 @@ use super::reader::{self, Batch, Reader};
 use super::sizes::RingSizes;
 use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
+use crate::expected;
 
 /// Objects of a batch while readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
@@ -410,12 +411,13 @@ fn scan_all(
     account: &mut Account,
     cancel: &Cancel,
 ) -> Result<(), BackupError> {
-    let mut ticket = 0;
+    let (mut ticket, mut members) = (0, 0);
     loop {
         cancel.check()?;
         base::interruptible::check_shortage()?;
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
         let progress = scan.next_batch(&mut items);
+        members += items.len() as u64;
         // If readers wait for the disk, smaller batches keep more of them busy.
         let size = if shared.pace.is_waiting_for_disk() {
             BATCH_ITEMS_WHEN_WAITING.min(batch_items)
@@ -430,7 +432,10 @@ fn scan_all(
         }
         match progress {
             Progress::More => {}
-            Progress::End => return Ok(()),
+            Progress::End => {
+                shared.monitor.expect(expected::of_scan(members));
+                return Ok(());
+            }
             Progress::Stopped => return Err(BackupError::Stopped(Stopped::Failed)),
         }
     }

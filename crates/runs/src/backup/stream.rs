@@ -61,6 +61,7 @@ impl Reader<'_> {
         let Some(file) = draft.captured.file.take().filter(|_| content_bytes > 0) else {
             return self.stream_header_alone(draft);
         };
+        self.shared.monitor.object(&draft.captured.member.path, content_bytes);
         let start_bytes = self.put_header(draft, 0..self.header(draft).len())?;
         let header_bytes = self.header(draft).len() as u64;
         let findings = Findings::default();

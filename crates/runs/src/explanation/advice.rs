@@ -81,22 +81,45 @@ fn see_first(run: &RunReport) -> String {
     format!("measure the {what} alone first: --to /dev/null")
 }
 
-/// A faster bottleneck helps only as far as the rest of the run is shorter. Where the rest takes as
-/// long, this promises nothing; where its time is unknown, it says "may".
-fn as_sure_as_known(text: String, analysis: &Analysis, run: &RunReport) -> String {
+/// What a faster bottleneck would bring.
+pub(super) enum Gain {
+    /// A shorter run.
+    Known,
+    /// The run does not show it.
+    Unknown,
+    /// Nothing: the rest of the run takes as long.
+    None {
+        /// What takes as long.
+        as_long: &'static str,
+    },
+}
+
+/// A faster bottleneck helps only as far as the rest of the run is shorter.
+pub(super) fn gain(analysis: &Analysis, run: &RunReport) -> Gain {
+    if !analysis.without_is_known {
+        return Gain::Unknown;
+    }
     let gained = analysis.seconds - analysis.seconds_without;
-    let next = analysis.next.and_then(|index| analysis.stages.get(index));
-    match next {
-        _ if !analysis.without_is_known && text.contains(LOOK_AT) => see_first(run),
-        _ if !analysis.without_is_known => text.replace("would help", "may help"),
-        Some(next) if gained < GAIN_WORTH_NAMING * analysis.seconds => {
-            let as_long = match run.rate_limit_bytes_per_second {
+    match analysis.next.and_then(|index| analysis.stages.get(index)) {
+        Some(next) if gained < GAIN_WORTH_NAMING * analysis.seconds => Gain::None {
+            as_long: match run.rate_limit_bytes_per_second {
                 Some(_) if next.kind == RATE_LIMITED_STAGE => "the rate limit or the target",
                 _ => next.kind.name(),
-            };
+            },
+        },
+        _ => Gain::Known,
+    }
+}
+
+/// Where the rest takes as long, this promises nothing; where its time is unknown, it says "may".
+fn as_sure_as_known(text: String, analysis: &Analysis, run: &RunReport) -> String {
+    match gain(analysis, run) {
+        Gain::Unknown if text.contains(LOOK_AT) => see_first(run),
+        Gain::Unknown => text.replace("would help", "may help"),
+        Gain::None { as_long } => {
             format!("no change to this stage alone would help: {as_long} takes as long")
         }
-        _ => text,
+        Gain::Known => text,
     }
 }
 
@@ -138,7 +161,7 @@ fn turns_advice(analysis: &Analysis, run: &RunReport) -> Option<String> {
 }
 
 /// Bytes in the form that an option accepts.
-fn typed(bytes: u64) -> String {
+pub(super) fn typed(bytes: u64) -> String {
     match bytes {
         whole if whole.is_multiple_of(1 << 20) => format!("{}M", whole >> 20),
         whole if whole.is_multiple_of(1 << 10) => format!("{}K", whole >> 10),
@@ -281,28 +304,74 @@ fn write_advice(on_core: bool, run: &RunReport) -> &'static str {
     }
 }
 
-fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
+/// A way to compress faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CompressWay {
+    /// More threads, up to this number.
+    Threads(usize),
+    /// Another method.
+    Zstd,
+    /// The lowest level.
+    LowerLevel,
+    /// More cores.
+    Cores,
+    /// No compression.
+    None,
+}
+
+impl CompressWay {
+    /// The option as it is typed, where there is one.
+    pub(super) fn typed(self) -> Option<String> {
+        Some(match self {
+            CompressWay::Threads(cores) => format!("--compress-threads {cores}"),
+            CompressWay::Zstd => "--compress zstd".to_owned(),
+            CompressWay::LowerLevel => "--compress zstd:1".to_owned(),
+            CompressWay::Cores => return None,
+            CompressWay::None => "--compress none".to_owned(),
+        })
+    }
+
+    fn name(self) -> String {
+        match (self, self.typed()) {
+            (CompressWay::LowerLevel, Some(typed)) => format!("a lower level ({typed})"),
+            (_, Some(typed)) => typed,
+            (_, None) => "more cores".to_owned(),
+        }
+    }
+}
+
+/// The ways to compress faster that this run shows to be open.
+pub(super) fn compress_ways(
+    analysis: &Analysis,
+    stage: &StageShare,
+    run: &RunReport,
+) -> Vec<CompressWay> {
     let (method, level) = run.compression.split_once(':').unwrap_or((&run.compression, ""));
     let level = level.parse::<i32>().unwrap_or(0);
     // Enough pieces for more threads, at least two for each core.
     let has_pieces = run.compressed_pieces.is_none_or(|pieces| pieces >= 2 * analysis.cores as u64);
     let has_cores = analysis.processor_share < 0.75 && stage.threads < analysis.cores as u64;
-    let spare_cores = has_cores && has_pieces;
     let mut ways = Vec::new();
-    if spare_cores {
-        ways.push(format!("--compress-threads {}", analysis.cores));
+    if has_cores && has_pieces {
+        ways.push(CompressWay::Threads(analysis.cores));
     }
     match method {
-        "gzip" => ways.push("--compress zstd".to_owned()),
-        "zstd" if level > 1 => ways.push("a lower level (--compress zstd:1)".to_owned()),
+        "gzip" => ways.push(CompressWay::Zstd),
+        "zstd" if level > 1 => ways.push(CompressWay::LowerLevel),
         _ => {}
     }
     if !has_cores && has_pieces {
-        ways.push("more cores".to_owned());
+        ways.push(CompressWay::Cores);
     }
     if none_is_faster(analysis, run) {
-        ways.push("--compress none".to_owned());
+        ways.push(CompressWay::None);
     }
+    ways
+}
+
+fn compress_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> String {
+    let ways = compress_ways(analysis, stage, run);
+    let mut ways: Vec<String> = ways.into_iter().map(CompressWay::name).collect();
     let Some(last) = ways.pop() else { return "a faster core would help".to_owned() };
     match ways.as_slice() {
         [] => format!("{last} would help"),

@@ -321,6 +321,7 @@ impl Creator<'_> {
 
     fn begin(&mut self, member: Box<Member>, made: Made, loan: Loan) {
         self.open = None;
+        self.shared.warnings.monitor().object(&member.path, member.content_bytes());
         match self.worker(made).create_file(&member) {
             Ok(Created::File(file)) => {
                 let placement = Placement::of(&member);

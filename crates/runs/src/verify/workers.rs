@@ -384,6 +384,7 @@ impl Checker<'_> {
 
     fn begin(&mut self, object: Object, hasher: Option<ContentHasher>) -> Checking {
         let Object { member, header_offset_bytes, missing_bytes, stored_bytes, loan, .. } = object;
+        self.shared.warnings.monitor().object(&member.path, stored_bytes);
         let (comparison, live) = self.compare(&member, header_offset_bytes);
         Checking {
             member,

@@ -176,6 +176,7 @@ mod tests {
         let sys = tempfile::tempdir().unwrap();
         let mount = |device: &str, source: &str| Mount {
             device: device.into(),
+            root: "/".into(),
             point: "/mnt".into(),
             kind: "nfs4".into(),
             source: source.into(),

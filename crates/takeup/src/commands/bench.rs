@@ -15,7 +15,7 @@ use service::outcome::Outcome;
 use crate::change::{ChangeArgs, Changer};
 use crate::outcome::{Form, end, to_standard_output};
 use crate::standard_error::StandardError;
-use crate::terminal::colour;
+use crate::terminal::style;
 use progress::Progress;
 
 pub use service::bench::disk;
@@ -85,7 +85,7 @@ where
     let text = match (arguments.json, arguments.quiet) {
         (true, _) => format!("{:#}\n", service::document(&done.answer())),
         (false, true) => String::new(),
-        (false, false) => report::bench::ended(&done, colour(&std::io::stdout())),
+        (false, false) => report::bench::ended(&done, style(&std::io::stdout())),
     };
     to_standard_output(text.as_bytes())?;
     done.outcome()

@@ -11,7 +11,7 @@ use service::outcome::Outcome;
 
 use crate::outcome::{Form, end, to_standard_output};
 use crate::standard_error::to_standard_error;
-use crate::terminal::colour;
+use crate::terminal::style;
 
 /// Runs the command.
 pub fn run(arguments: &CaptureArgs) -> ExitCode {
@@ -49,16 +49,16 @@ fn answer(arguments: &CaptureArgs, form: Form) -> Result<Outcome, Failure> {
 }
 
 fn text(done: &CaptureDone) -> String {
-    let colour = colour(&std::io::stdout());
+    let style = style(&std::io::stdout());
     match done {
         CaptureDone::Calls(calls) => {
             let captured = &calls.captured;
-            report::captures::text(&captured.profile, colour)
-                + &devices_text(&Together::of(captured), colour)
-                + &report::captures::job_text(&calls.job, colour)
+            report::captures::text(&captured.profile, style)
+                + &devices_text(&Together::of(captured), style)
+                + &report::captures::job_text(&calls.job, style)
         }
         CaptureDone::Samples(samples) => {
-            report::sampled::text(&samples.sampled, &samples.why, colour)
+            report::sampled::text(&samples.sampled, &samples.why, style)
         }
     }
 }

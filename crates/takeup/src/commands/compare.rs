@@ -12,7 +12,7 @@ use service::outcome::Outcome;
 
 use crate::commands::recorded::say_damage;
 use crate::outcome::{Form, end, to_standard_output};
-use crate::terminal::colour;
+use crate::terminal::style;
 
 /// Runs the command.
 pub fn run(arguments: &CompareArgs) -> ExitCode {
@@ -37,10 +37,10 @@ fn show(arguments: &CompareArgs, form: Form) -> Result<Outcome, Failure> {
     let text = match (form, &what) {
         (Form::Json, _) => format!("{:#}\n", service::document(&what.answer())),
         (Form::Text, ComparedPair::Experiments { comparison, .. }) => {
-            comparison_text(comparison, colour(&std::io::stdout())) + &line
+            comparison_text(comparison, style(&std::io::stdout())) + &line
         }
         (Form::Text, ComparedPair::Watches { a, b, comparison }) => {
-            report::comparison::text(a, b, comparison, colour(&std::io::stdout())) + &line
+            report::comparison::text(a, b, comparison, style(&std::io::stdout())) + &line
         }
     };
     to_standard_output(text.as_bytes())?;

@@ -15,7 +15,7 @@ use service::outcome::Outcome;
 use self::live::Live;
 use crate::outcome::{Form, end, to_standard_output};
 use crate::standard_error::to_standard_error;
-use crate::terminal::colour;
+use crate::terminal::style;
 
 /// Runs the command.
 pub fn run(arguments: &ExplainArgs) -> ExitCode {
@@ -44,7 +44,7 @@ fn answer(arguments: &ExplainArgs, form: Form) -> Result<Outcome, Failure> {
     let explained = explain(&request, &cancel, &mut Live::new(arguments))?;
     let text = match form {
         Form::Json => format!("{:#}\n", service::document(&explained.answer())),
-        Form::Text => report::explain::text(&explained, colour(&std::io::stdout())),
+        Form::Text => report::explain::text(&explained, style(&std::io::stdout())),
     };
     to_standard_output(text.as_bytes())?;
     if let Some(remark) = report::explain::remark(&explained.end) {

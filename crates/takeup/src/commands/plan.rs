@@ -37,9 +37,9 @@ fn outcome(arguments: &PlanArgs) -> Result<Outcome, Failure> {
         let document = service::document(&planned.answer());
         to_standard_output(format!("{document:#}\n").as_bytes())?;
     } else if !common.quiet {
-        let colour = crate::terminal::colour(&std::io::stdout());
+        let style = crate::terminal::style(&std::io::stdout());
         let details = if arguments.parameters { Details::Parameters } else { Details::None };
-        let text = report::plan::text(&planned, details, colour) + &line;
+        let text = report::plan::text(&planned, details, style) + &line;
         to_standard_output(text.as_bytes())?;
     }
     Ok(planned.outcome())

@@ -10,6 +10,7 @@ use service::outcome::Outcome;
 use service::probe::{Probed, probe};
 
 use crate::outcome::{Form, end, to_standard_output};
+use crate::terminal::style;
 
 /// Runs the command.
 pub fn run(arguments: &ProbeArgs) -> ExitCode {
@@ -19,11 +20,12 @@ pub fn run(arguments: &ProbeArgs) -> ExitCode {
 
 fn answer(arguments: &ProbeArgs, form: Form) -> Result<Outcome, Failure> {
     let probed = probe(&arguments.request())?;
+    let style = style(&std::io::stdout());
     let text = match (form, &probed) {
         (Form::Json, _) => format!("{:#}\n", service::document(&probed.answer())),
-        (Form::Text, Probed::Drive(drive)) => report::probe::text(drive),
+        (Form::Text, Probed::Drive(drive)) => report::probe::text(drive, style),
         (Form::Text, Probed::Layers(layers)) => {
-            report::layers::tree(layers, TreeLines::of_locale())
+            report::layers::tree(layers, TreeLines::of_locale(), style)
         }
     };
     to_standard_output(text.as_bytes())?;

@@ -21,7 +21,7 @@ use watch::history::History;
 use crate::commands::recorded::say_damage;
 use crate::outcome::{Form, end, to_standard_output};
 use crate::standard_error::to_standard_error;
-use crate::terminal::colour;
+use crate::terminal::style;
 
 /// Runs the command.
 pub fn run(arguments: &ReportArgs) -> ExitCode {
@@ -141,13 +141,13 @@ impl<'a> Shown<'a> {
     }
 
     fn text(&self) -> String {
-        let colour = colour(&std::io::stdout());
+        let style = style(&std::io::stdout());
         match self {
             Shown::Experiment(experiment, judgement) => {
-                presentation::text(experiment, judgement, colour)
+                presentation::text(experiment, judgement, style)
             }
-            Shown::Watch(history) => report::history::text(history, colour),
-            Shown::Capture(together) => report::captured::text(together, colour),
+            Shown::Watch(history) => report::history::text(history, style),
+            Shown::Capture(together) => report::captured::text(together, style),
             Shown::Run(ran) => stages::text(ran),
         }
     }

@@ -16,7 +16,7 @@ use service::tune::{confirm, persist, queue, read_ahead, revert, set, show};
 
 use crate::commands::bench::disk;
 use crate::outcome::{Form, end, to_standard_output};
-use crate::terminal::colour;
+use crate::terminal::style;
 use host::Host;
 
 /// Runs the command.
@@ -37,7 +37,7 @@ fn run_read_ahead(arguments: &ReadAheadArgs) -> ExitCode {
     let form = Form::of(arguments.measure.json);
     let host = Host::measuring(&arguments.measure);
     let done = read_ahead::tune_read_ahead(&arguments.request(), &host).and_then(|tuned| {
-        let text = || report::tune::read_ahead::text(&tuned, colour(&std::io::stdout()));
+        let text = || report::tune::read_ahead::text(&tuned, style(&std::io::stdout()));
         print(form, &tuned.answer(), text)?;
         Ok(tuned.outcome())
     });
@@ -49,7 +49,7 @@ fn run_queue(arguments: &TuneQueueArgs) -> ExitCode {
     let host = Host::measuring(&arguments.measure);
     let tuned = queue::tune_queue(&arguments.request(), &host, disk::failure);
     let done = tuned.and_then(|tuned| {
-        let text = || report::tune::queue::text(&tuned, colour(&std::io::stdout()));
+        let text = || report::tune::queue::text(&tuned, style(&std::io::stdout()));
         print(form, &tuned.answer(), text)?;
         Ok(tuned.outcome())
     });

@@ -21,6 +21,7 @@ mod made_record;
 mod plan;
 mod power;
 mod probe;
+mod progress;
 mod recorded;
 mod reference;
 mod run_records;

@@ -34,7 +34,7 @@ fn a_signal_ends_the_run_and_leaves_nothing() {
         child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1), "{text}");
         let expected = "takeup: stopping at the next block; interrupt again to stop at once\n\
-                        takeup: cancelled after 0 bytes\n";
+                        takeup: cancelled after 0 bytes: nothing is left at x\n";
         assert_eq!(text, expected);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }

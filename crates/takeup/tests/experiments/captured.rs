@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use report::table::{Align, Colour, Emphasis, Table};
+use report::table::{Align, Emphasis, Style, Table};
 use serde_json::Value;
 
 use crate::{run, succeeds};
@@ -160,7 +160,7 @@ fn jobs_of_fio_come_back_as_they_were() {
         ];
         table.row(cells.to_vec(), Emphasis::None);
     }
-    println!("{}", table.render(Colour::Plain));
+    println!("{}", table.render(Style::PLAIN));
     println!("{back} of {} combinations come back within 5 %", all.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(back >= 28, "{back}");

@@ -47,7 +47,9 @@ fn an_interrupt_at_any_moment_leaves_nothing_behind() {
                     std::fs::remove_file(&target).unwrap();
                 }
                 Some(1) => {
-                    assert!(ended.errors.ends_with("takeup: cancelled\n"), "{}", ended.errors);
+                    let left =
+                        format!("takeup: cancelled: nothing is left at {}\n", target.display());
+                    assert!(ended.errors.ends_with(&left), "{}", ended.errors);
                     interrupted += 1;
                 }
                 // The signal came before the program handled signals, and before it wrote anything.
@@ -94,6 +96,13 @@ fn a_signal_is_heard_from_the_call_on_that_asks_for_it() {
     }
 }
 
+/// The run was cancelled, and says what is left.
+#[track_caller]
+fn assert_cancelled(done: &Done, left: &str) {
+    let last = format!("takeup: cancelled: {left}\n");
+    assert!(done.code == Some(1) && done.errors.ends_with(&last), "{done:?}");
+}
+
 #[test]
 fn an_interrupt_is_noticed_while_the_target_waits() {
     // A pipe without a reader, and a rate limit that lets nothing through for minutes.
@@ -102,13 +111,13 @@ fn an_interrupt_is_noticed_while_the_target_waits() {
     running.until_it_heeds(Signal::INT, "SigCgt");
     running.signal(Signal::INT);
     let done = running.wait();
-    assert!(done.code == Some(1) && done.errors.ends_with("takeup: cancelled\n"), "{done:?}");
+    assert_cancelled(&done, "the data on standard output are incomplete");
     let target = case.target();
     let running = Running::start(case.backup(&target).args(["--rate-limit", "10kB"]));
     running.until_it_heeds(Signal::TERM, "SigCgt");
     running.signal(Signal::TERM);
     let done = running.wait();
-    assert!(done.code == Some(1) && done.errors.ends_with("takeup: cancelled\n"), "{done:?}");
+    assert_cancelled(&done, &format!("nothing is left at {}", target.display()));
     assert!(names_in(&case.targets()).is_empty());
 }
 
@@ -121,7 +130,7 @@ fn an_interrupt_ends_the_wait_for_a_reader() {
     running.until_it_heeds(Signal::INT, "SigCgt");
     running.signal(Signal::INT);
     let done = running.wait();
-    assert!(done.code == Some(1) && done.errors.ends_with("takeup: cancelled\n"), "{done:?}");
+    assert_cancelled(&done, &format!("the data sent to {} are incomplete", target.display()));
     // The run waits for a reader that comes later.
     let running = Running::start(&mut case.backup(&target));
     running.until_it_heeds(Signal::INT, "SigCgt");

@@ -9,26 +9,23 @@ use base::format::{duration, percent};
 use pipeline::Sampler;
 use service::explain::SampleObserver;
 
-use crate::standard_error::to_standard_error;
+use crate::standard_error::{columns, draw_progress, erase_progress};
 
 /// Time between two updates.
 const EVERY: Duration = Duration::from_secs(1);
-/// Back to the start of the line, and clear to its end.
-const CLEAR: &str = "\r\x1b[K";
 
 /// The line, drawn where standard error is a terminal.
 pub struct Live {
     is_live: bool,
     /// When the run began, and when the next update is due.
     times: Option<(Instant, Instant)>,
-    is_drawn: bool,
 }
 
 impl Live {
     /// The line is not drawn if the programs print to standard error as well.
     pub fn new(arguments: &ExplainArgs) -> Live {
         let is_live = std::io::stderr().is_terminal() && !arguments.show_output;
-        Live { is_live, times: None, is_drawn: false }
+        Live { is_live, times: None }
     }
 }
 
@@ -40,19 +37,13 @@ impl SampleObserver for Live {
             return;
         }
         self.times = Some((start, now + EVERY));
-        let columns = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
-            .map_or(80, |size| usize::from(size.ws_col).max(20));
         let text = text(now.duration_since(start).as_secs_f64(), &sampler.so_far());
-        let text: String = text.chars().take(columns - 1).collect();
-        to_standard_error(&format!("{CLEAR}{text}"));
-        self.is_drawn = true;
+        draw_progress(&text.chars().take(columns()).collect::<String>());
     }
 
     fn ended(&mut self) {
         self.times = None;
-        if std::mem::take(&mut self.is_drawn) {
-            to_standard_error(CLEAR);
-        }
+        erase_progress();
     }
 }
 
