@@ -39,8 +39,9 @@ pub fn list(findings: &[Finding], style: Style) -> String {
 }
 
 /// Lines after their head, which is printed once for several findings. Further lines of one finding
-/// are indented. Control characters in a line are escaped. On a terminal the first line of a finding
-/// is wrapped; the others, and those below [`TYPED`], are commands, which must stay whole.
+/// are indented. Control characters in a line are escaped. On a terminal the first line of a
+/// finding is wrapped; the others, and those below the heads `TYPED`, are commands, which must stay
+/// whole.
 pub fn lines_under_heads(findings: &[(&str, Vec<String>)], style: Style) -> String {
     let width = findings.iter().map(|(head, _)| head.len()).max().unwrap_or(0);
     let mut text = String::new();

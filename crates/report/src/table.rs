@@ -54,7 +54,7 @@ struct Layout {
 }
 
 /// Words of a narrow table are not shortened to fewer columns.
-const WORDS_WIDTH_MIN: usize = 16;
+const WORDS_WIDTH_MIN: usize = 24;
 /// In the place of what is left out of a cell.
 const CUT: &str = "...";
 /// Blanks between two columns.

@@ -180,8 +180,8 @@ pub fn backup(
     Ok(BackupDone { to: request.to.clone(), summary, tape })
 }
 
-/// The failure; where the user has stopped the run, with what is left. The hint of an unfinished set
-/// on tape says that already.
+/// The failure; where the user has stopped the run, with what is left. The hint of an unfinished
+/// set on tape says that already.
 fn stopped(error: BackupError, to: &Path, cancel: &Cancel) -> Failure {
     let is_unfinished = matches!(error, BackupError::Unfinished(_));
     let failure = Failure::from(error);

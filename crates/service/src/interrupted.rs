@@ -10,8 +10,8 @@ use flow::cancel::{Cancel, Stopped};
 
 use crate::failure::Failure;
 
-/// The failure of a run; where the user has stopped the run, with what is left of it. A failure that
-/// came first stays as it is.
+/// The failure of a run; where the user has stopped the run, with what is left of it. A failure
+/// that came first stays as it is.
 pub(crate) fn with_left(
     failure: Failure,
     cancel: &Cancel,

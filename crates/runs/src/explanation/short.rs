@@ -47,7 +47,7 @@ fn limit(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Cow<'stati
         }
         Cause::Processor if analysis.is_foreign => {
             let theirs = percent(analysis.others_share);
-            format!("the processor, of which other programs use {theirs}").into()
+            format!("the processor, used by other programs ({theirs})").into()
         }
         Cause::Processor => format!("the processor ({})", work(stage, run)).into(),
         Cause::Stage | Cause::FewThreads => limit_of_stage(stage, run),
@@ -111,8 +111,7 @@ fn work(stage: &StageShare, run: &RunReport) -> Cow<'static, str> {
 /// What to type, or where to look, if something would be faster.
 fn faster(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<String> {
     if analysis.is_foreign {
-        let may = run.command != Command::Pipe && analysis.without_is_known;
-        return may.then(|| "run it when they are idle".to_owned());
+        return None;
     }
     if let Some(ring) = analysis.larger_ring.filter(|_| analysis.cause == Cause::Turns) {
         return Some(format!("--ring {} is faster", typed(ring.bytes)));

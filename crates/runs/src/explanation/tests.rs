@@ -55,11 +55,20 @@ fn words(stages: &[StageReport], run: &RunReport) -> String {
     explain(&analyse(&run), &run).line()
 }
 
+/// The short line as it is printed, which fits 100 columns.
+fn line(stages: &[StageReport], run: &RunReport) -> String {
+    let run = RunReport { stages: stages.to_vec(), ..run.clone() };
+    let limit = short(&analyse(&run), &run).unwrap_or_else(|| "not known".to_owned());
+    let line = format!("limit: {limit}. -v shows the stages");
+    assert!(line.len() <= 100, "{line}");
+    line
+}
+
 #[test]
 fn sentences() {
     let mut text = String::new();
     let mut case = |name: &str, stages: &[StageReport], run: &RunReport| {
-        text.push_str(&format!("{name}\n    {}\n", words(stages, run)));
+        text.push_str(&format!("{name}\n    {}\n    {}\n", words(stages, run), line(stages, run)));
     };
     let run = backup("zstd:9", SMALL);
     let (slow, fast) = ([9.7, 0.3, 0.0], [2.0, 8.0, 0.0]);
