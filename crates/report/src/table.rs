@@ -151,8 +151,11 @@ impl Table {
             (0..self.columns.len()).map(|column| (column, width(column))).collect();
         let mut least = self.least.iter();
         loop {
-            let narrowed = self.narrowed(&shown, head, columns);
-            if total(&narrowed) <= columns || narrowed.len() <= 1 {
+            let mut narrowed = self.narrowed(&shown, head, columns);
+            if let [(_, width)] = &mut *narrowed {
+                *width = columns.min(*width);
+            }
+            if total(&narrowed) <= columns {
                 return Layout { shown: narrowed };
             }
             let left_out =

@@ -100,9 +100,9 @@ impl Warnings {
     }
 }
 
-/// Content from this size on keeps its object on the line until the next one: reading it takes
-/// longer than the time between two drawings.
-const LARGE_BYTES: u64 = 8 << 20;
+/// Objects with at least this content are kept without being asked for: reading one may take longer
+/// than the time between two drawings, and a copy of its name costs nothing beside that.
+const LARGE_BYTES: u64 = 64 << 10;
 
 /// The monitor: prints warnings, and draws the progress line.
 pub struct Terminal {

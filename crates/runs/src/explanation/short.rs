@@ -68,7 +68,8 @@ fn limit_of_stage(stage: &StageShare, run: &RunReport) -> Cow<'static, str> {
         }
         (StageKind::Read, Command::Pipe) => end_of(run.source, "source"),
         (StageKind::Read, _) => end_of(run.source, "archive"),
-        _ => return work(stage, run),
+        // The others only compute.
+        _ => return format!("the processor ({})", work(stage, run)).into(),
     };
     // A drive that is written to is the limit, whatever its driver takes of a core.
     if is_computing && !matches!(run.endpoint(), Endpoint::Tape) {

@@ -72,7 +72,8 @@ fn the_line_says_how_much_is_left_and_where_the_run_is() {
     let directory = small_tree();
     let backup = "backup tree --to x.tar --rate-limit 100kB --block-size 4k --ring 32k";
     let mut session = Session::start(directory.path(), backup);
-    session.wait_for(" left (from the scan ahead)  tree/");
+    session.wait_for(" left (from the scan ahead)");
+    session.wait_for("  tree/b/c");
     let (shown, code) = session.end();
     assert_eq!(code, Some(0), "{shown}");
     for line in drawings(&shown) {
