@@ -45,19 +45,13 @@ pub enum EncodeError {
     TrailingSlash,
     /// A billion nanoseconds or more.
     #[error("invalid time: {nanoseconds} nanoseconds are a second or more")]
-    Nanoseconds {
-        /// The value.
-        nanoseconds: u32,
-    },
+    Nanoseconds { nanoseconds: u32 },
     /// A time before the earliest second of 64 bits, which pax readers cannot take.
     #[error("the modification time is out of range")]
     Time,
     /// More bytes than tar can count.
     #[error("a size of {size_bytes} bytes is out of range")]
-    Size {
-        /// The value.
-        size_bytes: u64,
-    },
+    Size { size_bytes: u64 },
     /// An ACL not in the kernel's form.
     #[error("ACL: {0}")]
     Acl(#[source] Malformed),

@@ -133,7 +133,6 @@ pub enum Continuation<'a> {
 /// What the start of a part of a set contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// A label.
     Label(Label),
     /// Undecided until this many bytes of the part are there.
     NeedMore {

@@ -28,10 +28,7 @@ pub enum Malformed {
     MapNumber,
     /// More data runs than the limit allows.
     #[error("the sparse map has more than {limit} data runs")]
-    MapTooMany {
-        /// The limit.
-        limit: usize,
-    },
+    MapTooMany { limit: usize },
     /// A run begins before the end of the previous one.
     #[error("the data runs overlap or run backwards at offset {offset_bytes}")]
     MapOrder {
@@ -62,12 +59,7 @@ pub enum Malformed {
     MapNoSize,
     /// A format of GNU sparse files other than 0.0, 0.1 and 1.0.
     #[error("unknown sparse format {major}.{minor}")]
-    MapVersion {
-        /// Major number.
-        major: u64,
-        /// Minor number.
-        minor: u64,
-    },
+    MapVersion { major: u64, minor: u64 },
     /// Not version 2, or not a whole number of entries.
     #[error("not in the kernel's ACL format")]
     AclForm,

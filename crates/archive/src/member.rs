@@ -18,7 +18,6 @@ pub struct Timestamp {
 pub enum MemberKind {
     /// A regular file; `Member::size_bytes` and `Member::sparse` belong to it.
     File,
-    /// A directory.
     Directory,
     /// A symbolic link and the bytes it points to.
     SymbolicLink {
@@ -32,18 +31,12 @@ pub enum MemberKind {
     },
     /// A named pipe.
     Fifo,
-    /// A character device.
     CharacterDevice {
-        /// Major number.
         major: u32,
-        /// Minor number.
         minor: u32,
     },
-    /// A block device.
     BlockDevice {
-        /// Major number.
         major: u32,
-        /// Minor number.
         minor: u32,
     },
 }

@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 pub struct Rule {
     /// Subject and name, for example `drive.not-buffered`.
     pub id: &'static str,
-    /// What it looks at.
     pub looks_at: &'static str,
     /// When it speaks, with its limits.
     pub speaks_when: &'static str,
@@ -72,7 +71,6 @@ pub struct Room {
     pub title: &'static str,
     /// The commands that report the findings.
     pub told_by: &'static str,
-    /// The rules.
     pub rules: &'static [&'static Rule],
 }
 
@@ -165,11 +163,9 @@ pub enum Certainty {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Bytes.
     Bytes,
     /// Bytes for each second.
     BytesPerSecond,
-    /// Seconds.
     Seconds,
     /// A part of one: 0.25 is a quarter.
     Share,
@@ -184,18 +180,14 @@ pub enum Unit {
 pub struct Number {
     /// What the number measures, without the unit.
     pub name: Cow<'static, str>,
-    /// Its value.
     pub value: f64,
-    /// Its unit.
     pub unit: Unit,
 }
 
 /// What was found. All texts are lowercase fragments without a full stop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// By what.
     pub rule: RuleId,
-    /// Its severity.
     pub severity: Severity,
     /// The numbers behind it.
     pub numbers: Vec<Number>,
@@ -207,7 +199,6 @@ pub struct Finding {
     pub caveat: Option<String>,
     /// What the action would bring.
     pub gain: Option<String>,
-    /// What to do.
     pub action: Option<String>,
     /// The command that does it, as it is typed, where one command does.
     pub command: Option<String>,
@@ -308,7 +299,6 @@ struct FindingShape<'a> {
     caveat: Option<Cow<'a, str>>,
     /// What it would bring to change it.
     gain: Option<Cow<'a, str>>,
-    /// What to do.
     action: Option<Cow<'a, str>>,
     /// The same as it is typed, where one command does it.
     command: Option<Cow<'a, str>>,

@@ -65,10 +65,7 @@ pub enum QuantityError {
     NoNumber,
     /// The suffix after the digits is unknown.
     #[error("unknown suffix {suffix:?}; use k M G T P (1024) or kB MB GB TB PB (1000)")]
-    UnknownSuffix {
-        /// The suffix.
-        suffix: String,
-    },
+    UnknownSuffix { suffix: String },
     /// More than 2^64 - 1 bytes.
     #[error("size too large")]
     TooLarge,

@@ -38,7 +38,6 @@ pub enum RecordingError {
     Read {
         /// The last line that was read.
         line: u64,
-        /// Why.
         source: io::Error,
     },
     /// A line cannot be parsed.

@@ -66,29 +66,16 @@ pub enum CaptureJobError {
     Nothing,
     /// A file of the job is one that was captured.
     #[error("cannot use {}: it is one of the captured files", path.display())]
-    Captured {
-        /// The file.
-        path: PathBuf,
-    },
+    Captured { path: PathBuf },
     /// fio cannot make the files, or there is no room for them.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The job file cannot be written.
     #[error("cannot write {}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// What is in the place of a file of the job is not known.
     #[error("cannot read {}", path.display())]
-    Look {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Look { path: PathBuf, source: std::io::Error },
 }
 
 /// Where the files of a job are, and how large it may be.

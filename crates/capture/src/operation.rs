@@ -98,9 +98,7 @@ pub type FileNumber = u32;
 pub struct OpenedFile {
     /// Its path as the process sees it; ` (deleted)` is removed and set in `deleted`.
     pub path: Known<String>,
-    /// What it is.
     pub kind: FileKind,
-    /// Whether it was deleted.
     pub deleted: bool,
     /// Opened with `O_DIRECT`.
     pub direct: Known<bool>,
@@ -118,15 +116,12 @@ pub struct OpenedFile {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
-    /// A regular file.
     Regular,
-    /// A block device.
     BlockDevice,
     /// A character device: tapes, terminals, /dev/null.
     CharacterDevice,
     /// A pipe or named pipe.
     Pipe,
-    /// A socket.
     Socket,
     /// Anything else, or not known.
     Other,
@@ -247,11 +242,9 @@ pub struct FileOperation {
     pub process: u32,
     /// The thread that asked.
     pub thread: u32,
-    /// The file.
     pub file: FileNumber,
     /// The kind of call.
     pub engine: Engine,
-    /// What it asked for.
     pub asked: Asked,
     /// Where in the file it begins. Of a direct request of libaio or io_uring it is where that is
     /// on the device: what goes on behind another one or comes again does so there, too.

@@ -31,7 +31,6 @@ pub struct Profile {
     pub lost_events: u64,
     /// Files beyond the limit, whose operations are in no profile.
     pub files_left_out: u64,
-    /// Operations of those.
     pub operations_left_out: u64,
     /// What of this recording cannot be seen, in sentences.
     pub unseen: Vec<String>,
@@ -63,9 +62,7 @@ pub struct Cost {
 pub struct FileProfile {
     /// Its path, or a name for what has none.
     pub path: Option<String>,
-    /// What it is for.
     pub class: Class,
-    /// What it is.
     pub kind: FileKind,
     /// The engine of most reads and writes; a sync goes by its own call whatever they go by.
     pub engine: Engine,
@@ -73,9 +70,7 @@ pub struct FileProfile {
     pub engines: BTreeMap<Engine, u64>,
     /// Operations altogether, syncs included.
     pub calls: u64,
-    /// Reads.
     pub reads: u64,
-    /// Writes.
     pub writes: u64,
     /// Share of reads in reads and writes, 0 to 1; `None` when there are neither.
     pub read_share: Option<f64>,

@@ -39,41 +39,26 @@ pub enum CaptureRecordError {
     File {
         /// `open` or `read`.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// `takeup capture` did not write it.
     #[error("{} is not a `takeup capture` record", path.display())]
-    NoRecord {
-        /// The file.
-        path: PathBuf,
-    },
+    NoRecord { path: PathBuf },
     /// It was made by another version.
     #[error("{} has format {format}, but takeup reads only format {FORMAT}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        format: u32,
-    },
+    Format { path: PathBuf, format: u32 },
     /// A line does not belong in a capture record.
     #[error("{}, line {line}: not a line of a `takeup capture` record", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
         /// From 1.
         line: u64,
-        /// Why.
         source: LineError,
     },
     /// It ends before the numbers of the profile.
     #[error("{} was cut off before the profile", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
 }
 
 /// Facts about a capture beside its profile.

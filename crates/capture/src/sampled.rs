@@ -32,7 +32,6 @@ pub struct Totals {
     pub read_calls: u64,
     /// What they brought.
     pub read_bytes: u64,
-    /// Calls that write.
     pub write_calls: u64,
     /// What they took.
     pub written_bytes: u64,
@@ -71,11 +70,9 @@ pub struct Sampled {
 /// A file that at least one sample found open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledFile {
-    /// Its path.
     pub path: String,
     /// What it is for, if its name or kind says so.
     pub class: Option<Class>,
-    /// What it is.
     pub kind: FileKind,
     /// Opened for reading.
     pub reads: bool,

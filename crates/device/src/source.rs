@@ -14,16 +14,10 @@ use rustix::fs::{FileType, Mode, OFlags};
 pub enum SourceError {
     /// The path cannot be opened.
     #[error("cannot open {}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// The path is a directory or a socket.
     #[error("{} is {what}, not an archive", path.display())]
     NotReadable {
-        /// The path.
         path: PathBuf,
         /// The kind of object.
         what: &'static str,

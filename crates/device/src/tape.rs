@@ -135,7 +135,6 @@ impl From<RawStatus> for TapeStatus {
 pub struct TapeError {
     /// What was attempted, a verb: read, write, rewind.
     pub what: &'static str,
-    /// The device.
     pub device: String,
     /// The place, if known.
     pub place: TapePlace,
@@ -155,7 +154,6 @@ fn in_words(said: Option<&Sense>) -> String {
 pub struct TapePlace {
     /// Number of the file: filemarks before it.
     pub file_number: Option<u32>,
-    /// Number of the block in the file.
     pub block_in_file: Option<u32>,
 }
 

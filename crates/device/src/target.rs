@@ -64,7 +64,6 @@ pub enum TargetKind {
     File,
     /// A block device, written from its start.
     BlockDevice,
-    /// A character device.
     CharacterDevice,
     /// A pipe, named or not.
     Pipe,
@@ -77,73 +76,39 @@ pub enum TargetKind {
 pub enum TargetError {
     /// It cannot be opened or created.
     #[error("cannot open {}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// Something of this name exists.
     #[error("{} exists already", path.display())]
-    Exists {
-        /// The path.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// A block device that is not blank.
     #[error("{} holds data", path.display())]
-    HoldsData {
-        /// The path.
-        path: PathBuf,
-    },
+    HoldsData { path: PathBuf },
     /// Another run is writing to the same name.
     #[error("another run is writing to {}", path.display())]
-    Busy {
-        /// The path.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// A character device that is not a tape drive.
     #[error("{} is a character device, not a tape drive: data cannot be read back", path.display())]
-    NoStorage {
-        /// The path.
-        path: PathBuf,
-    },
+    NoStorage { path: PathBuf },
     /// A name below `/dev` that no device has.
     #[error("there is no device {}", path.display())]
-    NoDevice {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A directory.
+    NoDevice { path: PathBuf },
     #[error("{} is a directory; name a file in it", path.display())]
-    Directory {
-        /// The path.
-        path: PathBuf,
-    },
+    Directory { path: PathBuf },
     /// A named pipe without a reader.
     #[error("no program reads from {}", path.display())]
-    NoReader {
-        /// The path.
-        path: PathBuf,
-    },
+    NoReader { path: PathBuf },
     /// Standard output is a terminal.
     #[error("standard output is a terminal: takeup does not write an archive there")]
     Terminal,
     /// No file can be made beside the one to be replaced.
     #[error("cannot create the temporary file that would replace {}", path.display())]
-    NoNewFile {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    NoNewFile { path: PathBuf, source: io::Error },
     /// The data were written, but storing them could not be confirmed.
     #[error("cannot {step} {}", path.display())]
     Complete {
         /// The step that failed: synchronise, rename.
         step: &'static str,
-        /// The path.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }
@@ -153,7 +118,6 @@ pub enum TargetError {
 pub struct Target {
     /// The open file.
     pub file: Arc<OwnedFd>,
-    /// Its kind.
     pub kind: TargetKind,
     /// Name for messages.
     pub name: String,

@@ -58,7 +58,6 @@ impl HigherRate {
 /// One cell in both.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
-    /// The cell.
     pub cell: Cell,
     /// Number of runs in A and in B.
     pub runs: (usize, usize),
@@ -73,7 +72,6 @@ pub struct Pair {
     pub degrees: Option<f64>,
     /// Probability of a ratio this far from 1 without a difference, corrected for all cells.
     pub p_value: Option<f64>,
-    /// The verdict.
     pub verdict: RateVerdict,
     /// The direction, if they differ.
     pub direction: Option<HigherRate>,
@@ -108,7 +106,6 @@ pub struct Comparison {
     /// Whether rates or times were compared.
     #[serde(skip_serializing_if = "Value::is_rate")]
     pub value: Value,
-    /// In words.
     pub sentences: Vec<String>,
 }
 

@@ -196,7 +196,6 @@ impl CellSummary {
 /// One factor over its levels, everything else fixed.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Sweep {
-    /// The factor.
     pub factor: String,
     /// What is fixed.
     pub others: Cell,
@@ -268,11 +267,9 @@ impl Recommendation {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Subject {
-    /// What to set.
     Set,
     /// What it brings.
     Gain,
-    /// What it costs.
     Cost,
     /// What the numbers say about the hardware.
     Finding,

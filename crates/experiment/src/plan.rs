@@ -25,7 +25,6 @@ const CELLS_MAX: usize = 10_000;
 pub struct Plan {
     /// Which command runs it: `read`, `disk`, `tape`, `run`.
     pub kind: String,
-    /// In words.
     #[serde(default)]
     pub title: String,
     /// Paths to measure; for commands, the devices to watch.
@@ -107,11 +106,9 @@ pub enum PlanError {
     /// A level cannot be parsed.
     #[error("cannot use level {level:?} of {factor}")]
     Level {
-        /// The factor.
         factor: String,
         /// As typed.
         level: String,
-        /// Why.
         source: Box<dyn Error + Send + Sync>,
     },
     /// There is no path.
@@ -139,16 +136,10 @@ pub enum PlanError {
     NoEnd,
     /// A factor without levels.
     #[error("{factor} has no levels")]
-    NoLevels {
-        /// The factor.
-        factor: String,
-    },
+    NoLevels { factor: String },
     /// A factor that is named twice.
     #[error("{factor} is given twice")]
-    Twice {
-        /// The factor.
-        factor: String,
-    },
+    Twice { factor: String },
     /// There are too many combinations.
     #[error("more than {CELLS_MAX} combinations")]
     TooMany,
@@ -163,10 +154,7 @@ pub enum PlanError {
     },
     /// Two commands have the same name.
     #[error("command {name} is given twice")]
-    CommandTwice {
-        /// The name.
-        name: String,
-    },
+    CommandTwice { name: String },
     /// An empty line.
     #[error("{what} is empty")]
     CommandEmpty {
@@ -186,20 +174,13 @@ pub enum PlanError {
     NotDivided {
         /// Which line.
         what: String,
-        /// The level.
         level: String,
-        /// The divisor.
         divisor: u64,
     },
     /// A factor that neither a command nor the lines before it use: its levels would be identical
     /// runs.
     #[error("command {command}: neither it nor the lines before it use {{{factor}}}")]
-    NotVaried {
-        /// The command.
-        command: String,
-        /// The factor.
-        factor: String,
-    },
+    NotVaried { command: String, factor: String },
     /// A cell that names no command.
     #[error("no command {name:?}")]
     NoSuchCommand {

@@ -294,13 +294,9 @@ pub fn costs() -> Vec<(&'static str, Cost)> {
 /// The unit of a factor or measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Bytes.
     Bytes,
-    /// Bytes in a second.
     BytesPerSecond,
-    /// Seconds.
     Seconds,
-    /// Nanoseconds.
     Nanoseconds,
     /// Nanoseconds for each byte.
     NanosecondsPerByte,

@@ -39,7 +39,6 @@ const LINE_BYTES_MAX: u64 = 16 << 20;
 pub enum Level {
     /// A number, in the unit that the factor's name ends in.
     Number(u64),
-    /// Anything else.
     Text(String),
 }
 
@@ -137,7 +136,6 @@ pub struct Header {
     pub format: u32,
     /// Which command: `read`, `disk`, `tape`.
     pub kind: String,
-    /// In words.
     pub title: String,
     /// Whether rates or times are compared.
     #[serde(default, skip_serializing_if = "Value::is_rate")]
@@ -235,7 +233,6 @@ pub struct RunRecord {
     pub environment: BTreeMap<String, String>,
     /// Notes for the judgement.
     pub notes: Vec<String>,
-    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Seconds after which it was stopped because it took too long.
@@ -290,7 +287,6 @@ pub enum CellError {
     OutOfRange {
         /// The factor.
         name: String,
-        /// Its level.
         level: String,
         /// The lowest number.
         least: u64,
@@ -302,7 +298,6 @@ pub enum CellError {
     Unknown {
         /// The factor and its level.
         what: String,
-        /// The words.
         known: &'static str,
     },
     /// A combination that cannot work, although each level is valid.
@@ -373,15 +368,12 @@ pub enum RecordError {
     File {
         /// The operation that failed.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// A line is not part of an experiment.
     #[error("{}, line {line}: not a line of an experiment: {why}", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: u64,
@@ -391,23 +383,16 @@ pub enum RecordError {
     /// Judging it would take too much time and memory.
     #[error("{}: too large to judge: {what}", path.display())]
     TooLarge {
-        /// The file.
         path: PathBuf,
         /// What is too large, and the limit.
         what: String,
     },
     /// Another version wrote it.
     #[error("{}: format {format}, this version reads format {FORMAT}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        format: u32,
-    },
+    Format { path: PathBuf, format: u32 },
     /// A file to continue that another user may have made.
     #[error("cannot continue {}: {why}", path.display())]
     Untrusted {
-        /// The file.
         path: PathBuf,
         /// What another user could have done.
         why: String,

@@ -62,7 +62,6 @@ impl Memory {
 /// One transfer between memory and a place in a file.
 #[derive(Debug)]
 pub struct TransferRequest {
-    /// The file.
     pub file: Arc<OwnedFd>,
     /// Where in the file, in bytes.
     pub offset_bytes: u64,

@@ -84,7 +84,6 @@ pub const CORE_WAIT_PROCESSOR_SHARE: f64 = 0.6;
 pub struct StageShare {
     /// Its job.
     pub kind: StageKind,
-    /// Its threads.
     pub threads: u64,
     /// Seconds of being busy, per thread.
     pub busy_seconds: f64,
@@ -111,7 +110,6 @@ pub struct StageShare {
 pub struct Analysis {
     /// What held it back.
     pub cause: Cause,
-    /// The stages.
     pub stages: Vec<StageShare>,
     /// Index of the stage that is the bottleneck.
     pub bottleneck: Option<usize>,

@@ -56,22 +56,15 @@ pub trait Failure: From<Stopped> + From<StageFailure> + Send {
 /// Why a thread of a stage failed, whatever its job.
 #[derive(Debug, thiserror::Error)]
 pub enum StageFailure {
-    /// It panicked.
     #[error("the {stage} stage broke down, which is a defect of takeup: {message}")]
     Panicked {
-        /// Its stage.
         stage: StageKind,
         /// Its panic message.
         message: String,
     },
     /// It cannot be started.
     #[error("cannot start a thread of the {stage} stage")]
-    NotStarted {
-        /// Its stage.
-        stage: StageKind,
-        /// Why.
-        source: io::Error,
-    },
+    NotStarted { stage: StageKind, source: io::Error },
 }
 
 /// Starts and joins the threads of a run. The first failure of any stops all others and is kept.

@@ -29,7 +29,6 @@ const REFUSED_WAIT: Duration = Duration::from_millis(10);
 pub struct Failure {
     /// Offset in the file. If the back end itself is broken, the offset of the last transfer begun.
     pub offset_bytes: u64,
-    /// Why.
     pub source: io::Error,
 }
 

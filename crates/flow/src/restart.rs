@@ -22,7 +22,6 @@ use crate::rate::RateLimit;
 /// When a writer whose ring ran empty starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// At this fill.
     AtFill {
         /// Blocks that must be ready.
         blocks: usize,

@@ -41,7 +41,6 @@ pub enum Endpoint {
     /// A regular file.
     #[default]
     File,
-    /// A block device.
     #[serde(rename = "block device")]
     BlockDevice,
     /// A character device that is not a tape.
@@ -51,7 +50,6 @@ pub enum Endpoint {
     Pipe,
     /// A socket, a terminal, or another program's file on standard output.
     Stream,
-    /// A tape drive.
     Tape,
     /// Nothing: data are checked and dropped.
     Check,
@@ -153,7 +151,6 @@ impl StageReport {
 /// the promise of the command line: fields are added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunReport {
-    /// What was run.
     pub command: Command,
     /// Where the data came from.
     pub source: Endpoint,

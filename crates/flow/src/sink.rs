@@ -32,7 +32,6 @@ pub enum WriteError {
     Write {
         /// Offset in the target.
         offset_bytes: u64,
-        /// Why.
         source: io::Error,
     },
 }
@@ -66,7 +65,6 @@ pub struct WriteOptions {
     pub start_fill_blocks: usize,
     /// When it starts again after the ring ran empty.
     pub restart: Restart,
-    /// Limit on the rate.
     pub rate_limit: Option<RateLimit>,
 }
 

@@ -28,7 +28,6 @@ pub enum ReadError {
     Read {
         /// Offset in the source.
         offset_bytes: u64,
-        /// Why.
         source: io::Error,
     },
 }

@@ -52,9 +52,7 @@ pub struct StreamSteps {
     pub read: Vec<Step>,
     /// Steps of the stage that empties the ring.
     pub write: Vec<Step>,
-    /// Blocks of the ring.
     pub ring_blocks: usize,
-    /// Bytes of a block.
     pub block_bytes: usize,
 }
 

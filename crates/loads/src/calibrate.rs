@@ -87,11 +87,9 @@ impl NotTold {
 /// A parameter whose assumed value is out of reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beyond {
-    /// Its name.
     pub parameter: &'static str,
     /// What it was taken to be.
     pub assumed: u64,
-    /// What is nearest to that.
     pub nearest: u64,
 }
 
@@ -133,44 +131,28 @@ pub enum CalibrationError {
     /// It is of something else.
     #[error("an experiment of the kind {kind:?}; only {wanted}")]
     OtherKind {
-        /// Its kind.
         kind: String,
         /// Which experiments measure what.
         wanted: &'static str,
     },
     /// There is no number in it.
     #[error("none of its {runs} runs succeeded")]
-    NoNumber {
-        /// Runs in it.
-        runs: usize,
-    },
+    NoNumber { runs: usize },
     /// What was written to is no drive.
     #[error("its runs went to {path}, which is not a tape drive")]
-    NoDrive {
-        /// What it is.
-        path: String,
-    },
+    NoDrive { path: String },
     /// Drives differ, and a mean of two is the model of neither.
     #[error("its runs are of several drives: {names}")]
-    SeveralDrives {
-        /// Their names.
-        names: String,
-    },
+    SeveralDrives { names: String },
     /// Disks differ, and a mean of two is the model of neither.
     #[error("its runs are of several disks: {names}")]
-    SeveralDisks {
-        /// Their names.
-        names: String,
-    },
+    SeveralDisks { names: String },
     /// The requests of a job file of the user are not known.
     #[error("its load is your own job file, whose requests are not known")]
     OwnJob,
     /// A drive moves older media at other speeds.
     #[error("its runs are on media of several generations: {names}")]
-    SeveralGenerations {
-        /// Their names.
-        names: String,
-    },
+    SeveralGenerations { names: String },
     /// One run is no finding.
     #[error("each combination in it ran once; a parameter needs repeats")]
     Once,

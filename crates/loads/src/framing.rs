@@ -123,7 +123,6 @@ pub struct Layout {
 pub enum Follows {
     /// Another one.
     More,
-    /// Nothing.
     Nothing,
 }
 

@@ -97,23 +97,14 @@ pub enum PayloadError {
     },
     /// A file that holds nothing.
     #[error("{}: the file is empty", path.display())]
-    EmptyFile {
-        /// The file.
-        path: PathBuf,
-    },
+    EmptyFile { path: PathBuf },
     /// A file that cannot be read.
     #[error("read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A word that is no file, and nearly the name of data that can be made.
     #[error("{} does not exist, and no data are called {typed}: {}", path.display(),
             there_are(typed, &NAMES))]
     Unknown {
-        /// The file.
         path: PathBuf,
         /// Its name, as it was typed.
         typed: String,
@@ -130,7 +121,6 @@ pub enum PayloadError {
     /// A block in which the framing has no place.
     #[error("a block of {block_bytes} bytes: {why}")]
     Block {
-        /// Its size.
         block_bytes: usize,
         /// What it would have to be.
         why: &'static str,

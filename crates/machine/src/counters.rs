@@ -16,16 +16,10 @@ use std::io;
 pub enum CounterError {
     /// The kernel does not show the counter, or not to this user.
     #[error("cannot read {file}")]
-    Unreadable {
-        /// The file.
-        file: &'static str,
-        /// Why.
-        source: io::Error,
-    },
+    Unreadable { file: &'static str, source: io::Error },
     /// The counter is missing in the file.
     #[error("{file} has no {what}")]
     Missing {
-        /// The file.
         file: &'static str,
         /// What is missing.
         what: &'static str,
@@ -33,7 +27,6 @@ pub enum CounterError {
     /// The line does not have the kernel's format.
     #[error("{file}, line {line}: no {what}")]
     Malformed {
-        /// The file.
         file: &'static str,
         /// From 1.
         line: usize,

@@ -60,7 +60,6 @@ impl Number {
 /// An end of a pipe that a process holds open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Which pipe.
     pub pipe: Number,
     /// Number of the open file.
     pub file: u32,
@@ -138,7 +137,6 @@ pub struct Pipe {
 pub struct Fill {
     /// Bytes that wait for the reader.
     pub bytes: u64,
-    /// Its capacity, bytes.
     pub capacity_bytes: u64,
 }
 

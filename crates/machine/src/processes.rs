@@ -75,7 +75,6 @@ fn seconds(ticks: u64) -> f64 {
 /// A process, distinct from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
     pub pid: u32,
     /// Start time, in ticks since the machine was started.
     pub start_ticks: u64,
@@ -161,9 +160,7 @@ pub struct ProcessBytes {
     pub read_bytes: u64,
     /// Bytes passed to calls that write.
     pub written_bytes: u64,
-    /// Calls that read.
     pub read_calls: u64,
-    /// Calls that write.
     pub write_calls: u64,
     /// Bytes that devices read for it, including read-ahead and mapped files.
     pub device_read_bytes: u64,

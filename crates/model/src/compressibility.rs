@@ -34,7 +34,6 @@ pub enum Symbol {
     Copy {
         /// Distance back, bytes.
         distance: usize,
-        /// Number of bytes.
         bytes: usize,
     },
 }

@@ -196,11 +196,8 @@ pub struct DiskCounters {
     pub pieces: u64,
     /// Pieces that needed a seek.
     pub seeks: u64,
-    /// Bytes.
     pub bytes: u64,
-    /// Flushes.
     pub flushes: u64,
-    /// Discards.
     pub discards: u64,
     /// Sum of the times in which servers were busy.
     pub busy_ns: u64,

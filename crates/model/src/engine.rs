@@ -17,9 +17,7 @@
 pub struct StageCost {
     /// Its name with `-v`.
     pub name: &'static str,
-    /// For each byte.
     pub byte_ns: f64,
-    /// For each file.
     pub file_ns: f64,
     /// Whether a single thread does it, in the order of the archive.
     pub is_serial: bool,
@@ -39,9 +37,7 @@ pub enum Origin {
 pub struct Work {
     /// Bytes of all files.
     pub bytes: f64,
-    /// Number of files.
     pub files: f64,
-    /// Their origin.
     pub origin: Origin,
 }
 
@@ -59,7 +55,6 @@ pub enum EngineLimit {
 /// How long a backup takes, and what limits it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foretold {
-    /// Seconds.
     pub seconds: f64,
     /// The slowest part.
     pub limit: EngineLimit,

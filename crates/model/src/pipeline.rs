@@ -59,7 +59,6 @@ impl Output {
 pub struct Surroundings {
     /// Capacity of each pipe.
     pub pipe_bytes: u64,
-    /// Processors.
     pub processors: u64,
 }
 

@@ -37,7 +37,6 @@ pub enum Compression {
 pub struct PlanSource {
     /// Content.
     pub size_bytes: u64,
-    /// Files.
     pub files: u64,
     /// Rate of content while a file is read.
     pub bytes_per_second: u64,
@@ -52,7 +51,6 @@ pub struct Setup {
     pub drive: TapeParameters,
     /// Drives that write at the same time, an equal share each.
     pub drives: u64,
-    /// The source.
     pub source: PlanSource,
     /// Where the data are compressed.
     pub compression: Compression,

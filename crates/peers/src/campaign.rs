@@ -54,10 +54,8 @@ pub struct Campaign {
 /// A contender at a work, with its data.
 #[derive(Clone)]
 pub struct Cell {
-    /// The work.
     pub work: Work,
     data: Option<DataSet>,
-    /// The contender.
     pub contender: Contender,
     /// The size of its output, if it was counted.
     output_bytes: Option<u64>,
@@ -65,7 +63,6 @@ pub struct Cell {
 
 /// A work, a contender or both that are left out, with the reason.
 pub struct LeftOut {
-    /// The work.
     pub work: &'static str,
     /// The contender; `None` for all.
     pub contender: Option<String>,

@@ -43,7 +43,6 @@ const PACKED_SIGMA: f64 = 1.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recipe {
-    /// A number of small files.
     SmallFiles(u64),
     /// One file of this many bytes.
     OneFile(u64),

@@ -41,7 +41,6 @@ pub enum Opened {
     InnerPipe,
     /// A file, a folder or a device, by its path.
     File(String),
-    /// Anything else.
     Else(&'static str),
 }
 

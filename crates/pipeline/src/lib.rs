@@ -144,7 +144,6 @@ pub struct Stage {
     pub bytes_unknown_because: Option<Cow<'static, str>>,
     /// Mean bytes of a read call.
     pub read_bytes_mean: Option<f64>,
-    /// Write calls.
     pub write_calls: u64,
     /// Mean bytes of a write call.
     pub write_bytes_mean: Option<f64>,
@@ -195,7 +194,6 @@ pub struct Pipe {
     pub from: usize,
     /// The stage that reads.
     pub to: usize,
-    /// Its capacity.
     pub capacity_bytes: u64,
     /// Share of the time in which it was full; `None` where Takeup may not open it.
     pub full_share: Option<f64>,

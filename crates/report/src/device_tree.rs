@@ -32,7 +32,6 @@ pub type Weight<'a> = Option<&'a dyn Fn(&DeviceInterval) -> f64>;
 
 /// A device in the tree.
 pub(crate) struct Node<'a> {
-    /// Its name.
     pub(crate) name: &'a str,
     /// The devices it consists of.
     pub(crate) made_of: &'a [String],

@@ -71,7 +71,6 @@ pub enum Marks {
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// The title.
     pub title: String,
     /// Name of the horizontal axis.
     pub x_name: String,

@@ -19,7 +19,6 @@ use crate::table::Align;
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageTable {
-    /// The caption.
     pub caption: String,
     /// Heads, and what their cells hold.
     pub columns: Vec<(String, Cells)>,
@@ -84,16 +83,13 @@ pub struct Page {
     pub subtitle: String,
     /// What was measured, where, when and with which options: name and value.
     pub facts: Vec<(String, String)>,
-    /// Conclusions.
     pub sentences: Vec<Conclusion>,
-    /// The sections.
     pub sections: Vec<PageSection>,
 }
 
 /// A sentence of the conclusions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conclusion {
-    /// The subject.
     pub subject: String,
     /// The sentence.
     pub text: String,

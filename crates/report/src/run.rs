@@ -17,7 +17,6 @@ use crate::table::{self, Align, Emphasis, Style, Table, Tone};
 
 /// The end of a run, with what only its command adds.
 pub struct RunText<'a> {
-    /// The run.
     pub summary: &'a RunSummary,
     /// What exists now, such as `wrote NAME`; empty where that has no name.
     pub outcome: String,

@@ -8,9 +8,7 @@ use base::escape::escape_controls;
 /// The edge to which the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
     Left,
-    /// Numbers.
     Right,
 }
 

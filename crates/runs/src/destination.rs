@@ -29,7 +29,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 pub enum Destination {
     /// A file, a block device or a pipe by its path; `-` is standard output.
     Path(OsString),
-    /// A tape.
     Tape(TapeDestination),
 }
 
@@ -82,9 +81,7 @@ impl From<Stopped> for DestinationError {
 
 /// A destination that is being written.
 pub(crate) enum Output<'a> {
-    /// The target of a path.
     Path(Box<dyn Sink<Error = WriteError>>, Target),
-    /// A set on tapes.
     Set(Box<TapeSink<'a>>),
     /// A tape that takes a raw stream.
     Stream(TapeStream<'a>),

@@ -107,7 +107,6 @@ pub struct Listed<'a> {
 /// The result of a listing.
 #[derive(Clone, Debug)]
 pub struct ListReport {
-    /// The numbers.
     pub run: RunReport,
     /// Number of warnings; the monitor received them.
     pub warnings: u64,

@@ -9,7 +9,6 @@ use tapeset::TapeOrigin;
 pub enum Origin {
     /// In a file, on a block device or in a pipe, by its path; `-` is standard input.
     Path(OsString),
-    /// On a tape.
     Tape(TapeOrigin),
 }
 

@@ -72,12 +72,7 @@ pub enum PipeError {
     Target(#[from] TargetError),
     /// The ring or the back end cannot be set up.
     #[error("cannot set up {what}")]
-    SetUp {
-        /// What.
-        what: &'static str,
-        /// Why.
-        source: io::Error,
-    },
+    SetUp { what: &'static str, source: io::Error },
     /// Reading failed.
     #[error("cannot read {object} at byte {offset_bytes}")]
     Read {
@@ -85,7 +80,6 @@ pub enum PipeError {
         object: String,
         /// Where in it.
         offset_bytes: u64,
-        /// Why.
         source: io::Error,
     },
     /// Writing failed.
@@ -95,7 +89,6 @@ pub enum PipeError {
         object: String,
         /// Where in it.
         offset_bytes: u64,
-        /// Why.
         source: io::Error,
     },
     /// The tape cannot be written, or does not accept more data.

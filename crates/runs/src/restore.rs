@@ -130,7 +130,6 @@ impl Default for RestoreOptions {
 /// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoreReport {
-    /// The numbers.
     pub run: RunReport,
     /// The tape's results, if it was a tape.
     pub tape: Option<TapeReading>,
@@ -150,9 +149,7 @@ pub enum Checksums {
     /// There was no index, or none readable in advance (a pipe). Checksums of the compression were
     /// checked anyway.
     Unknown,
-    /// All hold.
     Hold {
-        /// Number of blocks.
         blocks: u64,
     },
     /// Some do not hold; each file in these blocks has a warning.
@@ -182,10 +179,7 @@ pub enum RestoreError {
         "nothing was restored: no path in the archive has more than {}",
         counted(*strip_components)
     )]
-    NothingLeft {
-        /// How many.
-        strip_components: usize,
-    },
+    NothingLeft { strip_components: usize },
     /// A stage cannot be started, or broke down.
     #[error(transparent)]
     Stage(#[from] StageFailure),

@@ -35,37 +35,21 @@ pub enum RunRecordError {
     File {
         /// `open` or `read`.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The file is not a run record.
     #[error("{} is not the record of a run", path.display())]
-    NoRecord {
-        /// The file.
-        path: PathBuf,
-    },
+    NoRecord { path: PathBuf },
     /// Another version wrote the record.
     #[error("{} has format {format}, and only {FORMAT} is known", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        format: u32,
-    },
+    Format { path: PathBuf, format: u32 },
     /// The record is cut off, or lacks a field.
     #[error("{} is damaged", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: serde_json::Error,
-    },
+    Damaged { path: PathBuf, source: serde_json::Error },
     /// The record has values that no run has.
     #[error("{} is damaged: {why}", path.display())]
     Implausible {
-        /// The file.
         path: PathBuf,
         /// Which values.
         why: &'static str,
@@ -103,7 +87,6 @@ pub struct RecordedStage {
 /// The end of a run in words, as `report` has them.
 #[derive(Clone, Debug, Default)]
 pub struct RunWords {
-    /// All of it.
     pub text: String,
     /// One line.
     pub headline: String,

@@ -17,7 +17,6 @@ use base::format::{count, rate};
 /// The end of a backup to tape. Names are kept once they are published.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapeSummary {
-    /// The drive.
     pub device: String,
     /// Id of the set, 32 hexadecimal digits.
     pub set: String,

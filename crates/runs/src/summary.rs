@@ -30,7 +30,6 @@ pub struct RunSummary {
     pub bytes_per_second: f64,
     /// Warnings; at most as many as the monitor keeps.
     pub warnings: Vec<Warning>,
-    /// Number of all warnings.
     pub warnings_total: u64,
     /// The stage that was the limit.
     pub bottleneck: Option<StageKind>,

@@ -9,7 +9,6 @@ use crate::timeline::await_ms;
 pub(crate) enum Value {
     /// A rate, a mean or a share.
     Real(f64),
-    /// A count.
     Count(u64),
 }
 
@@ -19,7 +18,6 @@ pub(crate) struct Field {
     pub(crate) head: &'static str,
     /// Its width in characters, including one before it.
     pub(crate) width: usize,
-    /// Its value.
     pub(crate) value: fn(&DeviceInterval) -> Value,
     /// Priority: columns with a lower number are shown first.
     order: u8,

@@ -47,7 +47,6 @@ pub enum ScreenEnd {
 /// Why the loop failed.
 #[derive(Debug)]
 pub enum RunError<E> {
-    /// The terminal failed.
     Terminal(io::Error),
     /// The source of intervals failed.
     Source(E),

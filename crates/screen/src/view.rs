@@ -15,7 +15,6 @@ const SPEEDS: [u32; 5] = [1, 2, 5, 10, 50];
 /// The page on the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Page {
-    /// All devices.
     #[default]
     Devices,
     /// Details of the chosen device.
@@ -61,7 +60,6 @@ pub struct TimePlace {
 /// The view.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// The page.
     pub page: Page,
     /// The position in time.
     pub place: TimePlace,

@@ -108,7 +108,6 @@ pub enum TapeBlockMode {
 pub struct BackupDone {
     /// The target, as requested.
     pub to: PathBuf,
-    /// The run.
     pub summary: RunSummary,
     /// What only a tape adds.
     pub tape: Option<TapeSummary>,
@@ -117,7 +116,6 @@ pub struct BackupDone {
 /// The end of a backup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BackupAnswer {
-    /// The run.
     #[serde(flatten)]
     pub run: RunSummary,
     /// The set on tape; only where the target is a tape.

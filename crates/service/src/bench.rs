@@ -339,7 +339,6 @@ pub struct ExperimentDone {
     pub experiment: Experiment,
     /// What follows from them.
     pub judgement: Judgement,
-    /// Why it ended.
     pub ended: ExperimentEnd,
     /// Combinations that did not run.
     pub not_run: Vec<Cell>,

@@ -18,7 +18,6 @@ use crate::failure::{Failure, with_causes};
 /// A record and the parameters that it shows.
 #[derive(Clone, Debug)]
 pub struct FromRuns {
-    /// The record.
     pub path: PathBuf,
     /// The parameters that it shows.
     pub calibration: Calibration,
@@ -125,7 +124,6 @@ pub struct CalibratedDrive {
 /// A parameter that the runs show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CalibratedParameter {
-    /// Its name.
     pub parameter: String,
     /// In the unit that the name ends with.
     pub value: f64,
@@ -157,7 +155,6 @@ pub struct UnknownParameters {
 pub struct NumberOfData {
     /// The data, as the experiment names them.
     pub data: String,
-    /// The number.
     pub value: f64,
     /// Lower end of the interval: at least 95 of 100 experiments have the value in theirs.
     pub low: f64,

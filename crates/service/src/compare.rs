@@ -43,7 +43,6 @@ pub enum ComparedPair {
         a: Box<Experiment>,
         /// The second one.
         b: Box<Experiment>,
-        /// The comparison.
         comparison: Box<Comparison>,
     },
     /// Two records of a watch.
@@ -52,7 +51,6 @@ pub enum ComparedPair {
         a: Box<History>,
         /// The second one.
         b: Box<History>,
-        /// The comparison.
         comparison: Box<watch::compare::Comparison>,
     },
 }
@@ -74,7 +72,6 @@ impl Answer for CompareAnswer {
 /// Two experiments side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExperimentsCompared {
-    /// The comparison.
     pub comparison: ExperimentComparison,
 }
 
@@ -85,7 +82,6 @@ pub struct WatchComparison {
     pub a: RecordedWatch,
     /// The second one.
     pub b: RecordedWatch,
-    /// The comparison.
     pub comparison: watch::compare::Comparison,
 }
 

@@ -109,9 +109,7 @@ impl ExplainEnd {
 /// A run of a changed line.
 #[derive(Debug)]
 pub struct OtherRun {
-    /// The line.
     pub line: String,
-    /// Its run.
     pub run: PipelineRun,
 }
 

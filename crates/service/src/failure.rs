@@ -53,7 +53,6 @@ pub struct FailureAnswer {
     pub command: String,
     /// What failed, on which object, and why.
     pub error: String,
-    /// What to do.
     pub hint: Option<String>,
     /// A line for each thing that is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -105,9 +105,7 @@ pub enum ListEnd {
 /// The end of a list.
 #[derive(Debug)]
 pub struct ListDone {
-    /// The run.
     pub summary: RunSummary,
-    /// Its result.
     pub report: ListReport,
 }
 

@@ -25,7 +25,6 @@ pub struct DriveName(pub &'static Generation);
 pub struct DiskName {
     /// As typed.
     pub name: String,
-    /// Its parameters.
     pub parameters: DiskParameters,
 }
 

@@ -7,7 +7,6 @@ use runs::verdict::RunState;
 /// How a command that did not fail has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All was done.
     Done,
     /// All but what was warned about.
     Warned,

@@ -43,14 +43,12 @@ pub struct PipeRequest {
 pub struct PipeDone {
     /// The target, as requested.
     pub to: PathBuf,
-    /// The run.
     pub summary: RunSummary,
 }
 
 /// The end of a pipe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PipeAnswer {
-    /// The run.
     #[serde(flatten)]
     pub run: RunSummary,
 }

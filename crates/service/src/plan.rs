@@ -317,7 +317,6 @@ fn bounded_by_host(request: &PlanRequest, setup: &Setup) -> Option<usize> {
 pub struct DiskReads {
     /// Bytes of one read.
     pub read_bytes: u64,
-    /// The kernel's read-ahead.
     pub read_ahead_bytes: u64,
 }
 

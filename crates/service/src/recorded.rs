@@ -66,9 +66,7 @@ pub struct RecordedWatch {
     pub began: String,
     /// The same, in seconds since 1970.
     pub began_unix_seconds: i64,
-    /// Its length.
     pub seconds: f64,
-    /// Its intervals.
     pub intervals: u64,
     /// Intervals of the file that are taken as one.
     pub joined: u64,
@@ -76,7 +74,6 @@ pub struct RecordedWatch {
     pub is_cut: bool,
     /// The first lines with impossible readings.
     pub left_out: Vec<LeftOut>,
-    /// The number of all of them.
     pub left_out_count: u64,
 }
 

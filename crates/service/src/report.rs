@@ -57,7 +57,6 @@ pub struct Reported {
 
 /// What a file holds.
 pub enum ReportedFile {
-    /// An experiment.
     Experiment {
         /// Its runs.
         experiment: Box<Experiment>,
@@ -81,7 +80,6 @@ pub enum ReportedFile {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ReportAnswer {
-    /// An experiment.
     Experiment(Box<ExperimentReport>),
     /// The record of a watch.
     Watch(Box<WatchReport>),
@@ -100,7 +98,6 @@ impl Answer for ReportAnswer {
 pub struct ExperimentReport {
     /// The first line of its file.
     pub experiment: Header,
-    /// Number of runs.
     pub runs: u64,
     /// What follows from them.
     pub judgement: JudgementAnswer,
@@ -111,7 +108,6 @@ pub struct ExperimentReport {
 pub struct WatchReport {
     /// The record as a whole.
     pub record: RecordedWatch,
-    /// Its devices.
     pub devices: Vec<DeviceHistoryAnswer>,
 }
 
@@ -120,11 +116,9 @@ pub struct WatchReport {
 pub struct ReportedRun {
     /// When it began, in seconds since 1970.
     pub began_unix_seconds: f64,
-    /// Its length.
     pub seconds: f64,
     /// What the run printed at its end with `--json`; another version may have written it.
     pub run: Value,
-    /// Its stages over time.
     pub stages: Vec<StageOverTime>,
 }
 

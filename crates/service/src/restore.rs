@@ -116,16 +116,13 @@ pub enum RestorePrivileges {
 pub struct RestoreDone {
     /// What was requested.
     pub request: RestoreRequest,
-    /// The run.
     pub summary: RunSummary,
-    /// Its result.
     pub report: RestoreReport,
 }
 
 /// The end of a restore.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RestoreAnswer {
-    /// The run.
     #[serde(flatten)]
     pub run: RunSummary,
     /// What was read of a tape; null for other archives.

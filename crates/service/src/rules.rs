@@ -33,7 +33,6 @@ pub struct RoomAnswer {
     pub title: String,
     /// The commands that print its findings.
     pub told_by: String,
-    /// Its rules.
     pub rules: Vec<RuleAnswer>,
 }
 

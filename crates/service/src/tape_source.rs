@@ -101,7 +101,6 @@ pub(crate) fn ring_bytes(archive: &ArchiveSettings, from: &Origin) -> usize {
 /// What was read of a tape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapeSourceAnswer {
-    /// The drive.
     pub device: String,
     /// Id of the set; null on a tape of another program.
     pub set: Option<String>,
@@ -121,7 +120,6 @@ pub struct TapeSourceAnswer {
     pub stops: u64,
     /// Volumes of the set that were read from, in order.
     pub volumes: Vec<u32>,
-    /// Changes of volume.
     pub volume_changes: u32,
     /// Time in reads, as the kernel counts it for this drive.
     pub read_seconds: Option<f64>,

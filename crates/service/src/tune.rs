@@ -80,7 +80,6 @@ pub trait TuneHost {
 /// How long a wait was.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SettleWait {
-    /// Its length.
     pub seconds: f64,
     /// Whether the user stopped it.
     pub is_stopped: bool,

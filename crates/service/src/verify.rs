@@ -60,9 +60,7 @@ pub struct VerifyRequest {
 pub struct VerifyDone {
     /// The folder that was compared with.
     pub against: Option<PathBuf>,
-    /// The run.
     pub summary: RunSummary,
-    /// Its result.
     pub report: VerifyReport,
 }
 

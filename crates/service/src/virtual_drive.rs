@@ -98,7 +98,6 @@ pub struct VirtualDriveAnswer {
     pub lowest_bytes_per_second: u64,
     /// Of native data.
     pub highest_bytes_per_second: u64,
-    /// Its buffer.
     pub buffer_bytes: u64,
     /// How many times as fast as the clock its time runs.
     pub speed_up: Number,

@@ -200,7 +200,6 @@ impl Iterator for Replay {
 /// What a record lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordDamage<'a> {
-    /// The record.
     pub path: &'a Path,
     /// The first lines with impossible readings.
     pub left_out: &'a [LeftOut],

@@ -26,7 +26,6 @@ pub enum MountError {
     Mount {
         /// The device.
         what: &'static str,
-        /// The folder.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -34,7 +33,6 @@ pub enum MountError {
     /// The connection to the kernel failed.
     #[error("the FUSE connection of {path} failed")]
     Connection {
-        /// The folder.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -45,7 +43,6 @@ pub enum MountError {
     /// The file on the mounted disk cannot be opened from here.
     #[error("cannot use {path}")]
     Through {
-        /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -53,39 +50,27 @@ pub enum MountError {
     /// The storage of the disk, or the free loop device, cannot be opened or created.
     #[error("cannot open {path}")]
     Open {
-        /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
     /// The storage does not exist, and no size was given.
     #[error("cannot create {path}: no size given")]
-    NoSize {
-        /// The file.
-        path: PathBuf,
-    },
+    NoSize { path: PathBuf },
     /// The size of the storage differs from the requested size.
     #[error("{path} has {bytes} bytes, not {wanted_bytes}")]
     OtherSize {
-        /// The file.
         path: PathBuf,
-        /// Its size.
         bytes: u64,
         /// The requested size.
         wanted_bytes: u64,
     },
     /// The storage is smaller than a sector.
     #[error("{path} is smaller than a sector")]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// The storage is a folder or a pipe.
     #[error("{path} is neither a file nor a block device")]
-    Kind {
-        /// The file.
-        path: PathBuf,
-    },
+    Kind { path: PathBuf },
     /// The storage has a mounted file system, or belongs to an array, a volume group or swap.
     #[error("{path} is mounted or in use")]
     Mounted {
@@ -94,10 +79,7 @@ pub enum MountError {
     },
     /// Another disk uses the storage.
     #[error("another virtual disk uses {path}")]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// `/dev/loop-control` is missing, or this user may not open it.
     #[error("cannot get a loop device from /dev/loop-control")]
     LoopControl {

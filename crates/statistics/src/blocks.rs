@@ -32,7 +32,6 @@ pub struct Observation {
 /// A sum of cells with weights that add up to zero: a difference, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast {
-    /// Its value.
     pub value: f64,
     /// Its standard error.
     pub error: f64,

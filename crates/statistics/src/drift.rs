@@ -16,7 +16,6 @@ const AGREES_BY_LUCK: f64 = 0.2;
 pub struct Moment {
     /// Index of its cell.
     pub cell: usize,
-    /// Its block.
     pub block: u64,
     /// Time of the run, from 0 to 1.
     pub time: f64,

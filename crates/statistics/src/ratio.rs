@@ -15,7 +15,6 @@ use super::{logarithms, mean, standard_deviation};
 pub struct Ratio {
     /// Ratio of the geometric means.
     pub ratio: f64,
-    /// Its interval.
     pub interval: Interval,
     /// Degrees of freedom of the standard error.
     pub degrees: f64,

@@ -15,7 +15,6 @@ pub struct RunGroup {
     pub members: Vec<(usize, f64)>,
     /// Runs of an element.
     pub size: f64,
-    /// The elements.
     pub elements: Vec<usize>,
 }
 

@@ -11,12 +11,7 @@ use crate::settings::changes::CHANGES_MAX;
 pub enum StorageError {
     /// A path cannot be inspected.
     #[error("inspect {}", path.display())]
-    Inspect {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Inspect { path: PathBuf, source: io::Error },
     /// A setting cannot be read or written.
     #[error("{what} {}", path.display())]
     Setting {
@@ -24,7 +19,6 @@ pub enum StorageError {
         what: &'static str,
         /// The file in sysfs.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// A path is not the setting that it should be.
@@ -41,9 +35,7 @@ pub enum StorageError {
         setting.kind.with_unit(written)
     )]
     NotTaken {
-        /// The setting.
         setting: Setting,
-        /// What was written.
         written: String,
         /// What it holds.
         found: String,
@@ -55,7 +47,6 @@ pub enum StorageError {
         what: &'static str,
         /// The journal.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// Another user may have made the journal.
@@ -71,7 +62,6 @@ pub enum StorageError {
     NotUnderstood {
         /// The journal.
         path: PathBuf,
-        /// Why.
         source: serde_json::Error,
     },
     /// There is no folder for a journal.
@@ -90,24 +80,16 @@ pub enum StorageError {
     },
     /// A setting belongs to no device that Takeup could find again later.
     #[error("cannot identify the device of {}", path.display())]
-    NoDevice {
-        /// The setting.
-        path: PathBuf,
-    },
+    NoDevice { path: PathBuf },
     /// A file that keeps settings was not written by Takeup.
     #[error("{} was not written by takeup, or was edited since", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// A file that keeps settings cannot be read or written.
     #[error("{what} {}", path.display())]
     File {
         /// What was tried.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// More changes than anyone makes by hand.

@@ -25,7 +25,6 @@ pub struct Queue {
     pub read_ahead_kb: Option<u64>,
     /// Requests that may wait, in each hardware queue.
     pub nr_requests: Option<u64>,
-    /// Number of hardware queues.
     pub hardware_queues: Option<u64>,
     /// Requests that the device itself accepts at once, as SCSI and SATA disks report it
     /// (`queue_depth`).

@@ -144,7 +144,6 @@ impl SettingKind {
 /// A setting of the kernel of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setting {
-    /// Which setting.
     pub kind: SettingKind,
     /// Its file in sysfs.
     pub path: PathBuf,

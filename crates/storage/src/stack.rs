@@ -54,7 +54,6 @@ const DEPTH_MAX: usize = 48;
 pub enum LayerKind {
     /// A mounted file system; its type is the fact `type`.
     FileSystem,
-    /// A pool of ZFS.
     ZfsPool,
     /// A partition of a disk.
     Partition,
@@ -126,7 +125,6 @@ pub type Facts = BTreeMap<Cow<'static, str>, String>;
 /// A layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Layer {
-    /// Its kind.
     pub kind: LayerKind,
     /// The kernel's name of a device, or the mount point of a file system. Unique in a stack.
     pub name: String,
@@ -136,7 +134,6 @@ pub struct Layer {
     pub facts: Facts,
     /// Persistent names: `wwn`, `uuid`.
     pub names: Facts,
-    /// Settings, by name.
     pub settings: BTreeMap<Cow<'static, str>, LayerSetting>,
     /// Members of an array or a pool, or paths of a multipath disk, with their states.
     pub members: Vec<Member>,

@@ -138,9 +138,7 @@ impl Moment {
 /// How many rates are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rates {
-    /// That of reading.
     Reading,
-    /// Both.
     Both,
 }
 

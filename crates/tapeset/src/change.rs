@@ -63,10 +63,7 @@ pub enum Refused {
     WriteProtected,
     /// It holds an earlier volume of the set that is being written.
     #[error("the medium holds volume {volume} of this set")]
-    SameSet {
-        /// Number of that volume.
-        volume: u32,
-    },
+    SameSet { volume: u32 },
     /// It was tried before and had no room for any part of the set.
     #[error("the medium is full")]
     Full,
@@ -99,7 +96,6 @@ pub enum Refused {
     OtherVolume {
         /// What it holds.
         found: u32,
-        /// What is wanted.
         wanted: u32,
     },
     /// The drive cannot read it.

@@ -88,13 +88,10 @@ enum Found {
 /// Results that are reported after reading.
 #[derive(Default)]
 pub struct TapeEnd {
-    /// The numbers.
     pub report: TapeReading,
     /// Missing data.
     pub warnings: Vec<String>,
-    /// Damage.
     pub damage: Vec<String>,
-    /// Notes.
     pub notes: Vec<String>,
     index: Option<TapeIndex>,
 }
@@ -345,7 +342,6 @@ fn seconds(ns: u64) -> f64 {
 pub struct SetOnVolume {
     /// Its number on the volume, from 1.
     pub number: u32,
-    /// Its id.
     pub id: String,
     /// When its run began, in seconds since 1970.
     pub time_seconds: u64,
@@ -361,7 +357,6 @@ pub struct SetOnVolume {
     pub followed: bool,
     /// Compression in the form of the option.
     pub compression: String,
-    /// Bytes of a block.
     pub block_bytes: u32,
     /// Number of its first file on the volume.
     pub first_file: u32,

@@ -31,7 +31,6 @@ pub use stream::TapeStream;
 /// The tape that a run writes to.
 #[derive(Clone)]
 pub struct TapeDestination {
-    /// The drive.
     pub drive: Arc<dyn TapeDrive>,
     /// The layout of the set.
     pub options: TapeOptions,

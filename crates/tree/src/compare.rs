@@ -30,28 +30,20 @@ pub enum Difference {
     Missing,
     /// The kind differs; `live` is the new one.
     Kind {
-        /// The live kind.
         live: EntryKind,
     },
     /// Permissions.
     Mode {
-        /// The archived value.
         archived: u32,
-        /// The live value.
         live: u32,
     },
     /// Owner: the number differs, and the name differs or is missing.
     User {
-        /// Number as archived.
         archived: u64,
-        /// The live number.
         live: u64,
     },
-    /// Group, likewise.
     Group {
-        /// Number as archived.
         archived: u64,
-        /// The live number.
         live: u64,
     },
     /// Time of modification. If the archive keeps whole seconds, only these are compared.
@@ -75,7 +67,6 @@ pub enum Difference {
     },
     /// It and the archived link target are different files, or the target is missing.
     NotLinked,
-    /// Device number.
     Device {
         /// Major number of the live object.
         live_major: u32,
@@ -84,14 +75,11 @@ pub enum Difference {
     },
     /// An extended attribute.
     Attribute {
-        /// Its name.
         name: Vec<u8>,
         /// In what way.
         how: AttributeDifference,
     },
-    /// The access ACL.
     AccessAcl,
-    /// The default ACL.
     DefaultAcl,
 }
 
@@ -130,7 +118,6 @@ pub struct CompareOptions {
 /// Whether owner and group count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompareOwners {
-    /// They do.
     Compare,
     /// They do not: the tree was restored by a user who cannot set them.
     Ignore,

@@ -14,7 +14,6 @@ pub enum ScanError {
     Source {
         /// As given.
         path: PathBuf,
-        /// The kernel's error.
         source: io::Error,
     },
     /// A source exists but cannot be read.
@@ -22,7 +21,6 @@ pub enum ScanError {
     OpenSource {
         /// As given.
         path: PathBuf,
-        /// The kernel's error.
         source: io::Error,
     },
     /// An exclude glob is malformed.
@@ -30,13 +28,9 @@ pub enum ScanError {
     Exclude {
         /// As given.
         glob: String,
-        /// The reason.
         reason: String,
     },
     /// A thread could not be started.
     #[error("cannot start a scan thread")]
-    Thread {
-        /// The kernel's error.
-        source: io::Error,
-    },
+    Thread { source: io::Error },
 }

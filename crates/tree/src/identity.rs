@@ -33,7 +33,6 @@ impl Identity {
 /// The state of a file at one moment, as far as it shows changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Size in bytes.
     pub size_bytes: u64,
     /// Last change of the content. Every user with write access to the file can set it.
     pub modified: Timestamp,

@@ -30,17 +30,13 @@ pub enum EntryKind {
     Unknown,
     /// Regular file.
     File,
-    /// Directory.
     Directory,
-    /// Symbolic link.
     SymbolicLink,
     /// Named pipe.
     Fifo,
     /// Socket: tar cannot store it.
     Socket,
-    /// Character device.
     CharacterDevice,
-    /// Block device.
     BlockDevice,
 }
 

@@ -66,7 +66,6 @@ pub struct MetadataProblem {
     pub path: Vec<u8>,
     /// The part that could not be restored.
     pub what: MetadataPart,
-    /// The kernel's error.
     pub source: io::Error,
 }
 
@@ -79,9 +78,7 @@ pub enum MetadataPart {
     Mode,
     /// The extended attribute of this name.
     Attribute(Vec<u8>),
-    /// The access ACL.
     AccessAcl,
-    /// The default ACL.
     DefaultAcl,
     /// Time of modification.
     Times,

@@ -32,7 +32,6 @@ pub enum ResolveMethod {
 /// Why a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is empty.
     #[error("path is empty")]
     Empty,
     /// It starts with a slash.

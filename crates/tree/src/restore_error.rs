@@ -13,7 +13,6 @@ pub enum RestoreError {
     Destination {
         /// As given.
         path: PathBuf,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The place of the directory to restore into has another kind of object.
@@ -27,7 +26,6 @@ pub enum RestoreError {
     Refused {
         /// Path of the member.
         path: Vec<u8>,
-        /// The reason.
         reason: Refusal,
     },
     /// The target of a hard link might lie outside of the destination.
@@ -37,7 +35,6 @@ pub enum RestoreError {
         path: Vec<u8>,
         /// The link target.
         target: Vec<u8>,
-        /// The reason.
         reason: Refusal,
     },
     /// An object exists already and may not be replaced.
@@ -57,7 +54,6 @@ pub enum RestoreError {
     Parent {
         /// Path of the member.
         path: Vec<u8>,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The object cannot be made.
@@ -65,7 +61,6 @@ pub enum RestoreError {
     Create {
         /// Path of the member.
         path: Vec<u8>,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The target of a hard link is missing or cannot be linked to.
@@ -75,7 +70,6 @@ pub enum RestoreError {
         path: Vec<u8>,
         /// The link target.
         target: Vec<u8>,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The target of a hard link is not the object that was restored there: another program changed
@@ -112,7 +106,6 @@ pub enum RestoreError {
     Write {
         /// Path of the member.
         path: Vec<u8>,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The complete file cannot be renamed to its name.
@@ -120,15 +113,11 @@ pub enum RestoreError {
     Rename {
         /// Path of the member.
         path: Vec<u8>,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The restored data cannot be written to the disk.
     #[error("cannot synchronise the destination")]
-    Synchronise {
-        /// The kernel's error.
-        source: io::Error,
-    },
+    Synchronise { source: io::Error },
 }
 
 fn lossy(path: &[u8]) -> std::borrow::Cow<'_, str> {

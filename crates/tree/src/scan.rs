@@ -76,7 +76,6 @@ pub struct ScanOptions {
     pub excludes: Excludes,
     /// Stay on one file system or not.
     pub file_systems: FileSystems,
-    /// Limits of the look-ahead.
     pub look_ahead: LookAheadLimits,
     /// Set it from any thread to end the scan within one read of a directory.
     pub stop: Arc<AtomicBool>,

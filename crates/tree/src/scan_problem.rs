@@ -9,7 +9,6 @@ use std::io;
 pub struct ScanProblem {
     /// Path in the archive.
     pub path: Vec<u8>,
-    /// The kind of problem.
     pub what: ScanProblemKind,
     /// The kernel's error, if a call failed.
     pub source: Option<io::Error>,

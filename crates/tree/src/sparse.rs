@@ -22,7 +22,6 @@ pub struct SparseMap {
     pub extents: Vec<Extent>,
     /// Holes that were filled with zeros because there were too many.
     pub filled_holes: u64,
-    /// Their bytes.
     pub filled_bytes: u64,
 }
 

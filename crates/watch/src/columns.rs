@@ -28,11 +28,8 @@ pub struct DirectionColumns {
 /// All columns of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Columns {
-    /// Reads.
     pub read: DirectionColumns,
-    /// Writes.
     pub write: DirectionColumns,
-    /// Discards.
     pub discard: DirectionColumns,
     /// `f/s`: flushes of the device's cache.
     pub flushes_per_second: f64,
@@ -47,11 +44,8 @@ pub struct Columns {
 /// The part of the table that a column belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnGroup {
-    /// Reads.
     Read,
-    /// Writes.
     Write,
-    /// Discards.
     Discard,
     /// Flushes.
     Flush,
@@ -67,7 +61,6 @@ pub struct Column {
     pub head: &'static str,
     /// Its key in a document.
     pub key: &'static str,
-    /// Its value.
     pub value: fn(&Columns) -> f64,
 }
 
@@ -159,7 +152,6 @@ fn rounded(value: f64) -> f64 {
 /// same order, and values with two decimals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IostatObject {
-    /// Its name.
     pub disk_device: String,
     /// `r/s`.
     #[serde(rename = "r/s")]

@@ -60,13 +60,11 @@ impl LargerSide {
 /// A column of a device in one record, over its busy intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
-    /// Intervals.
     pub intervals: usize,
     /// Number of blocks; 0 for too few intervals.
     pub blocks: usize,
     /// The 5 % quantile.
     pub low: f64,
-    /// The median.
     pub median: f64,
     /// The 95 % quantile.
     pub high: f64,
@@ -75,13 +73,10 @@ pub struct Spread {
 /// A column of a device in both records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
-    /// The device.
     pub device: String,
     /// The column, by its key in `iostat -x -o JSON`; its unit is that of the column.
     pub column: Cow<'static, str>,
-    /// In A.
     pub a: Spread,
-    /// In B.
     pub b: Spread,
     /// B divided by A, of the geometric means of the medians of blocks.
     pub ratio: Option<f64>,
@@ -89,7 +84,6 @@ pub struct Pair {
     pub interval: Option<Interval>,
     /// Probability of a ratio this far from 1 without a difference, corrected for all pairs.
     pub p_value: Option<f64>,
-    /// The verdict.
     pub verdict: RateVerdict,
     /// The direction of a difference.
     pub direction: Option<LargerSide>,
@@ -98,7 +92,6 @@ pub struct Pair {
 /// How long a device was busy in both records; pairs are (A, B).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BusyTime {
-    /// The device.
     pub device: String,
     /// Seconds in which it was present and counted.
     pub seconds: (f64, f64),
@@ -123,9 +116,7 @@ pub enum SentenceChange {
 /// The findings of a rule about a device in both records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Said {
-    /// The device.
     pub device: String,
-    /// The rule.
     pub rule: RuleId,
     /// Whether it is new.
     pub change: SentenceChange,
@@ -135,14 +126,12 @@ pub struct Said {
     pub intervals: (u64, u64),
     /// The finding, that of B if there is one.
     pub sentence: String,
-    /// What to do.
     pub action: Option<String>,
 }
 
 /// Requests of a direction in only one of the records, of a device that was busy in both.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OneSided {
-    /// The device.
     pub device: String,
     /// `reads` or `writes`.
     pub direction: Cow<'static, str>,

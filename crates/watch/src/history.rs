@@ -35,7 +35,6 @@ const GONE_MAX: usize = 100;
 /// The size of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecordExtent {
-    /// Readings.
     pub readings: u64,
     /// Rows of devices and drives in all of them.
     pub rows: u64,
@@ -79,7 +78,6 @@ impl RecordExtent {
 pub enum DeviceKind {
     /// A block device.
     Disk,
-    /// A tape drive.
     Tape,
 }
 
@@ -88,7 +86,6 @@ pub enum DeviceKind {
 pub struct Sample {
     /// Its end, in seconds since the beginning of the record.
     pub end_seconds: f64,
-    /// Its length.
     pub seconds: f64,
     /// The columns. A tape drive merges nothing, and its columns have only reads and writes.
     pub columns: Columns,
@@ -101,9 +98,7 @@ pub struct Sample {
 /// A device over the whole record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceHistory {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub kind: DeviceKind,
     /// The devices below it, when they were last read.
     pub made_of: Vec<String>,
@@ -114,7 +109,6 @@ pub struct DeviceHistory {
     pub until_seconds: f64,
     /// Time in which it was present and counted.
     pub seconds: f64,
-    /// Intervals of that.
     pub intervals: u64,
     /// The intervals in which it was active, in the order of time.
     pub samples: Vec<Sample>,
@@ -129,7 +123,6 @@ pub struct DeviceHistory {
 pub struct History {
     /// The time of day at its beginning, in seconds since 1970.
     pub began_unix_seconds: i64,
-    /// Its length.
     pub seconds: f64,
     /// Its intervals, after some were combined.
     pub intervals: u64,

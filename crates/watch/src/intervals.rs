@@ -23,11 +23,9 @@ pub const DEVICES_MAX: usize = 4096;
 /// A device over an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInterval {
-    /// Its name.
     pub name: String,
     /// Its number; 0:0 for hidden paths.
     pub number: (u32, u32),
-    /// The state of its counters.
     pub state: CounterState,
     /// The counters over the interval.
     pub counted: DiskCounters,
@@ -40,7 +38,6 @@ pub struct DeviceInterval {
     /// The time without a finished request although some are in flight, up to the end of this
     /// interval; 0 for a device that finishes requests.
     pub stuck: Stuck,
-    /// The findings.
     pub findings: Vec<Finding>,
 }
 
@@ -66,7 +63,6 @@ pub struct InFlight {
     pub now: u32,
     /// The mean of all samples.
     pub mean: f64,
-    /// The most.
     pub most: u32,
     /// The number of samples.
     pub looks: u64,

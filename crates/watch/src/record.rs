@@ -32,36 +32,24 @@ pub enum WatchRecordError {
     File {
         /// `make`, `open`, `read` or `write`.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// It was not made by a watch.
     #[error("{} is not a record of `takeup watch`", path.display())]
-    NoRecord {
-        /// The file.
-        path: PathBuf,
-    },
+    NoRecord { path: PathBuf },
     /// It was made by another version.
     #[error(
         "{} has format {format}; this version of takeup reads only format {FORMAT}",
         path.display()
     )]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        format: u32,
-    },
+    Format { path: PathBuf, format: u32 },
     /// A line is not a reading.
     #[error("{}, line {line}: not a reading of `takeup watch`", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
         /// From 1.
         line: u64,
-        /// Why.
         source: LineError,
     },
 }

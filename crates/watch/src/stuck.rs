@@ -3,8 +3,6 @@
 /// A time without a finished request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stuck {
-    /// Intervals.
     pub intervals: u32,
-    /// Seconds.
     pub seconds: f64,
 }

@@ -27,13 +27,11 @@ pub const TAPES_MAX: usize = 512;
 pub struct TapeCounters {
     /// Writes that have ended.
     pub write_cnt: u64,
-    /// Bytes of them.
     pub write_byte_cnt: u64,
     /// Time in them, in nanoseconds.
     pub write_ns: u64,
     /// Reads that have ended.
     pub read_cnt: u64,
-    /// Bytes of them.
     pub read_byte_cnt: u64,
     /// Time in them, in nanoseconds.
     pub read_ns: u64,
@@ -120,9 +118,7 @@ pub struct TapeInterval {
     pub device: String,
     /// Whether the interval has no numbers, because the drive appeared or its counters restarted.
     pub is_new: bool,
-    /// Reads.
     pub read: TapeDirection,
-    /// Writes.
     pub write: TapeDirection,
     /// Other commands that ended in a second.
     pub others_per_second: f64,
@@ -137,7 +133,6 @@ pub struct TapeInterval {
     /// interval.
     #[serde(skip)]
     pub stuck: Stuck,
-    /// The findings.
     pub findings: Vec<Finding>,
 }
 

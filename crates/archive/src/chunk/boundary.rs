@@ -32,10 +32,7 @@ pub enum Boundary {
     },
     /// A skippable zstd frame (a seek table, for example), which the caller drops. It may reach
     /// beyond the prefix.
-    Skippable {
-        /// Its length.
-        compressed_bytes: u64,
-    },
+    Skippable { compressed_bytes: u64 },
     /// The prefix must be longer before there is an answer.
     NeedMore {
         /// Least length of the prefix, in bytes; larger than the present one.

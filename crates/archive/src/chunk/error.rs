@@ -29,7 +29,6 @@ pub enum ChunkError {
     /// The coding does not allow the bytes, or a checksum does not match.
     #[error("damaged {coding} data at byte {offset_bytes}: {reason}")]
     Damaged {
-        /// The coding.
         coding: Coding,
         /// Where the frame or member starts.
         offset_bytes: StoredOffset,
@@ -39,7 +38,6 @@ pub enum ChunkError {
     /// The input ends inside a frame or member.
     #[error("{coding} data is cut off at byte {end_bytes}, inside the piece at {offset_bytes}")]
     Truncated {
-        /// The coding.
         coding: Coding,
         /// Where the frame or member starts.
         offset_bytes: StoredOffset,
@@ -49,7 +47,6 @@ pub enum ChunkError {
     /// The content is larger than the caller allows.
     #[error("{coding} data at byte {offset_bytes} holds more than {limit_bytes} bytes")]
     ContentTooLarge {
-        /// The coding.
         coding: Coding,
         /// Where the frame or member starts.
         offset_bytes: StoredOffset,
@@ -74,7 +71,6 @@ pub enum ChunkError {
     DictionaryNeeded {
         /// Where the frame starts.
         offset_bytes: StoredOffset,
-        /// Number of the dictionary.
         dictionary_id: u32,
     },
     /// No frame or member starts here.
@@ -88,7 +84,6 @@ pub enum ChunkError {
     /// The compressor failed, which happens only without memory.
     #[error("{coding} compressor failed: {reason}")]
     Compress {
-        /// The coding.
         coding: Coding,
         /// The compressor's message.
         reason: String,
@@ -96,12 +91,10 @@ pub enum ChunkError {
     /// The chunk to compress exceeds the largest chunk.
     #[error("chunk of {length_bytes} bytes is larger than {limit_bytes} bytes")]
     ChunkTooLarge {
-        /// Its length.
         length_bytes: usize,
         /// Most bytes allowed.
         limit_bytes: usize,
     },
-    /// The name is unknown.
     #[error("unknown compression (zstd, gzip and none are known): {name}")]
     UnknownName {
         /// The name as given.
@@ -133,10 +126,7 @@ pub enum ChunkError {
     TooManyFrames,
     /// A frame too large for the 32-bit fields.
     #[error("frame of {length_bytes} bytes does not fit a seek table")]
-    FrameTooLarge {
-        /// Its length.
-        length_bytes: u64,
-    },
+    FrameTooLarge { length_bytes: u64 },
     /// Only some frames have a checksum.
     #[error("seek table with a checksum for some frames only")]
     MixedChecksums,

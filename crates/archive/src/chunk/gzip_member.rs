@@ -47,7 +47,6 @@ pub struct MemberHeader {
 pub struct MemberLengths {
     /// Bytes of the member, including header and footer.
     pub member_bytes: u32,
-    /// Bytes of the content.
     pub content_bytes: u32,
 }
 

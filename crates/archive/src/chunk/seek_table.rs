@@ -148,7 +148,6 @@ pub enum SeekTableLookup {
         /// Length of the table.
         tail_bytes: usize,
     },
-    /// The table.
     Found(SeekTable),
 }
 

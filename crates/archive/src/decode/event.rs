@@ -122,10 +122,7 @@ pub enum Note {
     BadAcl(Malformed),
     /// More extended attributes than any member can have here; the rest are left out.
     #[error("too many extended attributes: only the first {limit} are read")]
-    TooManyAttributes {
-        /// The limit.
-        limit: usize,
-    },
+    TooManyAttributes { limit: usize },
     /// Further notes of the same member are dropped.
     #[error("its extended header has more values that cannot be read")]
     More,
@@ -155,7 +152,6 @@ pub enum DecodeError {
     ExtendedTooLarge {
         /// All extended headers of the member, or all global ones.
         bytes: u64,
-        /// The limit.
         limit_bytes: u64,
     },
     /// A long name beyond [`DecodeLimits::long_name_bytes_max`].
@@ -163,7 +159,6 @@ pub enum DecodeError {
     NameTooLong {
         /// Length of the name.
         bytes: u64,
-        /// The limit.
         limit_bytes: u64,
     },
     /// A sparse file with an invalid map; the member's content is skipped.

@@ -29,9 +29,7 @@ const SIZE_MAX: u64 = (1 << 33) - 1;
 /// Length of a section and its number of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SectionSummary {
-    /// Length in bytes.
     pub length_bytes: u64,
-    /// Number of records.
     pub records: u64,
 }
 

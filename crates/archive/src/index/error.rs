@@ -8,16 +8,13 @@ pub enum IndexError {
     /// The bytes could not be read.
     #[error("cannot read the index section {}", section.member_name())]
     Read {
-        /// The section.
         section: IndexSection,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
     /// The section ends too early.
     #[error("index section {} is cut off after {offset_bytes} bytes", section.member_name())]
     Truncated {
-        /// The section.
         section: IndexSection,
         /// Bytes of the section that were read.
         offset_bytes: u64,
@@ -28,7 +25,6 @@ pub enum IndexError {
         section.member_name()
     )]
     Damaged {
-        /// The section.
         section: IndexSection,
         /// Where the group starts in the section.
         offset_bytes: u64,
@@ -37,26 +33,13 @@ pub enum IndexError {
     },
     /// A newer version of the format, or not a section.
     #[error("index section {} has an unknown version, not 1", section.member_name())]
-    UnknownVersion {
-        /// The section.
-        section: IndexSection,
-    },
+    UnknownVersion { section: IndexSection },
     /// A record that the format cannot store. It is not written.
     #[error("cannot write a record of index section {}: {reason}", section.member_name())]
-    Unwritable {
-        /// The section.
-        section: IndexSection,
-        /// Why.
-        reason: &'static str,
-    },
+    Unwritable { section: IndexSection, reason: &'static str },
     /// A section too large for the size field of its tar header.
     #[error("index section {} of {length_bytes} bytes is too large", section.member_name())]
-    SectionTooLarge {
-        /// The section.
-        section: IndexSection,
-        /// Its length.
-        length_bytes: u64,
-    },
+    SectionTooLarge { section: IndexSection, length_bytes: u64 },
     /// The trailer exists but is invalid.
     #[error("damaged index trailer: {reason}")]
     Trailer {

@@ -26,7 +26,6 @@ pub enum RecordKind {
         /// The hash of `ContentHasher`; `None` if it was not computed.
         content_hash: Option<[u8; 32]>,
     },
-    /// A directory.
     Directory,
     /// A symbolic link; its target is in the archive.
     SymbolicLink,
@@ -37,9 +36,7 @@ pub enum RecordKind {
     },
     /// A named pipe.
     Fifo,
-    /// A character device.
     CharacterDevice,
-    /// A block device.
     BlockDevice,
 }
 
@@ -57,7 +54,6 @@ pub enum FileLayout {
 pub struct FileRecord {
     /// Path as stored, without a directory's trailing slash.
     pub path: Vec<u8>,
-    /// Kind.
     pub kind: RecordKind,
     /// Offset of the member's first header unit, which is that of its pax header, if it has one.
     pub header_offset_bytes: ArchiveOffset,

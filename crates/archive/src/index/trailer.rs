@@ -159,7 +159,6 @@ pub fn encode_trailer(trailer: &Trailer) -> Result<[u8; TRAILER_MEMBER_BYTES], I
 /// A trailer and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundTrailer {
-    /// The trailer.
     pub trailer: Trailer,
     /// Bytes of the tail from the start of the trailer member to the end. The index archive ends
     /// [`TRAILER_MEMBER_BYTES`] behind that start.

@@ -12,7 +12,6 @@ const FILES_MAX: usize = 64;
 /// Files of one class on which the same is done, and the numbers of all of them.
 #[derive(Clone, Debug)]
 pub struct FileGroup {
-    /// What they are for.
     pub class: Class,
     /// Names of the files of the job, without a folder.
     pub names: Vec<String>,
@@ -24,11 +23,8 @@ pub struct FileGroup {
     pub device: bool,
     /// What keeps its sections in step with each other, where they are.
     pub flow: usize,
-    /// The engine.
     pub engine: Engine,
-    /// Reads.
     pub reads: u64,
-    /// Writes.
     pub writes: u64,
     /// Calls that are neither, nor syncs, nor ended with an error.
     pub other_calls: u64,
@@ -38,7 +34,6 @@ pub struct FileGroup {
     pub written_bytes: Option<u64>,
     /// Sizes of reads, and how often, the most frequent first.
     pub read_sizes: Vec<(u64, u64)>,
-    /// Of writes.
     pub write_sizes: Vec<(u64, u64)>,
     /// The median of the largest file.
     pub block_bytes: Option<u64>,
@@ -54,7 +49,6 @@ pub struct FileGroup {
     pub synchronous: Option<bool>,
     /// `O_APPEND`.
     pub append: Option<bool>,
-    /// The call by which it syncs.
     pub sync_call: &'static str,
     /// How many of these.
     pub syncs: u64,

@@ -35,7 +35,6 @@ const MAP_CUTS: &str = "fio's map of used places would cut the larger requests";
 pub struct JobSection {
     /// What stands in brackets.
     pub name: String,
-    /// Its lines.
     pub lines: Vec<Line>,
     file_bytes: u64,
 }

@@ -48,7 +48,6 @@ pub enum Spread {
 pub struct Load {
     /// Reads and writes of it.
     pub operations: u64,
-    /// Bytes of the file.
     pub file_bytes: u64,
     /// The smallest and the mean request.
     pub block_bytes: u64,

@@ -47,7 +47,6 @@ impl Access {
 pub(crate) enum OnExec {
     /// It is closed; or what becomes of it is not known, and it is looked at again.
     Closes,
-    /// It stays.
     Stays,
 }
 

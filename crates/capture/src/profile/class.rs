@@ -7,9 +7,7 @@ use super::Class;
 /// What is known of a file that its class may follow from.
 #[derive(Clone, Debug, Default)]
 pub struct Behaviour {
-    /// Reads.
     pub reads: u64,
-    /// Writes.
     pub writes: u64,
     /// Bytes of both.
     pub bytes: u64,
@@ -21,7 +19,6 @@ pub struct Behaviour {
     pub reuse_share: Option<f64>,
     /// As in the profile.
     pub block_bytes: Option<u64>,
-    /// Its syncs.
     pub syncs: u64,
     /// As in the profile.
     pub synchronous: bool,

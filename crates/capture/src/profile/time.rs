@@ -73,13 +73,10 @@ pub struct Cell {
     pub operations: [u32; 2],
     /// The bytes of these, as far as they told.
     pub bytes: [u64; 2],
-    /// Syncs.
     pub syncs: u32,
     /// In flight when a read or write began, summed over those that told.
     pub in_flight_sum: u64,
-    /// How many told.
     pub in_flight_told: u32,
-    /// The most.
     pub in_flight_most: u32,
 }
 

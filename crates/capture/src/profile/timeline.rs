@@ -26,7 +26,6 @@ pub struct Timeline {
 /// Files of a class over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassTimeline {
-    /// What they are for.
     pub class: Class,
     /// As many for each class.
     pub intervals: Vec<Interval>,
@@ -35,20 +34,16 @@ pub struct ClassTimeline {
 /// What began in an interval. Bytes are those of operations that told theirs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// Reads.
     pub reads: u64,
-    /// Writes.
     pub writes: u64,
     /// Bytes that reads brought.
     pub read_bytes: u64,
     /// Bytes that writes took.
     pub written_bytes: u64,
-    /// Syncs.
     pub syncs: u64,
     /// Reads and writes of their file in flight when one began, itself included: the mean; `None`
     /// where no operation told.
     pub depth: Option<f64>,
-    /// The most.
     pub depth_most: Option<u32>,
 }
 

@@ -28,15 +28,12 @@ pub enum TraceError {
     File {
         /// What Takeup tried: `read`, `write` and the like.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// A file with the layout of events cannot be parsed.
     #[error("cannot parse {}: {why}", path.display())]
     Format {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: LayoutError,

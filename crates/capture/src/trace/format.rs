@@ -17,7 +17,6 @@ pub struct Field {
     pub offset: usize,
     /// Size in bytes.
     pub size: usize,
-    /// Whether it is signed.
     pub is_signed: bool,
 }
 

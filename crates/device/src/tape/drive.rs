@@ -60,14 +60,10 @@ impl fmt::Display for Holder {
 pub enum OpenError {
     /// The drive is empty.
     #[error("cannot open {device}: no medium in the drive")]
-    NoMedium {
-        /// The drive.
-        device: String,
-    },
+    NoMedium { device: String },
     /// A medium is there, or is being loaded, but the drive does not get ready.
     #[error("cannot open {device}: the drive is not ready after {waited_seconds} s")]
     NotReady {
-        /// The drive.
         device: String,
         /// How long Takeup waited.
         waited_seconds: u64,
@@ -75,57 +71,34 @@ pub enum OpenError {
     /// Another program has it open.
     #[error("cannot open {device}: in use{}", by(.holder.as_ref()))]
     Busy {
-        /// The drive.
         device: String,
         /// The process that has it, if known.
         holder: Option<Holder>,
     },
     /// The medium cannot be written to.
     #[error("cannot write to {device}: the medium is write-protected")]
-    WriteProtected {
-        /// The drive.
-        device: String,
-    },
+    WriteProtected { device: String },
     /// The driver never waits for the medium, so Takeup could never report success.
     #[error("cannot write to {device}: its driver does not wait for filemarks")]
-    NeverWaits {
-        /// The drive.
-        device: String,
-    },
+    NeverWaits { device: String },
     /// The path does not lead to a tape drive.
     #[error("{device} is not a tape drive")]
-    NotATape {
-        /// The path.
-        device: String,
-    },
+    NotATape { device: String },
     /// The path leads to nothing.
     #[error("cannot open {device}: no such tape drive")]
-    NoSuchDevice {
-        /// The path.
-        device: String,
-    },
-    /// Anything else.
+    NoSuchDevice { device: String },
     #[error("cannot open {device}")]
     Other {
-        /// The drive.
         device: String,
         /// The system's error.
         source: io::Error,
     },
     /// The node rewinds when it is closed, and has no non-rewinding sister.
     #[error("cannot survey {device}: closing it rewinds the tape")]
-    Rewinds {
-        /// The drive.
-        device: String,
-    },
+    Rewinds { device: String },
     /// The driver does not answer.
     #[error("cannot query the state of {device}")]
-    NoStatus {
-        /// The drive.
-        device: String,
-        /// Why.
-        source: io::Error,
-    },
+    NoStatus { device: String, source: io::Error },
 }
 
 fn by(holder: Option<&Holder>) -> String {

@@ -22,11 +22,9 @@ pub const PREFERRED_BLOCK_BYTES: u64 = 1 << 20;
 /// What limits the size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitedBy {
-    /// The drive.
     Drive,
     /// The tape driver and the commands it uses.
     Driver,
-    /// The host adapter.
     HostAdapter,
     /// FUSE, which passes at most this much in one piece to a file system that plays a drive.
     Fuse,
@@ -47,7 +45,6 @@ impl LimitedBy {
 /// What is between the driver and the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// A host adapter.
     HostAdapter,
     /// FUSE: the drive is a program.
     Fuse,

@@ -49,14 +49,10 @@ pub enum DriveCompression {
 pub enum CompressionError {
     /// The drive cannot compress.
     #[error("{device} cannot compress")]
-    Unable {
-        /// The drive.
-        device: String,
-    },
+    Unable { device: String },
     /// It was set, and the drive still reports the old value.
     #[error("cannot switch the compression of {device} {wanted}: the drive still has it {found}")]
     NotApplied {
-        /// The drive.
         device: String,
         /// What was requested: on, off.
         wanted: &'static str,
@@ -68,12 +64,7 @@ pub enum CompressionError {
     Set(#[from] super::TapeError),
     /// The new setting could not be read back.
     #[error("cannot read back the compression of {device}")]
-    ReadBack {
-        /// The drive.
-        device: String,
-        /// Why.
-        source: QuestionError,
-    },
+    ReadBack { device: String, source: QuestionError },
 }
 
 impl Tape {

@@ -98,7 +98,6 @@ pub enum QuestionError {
     /// The system call failed.
     #[error("cannot send a command")]
     System(#[source] io::Error),
-    /// The drive refused.
     #[error("the drive reports: {0}")]
     Refused(Sense),
     /// The host adapter or transport failed.

@@ -15,7 +15,6 @@ pub struct Sense {
     pub key: u8,
     /// Additional sense code.
     pub code: u8,
-    /// Its qualifier.
     pub qualifier: u8,
     /// The error belongs to an earlier command than the one that reported it.
     pub deferred: bool,

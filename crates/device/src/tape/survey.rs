@@ -88,7 +88,6 @@ pub struct Answers {
     pub status: TapeStatus,
     /// Names of the drive.
     pub names: Option<Inquiry>,
-    /// Its serial number.
     pub serial_number: Option<String>,
     /// Medium type and buffering.
     pub mode: Option<ModeHeader>,

@@ -35,7 +35,6 @@ pub struct Advice {
 /// One rate divided by another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// The ratio.
     pub ratio: f64,
     /// Its interval, if there are repeats.
     pub interval: Option<Interval>,
@@ -48,7 +47,6 @@ pub struct Gain {
 pub struct Paid {
     /// Name of the measure.
     pub measure: &'static str,
-    /// In words.
     pub what: &'static str,
     /// Value with the level in force.
     pub present: f64,

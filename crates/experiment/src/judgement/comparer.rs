@@ -26,7 +26,6 @@ use statistics::{mean, standard_deviation};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Repeats.
     Repeats,
     /// Cells that ran once, whose scatter is unknown.
     SingleRuns,

@@ -13,9 +13,7 @@ const SURE: f64 = 0.99;
 
 /// A counter that grew.
 pub struct Grown {
-    /// Its name.
     pub measure: &'static str,
-    /// What it is.
     pub what: &'static str,
     /// Value with the cell.
     pub now: f64,

@@ -19,18 +19,14 @@ use statistics::interval::Interval;
 /// A change from one level of a factor to another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelChange {
-    /// The factor.
     pub factor: String,
-    /// From.
     pub from: Level,
-    /// To.
     pub to: Level,
 }
 
 /// The effect of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effect {
-    /// The change.
     pub change: LevelChange,
     /// For an interaction, the change of the other factor.
     pub with: Option<LevelChange>,
@@ -56,7 +52,6 @@ pub struct At {
     pub others: Cell,
     /// The factor by which the rate changes there.
     pub ratio: f64,
-    /// Its interval.
     pub interval: Option<Interval>,
 }
 

@@ -19,7 +19,6 @@ use crate::record::{Level, RunRecord};
 /// The change that a sentence recommends: a factor, its level in force, and the level to set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingToType {
-    /// The factor.
     pub factor: String,
     /// The level in force.
     pub from: Level,

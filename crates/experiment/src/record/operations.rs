@@ -15,10 +15,8 @@ use statistics::histogram::Histogram;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum OperationKind {
-    /// Reads.
     #[default]
     Read,
-    /// Writes.
     Write,
     /// Discards.
     Trim,
@@ -55,7 +53,6 @@ pub struct Operations {
     /// Section of the job file, if it has several; otherwise empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub section: String,
-    /// The kind of operation.
     pub operation: OperationKind,
     /// Bytes moved; 0 for synchronising calls.
     pub bytes: u64,

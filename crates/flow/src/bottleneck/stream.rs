@@ -19,7 +19,6 @@ const RING_BYTES_MAX: usize = 1 << 30;
 /// What a larger ring would have saved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LargerRing {
-    /// Its bytes.
     pub bytes: u64,
     /// Seconds of the run with it.
     pub seconds: f64,

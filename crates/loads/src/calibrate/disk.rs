@@ -36,9 +36,7 @@ use statistics::interval::Interval;
 /// A parameter that is this or more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Its name.
     pub parameter: &'static str,
-    /// The least that it is.
     pub at_least: f64,
     /// Why no more is known.
     pub why: String,
@@ -185,7 +183,6 @@ struct Found {
 struct Alone {
     /// Of a request, in nanoseconds.
     request: Result<Estimate, String>,
-    /// Of its bytes.
     bytes: Option<(f64, Interval)>,
     /// Which runs these are, in words.
     from: String,

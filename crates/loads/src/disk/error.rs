@@ -15,39 +15,23 @@ use experiment::record::CellError;
 pub enum DiskError {
     /// The path cannot be looked at.
     #[error("open {}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// Something uses the device: a file system, an array, a volume group, swap.
     #[error("{} is mounted or in use", path.display())]
-    InUse {
-        /// The path.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// The path holds data.
     #[error("{} holds data, which the run would destroy", path.display())]
-    HoldsData {
-        /// The path.
-        path: PathBuf,
-    },
+    HoldsData { path: PathBuf },
     /// Neither a file nor a block device.
     #[error("{} is neither a file nor a block device", path.display())]
-    Kind {
-        /// The path.
-        path: PathBuf,
-    },
+    Kind { path: PathBuf },
     /// A job would read behind the end, for which fio makes the file longer.
     #[error(
         "{} has {file_bytes} bytes, but the job reads to byte {reach_bytes}: fio would extend it",
         path.display()
     )]
     Beyond {
-        /// The path.
         path: PathBuf,
-        /// Its length.
         file_bytes: u64,
         /// Where the job ends.
         reach_bytes: u64,
@@ -58,29 +42,19 @@ pub enum DiskError {
          or ends with a blank: fio would use another file",
         path.display()
     )]
-    Name {
-        /// The path.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
     /// More names than fio reads.
     #[error("the names of the files of section [{section}] are longer than fio reads")]
-    Names {
-        /// The section.
-        section: String,
-    },
+    Names { section: String },
     /// Files are to be made in something that is not a folder.
     #[error("{} is not a folder", path.display())]
-    NoFolder {
-        /// The path.
-        path: PathBuf,
-    },
+    NoFolder { path: PathBuf },
     /// The file system is too full.
     #[error(
         "the files to be made below {} take {}, and {} are free",
         path.display(), size(*needed_bytes), size(*free_bytes)
     )]
     Room {
-        /// The folder.
         path: PathBuf,
         /// What they take.
         needed_bytes: u64,
@@ -90,30 +64,20 @@ pub enum DiskError {
     /// The file system has no room for so many.
     #[error("{files} files are to be made below {}, which takes {free_files} more", path.display())]
     Files {
-        /// The folder.
         path: PathBuf,
-        /// How many.
         files: u64,
         /// How many it takes.
         free_files: u64,
     },
     /// There is nothing to read.
     #[error("{} is empty or does not exist: there is nothing to read", path.display())]
-    Empty {
-        /// The path.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// The device behind the path is not known.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The length of the path is not known.
     #[error("length of {}", path.display())]
-    Length {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Length { path: PathBuf, source: io::Error },
     /// There is no fio.
     #[error("fio is not installed")]
     NoFio,
@@ -125,10 +89,7 @@ pub enum DiskError {
     Wait(#[source] io::Error),
     /// fio failed.
     #[error("fio: {said}")]
-    Failed {
-        /// Its own words.
-        said: String,
-    },
+    Failed { said: String },
     /// The run is being stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -137,7 +98,6 @@ pub enum DiskError {
     Job {
         /// The job file.
         path: PathBuf,
-        /// Why.
         source: JobError,
     },
     /// The plan names no path, or several.
@@ -148,12 +108,7 @@ pub enum DiskError {
     TwoKinds,
     /// What the runs need cannot be made.
     #[error("make {}", path.display())]
-    Make {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Make { path: PathBuf, source: io::Error },
     /// A cell of it asks for something that cannot be.
     #[error(transparent)]
     Cell(#[from] CellError),
@@ -162,7 +117,6 @@ pub enum DiskError {
     Remove {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// The device has no such setting.
@@ -170,7 +124,6 @@ pub enum DiskError {
     NoSetting {
         /// The device, or the number of a file system without one.
         device: String,
-        /// The setting.
         what: &'static str,
     },
     /// The device offers other values.
@@ -188,7 +141,6 @@ pub enum DiskError {
     NotTaken {
         /// The settings and their values.
         what: String,
-        /// Why.
         source: StorageError,
     },
     /// The paths of a multipath device would fail.
@@ -200,9 +152,7 @@ pub enum DiskError {
     /// Another program changed the setting during the run.
     #[error("{} became {found:?} during the run, which was to have {wanted:?}", path.display())]
     NotKept {
-        /// The setting.
         path: PathBuf,
-        /// What was set.
         wanted: String,
         /// What it holds.
         found: String,
@@ -225,7 +175,6 @@ pub enum DiskError {
     /// A job failed.
     #[error("fio: job {job} failed with error {code}")]
     FioJob {
-        /// Its name.
         job: String,
         /// An errno.
         code: i64,

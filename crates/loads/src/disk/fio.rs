@@ -15,7 +15,6 @@ use statistics::histogram::Histogram;
 pub struct FioRun {
     /// Version of fio.
     pub version: String,
-    /// What was read.
     pub read: FioDirection,
     /// What was written.
     pub write: FioDirection,
@@ -36,7 +35,6 @@ pub struct FioRun {
 pub struct FioSection {
     /// As in the job file.
     pub name: String,
-    /// What was read.
     pub read: FioDirection,
     /// What was written.
     pub write: FioDirection,
@@ -49,9 +47,7 @@ pub struct FioSection {
 /// One direction of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FioDirection {
-    /// Bytes.
     pub bytes: u64,
-    /// Requests.
     pub requests: u64,
     /// Time of the longest job.
     pub seconds: f64,

@@ -102,7 +102,6 @@ impl Options {
 /// A section with all that holds for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedSection {
-    /// Its name.
     pub name: String,
     options: Options,
 }
@@ -112,7 +111,6 @@ pub struct ParsedSection {
 pub struct Room {
     /// How many there are, at most.
     pub files: u64,
-    /// All of their bytes.
     pub bytes: u64,
 }
 

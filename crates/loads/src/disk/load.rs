@@ -31,7 +31,6 @@ pub struct Load {
 /// Files of each job, one after the other, each from its start to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// How many.
     pub count: u64,
     /// Bytes of each.
     pub bytes: u64,

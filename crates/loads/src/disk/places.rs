@@ -25,7 +25,6 @@ const JOB_BYTES_MAX: u64 = 1 << 20;
 /// Where the files of a section are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SectionFiles {
-    /// They are named.
     Named(Vec<PathBuf>),
     /// fio makes them, in turn below each of these.
     Below(Vec<PathBuf>),

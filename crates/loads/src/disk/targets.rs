@@ -21,11 +21,9 @@ pub struct Targets {
 /// One of them, as long as it is worked on.
 #[derive(Debug)]
 pub struct LoadTarget {
-    /// Its name.
     pub path: PathBuf,
     /// What is done to it.
     pub access: Access,
-    /// What it was.
     pub permit: Permit,
 }
 

@@ -25,7 +25,6 @@ use experiment::record::Cell;
 pub enum Work {
     /// The load of a cell, on a file or a device.
     Loads {
-        /// It.
         path: PathBuf,
         /// What all of the loads together do to it.
         access: Access,
@@ -34,7 +33,6 @@ pub enum Work {
     },
     /// The load of a cell, on one file of our own in a folder.
     Own {
-        /// The folder.
         below: PathBuf,
         /// Length of the file.
         length_bytes: u64,

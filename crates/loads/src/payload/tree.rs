@@ -42,7 +42,6 @@ pub enum WantedObjects {
 /// How a tree is read.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
-    /// Which of its objects.
     pub wanted: WantedObjects,
     /// Bytes of one read(2), through memory of its own; without it, a read goes to where its bytes
     /// are wanted and is as long as there is room.

@@ -30,7 +30,6 @@ pub enum ProgramsError {
     Syntax {
         /// `command tar`, or what comes before or behind a run.
         what: String,
-        /// The line.
         line: String,
         /// The shell's own words.
         said: String,
@@ -40,7 +39,6 @@ pub enum ProgramsError {
     NoProgram {
         /// `command tar`, or what comes before or behind a run.
         what: String,
-        /// The line.
         line: String,
         /// Its first word.
         program: String,
@@ -50,12 +48,7 @@ pub enum ProgramsError {
     Storage(#[from] StorageError),
     /// It cannot be started.
     #[error("start {what}")]
-    Start {
-        /// What.
-        what: String,
-        /// Why.
-        source: io::Error,
-    },
+    Start { what: String, source: io::Error },
     /// The end of a started command is not known.
     #[error("wait for the command")]
     Wait(#[source] io::Error),
@@ -77,12 +70,7 @@ pub enum ProgramsError {
     Stopped(#[from] Stopped),
     /// What is to be watched cannot be looked at.
     #[error("look at {}", path.display())]
-    Look {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Look { path: PathBuf, source: io::Error },
 }
 
 fn said_of(said: &str) -> String {

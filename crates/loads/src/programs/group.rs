@@ -59,7 +59,6 @@ pub struct GroupedCommand<'a> {
 /// A command that has ended.
 #[derive(Debug)]
 pub struct CommandEnd {
-    /// How.
     pub status: ExitStatus,
     /// From its start to the end of its last program.
     pub seconds: f64,

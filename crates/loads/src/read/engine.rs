@@ -32,7 +32,6 @@ pub struct Measured {
     pub bytes: u64,
     /// From the first request to the last answer.
     pub seconds: f64,
-    /// Bytes over time.
     pub series: statistics::bytes_over_time::Series,
     /// From each request to its answer.
     pub latency: Histogram,

@@ -13,29 +13,16 @@ use experiment::record::CellError;
 pub enum ReadBenchError {
     /// A path cannot be opened.
     #[error("open {}", path.display())]
-    Open {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// A path is neither a file nor a block device, or empty.
     #[error("{} is {what}", path.display())]
-    NotReadable {
-        /// The path.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
+    NotReadable { path: PathBuf, what: &'static str },
     /// The storage below a path is not known.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// There is no read-ahead that could be set.
     #[error("{} is on a file system without a read-ahead setting", path.display())]
-    NoReadAhead {
-        /// The path.
-        path: PathBuf,
-    },
+    NoReadAhead { path: PathBuf },
     /// The plan asks for something that cannot be.
     #[error(transparent)]
     Cell(#[from] CellError),
@@ -48,27 +35,19 @@ pub enum ReadBenchError {
         path.display()
     )]
     Alignment {
-        /// The path.
         path: PathBuf,
-        /// Bytes of a block.
         block_bytes: usize,
         /// What they have to be a multiple of.
         needed_bytes: u64,
     },
     /// A page at a random place cannot be read.
     #[error("random reads of {}", path.display())]
-    RandomRead {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    RandomRead { path: PathBuf, source: io::Error },
     /// Not one whole block.
     #[error("{length_bytes} bytes are less than one block of {block_bytes}")]
     LessThanABlock {
         /// What was to be read.
         length_bytes: u64,
-        /// Bytes of a block.
         block_bytes: u64,
     },
     /// No further descriptor of the file.
@@ -79,7 +58,6 @@ pub enum ReadBenchError {
     Engine {
         /// Which calls: `io_uring`, `mmap`, `threads`.
         engine: &'static str,
-        /// Why.
         source: io::Error,
     },
     /// No memory for the blocks.
@@ -90,7 +68,6 @@ pub enum ReadBenchError {
     Read {
         /// Offset in the file.
         offset_bytes: u64,
-        /// Why.
         source: io::Error,
     },
     /// The file is shorter than it was.

@@ -11,7 +11,6 @@ pub enum Engine {
     Psync,
     /// Memory of a mapped file.
     Mmap,
-    /// io_uring.
     IoUring,
 }
 

@@ -25,29 +25,16 @@ pub enum TapeBenchError {
     Tape(#[from] TapeError),
     /// A block size that does not go through.
     #[error("{device}")]
-    BlockSize {
-        /// The drive.
-        device: String,
-        /// Why.
-        source: BlockSizeError,
-    },
+    BlockSize { device: String, source: BlockSizeError },
     /// The drive's compression is not as asked.
     #[error(transparent)]
     SetCompression(#[from] CompressionError),
     /// The driver cannot switch the drive's compression.
     #[error("cannot set the compression of {device}")]
-    Compression {
-        /// The drive.
-        device: String,
-        /// Why.
-        source: io::Error,
-    },
+    Compression { device: String, source: io::Error },
     /// It was switched, and the drive says otherwise.
     #[error("{device} did not switch its compression")]
-    CompressionNotApplied {
-        /// The drive.
-        device: String,
-    },
+    CompressionNotApplied { device: String },
     /// Something is there already.
     #[error("{device} holds data")]
     HoldsData {
@@ -56,30 +43,16 @@ pub enum TapeBenchError {
     },
     /// Not even a label fits.
     #[error("the medium in {device} has no room")]
-    NoRoom {
-        /// The drive.
-        device: String,
-    },
+    NoRoom { device: String },
     /// Another medium than wanted.
     #[error("the medium in {device} is labelled {found:?}")]
-    OtherMedium {
-        /// The drive.
-        device: String,
-        /// Its name.
-        found: String,
-    },
+    OtherMedium { device: String, found: String },
     /// After an error, what is in the drive is not what was.
     #[error("{device} does not hold the medium of this experiment any more")]
-    MediumChanged {
-        /// The drive.
-        device: String,
-    },
+    MediumChanged { device: String },
     /// The drive reported an event (unit attention).
     #[error("{device} was reset, or has another medium")]
-    Attention {
-        /// The drive.
-        device: String,
-    },
+    Attention { device: String },
     /// The medium was not loaded.
     #[error("no other medium")]
     NoMedium {
@@ -100,7 +73,6 @@ pub enum TapeBenchError {
         told_apart(*capacity_bytes, *run_bytes)
     )]
     LongerThanMedium {
-        /// The drive.
         device: String,
         /// Bytes of the longest run that nothing makes shorter.
         run_bytes: u64,
@@ -122,7 +94,6 @@ pub enum TapeBenchError {
     /// A block of another size came back.
     #[error("a block of {bytes} bytes came back where {wanted_bytes} were written")]
     OtherBlock {
-        /// Its size.
         bytes: usize,
         /// That of all blocks of the run.
         wanted_bytes: usize,
@@ -138,9 +109,7 @@ pub enum TapeBenchError {
     File {
         /// What was to be done with it.
         step: &'static str,
-        /// The path.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// It did not take a block.
@@ -166,12 +135,7 @@ pub enum TapeBenchError {
     Target(#[from] TargetError),
     /// The target is of another kind.
     #[error("{} is {what}", path.display())]
-    NotPossible {
-        /// The path.
-        path: PathBuf,
-        /// What it is.
-        what: &'static str,
-    },
+    NotPossible { path: PathBuf, what: &'static str },
     /// The plan names none or several.
     #[error("takeup measures one drive at a time")]
     OneTarget,

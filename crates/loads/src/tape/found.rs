@@ -11,7 +11,6 @@ pub(super) enum First {
     Blank,
     /// The label of an experiment.
     Ours(Label),
-    /// Anything else.
     Foreign,
 }
 

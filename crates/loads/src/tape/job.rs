@@ -22,7 +22,6 @@ pub enum TapeWork {
 /// What a run moves through the drive, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TapeJob {
-    /// Bytes of a block.
     pub block_bytes: usize,
     /// What the blocks hold.
     pub data: Data,
@@ -171,9 +170,7 @@ impl TapeJob {
 /// The first levels of a plan: those that stand for all where a factor means nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Of the ring.
     pub ring_bytes: Option<u64>,
-    /// Of reads.
     pub read_block_bytes: Option<u64>,
 }
 

@@ -142,7 +142,6 @@ impl From<TransferEnd> for TapeBenchError {
 /// Whether what is written is summed up, to be compared when it is read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Summing {
-    /// It is.
     Done,
     /// It is not: nothing but the writing costs time.
     LeftOut,

@@ -34,7 +34,6 @@ pub struct DiskRow {
     pub number: (u32, u32),
     /// Name, unique on the machine.
     pub name: String,
-    /// Its counters.
     pub counters: DiskCounters,
     /// Requests in flight at this moment.
     pub in_flight: u32,

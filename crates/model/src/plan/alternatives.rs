@@ -42,7 +42,6 @@ impl Effort {
 pub struct Alternative {
     /// A few words.
     pub name: String,
-    /// Its effort.
     pub effort: Effort,
     /// Options of `takeup backup` that do it, if it is a setting.
     pub options: Option<String>,

@@ -36,7 +36,6 @@ impl fmt::Display for Certainty {
 /// How much of the steps is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steps {
-    /// All of them.
     All,
     /// Only the lowest and the highest.
     Ends,

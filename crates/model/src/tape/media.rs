@@ -16,7 +16,6 @@ use crate::ModelError;
 /// What a drive can do with a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediumAccess {
-    /// It reads and writes it.
     ReadAndWrite,
     /// It only reads it, like a write-protected medium.
     ReadOnly,

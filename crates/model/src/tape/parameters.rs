@@ -37,7 +37,6 @@ impl Origin {
 pub struct Known {
     /// The value, in the unit at the end of its field's name.
     pub value: u64,
-    /// Its origin.
     pub origin: Origin,
 }
 
@@ -108,7 +107,6 @@ pub struct ParameterRow {
     pub name: &'static str,
     /// Its values; only the speeds have several.
     pub values: Vec<u64>,
-    /// Their origin.
     pub origin: Origin,
 }
 

@@ -25,7 +25,6 @@ pub enum Settled {
 pub struct Row {
     /// What is compared.
     pub name: String,
-    /// The ratio.
     pub ratio: f64,
     /// Its interval; `None` where it could not be computed.
     pub interval: Option<(f64, f64)>,
@@ -39,7 +38,6 @@ pub const RATES: [&str; 2] = ["slower", "faster"];
 /// Rows on one logarithmic axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
-    /// The title.
     pub title: String,
     /// Name of the axis: what the ratio is of.
     pub x_name: String,
@@ -47,7 +45,6 @@ pub struct Forest {
     pub band: f64,
     /// The words for a ratio below 1 and above 1.
     pub ways: [&'static str; 2],
-    /// The rows.
     pub rows: Vec<Row>,
 }
 

@@ -24,14 +24,12 @@ pub struct Lane {
     pub name: String,
     /// Whether the finding needs an action.
     pub is_warning: bool,
-    /// The spans.
     pub spans: Vec<Span>,
 }
 
 /// Lanes, one above the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spans {
-    /// The title.
     pub title: String,
     /// The name of the axis.
     pub x_name: String,
@@ -39,7 +37,6 @@ pub struct Spans {
     pub began: i64,
     /// Length of the axis in seconds.
     pub seconds: f64,
-    /// The lanes.
     pub lanes: Vec<Lane>,
 }
 

@@ -121,7 +121,6 @@ pub(super) enum Content<'a> {
     None,
     /// It is in one piece in the block, to be hashed together with others.
     Small(&'a [u8]),
-    /// It is hashed.
     Hashed([u8; 32]),
 }
 

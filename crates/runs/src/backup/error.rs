@@ -23,10 +23,7 @@ pub enum BackupError {
     Target(#[from] TargetError),
     /// The target is one of the sources.
     #[error("{target} is also the source")]
-    TargetIsSource {
-        /// The target.
-        target: String,
-    },
+    TargetIsSource { target: String },
     /// The new archive has far less than the one it would replace.
     #[error(
         "the new archive is far smaller than {target}: {} instead of {} members, {} instead of {} \
@@ -34,7 +31,6 @@ pub enum BackupError {
         now.members, before.members, now.bytes, before.bytes
     )]
     FarLess {
-        /// The target.
         target: String,
         /// The existing archive.
         before: ArchiveSize,
@@ -43,12 +39,7 @@ pub enum BackupError {
     },
     /// The target does not accept more data.
     #[error("cannot write to {target}")]
-    Write {
-        /// The target.
-        target: String,
-        /// Why.
-        source: WriteError,
-    },
+    Write { target: String, source: WriteError },
     /// Block and ring sizes do not fit each other.
     #[error("a ring of {ring_bytes} bytes is too small for blocks of {block_bytes} bytes")]
     RingTooSmall {
@@ -110,7 +101,6 @@ impl flow::crew::Failure for BackupError {
 /// An incomplete set on tape.
 #[derive(Debug)]
 pub struct Unfinished {
-    /// Why.
     pub error: BackupError,
     /// What is on the media.
     pub safe: Safe,

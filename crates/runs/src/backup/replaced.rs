@@ -26,7 +26,6 @@ pub enum Shrinking {
 /// Size of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveSize {
-    /// Members.
     pub members: u64,
     /// Bytes before compression, without the index.
     pub bytes: u64,

@@ -313,7 +313,6 @@ pub(super) enum CompressWay {
     Zstd,
     /// The lowest level.
     LowerLevel,
-    /// More cores.
     Cores,
     /// No compression.
     None,

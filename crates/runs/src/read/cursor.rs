@@ -19,7 +19,6 @@ use flow::gaps::{Gap, Gaps};
 /// Memory that holds a slice.
 #[derive(Clone, Debug)]
 pub(crate) enum Lease {
-    /// A block of the ring.
     Ring(Block),
     /// A part of one.
     Part(Block, Range<usize>),

@@ -14,7 +14,6 @@ pub struct Damage {
     pub offset_bytes: ArchiveOffset,
     /// Its length; 0 if unknown, or for a single place.
     pub length_bytes: u64,
-    /// The kind of damage.
     pub kind: DamageKind,
     /// Path of the member it is in, empty if it is in none.
     pub path: Vec<u8>,
@@ -31,15 +30,9 @@ pub enum DamageKind {
         why: String,
     },
     /// An invalid header; its member is lost.
-    Header {
-        /// Why.
-        why: String,
-    },
+    Header { why: String },
     /// Bytes that could not be read or decompressed.
-    Lost {
-        /// Why.
-        why: String,
-    },
+    Lost { why: String },
     /// The header of a compressed chunk was changed, in bits that decompressors ignore. Other
     /// damage shows whether the content is intact.
     ChunkHeader {
@@ -66,15 +59,9 @@ pub enum DamageKind {
         what: &'static str,
     },
     /// The index has an unknown, later version.
-    Later {
-        /// Its version.
-        version: u32,
-    },
+    Later { version: u32 },
     /// The index itself is damaged.
-    Index {
-        /// Why.
-        why: String,
-    },
+    Index { why: String },
 }
 
 impl Damage {

@@ -89,7 +89,6 @@ pub(crate) struct Decompress {
 pub(crate) struct FirstLoss {
     /// Bytes of the archive in front of it.
     pub archive_bytes: u64,
-    /// Why.
     pub error: ChunkError,
 }
 

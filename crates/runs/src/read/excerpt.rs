@@ -54,7 +54,6 @@ pub(crate) type Chunks = (Coding, Vec<ChunkRecord>);
 /// Source of the end-of-archive mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndMark {
-    /// It is read.
     Read,
     /// It is made up: the index was found behind it, and on tape it may be on another volume.
     MadeUp,

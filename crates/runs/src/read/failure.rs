@@ -33,7 +33,6 @@ pub enum ReadFailure {
     OnlyZeros {
         /// The source.
         name: String,
-        /// Its length.
         zeros_bytes: u64,
     },
     /// The source has headers, but no member.
@@ -95,12 +94,7 @@ pub enum ReadFailure {
     Tape(#[from] TapeReadFailure),
     /// Memory, threads or io_uring are not available.
     #[error("cannot set up the {what}")]
-    SetUp {
-        /// What for.
-        what: &'static str,
-        /// Why.
-        source: io::Error,
-    },
+    SetUp { what: &'static str, source: io::Error },
 }
 
 impl ReadFailure {

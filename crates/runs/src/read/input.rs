@@ -29,7 +29,6 @@ pub enum IndexNeed {
 pub(crate) enum Input {
     /// A file, a device, a pipe.
     File(Source),
-    /// A tape.
     Tape(OpenTape),
 }
 

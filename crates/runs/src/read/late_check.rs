@@ -54,7 +54,6 @@ pub(crate) struct LateCheck<'a> {
 /// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LateOutcome {
-    /// Bytes of a block.
     pub block_bytes: u32,
     /// Blocks that were checked.
     pub blocks: u64,

@@ -16,7 +16,6 @@ pub enum VerifyError {
     Against {
         /// The directory.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// The temporary file for results fails.

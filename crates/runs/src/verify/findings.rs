@@ -33,7 +33,6 @@ pub struct Checked {
 /// The result of a verification.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
-    /// The numbers.
     pub run: RunReport,
     /// The tape's results, if it was a tape.
     pub tape: Option<TapeReading>,

@@ -50,7 +50,6 @@ impl ExperimentDone {
 /// What was restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PutBackAnswer {
-    /// Number of settings.
     pub settings: u64,
 }
 

@@ -31,11 +31,9 @@ use crate::state;
 pub struct BenchDiskRequest {
     /// A file or a block device, or a folder: takeup makes its files in it, and deletes them.
     pub path: Option<PathBuf>,
-    /// Loads to run.
     pub loads: Vec<FioLoad>,
     /// Share of reads in rw and randrw.
     pub read_percent: Vec<u64>,
-    /// fio's engines.
     pub engines: Vec<FioEngine>,
     /// Through the page cache, or past it.
     pub cache: Vec<CacheUse>,
@@ -99,7 +97,6 @@ impl Default for BenchDiskRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct QueueLevels {
-    /// Schedulers.
     pub scheduler: Vec<String>,
     /// When requests are merged.
     pub nomerges: Vec<String>,
@@ -201,7 +198,6 @@ const FILE_BYTES: u64 = 16 << 10;
 /// The plan of an experiment with fio, and the job of the user that it runs.
 #[derive(Debug)]
 pub struct DiskPlan {
-    /// The plan.
     pub plan: Plan,
     job: Option<UserJob>,
     permission: Permission,
@@ -378,9 +374,7 @@ fn safety_hint(error: &DiskError) -> Option<&'static str> {
         DiskError::HoldsData { .. } => {
             "add --destructive to destroy what it holds, or name a PATH that does not exist"
         }
-        DiskError::InUse { .. } => {
-            "use another device: Takeup never writes to one that is in use"
-        }
+        DiskError::InUse { .. } => "use another device: Takeup never writes to one that is in use",
         DiskError::Beyond { .. } => "set size= and offset= so that they end within the file",
         DiskError::Empty { .. } => {
             "name a folder: takeup makes a file in it to read, and deletes it; or add --load write"

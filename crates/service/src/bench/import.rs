@@ -38,9 +38,7 @@ pub struct BenchImportRequest {
 pub struct BenchImportAnswer {
     /// The file of runs; bytes that are no UTF-8 are replaced.
     pub file: String,
-    /// Number of runs.
     pub runs: u64,
-    /// Number of combinations.
     pub combinations: u64,
     /// What was varied.
     pub factors: Vec<Factor>,

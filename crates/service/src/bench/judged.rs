@@ -163,7 +163,6 @@ pub struct ExperimentComparison {
     /// Whether rates or times were compared.
     #[serde(default, skip_serializing_if = "Value::is_rate")]
     pub value: Value,
-    /// In words.
     pub sentences: Vec<String>,
 }
 
@@ -200,7 +199,6 @@ pub struct TimePair {
 /// What is said of a cell in both, whether rates or times are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedCell {
-    /// The cell.
     pub cell: Cell,
     /// Number of runs in A and in B.
     pub runs: (usize, usize),
@@ -210,7 +208,6 @@ pub struct ComparedCell {
     pub interval: Option<Interval>,
     /// Probability of a ratio this far from 1 without a difference, corrected for all cells.
     pub p_value: Option<f64>,
-    /// The verdict.
     pub verdict: RateVerdict,
     /// The direction, if they differ.
     pub direction: Option<HigherRate>,

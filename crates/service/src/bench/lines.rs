@@ -21,7 +21,6 @@ use super::JudgedCell;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentLine {
-    /// A run.
     Run(Box<RunLine>),
     /// A combination.
     Cell(MarkedCell),
@@ -66,7 +65,6 @@ pub struct RunLine {
     pub pipes: Vec<PipeUse>,
     /// Notes for the judgement.
     pub notes: Vec<String>,
-    /// Why it failed.
     pub error: Option<String>,
 }
 
@@ -75,7 +73,6 @@ pub struct RunLine {
 pub struct OperationsLine {
     /// Section of the job file, if it has several; otherwise empty.
     pub section: String,
-    /// The kind of operation.
     pub operation: OperationKind,
     /// Bytes moved; 0 for synchronising calls.
     pub bytes: u64,
@@ -104,7 +101,6 @@ pub struct OperationsLine {
 pub struct MarkedCell {
     /// Whether it is the one to use for its load.
     pub is_recommended: bool,
-    /// Its numbers.
     #[serde(flatten)]
     pub cell: JudgedCell,
 }

@@ -69,7 +69,6 @@ impl Answer for BenchPowerAnswer {
 /// What a number of repeats finds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RepeatsAnswer {
-    /// The number of repeats.
     pub repeats: u64,
     /// Time that they take.
     pub seconds: f64,

@@ -33,7 +33,6 @@ pub struct BenchReadRequest {
     pub cache: Vec<CacheUse>,
     /// Bytes of one request.
     pub block_bytes: Vec<u64>,
-    /// Read-ahead to set.
     pub read_ahead: Vec<ReadAheadLevel>,
     /// Requests in flight at once, for psync and `io_uring`.
     pub depth: Vec<u64>,

@@ -56,9 +56,7 @@ pub struct BenchRunRequest {
 /// A text and its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedText {
-    /// The name.
     pub name: String,
-    /// The text.
     pub text: String,
 }
 

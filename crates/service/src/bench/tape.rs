@@ -23,7 +23,6 @@ pub use loads::payload::Data;
 pub struct BenchTapeRequest {
     /// A tape drive; to try a plan, a file, a pipe or `/dev/null`.
     pub target: Option<PathBuf>,
-    /// Bytes of a block.
     pub block_bytes: Vec<u64>,
     /// Data to write: `zeros`, `random`, `text:RATIO`, or the path of a file or folder.
     pub data: Vec<String>,
@@ -79,9 +78,7 @@ impl Default for BenchTapeRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DriveSwitch {
-    /// It is on
     On,
-    /// It is off
     Off,
 }
 
@@ -89,7 +86,6 @@ pub enum DriveSwitch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TapeOperation {
-    /// Write a file
     Write,
     /// Read it back
     Read,

@@ -15,7 +15,6 @@ use crate::failure::{Failure, with_causes};
 /// A record and the parameters that it shows.
 #[derive(Clone, Debug)]
 pub struct DiskFromRuns {
-    /// The record.
     pub path: PathBuf,
     /// The parameters that it shows.
     pub calibration: DiskCalibration,
@@ -81,7 +80,6 @@ pub struct CalibratedDisk {
 /// A lower bound of a parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ParameterBound {
-    /// Its name.
     pub parameter: String,
     /// The bound, in the unit that the name ends with.
     pub at_least: f64,

@@ -54,7 +54,6 @@ pub struct JobAnswer {
 /// A capture with what was recorded at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CapturedAnswer {
-    /// The calls.
     #[serde(flatten)]
     pub calls: CallsAnswer,
     /// What was captured: `process 4711`, or the command as it was typed.
@@ -90,7 +89,6 @@ pub struct RanAnswer {
     pub at_seconds: Option<f64>,
     /// Its beginning in seconds since 1970.
     pub began_unix_seconds: f64,
-    /// Its length.
     pub seconds: f64,
     /// What `--json` printed.
     pub run: serde_json::Value,
@@ -113,7 +111,6 @@ pub struct RecordedAnswer {
     /// The capture.
     #[serde(flatten)]
     pub captured: CapturedAnswer,
-    /// The job.
     #[serde(flatten)]
     pub job: JobAnswer,
 }
@@ -121,10 +118,8 @@ pub struct RecordedAnswer {
 /// A recording of another tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedAnswer {
-    /// The calls.
     #[serde(flatten)]
     pub calls: CallsAnswer,
-    /// The job.
     #[serde(flatten)]
     pub job: JobAnswer,
     /// Number of lines that were read.

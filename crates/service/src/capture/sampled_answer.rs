@@ -76,11 +76,9 @@ pub struct EventsUnknown {
 /// A file that at least one sample found open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampledFileAnswer {
-    /// Its path.
     pub path: String,
     /// What it is for, if its name or kind says so.
     pub class: Option<Class>,
-    /// What it is.
     pub kind: FileKind,
     /// Opened with `O_DIRECT`; null if it was opened with and without.
     pub direct: Option<bool>,

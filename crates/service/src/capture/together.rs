@@ -11,7 +11,6 @@ use watch::history::{Frame, History, frames};
 /// A run and its position on the axis.
 #[derive(Debug)]
 pub struct Ran<'a> {
-    /// Its record.
     pub record: &'a RunRecord,
     /// Its position.
     pub frame: Frame,

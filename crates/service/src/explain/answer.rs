@@ -12,7 +12,6 @@ use crate::Answer;
 /// The run of a pipeline, and what it means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainAnswer {
-    /// The run.
     #[serde(flatten)]
     pub run: PipelineRunAnswer,
     /// The run without the last stage.

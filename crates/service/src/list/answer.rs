@@ -20,7 +20,6 @@ pub struct MemberLine {
     pub group: String,
     /// Place of its first header in the archive, before compression.
     pub header_offset_bytes: u64,
-    /// What it is.
     pub kind: MemberType,
     /// Permissions, in octal.
     pub mode: String,
@@ -48,9 +47,7 @@ pub struct MemberLine {
 pub enum MemberType {
     /// A regular file.
     File,
-    /// A folder.
     Directory,
-    /// A symbolic link.
     #[serde(rename = "symbolic link")]
     SymbolicLink,
     /// Another name of an earlier member.
@@ -58,10 +55,8 @@ pub enum MemberType {
     HardLink,
     /// A named pipe.
     Fifo,
-    /// A character device.
     #[serde(rename = "character device")]
     CharacterDevice,
-    /// A block device.
     #[serde(rename = "block device")]
     BlockDevice,
 }
@@ -111,14 +106,12 @@ impl MemberLine {
 pub struct ListSummary {
     /// Where the list came from.
     pub source: ListSource,
-    /// The run.
     pub summary: RunSummary,
 }
 
 /// Where a list came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ListSource {
-    /// What was listed.
     pub listed_from: ListedFrom,
     /// Headers that were compared with the index; null where they were listed themselves.
     pub headers_checked: Option<u64>,
@@ -187,7 +180,6 @@ pub struct SetAnswer {
     pub followed: bool,
     /// Compression in the form of the option.
     pub compression: String,
-    /// Bytes of a block.
     pub block_bytes: u32,
     /// Number of its first file on the volume.
     pub first_file: u32,
@@ -200,7 +192,6 @@ pub struct SetAnswer {
 pub struct SetContentsAnswer {
     /// The first sources as given, escaped.
     pub sources: Vec<String>,
-    /// Number of all sources.
     pub sources_total: u64,
     /// Objects of all kinds.
     pub members: u64,

@@ -27,7 +27,6 @@ pub struct PlanAnswer {
     pub drives: u64,
     /// The experiment that the model of the drive comes from.
     pub from: Option<CalibratedDrive>,
-    /// The source.
     pub source: PlanSourceAnswer,
     /// The measurement of the paths.
     pub measured: Option<MeasuredAnswer>,
@@ -60,7 +59,6 @@ impl Answer for PlanAnswer {
 /// The backup with the drive of one maker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MakerAnswer {
-    /// The maker.
     pub maker: Option<String>,
     /// The lowest speed of native data.
     pub lowest_bytes_per_second: u64,
@@ -79,7 +77,6 @@ pub struct MakerAnswer {
 pub struct PlanSourceAnswer {
     /// Content.
     pub size_bytes: u64,
-    /// Files.
     pub files: u64,
     /// Rate of content while a file is read.
     pub bytes_per_second: u64,
@@ -118,16 +115,13 @@ pub struct MeasuredAnswer {
 pub enum CompressionAnswer {
     /// Nowhere.
     None,
-    /// In the drive.
     Drive {
-        /// The ratio.
         ratio: f64,
         /// Whether the ratio is a guess.
         is_ratio_assumed: bool,
     },
     /// On the host.
     Software {
-        /// The ratio.
         ratio: f64,
         /// Bytes of input.
         bytes_per_second: u64,
@@ -200,7 +194,6 @@ pub struct AlternativeAnswer {
     pub effort: String,
     /// Options of `takeup backup` that do it, if it is a setting.
     pub options: Option<String>,
-    /// Its predicted result.
     pub plan: PredictedRun,
 }
 
@@ -230,7 +223,6 @@ pub struct ParameterAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ParameterValue {
-    /// One number.
     One(u64),
     /// Another number of numbers.
     All(Vec<u64>),

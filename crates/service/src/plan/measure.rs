@@ -35,7 +35,6 @@ use crate::run::EngineChoice;
 pub struct MeasuredSource {
     /// Bytes of content of all files.
     pub size_bytes: u64,
-    /// Number of files.
     pub files: u64,
     /// Bytes of content per second.
     pub bytes_per_second: u64,

@@ -29,7 +29,6 @@ pub struct PlanRequest {
     pub count: NonZero<u32>,
     /// Whether the drive has half height.
     pub half_height: bool,
-    /// The source.
     pub source: PlanSourceRequest,
     /// How the data compress.
     pub data: PlanDataRequest,
@@ -67,7 +66,6 @@ pub struct PlanSourceRequest {
     pub read_ahead_bytes: Option<u64>,
     /// Bytes to back up.
     pub size_bytes: Option<u64>,
-    /// Number of files.
     pub files: Option<u64>,
     /// Time of each file besides its bytes; 50, or the time of the disk's seeks, if not given.
     pub file_microseconds: Option<u32>,
@@ -99,7 +97,6 @@ pub struct PlanDataRequest {
 pub enum WhoCompresses {
     /// Nothing.
     None,
-    /// The drive.
     #[default]
     Drive,
     /// The host.

@@ -58,9 +58,7 @@ pub struct DriveAnswer {
     pub state: String,
     /// The program that has the drive open.
     pub holder: Option<HolderAnswer>,
-    /// The drive.
     pub drive: DriveFacts,
-    /// The medium in it.
     pub medium: Option<MediumFacts>,
     /// Where the tape stands.
     pub position: Option<PositionFacts>,
@@ -70,7 +68,6 @@ pub struct DriveAnswer {
     pub driver: DriverFacts,
     /// The block size to use.
     pub recommended_block_bytes: Option<u64>,
-    /// Why.
     pub recommended_because: Option<String>,
     /// What stands out.
     pub findings: Vec<Finding>,
@@ -83,7 +80,6 @@ pub struct DriveAnswer {
 pub struct HolderAnswer {
     /// Its process id.
     pub process: u32,
-    /// Its name.
     pub name: String,
 }
 
@@ -105,24 +101,20 @@ pub struct DriveFacts {
     pub product: Option<String>,
     /// Its version.
     pub firmware: Option<String>,
-    /// Its number.
     pub serial_number: Option<String>,
     /// The generation of LTO.
     pub generation: Option<GenerationFacts>,
-    /// Its buffer.
     pub buffer_bytes: Option<u64>,
     /// on, off or unable.
     pub compression: Option<String>,
     /// The TapeAlert flags that are set.
     pub tape_alerts: Option<Vec<AlertFacts>>,
-    /// What a virtual drive was set to.
     pub as_set: Option<VirtualDriveAnswer>,
 }
 
 /// A TapeAlert flag (SSC-4, annex A).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AlertFacts {
-    /// Its number.
     pub flag: u8,
     /// As the standard has it.
     pub severity: Severity,
@@ -166,7 +158,6 @@ pub struct MediumFacts {
     pub write_once: Option<bool>,
     /// The label for a library.
     pub barcode: Option<String>,
-    /// Its number.
     pub serial_number: Option<String>,
     /// Its maker.
     pub manufacturer: Option<String>,
@@ -199,7 +190,6 @@ pub struct PositionFacts {
     pub block_in_file: Option<u32>,
     /// As the drive counts blocks and filemarks.
     pub object: Option<u64>,
-    /// Whether that is the beginning.
     pub at_beginning: bool,
     /// Whether data end there.
     pub at_end_of_data: bool,

@@ -86,9 +86,7 @@ pub struct SimDiskAnswer {
     pub preset: String,
     /// The experiment that its parameters come from.
     pub from: Option<CalibratedDisk>,
-    /// Its size.
     pub bytes: u64,
-    /// Its parameters.
     pub parameters: DiskProperties,
 }
 
@@ -128,11 +126,9 @@ pub struct MountedDisk {
     mount: DiskMount,
     /// The file on which each call is one request to the disk.
     pub disk: PathBuf,
-    /// Its size.
     pub bytes: u64,
     /// The preset that its parameters come from.
     pub preset: String,
-    /// Its parameters.
     pub parameters: DiskParameters,
     /// The experiment that its parameters come from.
     pub from: Option<DiskFromRuns>,

@@ -122,7 +122,6 @@ impl Played {
 pub struct MountedTape {
     mount: DriveMount,
     gauge: Option<Gauge>,
-    /// The folder.
     pub mountpoint: PathBuf,
     /// The generation of the drive.
     pub generation: &'static Generation,

@@ -37,7 +37,6 @@ pub enum LatencySource {
 pub struct WindowExplanation {
     /// Latency of the device.
     pub answer_seconds: f64,
-    /// LatencySource of the latency.
     pub answer_from: LatencySource,
     /// Highest measured rate.
     pub bytes_per_second: f64,
@@ -58,7 +57,6 @@ pub struct WindowExplanation {
 pub struct MeasuredDevice {
     /// Latency.
     pub answer_seconds: f64,
-    /// LatencySource of the latency.
     pub answer_from: LatencySource,
     /// Highest measured rate.
     pub bytes_per_second: f64,

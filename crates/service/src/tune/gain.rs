@@ -109,7 +109,6 @@ pub struct GainAnswer {
     pub high: Option<f64>,
     /// The verdict of the interval.
     pub verdict: RateVerdict,
-    /// In words.
     pub text: String,
 }
 
@@ -118,7 +117,6 @@ pub struct GainAnswer {
 pub struct CostAnswer {
     /// Name of the measure.
     pub measure: String,
-    /// In words.
     pub what: String,
     /// Value with the present setting.
     pub present: f64,

@@ -30,7 +30,6 @@ pub const READY: u8 = b'r';
 /// A guard that has not begun yet.
 #[derive(Debug)]
 pub struct TrialGuard {
-    /// Its process.
     pub process: Process,
     /// It begins when this is closed.
     _begin: ChildStdin,

@@ -22,11 +22,9 @@ pub const NOT_ROOT: &str = "only root can set it";
 /// A setting, or one value of it, that is not tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotTried {
-    /// The setting.
     pub kind: SettingKind,
     /// The value; `None` for the setting as a whole.
     pub value: Option<ValueNotTried>,
-    /// Why.
     pub why: String,
 }
 

@@ -177,7 +177,6 @@ pub struct Forecast {
 /// The available time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeBudget {
-    /// All of it.
     pub seconds: f64,
     /// The part of it that the first look has used, and uses each time.
     pub look_seconds: f64,

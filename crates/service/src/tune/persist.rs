@@ -154,9 +154,7 @@ pub struct KeptSettingAnswer {
     pub by: KeptByAnswer,
     /// The device by its name; of a udev rule, the condition that matches only this device.
     pub device: String,
-    /// The setting.
     pub kind: SettingKind,
-    /// Its value.
     pub value: String,
     /// Other rules that set it when the device appears, before ours.
     pub also: Vec<Owner>,
@@ -182,7 +180,6 @@ pub enum KeptByAnswer {
     Udev,
     /// A program that sets it after udev.
     Named,
-    /// Nothing.
     Nothing,
 }
 

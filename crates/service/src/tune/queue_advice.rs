@@ -39,11 +39,9 @@ impl MeasuredLoad {
 /// A setting that was tried.
 #[derive(Debug)]
 pub struct TunedSetting {
-    /// Which setting.
     pub kind: SettingKind,
     /// The judgement of its levels.
     pub judgement: Judgement,
-    /// The advice from it.
     pub advice: Advice,
     /// Requests in flight with the present value.
     pub little: Option<LittlesLaw>,
@@ -58,7 +56,6 @@ pub struct QueueAdvice {
     pub file: PathBuf,
     /// The devices whose queues have an effect.
     pub device: String,
-    /// The load.
     pub load: MeasuredLoad,
     /// The smallest gain that is worth a change, as a share.
     pub worth: f64,
@@ -197,7 +194,6 @@ pub struct TuneQueueAnswer {
     pub file: String,
     /// The devices whose queues have an effect.
     pub device: String,
-    /// The load.
     pub load: MeasuredLoadAnswer,
     /// The settings that were tried.
     pub settings: Vec<TunedSettingAnswer>,
@@ -207,7 +203,6 @@ pub struct TuneQueueAnswer {
     pub explanation: Option<LittlesLawAnswer>,
     /// What to type; null if there is nothing to set.
     pub commands: Option<TuneCommandsAnswer>,
-    /// What was set.
     pub applied: Option<Vec<AppliedSettingAnswer>>,
 }
 
@@ -235,9 +230,7 @@ pub struct TunedSettingAnswer {
     pub present: String,
     /// The recommended value, possibly the present one; null if it is not settled.
     pub recommended: Option<String>,
-    /// The gain.
     pub gain: GainAnswer,
-    /// What it costs.
     pub costs: Vec<CostAnswer>,
     /// What was measured with each value.
     pub levels: Vec<TunedLevelAnswer>,
@@ -248,7 +241,6 @@ pub struct TunedSettingAnswer {
 pub struct TunedLevelAnswer {
     /// In the kernel's words.
     pub value: Option<String>,
-    /// Number of runs.
     pub runs: usize,
     /// Mean rate.
     pub bytes_per_second: f64,
@@ -269,7 +261,6 @@ pub struct NotTriedAnswer {
     pub value: Option<String>,
     /// The value that the kernel would set; null if it refuses it.
     pub becomes: Option<String>,
-    /// Why.
     pub why: String,
 }
 

@@ -44,7 +44,6 @@ pub struct ReadAheadMeasured {
 /// The recommended read-ahead, or why there is none.
 #[derive(Debug)]
 pub struct ReadAheadAdvice {
-    /// What was measured.
     pub of: ReadAheadMeasured,
     /// The judgement of all runs.
     pub judgement: Judgement,
@@ -147,7 +146,6 @@ pub struct TuneReadAheadAnswer {
     pub recommended: Option<u64>,
     /// The gain; null if nothing was varied.
     pub gain: Option<GainAnswer>,
-    /// What it costs.
     pub costs: Vec<CostAnswer>,
     /// What was measured with each value.
     pub levels: Vec<WindowAnswer>,
@@ -159,7 +157,6 @@ pub struct TuneReadAheadAnswer {
     pub commands: Option<TuneCommandsAnswer>,
     /// The VxFS of the file, which Takeup does not set.
     pub vxfs: Option<VxfsAnswer>,
-    /// What was set.
     pub applied: Option<Vec<AppliedSettingAnswer>>,
 }
 
@@ -186,7 +183,6 @@ pub struct MeasuredWindowAnswer {
     pub cache: Option<String>,
     /// Requests in flight, if they were varied.
     pub depth: Option<u64>,
-    /// Number of runs.
     pub runs: usize,
     /// Mean rate.
     pub bytes_per_second: f64,
@@ -199,7 +195,6 @@ pub struct MeasuredWindowAnswer {
 /// A value of which no run has finished.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CutWindowAnswer {
-    /// The read-ahead.
     pub read_ahead_bytes: u64,
     /// 0.
     pub runs: u64,
@@ -210,9 +205,7 @@ pub struct CutWindowAnswer {
 /// A value that was not tried as requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowLeftOutAnswer {
-    /// The read-ahead.
     pub read_ahead_bytes: u64,
-    /// Why.
     pub why: String,
 }
 

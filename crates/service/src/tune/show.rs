@@ -28,7 +28,6 @@ pub struct TuneShown {
 /// A change with the present values.
 #[derive(Debug)]
 pub struct ShownChange {
-    /// The change.
     pub change: SettingsChange,
     /// Its settings as they are now.
     pub now: Vec<Now>,
@@ -106,7 +105,6 @@ pub struct ShownChangeAnswer {
     pub made_unix_seconds: u64,
     /// The trial, for a change on trial.
     pub trial: Option<ShownTrialAnswer>,
-    /// Its settings.
     pub settings: Vec<ShownSettingAnswer>,
 }
 

@@ -17,7 +17,6 @@ const BYTES_MIN: u64 = 4 << 20;
 pub struct TuneSubject {
     /// The file or device.
     pub file: PathBuf,
-    /// Its bytes.
     pub length_bytes: u64,
     /// The storage below it.
     pub storage: Storage,

@@ -14,7 +14,6 @@ use crate::tape_source::TapeSourceAnswer;
 /// The end of a verification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyAnswer {
-    /// The run.
     #[serde(flatten)]
     pub run: RunSummary,
     /// What was read of a tape; null for other archives.
@@ -111,7 +110,6 @@ pub struct ElsewhereAnswer {
 pub enum DifferenceAnswer {
     /// There is no live object.
     Missing,
-    /// The kind.
     Kind {
         /// The live kind.
         live: String,
@@ -125,21 +123,15 @@ pub enum DifferenceAnswer {
     },
     /// The owner.
     User {
-        /// Number as archived.
         archived: u64,
-        /// The live number.
         live: u64,
     },
-    /// The group.
     Group {
-        /// Number as archived.
         archived: u64,
-        /// The live number.
         live: u64,
     },
     /// Time of modification since 1970.
     Modified {
-        /// As archived.
         archived_seconds: i64,
         /// Its part below a second.
         archived_nanoseconds: u32,
@@ -150,7 +142,6 @@ pub enum DifferenceAnswer {
     },
     /// Size of a file.
     Size {
-        /// As archived.
         archived_bytes: u64,
         /// The live one.
         live_bytes: u64,
@@ -164,7 +155,6 @@ pub enum DifferenceAnswer {
     /// It and the archived target of its link are different files.
     #[serde(rename = "not linked")]
     NotLinked,
-    /// The number of a device.
     Device {
         /// The live one: `MAJOR,MINOR`.
         live: String,
@@ -174,10 +164,8 @@ pub enum DifferenceAnswer {
         /// Its name, escaped.
         name: String,
     },
-    /// The access ACL.
     #[serde(rename = "access acl")]
     AccessAcl,
-    /// The default ACL.
     #[serde(rename = "default acl")]
     DefaultAcl,
 }

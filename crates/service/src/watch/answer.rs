@@ -31,11 +31,9 @@ pub struct WatchLine {
 /// A device over an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceLine {
-    /// Its name.
     pub device: String,
     /// Its number, major:minor; 0:0 for hidden paths.
     pub number: String,
-    /// The state of its counters.
     pub state: CounterState,
     /// The columns of `iostat -x`.
     pub iostat: IostatObject,

@@ -11,9 +11,7 @@ use watch::history::{DeviceHistory, DeviceKind, History, NumberRange, Point, Spe
 /// A device. Times are in seconds after the first reading of any device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceHistoryAnswer {
-    /// Its name.
     pub device: String,
-    /// What it is.
     pub kind: DeviceKind,
     /// The devices directly below it.
     pub made_of: Vec<String>,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How often a place fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
-    /// Always.
     Always,
     /// This many times; then it works.
     Times(u32),

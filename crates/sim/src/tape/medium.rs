@@ -50,9 +50,7 @@ impl Default for CartridgeSettings {
 /// The content of a medium, object by object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
-    /// A block.
     Block(Vec<u8>),
-    /// A filemark.
     Filemark,
 }
 

@@ -49,41 +49,25 @@ pub enum MediumFileError {
     /// It cannot be opened or created.
     #[error("cannot open medium file {path}")]
     Open {
-        /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
     /// Another drive uses it.
     #[error("medium file {path} is in another virtual drive")]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// A device or a pipe: a medium file must be able to grow.
     #[error("{path} is not a regular file")]
-    NoFile {
-        /// The path.
-        path: PathBuf,
-    },
+    NoFile { path: PathBuf },
     /// It is not a medium file.
     #[error("{path} is not a medium file")]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// A later version wrote it.
     #[error("medium file {path} has version {version}, which takeup does not know")]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        version: u32,
-    },
+    Version { path: PathBuf, version: u32 },
     /// Its generation differs from the one that the drive was started with and simulates.
     #[error("{path} is an {found} medium, but the drive was started with {wanted} media")]
     OtherGeneration {
-        /// The file.
         path: PathBuf,
         /// Its generation.
         found: String,
@@ -93,7 +77,6 @@ pub enum MediumFileError {
     /// It cannot be read or written.
     #[error("cannot use medium file {path} at byte {offset}")]
     Access {
-        /// The file.
         path: PathBuf,
         /// Offset in the file.
         offset: u64,

@@ -8,14 +8,12 @@
 pub enum Act {
     /// Blocks came from the host.
     Write {
-        /// Their bytes.
         host_bytes: u64,
         /// Their size on the medium.
         native_bytes: u64,
     },
     /// Blocks went to the host.
     Read {
-        /// Their bytes.
         host_bytes: u64,
         /// Their size on the medium.
         native_bytes: u64,

@@ -82,7 +82,6 @@ pub struct Reading {
     pub host_bytes_per_second: u64,
     /// Bytes per second on the medium, over the same time.
     pub native_bytes_per_second: u64,
-    /// All counters.
     pub counters: TapeCounters,
     /// The parameters of the model.
     pub parameters: TapeParameters,

@@ -98,9 +98,7 @@ impl SettingFiles for ThisMachine {
 /// One setting of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// Which setting.
     pub kind: SettingKind,
-    /// Its device.
     pub device: Device,
     /// The value before the change.
     pub before: String,
@@ -141,7 +139,6 @@ pub struct WantedChange {
 /// A setting of a change as it is now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Now {
-    /// The setting.
     #[serde(flatten)]
     pub changed: Changed,
     /// The present name of its device; `None` if the device is gone.

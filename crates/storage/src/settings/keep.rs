@@ -25,9 +25,7 @@ pub const RULES: &str = "/etc/udev/rules.d/99-takeup.rules";
 pub struct Keep {
     /// The present name of the device.
     pub device: String,
-    /// The setting.
     pub kind: SettingKind,
-    /// Its value.
     pub value: String,
     /// What keeps it.
     #[serde(flatten)]
@@ -55,10 +53,7 @@ pub enum Keeper {
         line: String,
     },
     /// Nothing keeps it.
-    Nothing {
-        /// Why.
-        why: &'static str,
-    },
+    Nothing { why: &'static str },
 }
 
 /// What keeps the settings of changes, with the last value of each, in the order of setting.

@@ -21,9 +21,7 @@ pub enum Unfit {
     /// It is not one of the valid values.
     #[error("{what} {value} is not valid: use {offered}")]
     NotOffered {
-        /// The setting.
         what: &'static str,
-        /// The value.
         value: String,
         /// The valid values.
         offered: String,
@@ -31,13 +29,10 @@ pub enum Unfit {
     /// The kernel would set another value.
     #[error("{what} {value} would become {becomes}: {why}")]
     Clipped {
-        /// The setting.
         what: &'static str,
-        /// The value.
         value: String,
         /// The value that the kernel would set.
         becomes: u64,
-        /// Why.
         why: String,
     },
 }

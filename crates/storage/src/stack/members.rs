@@ -11,7 +11,6 @@ use machine::Machine;
 /// A member of an array or a pool, or a path to a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
-    /// Its name.
     pub name: String,
     /// Its state, in the words of the kernel or the program that reports it.
     pub state: String,

@@ -19,7 +19,6 @@ use machine::Machine;
 pub struct LayerSetting {
     /// The value in force, as the kernel shows it.
     pub value: String,
-    /// Its file.
     pub path: PathBuf,
     /// Whether it has an effect on I/O from above in this stack. Read-ahead has an effect in one
     /// place for each file system. Ordering and merging have an effect where bios become requests;

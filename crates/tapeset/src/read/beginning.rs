@@ -47,7 +47,6 @@ pub(super) enum Beginning {
 /// Where to look for labels if the medium does not begin with one, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Search {
-    /// Nowhere.
     Nowhere,
     /// At the front of the second file.
     SecondFile,

@@ -30,7 +30,6 @@ pub(super) enum Met {
     Block(usize),
     /// A filemark; the tape is behind it.
     Filemark,
-    /// The end of data.
     EndOfData,
     /// The block is larger than the buffer. The tape is before it.
     LargerBlock,
@@ -68,7 +67,6 @@ pub(super) struct BlockReader {
 pub struct Totals {
     /// Blocks that were read.
     pub blocks: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// Blocks that could not be read.
     pub lost_blocks: u64,

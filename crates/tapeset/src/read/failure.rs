@@ -20,44 +20,31 @@ pub enum TapeReadFailure {
     Drive(#[from] TapeError),
     /// Nothing was ever written to the medium.
     #[error("the tape in {device} is blank")]
-    Blank {
-        /// The drive.
-        device: String,
-    },
+    Blank { device: String },
     /// The tape is at the end of its data.
     #[error("the tape in {device} is at the end of its data")]
-    AtEndOfData {
-        /// The drive.
-        device: String,
-    },
+    AtEndOfData { device: String },
     /// A label that this version cannot read.
     #[error("cannot read {place} of the tape in {device}")]
     Label {
-        /// The drive.
         device: String,
         /// Where the label is.
         place: String,
-        /// Why.
         source: LabelError,
     },
     /// The tape has fewer files.
     #[error("the tape in {device} has no file {number}")]
     NoSuchFile {
-        /// The drive.
         device: String,
         /// Requested number, from 0.
         number: u32,
     },
     /// The tape holds no set, but a set was requested.
     #[error("the tape in {device} holds no Takeup set")]
-    NoSets {
-        /// The drive.
-        device: String,
-    },
+    NoSets { device: String },
     /// The requested set is not there.
     #[error("the tape in {device} has no set {wanted}: it has {sets}")]
     NoSuchSet {
-        /// The drive.
         device: String,
         /// The request.
         wanted: String,
@@ -66,14 +53,10 @@ pub enum TapeReadFailure {
     },
     /// The backup that wrote the set ended before it wrote any data.
     #[error("the set on the tape in {device} is empty: the backup that wrote it ended early")]
-    NoData {
-        /// The drive.
-        device: String,
-    },
+    NoData { device: String },
     /// Several sets have ids that begin like this.
     #[error("set {wanted} is ambiguous on the tape in {device}: several ids begin with it")]
     AmbiguousSet {
-        /// The drive.
         device: String,
         /// The request.
         wanted: String,
@@ -81,7 +64,6 @@ pub enum TapeReadFailure {
     /// The tape is not where it should be, and cannot be moved there.
     #[error("{device} lost its place on the tape ({place})")]
     PlaceLost {
-        /// The drive.
         device: String,
         /// Where it should be.
         place: String,
@@ -91,9 +73,7 @@ pub enum TapeReadFailure {
     /// Too many unreadable blocks in a row: the medium or the drive is broken.
     #[error("{device} cannot read {blocks} blocks in a row")]
     Broken {
-        /// The drive.
         device: String,
-        /// Number of blocks.
         blocks: u32,
         /// The last error of the drive.
         source: TapeError,
@@ -101,7 +81,6 @@ pub enum TapeReadFailure {
     /// Blocks that are larger than any drive writes.
     #[error("a block of the tape in {device} is larger than {limit_bytes} bytes")]
     BlockTooLarge {
-        /// The drive.
         device: String,
         /// Largest size that is tried.
         limit_bytes: usize,
@@ -109,7 +88,6 @@ pub enum TapeReadFailure {
     /// The medium in the drive was exchanged.
     #[error("the medium in {device} was exchanged during the run: {found}")]
     Exchanged {
-        /// The drive.
         device: String,
         /// What was found instead.
         found: String,
@@ -120,7 +98,6 @@ pub enum TapeReadFailure {
          before it, an implausible number"
     )]
     TooMuchMissing {
-        /// The drive.
         device: String,
         /// Where the label is.
         place: String,
@@ -130,7 +107,6 @@ pub enum TapeReadFailure {
     /// Another volume is needed, and was not provided.
     #[error("volume {volume} of set {set} is needed")]
     VolumeMissing {
-        /// Number of the volume.
         volume: u32,
         /// Id of the set.
         set: String,
@@ -140,7 +116,6 @@ pub enum TapeReadFailure {
     /// Another volume is needed, and only wrong ones were provided.
     #[error("volume {volume} of set {set} is needed: {refused}")]
     WrongVolumes {
-        /// Number of the volume.
         volume: u32,
         /// Id of the set.
         set: String,

@@ -18,11 +18,9 @@ pub(super) enum Opening {
     Foreign,
     /// No block, but a filemark; the tape is behind it.
     Filemark,
-    /// The end of data.
     EndOfData,
     /// The block is unreadable, or is a damaged label.
     Unreadable {
-        /// Why.
         why: String,
     },
 }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 /// The tape that an archive is read from.
 #[derive(Clone)]
 pub struct TapeOrigin {
-    /// The drive.
     pub drive: Arc<dyn TapeDrive>,
     /// Which set, on a tape with Takeup sets.
     pub set: SetChoice,

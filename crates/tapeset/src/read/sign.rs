@@ -8,7 +8,6 @@ use archive::label::{Found, Label, hex};
 /// A Takeup label or index in an unexpected place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sign {
-    /// The place.
     place: String,
     /// Id of the set, if a label has it; an index without its label does not.
     set: Option<[u8; 16]>,

@@ -56,7 +56,6 @@ pub(super) enum Behind {
     InFile,
     /// Behind its filemark.
     Filemark,
-    /// At the end of the data.
     EndOfData,
 }
 

@@ -20,16 +20,11 @@ pub enum TapeSetError {
     Tape(#[from] TapeError),
     /// The medium in the drive changed since it was checked.
     #[error("the medium in {device} changed since takeup checked it")]
-    Exchanged {
-        /// The drive.
-        device: String,
-    },
+    Exchanged { device: String },
     /// The first medium may not be written to.
     #[error("cannot write to {device}: {refused}")]
     Refused {
-        /// The drive.
         device: String,
-        /// Why.
         #[source]
         refused: Refused,
     },
@@ -37,27 +32,17 @@ pub enum TapeSetError {
     #[error(
         "the input is empty: {device} is unchanged, since data follow the position of the tape"
     )]
-    Nothing {
-        /// The drive.
-        device: String,
-    },
+    Nothing { device: String },
     /// The drive does not accept blocks of this size.
     #[error("cannot write to {device}")]
-    BlockSize {
-        /// The drive.
-        device: String,
-        /// Why.
-        source: BlockSizeError,
-    },
+    BlockSize { device: String, source: BlockSizeError },
     /// The drive cannot switch its compression as requested.
     #[error(transparent)]
     Compression(#[from] CompressionError),
     /// There is no other volume.
     #[error("the set needs volume {volume} in {device}")]
     Change {
-        /// The drive.
         device: String,
-        /// Number of the volume.
         volume: u32,
         /// Why there is none.
         source: ChangeError,
@@ -65,11 +50,8 @@ pub enum TapeSetError {
     /// No suitable volume was provided in several attempts.
     #[error("the set needs volume {volume} in {device}, and after {attempts} attempts {last}")]
     NoVolume {
-        /// The drive.
         device: String,
-        /// Number of the volume.
         volume: u32,
-        /// Number of attempts.
         attempts: u32,
         /// Why the last one was refused.
         last: Refused,
@@ -77,9 +59,7 @@ pub enum TapeSetError {
     /// A volume that was written from its beginning had no room for any of the set.
     #[error("volume {volume} in {device} is too small for a label and {needed}")]
     VolumeTooSmall {
-        /// The drive.
         device: String,
-        /// Number of the volume.
         volume: u32,
         /// What has to fit on it.
         needed: &'static str,
@@ -87,7 +67,6 @@ pub enum TapeSetError {
     /// A stream without a set does not fit on its medium.
     #[error("the medium in {device} is full after {bytes} bytes")]
     EndOfMedium {
-        /// The drive.
         device: String,
         /// Bytes of the stream that are on it.
         bytes: u64,

@@ -5,7 +5,6 @@ use model::tape::generation::Generation;
 /// The result of a backup to tape.
 #[derive(Clone, Debug, Default)]
 pub struct TapeReport {
-    /// The drive.
     pub device: String,
     /// Id of the set, 32 hexadecimal digits.
     pub set: String,

@@ -510,7 +510,6 @@ enum LabelState {
     Absent,
     /// Some of its blocks.
     Cut,
-    /// All of it.
     Whole,
 }
 

@@ -22,7 +22,6 @@ pub enum Missing {
 /// What happens to a test.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is run.
     Run,
     /// It is left out because this is missing.
     LeaveOut(Need, String),

@@ -41,7 +41,6 @@ pub enum Need {
     Fio,
     /// Python 3.
     Python3,
-    /// GNU tar.
     GnuTar,
     /// libarchive's tar.
     Bsdtar,

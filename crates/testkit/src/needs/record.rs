@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 /// How much of a test was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestExtent {
-    /// All of it.
     LeftOut,
     /// Some of what it asserts.
     InPart,

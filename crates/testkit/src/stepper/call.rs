@@ -121,9 +121,7 @@ enum First {
     File,
     /// The descriptor of the directory to which the second argument, a path, is relative.
     Directory,
-    /// A path.
     Path,
-    /// Anything else.
     Other,
 }
 

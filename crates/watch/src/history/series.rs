@@ -14,13 +14,9 @@ pub const POINTS_MAX: usize = 240;
 pub struct Point {
     /// Its middle, in seconds since the beginning of the record.
     pub at_seconds: f64,
-    /// Reads.
     pub read: PointDirection,
-    /// Writes.
     pub write: PointDirection,
-    /// Discards.
     pub discard: PointDirection,
-    /// Flushes per second.
     pub flushes_per_second: f64,
     /// Requests in flight on average.
     pub queue_length: f64,
@@ -33,9 +29,7 @@ pub struct Point {
 /// One direction of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PointDirection {
-    /// Bytes per second.
     pub bytes_per_second: f64,
-    /// Requests per second.
     pub requests_per_second: f64,
     /// Mean latency in milliseconds; `None` without requests.
     pub await_ms: Option<f64>,

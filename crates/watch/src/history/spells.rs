@@ -37,13 +37,9 @@ pub struct Spell {
 /// The range of a number of a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NumberRange {
-    /// The name of the number.
     pub name: Cow<'static, str>,
-    /// Its unit.
     pub unit: Unit,
-    /// The least.
     pub least: f64,
-    /// The most.
     pub most: f64,
 }
 

@@ -157,7 +157,6 @@ fn nanoseconds_like(text: &str) -> bool {
 /// A descriptor as `-yy` prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Its number.
     pub number: i32,
     /// The path, or `pipe:[1]`; `None` if it was recorded without `-y`.
     pub path: Option<String>,

@@ -13,9 +13,7 @@ use super::log::{ALERT_PAGE, parameters};
 pub struct Alert {
     /// 1 to 64.
     pub flag: u8,
-    /// Its severity.
     pub severity: Severity,
-    /// Its meaning.
     pub meaning: &'static str,
 }
 

@@ -27,9 +27,7 @@ pub fn sense(page: u8) -> [u8; 10] {
 /// One parameter of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter<'a> {
-    /// Its code.
     pub code: u16,
-    /// Its value.
     pub value: &'a [u8],
 }
 
@@ -73,11 +71,8 @@ pub fn parameters(
 pub struct SequentialAccess {
     /// Bytes that hosts wrote.
     pub host_written_bytes: Option<u64>,
-    /// Bytes written to the medium for them.
     pub medium_written_bytes: Option<u64>,
-    /// Bytes read from the medium.
     pub medium_read_bytes: Option<u64>,
-    /// Bytes that hosts read.
     pub host_read_bytes: Option<u64>,
     /// Capacity of the drive's buffer in bytes, as on the medium.
     pub buffer_bytes: Option<u64>,
@@ -127,7 +122,6 @@ pub struct VolumeStatistics {
     pub capacity_bytes: Option<u64>,
     /// Bytes of that in use.
     pub used_bytes: Option<u64>,
-    /// Its serial number.
     pub serial_number: Option<String>,
     /// Its bar code.
     pub barcode: Option<String>,

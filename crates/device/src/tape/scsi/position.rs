@@ -19,7 +19,6 @@ pub struct Position {
     pub behind_early_warning: bool,
     /// Between programmable early warning and early warning.
     pub behind_programmable_warning: bool,
-    /// The partition.
     pub partition: u32,
     /// Number of the next block or filemark, if known.
     pub object: Option<u64>,

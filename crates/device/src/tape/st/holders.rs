@@ -15,7 +15,6 @@ pub enum Identity {
     Tape(u32),
     /// Another character device, such as the generic device of a drive.
     Device(u64),
-    /// A file.
     File(u64, u64),
 }
 

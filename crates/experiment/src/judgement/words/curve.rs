@@ -24,9 +24,7 @@ const LIMIT_TOLERANCE: f64 = 0.06;
 
 /// The input for the sentences on one curve.
 pub struct Curve<'a> {
-    /// All factors.
     pub factors: &'a [Factor],
-    /// The sweep.
     pub sweep: &'a Sweep,
     /// The cells.
     pub judgement: &'a Judgement,

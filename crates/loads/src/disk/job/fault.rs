@@ -24,22 +24,13 @@ pub enum JobError {
     NoSection,
     /// A section that says nothing of where its files are.
     #[error("section [{section}] names neither a file nor a folder")]
-    NoPlace {
-        /// The section.
-        section: String,
-    },
+    NoPlace { section: String },
     /// A path was given that no section works on.
     #[error("no section works on {}: each names its own", path.display())]
-    NotUsed {
-        /// The path.
-        path: PathBuf,
-    },
+    NotUsed { path: PathBuf },
     /// Files that fio would make, of unknown length.
     #[error("section [{section}] has no size in bytes, and files are to be made for it")]
-    NoSize {
-        /// The section.
-        section: String,
-    },
+    NoSize { section: String },
 }
 
 /// A line that is refused.
@@ -48,7 +39,6 @@ pub enum JobError {
 pub struct RefusedLine {
     /// Its number in the file, from 1 on; `None` of what was set beside the file.
     pub number: Option<usize>,
-    /// The line.
     pub line: String,
     /// What is wrong with it, and what to do.
     pub fault: LineFault,

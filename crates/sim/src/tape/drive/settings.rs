@@ -11,7 +11,6 @@ pub struct DriveSettings {
     pub product: String,
     /// Firmware, 4 characters at most.
     pub revision: String,
-    /// Serial number.
     pub serial: String,
     /// Smallest block, as READ BLOCK LIMITS answers.
     pub block_bytes_min: u16,

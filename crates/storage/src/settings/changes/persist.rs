@@ -17,7 +17,6 @@ use crate::StorageError;
 /// A file that Takeup wrote, or was about to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Persisted {
-    /// The file.
     pub path: PathBuf,
     /// All texts that it may have, the newest last.
     texts: Vec<String>,
