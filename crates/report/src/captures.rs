@@ -304,8 +304,8 @@ file       class  engine  reads  writes  read  written      block  in order  aga
 
 - warning: 2 events were lost: counts are too low, and shares may be wrong
 - 1 file has no profile, because there are too many: 1 operation left out
-- pages of a mapping that are in memory are not seen
 - /dev/sdb: read in an unknown order, in blocks of unknown size by io_submit, direct
+- pages of a mapping that are in memory are not seen
 ";
         assert_eq!(text, expected);
         let document = serde_json::to_value(&profile).unwrap();

@@ -296,8 +296,12 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
     }
 
     /// Why not even the first member could be read, where the start of the archive is cut or
-    /// damaged. What decompresses to something else is no archive, whatever follows.
+    /// damaged. What decompresses to something else is no archive, whatever follows; and on a tape,
+    /// where a run that died leaves its begin, there are no data.
     fn lost_from_the_start(&self, stream: &MemberStream<'_>) -> Option<ReadFailure> {
+        if self.after_end == AfterEnd::Segments {
+            return None;
+        }
         let name = || self.name.clone();
         let is_first = |loss: &FirstLoss| {
             stream.is_archive() || loss.archive_bytes < header::UNIT_BYTES as u64
@@ -307,7 +311,7 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
                 Some(ReadFailure::CutOff { name: name(), end_bytes: end_bytes.bytes() })
             }
             Some(source) => Some(ReadFailure::Unreadable { name: name(), source }),
-            None if stream.is_cut_in_header() && self.after_end != AfterEnd::Segments => {
+            None if stream.is_cut_in_header() => {
                 let end_bytes = stream.position_bytes().bytes();
                 Some(ReadFailure::CutOff { name: name(), end_bytes })
             }

@@ -500,7 +500,6 @@ fn many_files_are_made_and_read() {
     check(here, &levels("readfiles", 20000), "no multiple of requests of ");
     check(here, &levels("writefiles", 1 << 40), "are free");
     check(&here.join("takeup.0.0"), &levels("readfiles", 8192), "is not a folder");
-    check(here, &levels("randread", 8192), "is neither a file nor a block device");
     let direct = [levels("readfiles", 1000).to_vec(), vec![("cache", text("direct"))]].concat();
     check(
         here,

@@ -60,7 +60,7 @@ const LETTER: f64 = 6.0;
 const INTERVAL_FACTOR_MAX: f64 = 32.0;
 /// Ratios further out are drawn at the edge.
 const FACTOR_MAX: f64 = 1e9;
-/// Labels on one side of 1, in front of the powers of ten.
+/// Labels on one side of 1, beside the powers of ten.
 const TICKS: [f64; 8] = [1.02, 1.05, 1.1, 1.25, 2.0, 5.0, 10.0, 30.0];
 /// Labels of the axis closer than this would touch.
 const APART: f64 = 38.0;
@@ -136,8 +136,10 @@ impl Forest {
 /// Labels of the axis: 1 first, then those that do not touch another.
 fn draw_ticks(text: &mut String, reach: f64, bottom: f64, place: impl Fn(f64) -> f64) {
     let mut labelled: Vec<f64> = Vec::new();
-    let powers = (2..=9).map(|power| 10f64.powi(power));
-    let one_side = TICKS.into_iter().chain(powers).filter(|tick| tick.ln() <= reach);
+    // Over decades powers of ten come first, and what fits between them.
+    let decades = if reach >= 100f64.ln() { 9 } else { 0 };
+    let powers = (1..=decades).map(|power| 10f64.powi(power));
+    let one_side = powers.chain(TICKS).filter(|tick| tick.ln() <= reach);
     let both_sides = one_side.flat_map(|tick| [(tick, tick_text(tick)), below_one(tick)]);
     for (tick, label) in std::iter::once((1.0, "1".to_owned())).chain(both_sides) {
         let x = place(tick);
