@@ -6,8 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use testkit::stepper::{Call, CallVerdict, ProgramEnd, Stepped};
 
-use crate::command::Done;
-use crate::command::{Case, Running, names_in};
+use crate::command::{Case, Done, Running, names_in};
 
 /// Backs up with a signal before call number `at`; returns the result and the number of calls.
 fn interrupted_at(case: &Case, options: &[&str], at: usize, signal: Signal) -> (ProgramEnd, usize) {
