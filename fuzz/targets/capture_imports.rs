@@ -10,7 +10,7 @@ use capture::job::{FioJob, JobTarget};
 use capture::profile::{ProfileLimits, Profiler};
 use libfuzzer_sys::fuzz_target;
 use report::captures::text;
-use report::table::Colour;
+use report::table::Style;
 
 fuzz_target!(|input: &[u8]| {
     let _budget = Budget::of(input);
@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
         let shares = [file.read_share, file.sequential_share, file.rewrite_share, file.reuse_share];
         assert!(shares.iter().flatten().all(|it| (0.0..=1.0).contains(it)), "{file:?}");
     }
-    assert!(!text(&profile, Colour::Plain).is_empty());
+    assert!(!text(&profile, Style::PLAIN).is_empty());
     if let Ok(job) = FioJob::of(&profile, &JobTarget { folder: None, limits: None }) {
         assert!(!job.text().is_empty());
     }

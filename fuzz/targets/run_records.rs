@@ -10,7 +10,7 @@ use experiment::compare::compare;
 use experiment::judgement::{JudgementOptions, judge};
 use experiment::record::{Experiment, header_line, read, run_line};
 use libfuzzer_sys::fuzz_target;
-use report::table::Colour;
+use report::table::Style;
 
 /// More runs than this take the judgement longer than the fuzzer waits.
 const RUNS_MAX: usize = 64;
@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     let judgement =
         judge(&experiment.header.factors, &experiment.runs, &JudgementOptions::default());
     assert!(judgement.cells.len() <= experiment.runs.len());
-    let text = report::experiments::text(&experiment, &judgement, Colour::Plain);
+    let text = report::experiments::text(&experiment, &judgement, Style::PLAIN);
     assert!(judgement.cells.is_empty() || !text.is_empty());
     let same = compare(&experiment, &experiment, &JudgementOptions::default());
     assert_eq!((same.only_in_a, same.only_in_b), (0, 0));
