@@ -49,6 +49,7 @@
 //! - [`pipeline`]: programs joined by pipes.
 //! - [`engine`]: processor time of a backup.
 //! - [`plan`]: a backup to tape in virtual time, alternatives, needs of a time window.
+//! - `error`: what a model cannot do.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 

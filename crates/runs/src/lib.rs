@@ -23,6 +23,7 @@
 //! - [`selection`]: which members `PATH...` means.
 //! - [`report`]: the record of a run, and what a tape adds to it.
 //! - `echoes`: keeps the first failure of a run apart from its consequences.
+//! - `expected`: how many bytes a run will move, and what says so.
 //! - `past_cache`: reads a file past the page cache as long as that works.
 //! - `spool`: bytes that are needed again at the end.
 //! - `warnings`: warnings that are kept for the index.

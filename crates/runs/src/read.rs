@@ -30,6 +30,7 @@ pub(crate) mod ranges;
 pub(crate) mod section;
 mod settings;
 mod source;
+mod start;
 mod summary;
 mod table_watch;
 mod then_index;
@@ -39,9 +40,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 
-use archive::chunk::{ChunkError, Coding, StreamFormat};
+use archive::chunk::{Coding, StreamFormat};
 use archive::decode::{DecodeLimits, Decoder};
-use archive::header;
 use archive::index::ChunkRecord;
 use archive::stream::{Archive, Stored, StoredOffset};
 use base::failures::lock;
@@ -293,30 +293,6 @@ impl<'a, E: Failure + From<ReadFailure>> Pipeline<'a, E> {
         } else {
             ReadFailure::NoMembers { name: name() }
         })
-    }
-
-    /// Why not even the first member could be read, where the start of the archive is cut or
-    /// damaged. What decompresses to something else is no archive, whatever follows; and on a tape,
-    /// where a run that died leaves its begin, there are no data.
-    fn lost_from_the_start(&self, stream: &MemberStream<'_>) -> Option<ReadFailure> {
-        if self.after_end == AfterEnd::Segments {
-            return None;
-        }
-        let name = || self.name.clone();
-        let is_first = |loss: &FirstLoss| {
-            stream.is_archive() || loss.archive_bytes < header::UNIT_BYTES as u64
-        };
-        match lock(&self.first_loss).take().filter(is_first).map(|loss| loss.error) {
-            Some(ChunkError::Truncated { end_bytes, .. }) => {
-                Some(ReadFailure::CutOff { name: name(), end_bytes: end_bytes.bytes() })
-            }
-            Some(source) => Some(ReadFailure::Unreadable { name: name(), source }),
-            None if stream.is_cut_in_header() => {
-                let end_bytes = stream.position_bytes().bytes();
-                Some(ReadFailure::CutOff { name: name(), end_bytes })
-            }
-            None => None,
-        }
     }
 
     fn run<R>(

@@ -16,6 +16,7 @@
 //! - [`tape_source`]: a tape that an archive is read from.
 //! - [`change`]: changes of volume by a command.
 //! - `compression_by_name`: the compression that the name of a target stands for.
+//! - `largest_file`: the largest file below a folder, which stands for it.
 //! - `recording`: the record of a run.
 //! - `interrupted`: what a run leaves that the user stops.
 //! - [`probe`]: what a tape drive is, and the layers of storage below a path.

@@ -10,6 +10,7 @@
 //! - [`findings`]: the rules that report what is wrong or slow in a stack.
 //! - [`queue`]: the settings of the queue of a block device.
 //! - [`settings`]: settings that can be changed, temporarily or permanently, and reverted.
+//! - `error`: why storage could not be read or changed.
 //! - `disk_watch`: I/O of other programs on the disk of a run.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 

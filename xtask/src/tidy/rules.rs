@@ -192,7 +192,8 @@ fn check_printers(path: &str, code: &str) -> Vec<Finding> {
     let message = "a way to a terminal: print with to_standard_output or to_standard_error";
     let printed = product.lines().enumerate().filter(|(_, line)| {
         let is_stream = ["io::stdout()", "io::stderr()"].iter().any(|it| line.contains(it));
-        let is_asked = ["is_terminal", "colour(", "stdio::"].iter().any(|it| line.contains(it));
+        let is_asked =
+            ["is_terminal", "colour(", "style(", "stdio::"].iter().any(|it| line.contains(it));
         is_stream && !is_asked
     });
     printed.map(|(index, _)| Finding::new("printer", path, index + 1, message)).collect()

@@ -19,7 +19,7 @@ pub enum DiskError {
     /// Something uses the device: a file system, an array, a volume group, swap.
     #[error("{} is mounted or in use", path.display())]
     InUse { path: PathBuf },
-    /// The path holds data.
+    /// There are data that a write would destroy.
     #[error("{} holds data, which the run would destroy", path.display())]
     HoldsData { path: PathBuf },
     /// Neither a file nor a block device.

@@ -171,6 +171,13 @@ impl fmt::Display for Damage {
     }
 }
 
+/// Whether damage lies in the content of the current member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InMember {
+    Yes,
+    No,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

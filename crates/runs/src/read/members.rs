@@ -26,7 +26,7 @@ use flow::cancel::Stopped;
 
 use super::block_check::KeptChecksums;
 use super::cursor::{Cursor, NextUnit, Slice};
-use super::damage::{Damage, DamageKind};
+use super::damage::{Damage, DamageKind, InMember};
 use super::landmarks::Landmarks;
 use archive::index::{begins_index, names_index};
 use flow::gaps::Gap;
@@ -597,11 +597,4 @@ impl<'a> MemberStream<'a> {
         }
         self.place = Place::Done;
     }
-}
-
-/// Whether damage lies in the content of the current member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InMember {
-    Yes,
-    No,
 }
