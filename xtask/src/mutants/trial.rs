@@ -39,7 +39,6 @@ struct Tests {
 /// How long a test program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Until {
-    /// To its end.
     End,
     /// Until a test has failed.
     Failure,

@@ -49,7 +49,6 @@ pub struct Answer {
     pub we: Vec<String>,
     /// The conditions that had to hold, and did.
     pub held: Vec<String>,
-    /// The verdict.
     pub verdict: Verdict,
 }
 

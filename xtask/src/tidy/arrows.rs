@@ -24,7 +24,6 @@ const FOR_TESTS: &[&str] = &["testkit"];
 /// The place that names a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// By the product.
     Product,
     /// By tests, examples and benchmarks: they may use higher floors, as `runs` is tested on drives
     /// of `sim`.

@@ -6,7 +6,6 @@
 /// One function with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
     pub name: String,
     /// Line of the word `fn`, from 1.
     pub line: usize,

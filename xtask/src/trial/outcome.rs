@@ -43,7 +43,6 @@ pub struct Check {
 pub struct Claim {
     /// The sentence without its numbers and names, so that equal ones are counted together.
     pub sentence: String,
-    /// Whether it is true.
     pub is_true: bool,
     /// The sentence in full, and the truth.
     pub because: String,

@@ -19,7 +19,6 @@ pub struct Run {
     requests: Vec<Request>,
     /// Number of syncs before each request, and after the last.
     before: Vec<u64>,
-    /// All syncs.
     pub syncs: u64,
 }
 
