@@ -14,11 +14,14 @@ use super::{apart_clause, is_mostly_flushing};
 /// The limit and what is faster, for example `the processor (zstd); --compress zstd:1 is faster`.
 /// `None` where the run does not show its limit.
 pub(crate) fn short(analysis: &Analysis, run: &RunReport) -> Option<String> {
-    let stage = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
-    let (Some(stage), false) = (stage, analysis.cause == Cause::Unknown) else {
-        let apart = apart_clause(run).filter(|_| !analysis.stages.is_empty())?;
+    // Where the stages hardly ran, none of them is the limit of the run, whichever was busiest.
+    if !analysis.stages.is_empty()
+        && let Some(apart) = apart_clause(run)
+    {
         return Some(format!("none of the stages; of {} {apart}", duration(run.seconds)));
-    };
+    }
+    let stage = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
+    let stage = stage.filter(|_| analysis.cause != Cause::Unknown)?;
     let limit = limit(analysis, stage, run);
     Some(match faster(analysis, stage, run) {
         Some(faster) => format!("{limit}; {faster}"),
