@@ -32,31 +32,37 @@ const DISK_SHARE_WORTH_NAMING: f64 = 0.1;
 /// Share of the run from which on the tape's winding, labels and changes are the result.
 const APART_SHARE: f64 = 0.5;
 
-/// What the tape took of a run in which the stages hardly ran.
-fn apart_clause(run: &RunReport) -> Option<String> {
+/// What the tape took of a run in which the stages hardly ran, each with its seconds: empty for any
+/// other run.
+fn apart(run: &RunReport) -> Vec<(&'static str, f64)> {
     let wound_seconds = run.ready_seconds - run.label_seconds + run.winding_seconds;
     let apart_seconds = wound_seconds + run.label_seconds + run.change_seconds;
-    if apart_seconds < (APART_SHARE * run.seconds).max(CHANGES_WORTH_NAMING_SECONDS) {
-        return None;
+    if apart_seconds < APART_SHARE * run.seconds {
+        return Vec::new();
     }
-    let mut clause = format!("winding took {}", duration(wound_seconds.max(0.0)));
-    let (label, changes) = (run.label_seconds, run.change_seconds);
-    if label >= CHANGES_WORTH_NAMING_SECONDS {
-        clause.push_str(&format!(", reading {} {}", read_first(run), duration(label)));
-    }
-    if changes >= CHANGES_WORTH_NAMING_SECONDS {
-        clause.push_str(&format!(", changes of volume {}", duration(changes)));
-    }
-    let flushed = run.synchronise_seconds;
-    if flushed >= CHANGES_WORTH_NAMING_SECONDS {
-        clause.push_str(&format!(", flushing {}", duration(flushed)));
+    let parts = [
+        ("winding", wound_seconds),
+        (read_first(run), run.label_seconds),
+        ("changes of volume", run.change_seconds),
+        ("flushing", run.synchronise_seconds),
+    ];
+    parts.into_iter().filter(|(_, seconds)| *seconds >= CHANGES_WORTH_NAMING_SECONDS).collect()
+}
+
+/// `winding took 6.42 s, flushing 274 ms`, where the stages hardly ran.
+fn apart_clause(run: &RunReport) -> Option<String> {
+    let parts = apart(run);
+    let (first, rest) = parts.split_first()?;
+    let mut clause = format!("{} took {}", first.0, duration(first.1));
+    for (what, seconds) in rest {
+        clause.push_str(&format!(", {what} {}", duration(*seconds)));
     }
     Some(clause)
 }
 
 /// What Takeup reads of a tape before the data.
 fn read_first(run: &RunReport) -> &'static str {
-    if run.source == Endpoint::Tape { "labels and index" } else { "the label" }
+    if run.source == Endpoint::Tape { "reading labels and index" } else { "reading the label" }
 }
 
 /// What bounds the claim: changes of volume, winding, and other programs that show in the numbers
@@ -71,9 +77,8 @@ fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         let wound_seconds = run.ready_seconds - run.label_seconds + run.winding_seconds;
         let (wound, read) = (duration(wound_seconds.max(0.0)), duration(run.label_seconds));
         let what = read_first(run);
-        caveats.push(format!(
-            "winding took {wound} of it and reading {what} {read}, both outside the stages"
-        ));
+        caveats
+            .push(format!("winding took {wound} of it and {what} {read}, both outside the stages"));
     }
     let waited_share = stage.core_wait_share * stage.busy_share;
     let others_are_more = analysis.others_share > analysis.processor_share;

@@ -159,7 +159,9 @@ impl Objects {
 /// What is counted, singular and plural; `None` where the warning's own text is the message.
 fn words(harm: Harm) -> Option<(&'static str, &'static str)> {
     Some(match harm {
-        Harm::Damage => ("file is damaged or lost", "files are damaged or lost"),
+        Harm::Damage => {
+            ("file or folder is damaged or lost", "files and folders are damaged or lost")
+        }
         Harm::Unread => ("file could not be read", "files could not be read"),
         Harm::Unlisted => (
             "folder could not be listed, so its content is missing",
@@ -213,7 +215,7 @@ mod tests {
         tally.count(Harm::Damage, "a/b", "its hash differs");
         let verdict = tally.verdict(&run(Command::Restore));
         assert_eq!(verdict.state, RunState::Damaged);
-        assert_eq!(verdict.text, "DAMAGED: 1 file is damaged or lost (a/b)");
+        assert_eq!(verdict.text, "DAMAGED: 1 file or folder is damaged or lost (a/b)");
     }
 
     /// Several threads report damage in their own order.
@@ -224,7 +226,10 @@ mod tests {
             tally.count(Harm::Damage, name, "its content is incomplete");
         }
         let verdict = tally.verdict(&run(Command::Restore));
-        assert_eq!(verdict.text, "DAMAGED: 3 files are damaged or lost (s/07 and others)");
+        assert_eq!(
+            verdict.text,
+            "DAMAGED: 3 files and folders are damaged or lost (s/07 and others)"
+        );
     }
 
     /// Whatever else is lost with the end of an archive is not known.
@@ -236,7 +241,7 @@ mod tests {
         tally.count(Harm::Blocks, "", "checksums do not hold: 1 of 3 blocks");
         let text = tally.verdict(&run(Command::Restore)).text;
         let end = "the end of the archive is missing or was overwritten: more may be lost";
-        assert_eq!(text, format!("DAMAGED: 1 file is damaged or lost (a/b); {end}"));
+        assert_eq!(text, format!("DAMAGED: 1 file or folder is damaged or lost (a/b); {end}"));
         let mut tally = Tally::default();
         tally.count(Harm::Blocks, "", "checksums do not hold: 1 of 3 blocks");
         let text = tally.verdict(&run(Command::Restore)).text;

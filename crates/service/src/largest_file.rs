@@ -12,23 +12,40 @@ const ENTRIES_MAX: usize = 100_000;
 /// Maximum number of folders in the queue, each with an open descriptor.
 const FOLDERS_MAX: usize = 200;
 
+/// A file that stands for its folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LargestFile {
+    pub path: PathBuf,
+    /// Whether all of the folder was searched: else there may be a larger one.
+    pub is_of_all: bool,
+}
+
 /// The file with the most bytes on the disk, on the file system of the folder, within the limits of
 /// the search.
-pub(crate) fn largest_below(folder: &Path) -> Result<Option<PathBuf>, rustix::io::Errno> {
+pub(crate) fn largest_below(folder: &Path) -> Result<Option<LargestFile>, rustix::io::Errno> {
+    largest_of(folder, ENTRIES_MAX)
+}
+
+fn largest_of(folder: &Path, entries: usize) -> Result<Option<LargestFile>, rustix::io::Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let top = base::interruptible::open(folder, flags, Mode::empty())?;
     let device = rustix::fs::fstat(&top)?.st_dev;
     let mut waiting: Vec<(OwnedFd, PathBuf)> = vec![(top, folder.to_owned())];
     let mut largest: Option<(u64, PathBuf)> = None;
+    let mut is_of_all = true;
     let mut seen = 0;
-    while let Some((folder, path)) = waiting.pop() {
+    'search: while let Some((folder, path)) = waiting.pop() {
         // Skip folders that cannot be listed.
-        let Ok(entries) = Dir::read_from(&folder) else { continue };
-        for entry in entries.flatten() {
+        let Ok(listed) = Dir::read_from(&folder) else {
+            is_of_all = false;
+            continue;
+        };
+        for entry in listed.flatten() {
             let name = entry.file_name();
             seen += 1;
-            if seen > ENTRIES_MAX {
-                return Ok(largest.map(|(_, path)| path));
+            if seen > entries {
+                is_of_all = false;
+                break 'search;
             }
             let Ok(status) = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
@@ -47,14 +64,17 @@ pub(crate) fn largest_below(folder: &Path) -> Result<Option<PathBuf>, rustix::io
                 }
                 FileType::Directory if waiting.len() < FOLDERS_MAX => {
                     let flags = flags | OFlags::NOFOLLOW;
-                    let opened = base::interruptible::openat(&folder, name, flags, Mode::empty());
-                    waiting.extend(opened.ok().map(|opened| (opened, below())));
+                    match base::interruptible::openat(&folder, name, flags, Mode::empty()) {
+                        Ok(opened) => waiting.push((opened, below())),
+                        Err(_) => is_of_all = false,
+                    }
                 }
+                FileType::Directory => is_of_all = false,
                 _ => {}
             }
         }
     }
-    Ok(largest.map(|(_, path)| path))
+    Ok(largest.map(|(_, path)| LargestFile { path, is_of_all }))
 }
 
 #[cfg(test)]
@@ -72,7 +92,10 @@ mod tests {
         fs::write(&large, vec![1; 1 << 20]).unwrap();
         fs::File::create(folder.path().join("holes")).unwrap().set_len(1 << 30).unwrap();
         std::os::unix::fs::symlink("/dev/zero", folder.path().join("link")).unwrap();
-        assert_eq!(largest_below(folder.path()).unwrap(), Some(large));
+        let all = LargestFile { path: large, is_of_all: true };
+        assert_eq!(largest_below(folder.path()).unwrap(), Some(all));
+        let part = largest_of(folder.path(), 4).unwrap();
+        assert!(part.is_none_or(|part| !part.is_of_all), "there are more than 4 entries");
         let nothing = tempfile::tempdir().unwrap();
         assert_eq!(largest_below(nothing.path()).unwrap(), None);
     }

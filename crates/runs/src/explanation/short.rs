@@ -9,16 +9,16 @@ use flow::bottleneck::{Analysis, Cause, StageShare};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 
 use super::advice::{Gain, ON_CORE, compress_ways, gain, typed};
-use super::{apart_clause, is_mostly_flushing};
+use super::{apart, is_mostly_flushing};
 
 /// The limit and what is faster, for example `the processor (zstd); --compress zstd:1 is faster`.
 /// `None` where the run does not show its limit.
 pub(crate) fn short(analysis: &Analysis, run: &RunReport) -> Option<String> {
     // Where the stages hardly ran, none of them is the limit of the run, whichever was busiest.
-    if !analysis.stages.is_empty()
-        && let Some(apart) = apart_clause(run)
-    {
-        return Some(format!("none of the stages; of {} {apart}", duration(run.seconds)));
+    let longest = apart(run).into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    if let Some((what, seconds)) = longest.filter(|_| !analysis.stages.is_empty()) {
+        let (whole, part) = (duration(run.seconds), duration(seconds));
+        return Some(format!("none of the stages; of {whole} {what} took {part}"));
     }
     let stage = analysis.bottleneck.and_then(|index| analysis.stages.get(index));
     let stage = stage.filter(|_| analysis.cause != Cause::Unknown)?;

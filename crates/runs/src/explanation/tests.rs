@@ -339,6 +339,28 @@ fn of_a_run_that_wound_nearly_all_the_time_winding_is_told() {
     assert_eq!(words(&stages, &tape), expected);
 }
 
+/// The stage that was busiest is not the limit of a run that wound for most of its time.
+#[test]
+fn in_short_what_the_tape_took_goes_before_a_stage() {
+    let stages = [
+        stage(StageKind::Read, [0.1, 0.0, 0.3], 0.1),
+        stage(StageKind::Write, [0.02, 0.0, 0.38], 0.02),
+    ];
+    let wound = RunReport {
+        target: Endpoint::Tape,
+        seconds: 6.8,
+        ready_seconds: 6.4,
+        synchronise_seconds: 0.3,
+        ..pipe()
+    };
+    let expected = "limit: none of the stages; of 6.80 s winding took 6.40 s. -v shows the stages";
+    assert_eq!(line(&stages, &wound), expected);
+    let changed = RunReport { ready_seconds: 0.0, change_seconds: 6.0, ..wound };
+    let expected =
+        "limit: none of the stages; of 6.80 s changes of volume took 6.00 s. -v shows the stages";
+    assert_eq!(line(&stages, &changed), expected);
+}
+
 /// On a machine with other work: write waited for a core 1 % of its time, which is negligible.
 #[test]
 fn cores_that_were_hardly_waited_for_are_not_named() {

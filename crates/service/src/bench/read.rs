@@ -16,7 +16,7 @@ use super::{
     numbers, words,
 };
 use crate::failure::{Failure, with_causes};
-use crate::largest_file::largest_below;
+use crate::largest_file::{LargestFile, largest_below};
 use crate::notify::Notify;
 use crate::state;
 use storage::StorageError;
@@ -137,10 +137,11 @@ fn file_of(path: &Path, notify: &dyn Notify) -> Result<PathBuf, Failure> {
         let hint = "name a large file on the same file system, or a block device";
         Failure::of(format!("{shown}: no file below this folder to read"), Some(hint))
     };
-    let file = found.ok_or_else(no_file)?;
+    let LargestFile { path: file, is_of_all } = found.ok_or_else(no_file)?;
+    let most = if is_of_all { "the largest file in it" } else { "the largest file found in it" };
     let bytes = file.metadata().map_or(0, |status| status.len());
     notify.notify(&format!(
-        "{} is a folder: reading the largest file in it, {} ({})",
+        "{} is a folder: reading {most}, {} ({})",
         escape_path(path),
         escape_path(&file),
         size(bytes)

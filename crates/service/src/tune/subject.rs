@@ -43,7 +43,7 @@ impl TuneSubject {
             )
         };
         let file = if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
-            largest_below(path).map_err(failed)?.ok_or_else(too_small)?
+            largest_below(path).map_err(failed)?.ok_or_else(too_small)?.path
         } else {
             path.to_owned()
         };

@@ -77,14 +77,17 @@ fn one_flaw_is_one_damaged_file() {
     flip(path, "x.tar", "bad.tar", b"cccc");
     let verdict = "DAMAGED: 1 of 3 files (tree/b/c); the rest is intact";
     check(path, &["verify", "bad.tar"], "damaged", verdict, 1);
-    let verdict = "DAMAGED: 1 file is damaged or lost (tree/b/c)";
+    let verdict = "DAMAGED: 1 file or folder is damaged or lost (tree/b/c)";
     let restore = ["restore", "bad.tar", "--into", "out", "--overwrite"];
     check(path, &restore, "damaged", verdict, 1);
     // Damage matters more than existing files.
     let output = run(path, &["restore", "bad.tar", "--into", "out"]);
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output, path));
     let first = first_line(&output);
-    assert!(first.starts_with("DAMAGED: 1 file is damaged or lost (tree/b/c); "), "{first}");
+    assert!(
+        first.starts_with("DAMAGED: 1 file or folder is damaged or lost (tree/b/c); "),
+        "{first}"
+    );
     assert!(first.contains("exist already and stay"), "{first}");
 }
 
