@@ -44,7 +44,7 @@ pub fn findings(profile: &Profile) -> Vec<Finding> {
             }
         }
     }
-    found.extend(groups.iter().map(SimilarFiles::finding));
+    found.extend(groups.iter().map(|group| group.finding(&profile.files)));
     found.extend(about_recording(profile));
     found
 }
@@ -75,8 +75,9 @@ struct SimilarFiles<'a> {
 }
 
 impl SimilarFiles<'_> {
-    fn finding(&self) -> Finding {
-        let what = format!("{}: {}", names(&self.files), self.words);
+    /// `all` files are those from which the name tells these apart.
+    fn finding(&self, all: &[FileProfile]) -> Finding {
+        let what = format!("{}: {}", names(&self.files, all), self.words);
         numbered(Finding::new(self.rule, Certainty::Measured, what), &self.files)
     }
 }
@@ -131,6 +132,15 @@ fn is_first_alone(file: &FileProfile, sequential_share: f64) -> bool {
     let firsts = u64::from(file.reads > 0) + u64::from(file.writes > 0);
     let misses = (1.0 - sequential_share) * operations as f64;
     operations > firsts && misses < firsts as f64 + 0.5
+}
+
+/// The share of operations that go on where one ended, without the first of each direction, which
+/// has none before it. `None` where there is no other.
+pub fn share_in_order(file: &FileProfile, sequential_share: f64) -> Option<f64> {
+    let operations = file.reads + file.writes;
+    let firsts = u64::from(file.reads > 0) + u64::from(file.writes > 0);
+    let others = operations.checked_sub(firsts).filter(|others| *others > 0)?;
+    Some((sequential_share * operations as f64 / others as f64).min(1.0))
 }
 
 /// The rules that apply to a file, with the words of each.
@@ -323,12 +333,31 @@ fn rounded(seconds: f64) -> String {
 }
 
 /// The name of the first file, and the number of others.
-fn names(files: &[&FileProfile]) -> String {
-    let first = files.first().map_or_else(String::new, |it| short_name(it));
+fn names(files: &[&FileProfile], all: &[FileProfile]) -> String {
+    let first = files.first().map_or_else(String::new, |it| distinct_name(it, all));
     match files.len() {
         0 | 1 => first,
         all => format!("{first} and {} more", count(all as u64 - 1)),
     }
+}
+
+/// The end of a file's path: its last two parts, and as many more as tell it from the other files
+/// in `all`.
+pub fn distinct_name(file: &FileProfile, all: &[FileProfile]) -> String {
+    let short = short_name(file);
+    let Some(path) = &file.path else { return short };
+    let others = all.iter().filter_map(|it| it.path.as_deref()).filter(|it| it != path);
+    let others: Vec<&str> = others.filter(|it| short_path(it) == short).collect();
+    if others.is_empty() {
+        return short;
+    }
+    // Each longer end of the path begins behind a slash.
+    let mut ends = path.rmatch_indices('/').skip(2).map(|(slash, _)| &path[slash + 1..]);
+    let is_distinct = |end: &&str| {
+        let ends_alike = |it: &&str| it.strip_suffix(end).is_some_and(|it| it.ends_with('/'));
+        !end.is_empty() && !others.iter().any(ends_alike)
+    };
+    ends.find(is_distinct).unwrap_or(path.as_str()).to_owned()
 }
 
 /// The last two parts of a file's path.
@@ -381,166 +410,4 @@ fn floor(value: f64) -> i32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::operation::{Asked, FileOperation, OpenedFile, Recording, SyncCall};
-    use super::super::profile::{ProfileLimits, Profiler};
-    use super::*;
-
-    fn open(profiler: &mut Profiler, number: u32, path: &str, direct: bool) {
-        let file = OpenedFile {
-            path: Ok(path.to_owned()),
-            kind: FileKind::Regular,
-            deleted: false,
-            direct: Ok(direct),
-            synchronous: Ok(false),
-            append: Ok(false),
-            size_bytes: Ok(1 << 30),
-        };
-        profiler.file(number, &file);
-    }
-
-    fn operation(asked: Asked, engine: Engine, at: u64, offset: u64, bytes: u64) -> FileOperation {
-        FileOperation {
-            start_ns: at,
-            duration_ns: Ok(100_000),
-            process: 1,
-            thread: 1,
-            file: 0,
-            engine,
-            asked,
-            offset_bytes: Ok(offset),
-            asked_bytes: Ok(bytes),
-            done_bytes: Ok(bytes),
-            synchronous: false,
-            in_flight: Ok(1),
-            error: 0,
-        }
-    }
-
-    /// A database: its log, two tables that are read at random, and a dump.
-    fn database() -> Profiler {
-        let mut profiler = Profiler::new(ProfileLimits::default());
-        open(&mut profiler, 0, "/srv/pg/pg_wal/000000010000000000000001", false);
-        open(&mut profiler, 1, "/srv/pg/base/5/16384", true);
-        open(&mut profiler, 2, "/srv/pg/base/5/16385", true);
-        open(&mut profiler, 3, "/backup/shop.dump", false);
-        let mut chance = 7_u64;
-        for number in 0..400_u64 {
-            let at = number * 1_000_000;
-            let (psync, sync) = (Engine::Psync, Asked::Sync(SyncCall::Fdatasync));
-            profiler.operation(&operation(Asked::Write, psync, at, number / 8 * 8192, 8192));
-            profiler.operation(&operation(sync, psync, at + 100_000, 0, 0));
-            for file in [1, 2] {
-                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let offset = (chance >> 40) * 16_384;
-                let read = operation(Asked::Read, Engine::IoUring, at, offset, 16_384);
-                profiler.operation(&FileOperation { file, in_flight: Ok(8), ..read });
-            }
-            let (engine, bytes) = (Engine::Sync, 1 << 20);
-            let write = operation(Asked::Write, engine, at, number * bytes, bytes);
-            profiler.operation(&FileOperation { file: 3, ..write });
-            if number % 100 == 99 {
-                let sync = Asked::Sync(SyncCall::Fsync);
-                let sync = operation(sync, engine, at + 200_000, 0, 0);
-                profiler.operation(&FileOperation { file: 3, ..sync });
-            }
-        }
-        profiler
-    }
-
-    #[test]
-    fn a_database_in_sentences() {
-        let said: Vec<String> =
-            findings(&database().profile()).iter().map(Finding::sentence).collect();
-        let expected = [
-            "pg_wal/000000010000000000000001: written 8 KiB at a time by pwrite, each followed by \
-             fdatasync, the last block again and again; one in flight, pauses of less than 1 ms",
-            "backup/shop.dump: written front to back, 1 MiB at a time by write; one in flight, \
-             pauses of less than 1 ms",
-            "backup/shop.dump: data are synced after every 100 writes, by fsync",
-            "5/16384 and 1 more: read at random, 16 KiB at a time by io_uring; 8 in flight, \
-             direct, pauses of less than 1 ms",
-        ];
-        assert_eq!(said, expected);
-    }
-
-    #[test]
-    fn a_file_that_is_copied_in_one_piece_is_read_and_written_front_to_back() {
-        let mut profiler = Profiler::new(ProfileLimits::default());
-        for (file, name, asked) in [(0, "/a", Asked::Read), (1, "/b", Asked::Write)] {
-            open(&mut profiler, file, name, false);
-            let copied = operation(asked, Engine::Splice, 0, 0, 9 << 20);
-            let end = FileOperation { done_bytes: Ok(0), offset_bytes: Ok(9 << 20), ..copied };
-            profiler.operation(&FileOperation { file, ..copied });
-            profiler.operation(&FileOperation { file, ..end });
-        }
-        let found = findings(&profiler.profile());
-        let said: Vec<&str> = found.iter().map(|it| it.what.as_str()).collect();
-        for what in &said {
-            assert!(what.contains("front to back, 9 MiB at a time by splice"), "{said:?}");
-        }
-        assert_eq!(said.len(), 2);
-    }
-
-    /// Half of the syncs have one write in front of them, and the others many: the median says
-    /// nothing of how many there are.
-    #[test]
-    fn syncs_in_bunches_are_told_by_their_number() {
-        let said = |bunch: &[u64], rounds: u64| {
-            let mut profiler = Profiler::new(ProfileLimits::default());
-            open(&mut profiler, 0, "/srv/table", false);
-            let mut at = 0;
-            for between in bunch.iter().cycle().take(bunch.len() * rounds as usize) {
-                for _ in 0..*between {
-                    at += 1;
-                    let offset = at * 7919 % 10_000 * 4096;
-                    let time = at * 1000;
-                    profiler.operation(&operation(Asked::Write, Engine::Psync, time, offset, 4096));
-                }
-                let sync = Asked::Sync(SyncCall::Fsync);
-                profiler.operation(&operation(sync, Engine::Psync, at * 1000 + 500, 0, 0));
-            }
-            let found = findings(&profiler.profile());
-            let synced = found.iter().find(|it| it.rule == "capture.synced");
-            synced.unwrap().sentence()
-        };
-        assert_eq!(
-            said(&[1, 1, 1, 80], 20),
-            "srv/table: data are synced by fsync 80 times for 1 660 writes, one for 21 on average, \
-             in bunches: half of them with at most one write between"
-        );
-        assert!(said(&[0, 0, 0, 80], 20).ends_with("half of them with no write between"));
-        assert_eq!(said(&[20], 80), "srv/table: data are synced after every 20 writes, by fsync");
-    }
-
-    #[test]
-    fn what_recording_costs_is_said_where_it_is_much() {
-        let mut profiler = database();
-        assert!(findings(&profiler.profile()).iter().all(|it| it.rule != "capture.cost"));
-        profiler.cost(Cost {
-            events_per_second: 1_600_000.0,
-            event_seconds: 3.44e-7,
-            recorder_seconds: 0.44,
-        });
-        let said = findings(&profiler.profile());
-        let cost = said.iter().find(|it| it.rule == "capture.cost").unwrap();
-        assert_eq!(
-            cost.sentence(),
-            "the recording cost the programs 550 ms of processor time per second: 1 600 000 events \
-             a second at 344 ns each: the recorder itself used 440 ms in all"
-        );
-    }
-
-    #[test]
-    fn only_the_end_of_a_name_is_in_a_sentence() {
-        let mut profiler = Profiler::new(ProfileLimits::default());
-        let paths = ["/srv/pg/base/5/1", "/x", "/dev/st0", "pipe:[12]", ""];
-        for (number, path) in (0..).zip(paths) {
-            open(&mut profiler, number, path, false);
-            let read = operation(Asked::Read, Engine::Sync, 0, 0, u64::from(100 - number));
-            profiler.operation(&FileOperation { file: number, ..read });
-        }
-        let names: Vec<String> = profiler.profile().files.iter().map(short_name).collect();
-        assert_eq!(names, ["5/1", "/x", "/dev/st0", "pipe:[12]", ""]);
-    }
-}
+mod tests;

@@ -139,7 +139,9 @@ impl ExperimentEnd {
     pub fn words(self) -> &'static str {
         match self {
             ExperimentEnd::Narrow => "all intervals are as narrow as asked",
-            ExperimentEnd::Repeats => "every combination has its repeats",
+            ExperimentEnd::Repeats => {
+                "every combination has as many repeats as --repeats-max allows"
+            }
             ExperimentEnd::Budget => "the time budget is used up",
             ExperimentEnd::Cut => "every run exceeded its time limit and was stopped",
             ExperimentEnd::Cancelled => "stopped; run the same command to continue",

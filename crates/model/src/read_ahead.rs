@@ -249,7 +249,11 @@ mod tests {
             };
             prop_assert!(rate(shift + 1) as f64 >= rate(shift) as f64 * 0.97);
         }
+    }
 
+    proptest! {
+        // A case takes a tenth of a second.
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn no_more_passes_than_windows_and_link_allow(
             shift in 12u32..24,

@@ -96,7 +96,9 @@ pub fn cells(file: &FileProfile) -> Vec<String> {
         or_unknown(file.read_bytes.map(size)),
         or_unknown(file.written_bytes.map(size)),
         of_data(file.block_bytes.map(binary_size)),
-        of_data(file.sequential_share.map(percent)),
+        of_data(file.sequential_share.map(|share| {
+            words::share_in_order(file, share).map_or_else(|| "-".to_owned(), percent)
+        })),
         of_writes(file.rewrite_share),
         of_data(file.direct.map(|it| if it { "yes" } else { "no" }.to_owned())),
         of_data(file.depth.map(|it| format!("{it:.0}"))),
@@ -296,7 +298,7 @@ mod tests {
 
 file       class  engine  reads  writes  read  written      block  in order  again  direct  \
     depth  sync
-/srv/once  other  sync        0       1   0 B    700 B  700 bytes       0 %    0 %      no  \
+/srv/once  other  sync        0       1   0 B    700 B  700 bytes         -    0 %      no  \
     \x20   1  -
 /dev/sdb   other  libaio     20       0     ?      0 B          ?         ?      -     yes  \
     \x20   ?  -

@@ -16,7 +16,7 @@ use crate::table::{Align, Emphasis, Style, Table};
 use base::format::{count, counted, duration};
 use base::rounding::Rounding;
 use experiment::judgement::{
-    CellSummary, Effect, Judgement, JudgementOptions, LevelChange, RateVerdict, Sentence,
+    CellSummary, Effect, Judgement, JudgementOptions, LevelChange, RateVerdict, Sentence, Subject,
 };
 use experiment::quantities::{self, Unit, title};
 use experiment::record::{Cell, Experiment, Factor, Header, RunRecord, Value};
@@ -25,8 +25,34 @@ use statistics::interval::Interval;
 pub use comparison::{comparison_page, comparison_table, comparison_text};
 pub use figures::figures;
 
-/// For the terminal: the cells as a table, then the sentences.
+/// For the terminal: what to set and what it brings, the cells as a table, then the other
+/// sentences.
 pub fn text(experiment: &Experiment, judgement: &Judgement, style: Style) -> String {
+    let (answer, others) = answer_first(&judgement.sentences);
+    let mut text = sentences(&answer, style);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&tables(experiment, judgement, style));
+    if !others.is_empty() {
+        text.push('\n');
+    }
+    text + &sentences(&others, style)
+}
+
+/// The answer: what to set, what it brings and costs; and the other sentences. Where nothing is to
+/// be set, the answer is the first reason for that.
+fn answer_first(sentences: &[Sentence]) -> (Vec<&Sentence>, Vec<&Sentence>) {
+    let is_answer = |one: &&Sentence| one.subject <= Subject::Cost;
+    let (answer, mut others): (Vec<_>, Vec<_>) = sentences.iter().partition(is_answer);
+    if !answer.is_empty() {
+        return (answer, others);
+    }
+    let reason = others.iter().position(|one| one.subject == Subject::Doubt);
+    (reason.map(|at| others.remove(at)).into_iter().collect(), others)
+}
+
+fn tables(experiment: &Experiment, judgement: &Judgement, style: Style) -> String {
     let table = cell_table(experiment, judgement, usize::MAX);
     let recommended: Vec<usize> = (judgement.recommended.iter())
         .filter(|found| found.is(found.cell))
@@ -37,16 +63,19 @@ pub fn text(experiment: &Experiment, judgement: &Judgement, style: Style) -> Str
     for table in more.into_iter().flatten() {
         text.push_str(&terminal_table(&table, &[], style));
     }
-    let told = |one: &Sentence| {
+    text
+}
+
+fn sentences(sentences: &[&Sentence], style: Style) -> String {
+    let told = |one: &&Sentence| {
         let typed =
             one.typed.iter().map(|it| format!("{}: {}   (back: {})", it.program, it.line, it.undo));
         let mut lines = vec![one.finding.line()];
         lines.extend(typed);
         (one.subject.name(), lines)
     };
-    let headed: Vec<(&str, Vec<String>)> = judgement.sentences.iter().map(told).collect();
-    text.push_str(&crate::findings::lines_under_heads(&headed, style));
-    text
+    let headed: Vec<(&str, Vec<String>)> = sentences.iter().map(told).collect();
+    crate::findings::lines_under_heads(&headed, style)
 }
 
 /// Runs without an error, by their combination. Built once for a table: searching all runs for each

@@ -16,6 +16,9 @@ use crate::figure::{self, Axis, AxisPlace, Figure, FigureGroup, Marks, Value as 
 use crate::prose::fitted;
 use crate::table::{Align, Emphasis, Style, Table};
 
+/// The end of the names of ways that fill the memory before each run of the tape.
+const FILL_FIRST: &str = ", fill first";
+
 /// What follows the plan in the text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Details {
@@ -38,21 +41,22 @@ pub fn chart(planned: &Planned) -> Result<String, ModelError> {
 pub fn text(planned: &Planned, details: Details, style: Style) -> String {
     let mut text = String::new();
     let mut line = |words: String| text.push_str(&(words + "\n"));
-    line(what(planned));
-    planned.measured.iter().for_each(|measured| line(found(measured)));
     line(result(planned));
-    line(planned.limit());
-    if planned.setup.is_slow() {
-        line(stops(planned));
-    }
+    line(limit(planned));
     let window = planned.window.iter();
     window
         .flat_map(|window| window::lines(window, &planned.setup, &planned.list))
         .for_each(&mut line);
+    for way in planned.advice() {
+        line(way.sentence);
+        way.command.map(|command| format!("    {command}")).into_iter().for_each(&mut line);
+    }
     text.push('\n');
+    text.push_str(&(what(planned) + "\n"));
+    planned.measured.iter().for_each(|measured| text.push_str(&(found(measured) + "\n")));
     text.push_str(&table(planned).render(style));
     text.push('\n');
-    planned.advice().iter().for_each(|words| text.push_str(&format!("{words}\n")));
+    text.push_str(legend(planned));
     text.push_str(&doubts(planned));
     text.push_str(&told_makers(planned));
     if let Some(from) = &planned.from {
@@ -128,27 +132,47 @@ fn what(planned: &Planned) -> String {
     }
     let bytes = size(setup.source.size_bytes);
     let ring = size(setup.ring_bytes);
-    format!("{bytes}{files} at {from} {drives}, {compression}, {ring} of ring memory")
+    format!("plan: {bytes}{files} at {from} {drives}, {compression}, {ring} of ring memory")
 }
 
 fn result(planned: &Planned) -> String {
     let plan = planned.asked();
+    let stops = match rounded(plan.back_hitches) {
+        0 => "the tape does not stop".to_owned(),
+        1 => "the tape stops once (a back-hitch)".to_owned(),
+        number => format!("the tape stops {} times (back-hitches)", count(number)),
+    };
     format!(
-        "{} on {}, {}, {:.1} hours of tape in motion",
+        "{} for {} to {}, on {}; {stops}",
         duration(plan.seconds),
+        size(planned.setup.source.size_bytes),
+        drive_title(planned),
         counted(plan.volumes, "volume", "volumes"),
-        back_hitches(plan.back_hitches),
-        plan.motion_hours
     )
 }
 
-fn stops(planned: &Planned) -> String {
+/// The limit, and the rate that the drive needs where the source is too slow for it.
+fn limit(planned: &Planned) -> String {
+    let limit = planned.limit();
+    if !planned.setup.is_slow() {
+        return format!("limit: {limit}");
+    }
     let plan = planned.asked();
-    let streaming = percent(plan.streaming_share);
     format!(
-        "the drive stops below {} of content; it writes for {streaming} of the time",
-        rate(plan.lowest_bytes_per_second)
+        "limit: {limit}; below {} of content the drive stops, and it writes for {} of the time",
+        rate(plan.lowest_bytes_per_second),
+        percent(plan.streaming_share)
     )
+}
+
+/// Explains the names of ways that do not explain themselves.
+fn legend(planned: &Planned) -> &'static str {
+    if planned.list.iter().any(|one| one.name.ends_with(FILL_FIRST)) {
+        "fill first: the drive waits until the memory is full, then empties it at its lowest \
+         speed, so that it stops less often\n"
+    } else {
+        ""
+    }
 }
 
 fn table(planned: &Planned) -> Table {
@@ -197,25 +221,25 @@ fn doubts(planned: &Planned) -> String {
     let stop = duration(drive.back_hitch_ns.value as f64 / 1e9);
     let buffer = size(drive.buffer_bytes.value);
     let told = [
-        assumed(drive.back_hitch_ns, format!("a back-hitch is assumed to take {stop}")),
-        assumed(drive.buffer_bytes, format!("a buffer is assumed to hold {buffer}")),
+        assumed(drive.back_hitch_ns, format!("a back-hitch takes {stop}")),
+        assumed(drive.buffer_bytes, format!("the drive's buffer holds {buffer}")),
     ];
     let told: Vec<String> = told.into_iter().flatten().collect();
     let mut lines = if told.is_empty() {
         String::new()
     } else {
-        format!("{}: --parameters, --set\n", told.join(", "))
+        format!("assumed: {} (--parameters shows all, --set changes them)\n", told.join(", "))
     };
     if let Some(reads) = planned.reads {
         lines.push_str(&format!(
-            "its disk is assumed to be read in one stream, {} at a time, with a read-ahead of \
-             {}: --read-block-size, --read-ahead\n",
+            "assumed: the disk is read in one stream, {} at a time, with a read-ahead of {} \
+             (--read-block-size, --read-ahead)\n",
             binary_size(reads.read_bytes),
             binary_size(reads.read_ahead_bytes),
         ));
     }
     if planned.is_ratio_assumed && matches!(planned.setup.compression, Compression::Drive(_)) {
-        lines.push_str("the ratio of compression is assumed: --ratio, or a PATH to sample\n");
+        lines.push_str("assumed: the compression ratio (give --ratio, or a PATH to sample)\n");
     }
     lines
 }

@@ -81,6 +81,17 @@ fn is_number_before(word: &str) -> bool {
     !last.is_empty() && last.chars().all(|it| it.is_ascii_digit() || ".-+".contains(it))
 }
 
+/// Columns of a text on a terminal. Characters beyond the alphabets of Europe count as two, which
+/// is never too few.
+pub fn width(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// Columns of one character, as in [`width`].
+pub fn columns_of(character: char) -> usize {
+    if character < '\u{1100}' { 1 } else { 2 }
+}
+
 /// Columns of a text without the codes of its colour.
 fn visible(text: &str) -> usize {
     let mut is_code = false;
@@ -95,7 +106,7 @@ fn visible(text: &str) -> usize {
         }
         (is_code, _) => !is_code,
     });
-    shown.count()
+    shown.map(columns_of).sum()
 }
 
 #[cfg(test)]

@@ -32,13 +32,13 @@ impl RunText<'_> {
 
     /// All of it, with the stages.
     pub fn whole(&self, style: Style) -> String {
-        fitted(&(text(self.summary, style) + &self.lines), style)
+        fitted(&(text(self.summary, &self.outcome, style) + &self.lines), style)
     }
 }
 
 /// The end of a run for its record.
 pub fn words(summary: &RunSummary) -> RunWords {
-    RunWords { text: text(summary, Style::PLAIN), headline: headline(summary) }
+    RunWords { text: text(summary, "", Style::PLAIN), headline: headline(summary) }
 }
 
 /// What a run that wrote to `to` has made; empty for standard output, which has no name.
@@ -138,8 +138,7 @@ fn verdict(verdict: &Verdict, style: Style) -> String {
 /// [`text`].
 pub fn answer(summary: &RunSummary, outcome: &str, style: Style) -> String {
     let mut text = verdict(&summary.verdict, style);
-    let outcome = if outcome.is_empty() { String::new() } else { format!("{outcome}: ") };
-    text.push_str(&format!("{outcome}{}\n", counts(summary)));
+    text.push_str(&format!("{}{}\n", before(outcome), counts(summary)));
     // A run too short to have a limit says nothing about it.
     if let Some(limit) = &summary.limit_in_short {
         text.push_str(&format!("limit: {limit}. -v shows the stages\n"));
@@ -169,10 +168,15 @@ fn counts(summary: &RunSummary) -> String {
     parts.join(", ")
 }
 
-/// Verdict, headline, table and explanation, for people.
-pub fn text(summary: &RunSummary, style: Style) -> String {
+/// What exists now, in front of the numbers.
+fn before(outcome: &str) -> String {
+    if outcome.is_empty() { String::new() } else { format!("{outcome}: ") }
+}
+
+/// Verdict, headline, table and explanation, for people; `outcome` as in [`answer`].
+pub fn text(summary: &RunSummary, outcome: &str, style: Style) -> String {
     let mut text = verdict(&summary.verdict, style);
-    text.push_str(&(headline(summary) + "\n"));
+    text.push_str(&format!("{}{}\n", before(outcome), headline(summary)));
     if !summary.stages.is_empty() {
         text.push_str(&stage_table(summary, style));
     }
@@ -277,7 +281,7 @@ mod tests {
 
     #[test]
     fn for_people() {
-        insta::assert_snapshot!(text(&summary(run()), Style::PLAIN));
+        insta::assert_snapshot!(text(&summary(run()), "wrote x.tar", Style::PLAIN));
     }
 
     /// An LTO-1 that winds for half of the run.
@@ -298,6 +302,6 @@ mod tests {
             ..run()
         };
         let summary = summary(tape);
-        insta::assert_snapshot!(text(&summary, Style::PLAIN));
+        insta::assert_snapshot!(text(&summary, "", Style::PLAIN));
     }
 }

@@ -5,6 +5,8 @@
 
 use base::escape::escape_controls;
 
+use crate::prose::{columns_of, width};
+
 /// The edge to which the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -141,12 +143,12 @@ impl Table {
 
     /// The columns that fit: words are shortened first, then columns are left out.
     fn layout(&self, head: &[String], columns: usize) -> Layout {
-        let width = |column: usize| {
+        let widest = |column: usize| {
             let cells = self.rows.iter().map(|(cells, _)| &cells[column]);
-            cells.chain([&head[column]]).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            cells.chain([&head[column]]).map(|cell| width(cell)).max().unwrap_or(0)
         };
         let mut shown: Vec<(usize, usize)> =
-            (0..self.columns.len()).map(|column| (column, width(column))).collect();
+            (0..self.columns.len()).map(|column| (column, widest(column))).collect();
         let mut least = self.least.iter();
         loop {
             let mut narrowed = self.narrowed(&shown, head, columns);
@@ -172,7 +174,7 @@ impl Table {
         let mut narrowed = shown.to_vec();
         loop {
             let excess = total(&narrowed).saturating_sub(columns);
-            let least = |column: usize| head[column].chars().count().max(WORDS_WIDTH_MIN);
+            let least = |column: usize| width(&head[column]).max(WORDS_WIDTH_MIN);
             let words = narrowed.iter_mut().filter(|(column, width)| {
                 self.columns[*column].1 == Align::Left && *width > least(*column)
             });
@@ -210,14 +212,15 @@ impl Table {
 
     fn line(&self, cells: &[String], layout: &Layout) -> String {
         let mut line = String::new();
-        for (column, width) in layout.shown.iter().copied() {
+        for (column, room) in layout.shown.iter().copied() {
             if !line.is_empty() {
                 line.push_str(&" ".repeat(GAP));
             }
-            let cell = shortened(&cells[column], width);
+            let cell = shortened(&cells[column], room);
+            let blanks = " ".repeat(room.saturating_sub(width(&cell)));
             match self.columns[column].1 {
-                Align::Left => line.push_str(&format!("{cell:<width$}")),
-                Align::Right => line.push_str(&format!("{cell:>width$}")),
+                Align::Left => line.push_str(&(cell + &blanks)),
+                Align::Right => line.push_str(&(blanks + &cell)),
             }
         }
         line.trim_end().to_owned()
@@ -228,16 +231,25 @@ fn total(shown: &[(usize, usize)]) -> usize {
     shown.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
+/// The first characters that fit.
+fn that_fit(letters: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item = char> {
+    let mut room = columns;
+    letters.take_while(move |letter| {
+        let fits = columns_of(*letter) <= room;
+        room = room.saturating_sub(columns_of(*letter));
+        fits
+    })
+}
+
 /// A cell without its middle where it is too wide: a path is known by both of its ends.
-fn shortened(cell: &str, width: usize) -> String {
-    let letters: Vec<char> = cell.chars().collect();
-    if letters.len() <= width {
+fn shortened(cell: &str, columns: usize) -> String {
+    if width(cell) <= columns {
         return cell.to_owned();
     }
-    let kept = width.saturating_sub(CUT.len());
-    let (front, end) = (kept.div_ceil(2), kept / 2);
-    let text = |letters: &[char]| letters.iter().collect::<String>();
-    text(&letters[..front]) + CUT + &text(&letters[letters.len() - end..])
+    let kept = columns.saturating_sub(CUT.len());
+    let front: String = that_fit(cell.chars(), kept.div_ceil(2)).collect();
+    let end: Vec<char> = that_fit(cell.chars().rev(), kept / 2).collect();
+    front + CUT + &end.iter().rev().collect::<String>()
 }
 
 #[cfg(test)]
@@ -284,6 +296,22 @@ mod tests {
             format!("{columns:?}\n{text}")
         });
         insta::assert_snapshot!(shown.join("\n"));
+    }
+
+    /// A character of two columns moves what stands behind it, and may not be cut in half.
+    #[test]
+    fn wide_characters_keep_the_columns() {
+        let mut table = Table::new(&[("file", Align::Left), ("bytes", Align::Right)]);
+        let names = ["a.txt".to_owned(), "\u{5199}\u{771f}".repeat(12)];
+        for name in names {
+            table.row(vec![name, "1 kB".to_owned()], Emphasis::None);
+        }
+        for columns in [None, Some(70), Some(51), Some(36), Some(35)] {
+            let text = table.render(Style { columns, ..Style::PLAIN });
+            let ends: Vec<usize> = text.lines().map(width).collect();
+            assert!(ends.iter().all(|end| *end == ends[0]), "{columns:?}: {ends:?}\n{text}");
+            assert!(columns.is_none_or(|columns| ends[0] <= columns), "{columns:?}:\n{text}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub fn end(done: &VerifyDone) -> RunText<'_> {
     lines.push_str(&elsewhere(done.against.as_deref(), report));
     lines.push_str(&origin(report.read_from));
     lines.push_str(&report.tape.as_ref().map(tape::read).unwrap_or_default());
-    RunText { summary: &done.summary, outcome: String::new(), lines }
+    RunText { summary: &done.summary, outcome: "read".to_owned(), lines }
 }
 
 /// A line on what was compared, if anything was.

@@ -87,7 +87,8 @@ fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         let (theirs, wait) = (percent(analysis.others_share), percent(stage.core_wait_share));
         let name = stage.kind;
         caveats.push(format!(
-            "other programs took {theirs} of the cores, for which {name} waited {wait} of its time"
+            "other programs used {theirs} of the cores, so {name} waited for a core {wait} of its \
+             time"
         ));
     }
     if let Some(theirs) = others_on_disk(analysis, stage, run) {
@@ -263,23 +264,18 @@ fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
         [front @ .., last] => format!("{} and {last}", front.join(", ")),
     };
     let verb = if names.len() == 1 { "uses" } else { "share" };
-    let others = if analysis.others_share >= WORTH_NAMING {
-        format!(" with other programs, which take {}", percent(analysis.others_share))
-    } else {
-        String::new()
-    };
     let share = percent(stage.processor_share);
     let name = stage.kind;
-    let whose = match names.len() {
-        0 | 1 => String::new(),
-        _ => format!(", of the rest {name} takes {share}"),
-    };
-    let whose = if others.is_empty() && names.len() > 1 {
-        format!(", {name} takes {share}")
-    } else {
-        whose
-    };
-    format!("the processor was the limit: {who} {verb} {cores}{others}{whose}")
+    let most = if names.len() > 1 { format!(", {name} uses {share}") } else { String::new() };
+    if analysis.others_share < WORTH_NAMING {
+        return format!("the processor was the limit: {who} {verb} {cores}{most}");
+    }
+    let theirs = percent(analysis.others_share);
+    let most = if names.len() > 1 { format!(", of which {name} uses {share}") } else { most };
+    format!(
+        "the processor was the limit: other programs use {theirs} of {cores}, {who} {verb} the \
+         rest{most}"
+    )
 }
 
 fn rate_clause(stage: &StageShare) -> String {

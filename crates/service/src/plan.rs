@@ -8,6 +8,7 @@ mod window;
 mod words;
 
 use std::num::NonZero;
+use std::path::PathBuf;
 
 use flow::cancel::Cancel;
 use model::disk::DiskParameters;
@@ -34,7 +35,7 @@ pub use request::{
     PlanDataRequest, PlanRequest, PlanSourceRequest, RefillChoice, WhoCompresses, check_ratio,
 };
 pub use window::TimeWindow;
-pub use words::{back_hitches, rounded};
+pub use words::{BetterWay, back_hitches, rounded};
 
 /// A plan with everything that its presentation needs.
 #[derive(Debug)]
@@ -55,6 +56,8 @@ pub struct Planned {
     pub source_from: Option<DiskFromRuns>,
     /// How the disk of the source is assumed to be read, if the rate comes from a disk.
     pub reads: Option<DiskReads>,
+    /// The paths of the backup, if given.
+    pub paths: Vec<PathBuf>,
     /// The measurement of the paths.
     pub measured: Option<MeasuredSource>,
     /// Ratio of the data on a drive that compresses.
@@ -125,6 +128,7 @@ pub fn plan(request: &PlanRequest, cancel: &Cancel) -> Result<Planned, Failure> 
         setup,
         from,
         source_from,
+        paths: request.paths.clone(),
         measured,
     })
 }

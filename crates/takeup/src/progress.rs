@@ -8,6 +8,7 @@ use std::time::Duration;
 use base::escape::escape;
 use base::format::{counted, duration, percent, rate, size};
 use flow::monitor::{Basis, Pause};
+use report::prose::{columns_of, width};
 
 /// Columns that the object in hand gets before anything but the forecast.
 const OBJECT_COLUMNS: usize = 24;
@@ -144,16 +145,6 @@ enum Rates {
 
 fn joined_width(parts: &[String]) -> usize {
     parts.iter().map(|part| width(part) + 2).sum::<usize>().saturating_sub(2)
-}
-
-/// Columns of a text. Characters beyond the alphabets of Europe count as two, which is never too
-/// few.
-fn width(text: &str) -> usize {
-    text.chars().map(columns_of).sum()
-}
-
-fn columns_of(character: char) -> usize {
-    if character < '\u{1100}' { 1 } else { 2 }
 }
 
 /// The end of a text that fits, with dots in front where it is cut.

@@ -181,16 +181,18 @@ const TABLE: &[Row] = &[
     row("block_bytes", "dd", |level, place| {
         let bytes = number(level)?;
         Some(if place.is_tape {
-            format!("dd obs={bytes} of={}", place.path_or("/dev/nst0"))
+            format!("dd if=SOURCE obs={bytes} of={}", place.path_or("/dev/nst0"))
         } else {
-            format!("dd ibs={bytes} if={}", place.path_or("PATH"))
+            format!("dd ibs={bytes} if={} of=TARGET", place.path_or("PATH"))
         })
     }),
     row("block_bytes", "Bacula, Device in bacula-sd.conf", |level, place| {
         place.is_tape.then_some(())?;
         Some(format!("Maximum Block Size = {}", number(level)?))
     }),
-    row("read_block_bytes", "dd", |level, _| Some(format!("dd ibs={} if=SOURCE", number(level)?))),
+    row("read_block_bytes", "dd", |level, _| {
+        Some(format!("dd ibs={} if=SOURCE of=TARGET", number(level)?))
+    }),
     row("ring_bytes", "takeup", |level, place| {
         let bytes = number(level).filter(|&bytes| bytes > 0)?;
         Some(format!("takeup backup SOURCE --to {} --ring {bytes}", place.path_or("/dev/nst0")))
@@ -219,7 +221,7 @@ const TABLE: &[Row] = &[
         undo: Some("without iflag=direct"),
         ..row("cache", "dd", |level, place| {
             (word(level)? == "direct")
-                .then(|| format!("dd iflag=direct bs=1M if={}", place.path_or("PATH")))
+                .then(|| format!("dd iflag=direct bs=1M if={} of=TARGET", place.path_or("PATH")))
         })
     },
 ];
@@ -373,11 +375,14 @@ mod tests {
                     "takeup backup SOURCE --to /dev/nst0 --block-size 131072",
                 ),
                 ("tar -b 8192 -cf /dev/nst0 SOURCE", "tar -b 256 -cf /dev/nst0 SOURCE"),
-                ("dd obs=4194304 of=/dev/nst0", "dd obs=131072 of=/dev/nst0"),
+                ("dd if=SOURCE obs=4194304 of=/dev/nst0", "dd if=SOURCE obs=131072 of=/dev/nst0"),
                 ("Maximum Block Size = 4194304", "Maximum Block Size = 131072"),
             ],
         );
-        let read = ("dd ibs=4194304 if='/srv/big file'", "dd ibs=131072 if='/srv/big file'");
+        let read = (
+            "dd ibs=4194304 if='/srv/big file' of=TARGET",
+            "dd ibs=131072 if='/srv/big file' of=TARGET",
+        );
         check(lines("block_bytes", small, large.clone(), &disk()), &[read]);
         check(
             lines("drive_compression", text("on"), text("off"), &tape()),
@@ -403,7 +408,7 @@ mod tests {
                 "takeup backup SOURCE --to TARGET --engine pread",
             )],
         );
-        let direct = ("dd iflag=direct bs=1M if='/srv/big file'", "without iflag=direct");
+        let direct = ("dd iflag=direct bs=1M if='/srv/big file' of=TARGET", "without iflag=direct");
         check(lines("cache", text("buffered"), text("direct"), &disk()), &[direct]);
         assert_eq!(lines("engine", text("psync"), text("mmap"), &disk()), []);
     }
@@ -470,12 +475,11 @@ mod tests {
         std::fs::write(directory.path().join("SOURCE"), vec![1; 100]).unwrap();
         let place = MeasuredOn { path: "archive".into(), ..tape() };
         let found = lines("block_bytes", Level::Number(512), Level::Number(65536), &place);
-        let sizes = [("tar ", 65536u64, true), ("dd ", 100, false)];
-        for (program, bytes, is_whole) in sizes {
+        let sizes = [("tar ", 65536u64), ("dd ", 100)];
+        for (program, bytes) in sizes {
             let (line, _) = found.iter().find(|(line, _)| line.starts_with(program)).unwrap();
-            let input = if is_whole { "" } else { " <SOURCE" };
             let done = Command::new("sh")
-                .args(["-c", &format!("{line}{input}")])
+                .args(["-c", line])
                 .current_dir(directory.path())
                 .output()
                 .unwrap();

@@ -167,10 +167,10 @@ mod tests {
 
     #[test]
     fn two_settings_are_one_command_and_the_first_thing_that_is_said() {
-        let both = "dd ibs=1048576 if='/srv/my file' iflag=direct";
+        let both = "dd ibs=1048576 if='/srv/my file' of=TARGET iflag=direct";
         assert_eq!(typed_lines([[1e8, 1.1e8], [2e7, 4e8]]), [both]);
         // The block size in force is measured to be the best, and belongs to the command.
-        let kept = "dd ibs=65536 if='/srv/my file' iflag=direct";
+        let kept = "dd ibs=65536 if='/srv/my file' of=TARGET iflag=direct";
         assert_eq!(typed_lines([[1e8, 1.1e8], [4e8, 2e8]]), [kept]);
     }
 

@@ -146,7 +146,7 @@ fn settings(
         let (told, typed) = memory(ring_bytes);
         let (name, options) = if is_slow {
             let held = format!("--ring {typed} --start-fill 100 --rate-limit {lowest}MB");
-            (format!("{told} of memory, long runs"), held)
+            (format!("{told} of memory, fill first"), held)
         } else {
             (format!("{told} of memory"), format!("--ring {typed}"))
         };

@@ -183,11 +183,11 @@ fn the_list_has_what_was_promised() {
         "asked",
         "drive compression on",
         "compression in software",
-        "256 MiB of memory, long runs",
-        "1 GiB of memory, long runs",
-        "4 GiB of memory, long runs",
-        "16 GiB of memory, long runs",
-        "64 GiB of memory, long runs",
+        "256 MiB of memory, fill first",
+        "1 GiB of memory, fill first",
+        "4 GiB of memory, fill first",
+        "16 GiB of memory, fill first",
+        "64 GiB of memory, fill first",
         "at most 101 MB/s",
         "each block as it comes",
         "start at 25 % of the memory",
@@ -204,7 +204,7 @@ fn the_list_has_what_was_promised() {
     let is_setting = |one: &&Alternative| one.effort == Effort::Setting;
     assert!(list.iter().filter(is_setting).all(|one| one.options.is_some()));
     assert_eq!(
-        typed("4 GiB of memory, long runs").as_deref(),
+        typed("4 GiB of memory, fill first").as_deref(),
         Some("--ring 4G --start-fill 100 --rate-limit 101MB")
     );
     // 60 MB/s is below the lowest step of LTO-7, and within those of LTO-6.
@@ -212,7 +212,7 @@ fn the_list_has_what_was_promised() {
     let plan_of = |name: &str| list.iter().find(|one| one.name == name).unwrap().plan;
     let hitches = |name: &str| plan_of(name).back_hitches;
     assert_eq!((hitches("LTO-6"), hitches("staged to disk first")), (0, 0));
-    assert!(hitches("64 GiB of memory, long runs") < hitches("4 GiB of memory, long runs"));
+    assert!(hitches("64 GiB of memory, fill first") < hitches("4 GiB of memory, fill first"));
     // Compression halves the bytes that reach the medium, so each of them sees more stops.
     let per_byte = |name: &str| hitches(name) as f64 / plan_of(name).medium_bytes as f64;
     assert!(per_byte("drive compression on") > 1.5 * per_byte("asked"));
@@ -266,8 +266,8 @@ fn memory_start_fill_and_blocks_are_alternatives_like_others() {
     let slow = Setup { ring_bytes: 4 << 30, block_bytes: 10 << 10, ..setup(8, 60, TB) };
     let list = names(&slow);
     let wanted = [
-        "256 MiB of memory, long runs",
-        "16 GiB of memory, long runs",
+        "256 MiB of memory, fill first",
+        "16 GiB of memory, fill first",
         "each block as it comes",
         "start at 25 % of the memory",
         "start at 100 % of the memory",
@@ -292,8 +292,8 @@ fn a_ring_that_is_smaller_or_starts_earlier_stops_more_often() {
     let stops = |name: &str| {
         list.iter().find(|one| one.name == name).map(|one| one.plan.back_hitches).unwrap()
     };
-    assert!(stops("256 MiB of memory, long runs") > stops("1 GiB of memory, long runs"));
-    assert!(stops("1 GiB of memory, long runs") > stops("16 GiB of memory, long runs"));
+    assert!(stops("256 MiB of memory, fill first") > stops("1 GiB of memory, fill first"));
+    assert!(stops("1 GiB of memory, fill first") > stops("16 GiB of memory, fill first"));
     assert!(stops("start at 25 % of the memory") > stops("start at 100 % of the memory"));
 }
 

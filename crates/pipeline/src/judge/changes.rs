@@ -255,11 +255,12 @@ impl Case<'_> {
         if free < FREE_CORES_MIN && self.look.others_cores >= FREE_CORES_MIN {
             let others = self.look.others_cores;
             return format!(
-                "other programs use {others:.1} of the {} cores, and {free:.1} are free",
+                "other programs use {others:.1} of {} cores, which leaves {free:.1} for more \
+                 threads of {who}",
                 self.look.cores
             );
         }
-        format!("{free:.1} of {} cores are free for more threads of {who}", self.look.cores)
+        format!("only {free:.1} of {} cores are free for more threads of {who}", self.look.cores)
     }
 
     /// A lower level for a compressor, where nothing else helps.

@@ -125,10 +125,13 @@ pub fn plan(request: &BenchReadRequest, notify: &dyn Notify) -> Result<Plan, Fai
 
 /// The path itself, or the largest file in a folder: a stream is read from one file.
 fn file_of(path: &Path, notify: &dyn Notify) -> Result<PathBuf, Failure> {
-    if !path.is_dir() {
+    let shown = path.display();
+    let status = std::fs::metadata(path);
+    let status = status
+        .map_err(|error| Failure::of(format!("read {shown}: {}", with_causes(&error)), None))?;
+    if !status.is_dir() {
         return Ok(path.to_owned());
     }
-    let shown = path.display();
     let found = largest_below(path).map_err(|error| {
         let why = with_causes(&std::io::Error::from(error));
         Failure::of(format!("{shown}: {why}"), None)

@@ -1,6 +1,9 @@
 //! The explanation of a plan in words: what limits it, and which way is the best.
 
+use std::path::PathBuf;
+
 use base::format::{counted, duration, rate, size};
+use experiment::judgement::quoted;
 use model::plan::Limit;
 use model::plan::alternatives::{Alternative, Effort, best};
 
@@ -9,33 +12,37 @@ use super::Planned;
 /// Two times within this factor are not compared.
 const WORTH_COMPARING: f64 = 1.02;
 
+/// A way that is better than the requested one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BetterWay {
+    /// The way, and what it brings.
+    pub sentence: String,
+    /// The command that does it, if settings do.
+    pub command: Option<String>,
+}
+
 impl Planned {
     /// What limits the requested plan.
     pub fn limit(&self) -> String {
         let plan = self.asked();
         let at = rate(plan.limit_bytes_per_second);
         match plan.limit {
-            Limit::Source if self.setup.source.files == 0 => {
-                format!("the source is the limit, at {at}")
+            Limit::Source if self.setup.source.files == 0 => format!("the source, at {at}"),
+            Limit::Source => format!("the source: with its files it gives {at}"),
+            Limit::StagingDisk => format!("the staging disk, at {at}"),
+            Limit::SoftwareCompression => format!("compression in software, at {at}"),
+            Limit::Commands => {
+                format!("commands: blocks of {} reach {at} at most", size(self.setup.block_bytes))
             }
-            Limit::Source => format!("the source is the limit: with its files it gives {at}"),
-            Limit::StagingDisk => format!("the staging disk is the limit, at {at}"),
-            Limit::SoftwareCompression => format!("compression in software is the limit, at {at}"),
-            Limit::Commands => format!(
-                "commands are the limit: blocks of {} reach {at} at most",
-                size(self.setup.block_bytes)
-            ),
-            Limit::Interface => format!("the drive's interface is the limit, at {at}"),
-            Limit::Medium => {
-                format!("the tape is the limit, at {at} of content at its highest speed")
-            }
+            Limit::Interface => format!("the drive's interface, at {at}"),
+            Limit::Medium => format!("the tape, at {at} of content at its highest speed"),
         }
     }
 
     /// The best plan with settings alone, and the best ones with more effort.
-    pub fn advice(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let mut told: Option<&Alternative> = None;
+    pub fn advice(&self) -> Vec<BetterWay> {
+        let mut ways = Vec::new();
+        let mut named: Option<&Alternative> = None;
         let efforts = [
             (Effort::Setting, "best with settings alone"),
             (Effort::Procedure, "with more than settings"),
@@ -43,31 +50,53 @@ impl Planned {
         ];
         for (effort, words) in efforts {
             let Some(one) = best(&self.list, effort) else { continue };
-            if told.is_some_and(|told| told.name == one.name) {
+            if named.is_some_and(|named| named.name == one.name) {
                 continue;
             }
-            let typed = one.options.as_ref();
+            named = Some(one);
+            if one.effort == Effort::Asked {
+                let sentence = "no other setting is better".to_owned();
+                ways.push(BetterWay { sentence, command: None });
+                continue;
+            }
             let asked = self.asked().seconds;
             let instead = if asked > one.plan.seconds * WORTH_COMPARING {
                 format!(" instead of {}", duration(asked))
             } else {
                 String::new()
             };
-            lines.push(format!(
-                "{words}: {}, {}{instead} and {}{}",
-                one.name,
-                duration(one.plan.seconds),
-                back_hitches(one.plan.back_hitches),
-                typed.map_or(String::new(), |options| format!("; takeup backup {options}")),
-            ));
-            told = Some(one);
+            ways.push(BetterWay {
+                sentence: format!(
+                    "{words}: {}, {}{instead} and {}",
+                    one.name,
+                    duration(one.plan.seconds),
+                    back_hitches(one.plan.back_hitches),
+                ),
+                command: one.options.as_deref().map(|options| self.command(options)),
+            });
         }
-        lines
+        ways
+    }
+
+    /// A command that can be typed where the paths are known; the first drive of the machine is
+    /// assumed.
+    fn command(&self, options: &str) -> String {
+        let typed = |path: &PathBuf| quoted(&path.display().to_string());
+        let sources = match &self.paths[..] {
+            [] => "SOURCE".to_owned(),
+            paths => paths.iter().map(typed).collect::<Vec<_>>().join(" "),
+        };
+        format!("takeup backup {sources} --to /dev/nst0 {options}")
     }
 
     /// What limits the requested plan, and the best ways, in one line.
     pub(super) fn explanation(&self) -> String {
-        format!("{}; {}", self.limit(), self.advice().join("; "))
+        let mut parts = vec![format!("limit: {}", self.limit())];
+        for way in self.advice() {
+            parts.push(way.sentence);
+            parts.extend(way.command);
+        }
+        parts.join("; ")
     }
 }
 

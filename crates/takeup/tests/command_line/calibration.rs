@@ -41,7 +41,7 @@ fn nothing_is_assumed_that_the_runs_leave_no_room_for() {
     let text = shown(&run(directory.path(), &plan), directory.path());
     let most = text.split("buffer_bytes: at most ").nth(1).unwrap_or_else(|| panic!("{text}"));
     let most = most.split(':').next().unwrap();
-    assert!(text.contains(&format!("a buffer is assumed to hold {most}")), "{text}");
+    assert!(text.contains(&format!("the drive's buffer holds {most} (")), "{text}");
     let taken =
         format!("buffer_bytes is not 102 MB, the value of LTO-4 by IBM; the model uses {most}");
     assert!(text.contains(&taken), "{text}");

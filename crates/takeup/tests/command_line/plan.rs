@@ -86,7 +86,7 @@ fn the_document_holds_the_plan_and_its_parameters() {
     let names: Vec<_> = document["alternatives"].as_array().unwrap().iter().collect();
     assert!(names.iter().any(|one| one["name"] == "staged to disk first"));
     let best = document["best"]["with_settings"].as_str().unwrap();
-    assert!(best.ends_with("of memory, long runs"), "{best}");
+    assert!(best.ends_with("of memory, fill first"), "{best}");
 }
 
 /// An LTO-3 drive of HP can slow down to 30 MB/s, where IBM's must stop; without a maker both are
@@ -203,7 +203,7 @@ fn how_the_disk_is_read_is_said_and_chosen() {
     let path = directory.path();
     let plan = ["plan", "--drive", "lto9", "--source-disk", "array:12", "--size", "1TB"];
     let text = shown(&run(path, &plan), path);
-    let said = "in one stream, 1 MiB at a time, with a read-ahead of 128 KiB: --read-block-size";
+    let said = "in one stream, 1 MiB at a time, with a read-ahead of 128 KiB (--read-block-size";
     assert!(text.contains(said), "{text}");
     let rate = |more: &[&str]| {
         let found = document(path, &[&plan[..], more, &["--json"]].concat());

@@ -102,11 +102,10 @@ fn an_experiment_starts_none() {
     let planted = Planted::new();
     let file = planted.folder.path().join("file");
     fs::write(&file, vec![1; 1 << 20]).unwrap();
-    let fast =
-        ["--load", "read", "--block-size", "64k", "--depth", "1", "--runtime", "200ms", "-q"];
+    let load = ["--load", "read", "--block-size", "64k", "--depth", "1", "--runtime", "200ms"];
     let disk = || {
-        let mut command = with(&["bench", "disk"]);
-        command.arg(&file).args(fast).arg("-o").arg(planted.output());
+        let mut command = with(&["bench", "disk", "-q", "--repeats", "1", "--repeats-max", "1"]);
+        command.arg(&file).args(load).arg("-o").arg(planted.output());
         command
     };
     planted.check(disk, is_done);

@@ -52,8 +52,13 @@ fn an_experiment_with_tape_goes_on_where_it_was_stopped() {
     let drive = Drive::new();
     let options = [&SMALL[..], &["--drive-compression", "off", "--seed", "7"]].concat();
     let text = succeeds(&bench(&drive, &options));
-    assert!(text.starts_with("data    block size  runs"), "{text}");
-    assert!(text.contains("every combination has its repeats; 12 runs in"), "{text}");
+    // No setting is better, so the first line says why none is recommended.
+    assert!(text.starts_with("not known  no setting is recommended: "), "{text}");
+    assert!(text.contains("\n\ndata    block size  runs"), "{text}");
+    assert!(
+        text.contains("every combination has as many repeats as --repeats-max allows; 12 runs in"),
+        "{text}"
+    );
     let whole = lines(&drive);
     assert_eq!(whole.len(), 13);
     for run in whole[1..].iter().map(|line| &line["run"]) {

@@ -499,7 +499,8 @@ fn there_is_advice_or_a_reason() {
     assert_eq!(what, expected);
     seen.absent.clear();
     seen.others_cores = 1.0;
-    let expected = "no advice, because other programs use 1.0 of the 2 cores, and 0.0 are free";
+    let expected = "no advice, because other programs use 1.0 of 2 cores, which leaves 0.0 for \
+                    more threads of stage 2 (gzip)";
     assert_eq!(reason(&seen).2, expected);
     // A lower level needs less work.
     seen.stages[1] = stage("gzip -9", [9.9, 0.1, 0.0, 0.0]);
