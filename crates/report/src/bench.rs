@@ -15,8 +15,8 @@ use crate::table::Style;
 pub fn ended(done: &ExperimentDone, style: Style) -> String {
     let ExperimentDone { experiment, judgement, ended, .. } = done;
     let judged = experiments::text(experiment, judgement, style);
-    let (runs, file) = (experiment.runs.len(), done.path.display());
-    format!("{judged}{}{}; {runs} runs in {file}\n", not_run(done), ended.words())
+    let runs = counted(experiment.runs.len() as u64, "run", "runs");
+    format!("{judged}{}{}; {runs} in {}\n", not_run(done), ended.words(), done.path.display())
 }
 
 /// A line for each of the first combinations that did not run, and one for the rest.

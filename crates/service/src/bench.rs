@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use base::escape::escape_path;
+use base::format::counted;
 use base::quantity::bytes_or_zero;
 use experiment::judgement::{Judgement, JudgementOptions, judge};
 use experiment::plan::{Plan, Stop};
@@ -327,8 +328,8 @@ fn begun(
             Some("use --output NAME for a new file"),
         ));
     }
-    let runs = experiment.runs.len();
-    notify.notify(&format!("{} holds {runs} runs: continuing", escape_path(path)));
+    let runs = counted(experiment.runs.len() as u64, "run", "runs");
+    notify.notify(&format!("{} holds {runs}: continuing", escape_path(path)));
     Ok(Some((file, experiment)))
 }
 

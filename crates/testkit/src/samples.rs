@@ -63,6 +63,17 @@ pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     Random::numbered(seed).bytes(bytes)
 }
 
+/// FNV-1a over words of eight bytes: fast in an emulated processor, and no attack must be resisted.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
+    for word in bytes.chunks(8) {
+        let mut padded = [0; 8];
+        padded[..word.len()].copy_from_slice(word);
+        hash = (hash ^ u64::from_le_bytes(padded)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash
+}
+
 /// The recording of a machine with this name, from `scripts/record-machine` or written by hand: see
 /// the files in `machines`.
 ///

@@ -291,10 +291,12 @@ fn word(level: &Level) -> Option<&str> {
     }
 }
 
-/// Quoted as one word for a shell.
+/// A path as one word for a shell, and no option of a program.
 pub fn quoted(path: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
-    if path.chars().all(is_plain) {
+    if path.starts_with('-') {
+        quoted(&format!("./{path}"))
+    } else if path.chars().all(is_plain) && !path.is_empty() {
         path.to_owned()
     } else {
         format!("'{}'", path.replace('\'', "'\\''"))
@@ -466,6 +468,21 @@ mod tests {
         assert_eq!(found, [(set.to_owned(), UNDO.to_owned())]);
         assert_eq!(place.why_not_kept("max_sectors_kb"), Some(why));
         assert_eq!(place.why_not_kept("scheduler"), None);
+    }
+
+    #[test]
+    fn a_path_is_one_word_and_no_option() {
+        for (path, word) in [
+            ("/srv/a b", "'/srv/a b'"),
+            ("it's", "'it'\\''s'"),
+            ("-x", "./-x"),
+            ("-x y", "'./-x y'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(path), word);
+            let said = Command::new("sh").args(["-c", &format!("printf %s {word}")]).output();
+            assert!(String::from_utf8(said.unwrap().stdout).unwrap().ends_with(path));
+        }
     }
 
     /// The programs accept the printed commands: tar and dd write blocks of that size.

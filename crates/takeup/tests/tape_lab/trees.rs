@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use testkit::samples::Random;
+use testkit::samples::{Random, fingerprint};
 
 /// A folder with `tree/` in it.
 pub struct Tree {
@@ -97,29 +97,18 @@ fn described(root: &Path) -> std::collections::BTreeSet<String> {
             let name = path.strip_prefix(root).unwrap().display().to_string();
             lines.insert(if metadata.is_symlink() {
                 let target = fs::read_link(&path).unwrap();
-                format!("{name} link {:x}", hash(target.as_os_str().as_bytes()))
+                format!("{name} link {:x}", fingerprint(target.as_os_str().as_bytes()))
             } else if metadata.is_dir() {
                 folders.push(path.clone());
                 format!("{name} folder {:?}", metadata.permissions())
             } else {
-                let content = hash(&fs::read(&path).unwrap());
+                let content = fingerprint(&fs::read(&path).unwrap());
                 let modified = metadata.modified().unwrap();
                 format!("{name} file {content:x} {:?} {modified:?}", metadata.permissions())
             });
         }
     }
     lines
-}
-
-/// FNV-1a over words of eight bytes: fast in an emulated processor, and no attack must be resisted.
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
-    for word in bytes.chunks(8) {
-        let mut padded = [0; 8];
-        padded[..word.len()].copy_from_slice(word);
-        hash = (hash ^ u64::from_le_bytes(padded)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash
 }
 
 /// Three parts noise, one part zeros, in runs of 4 KiB.
