@@ -125,11 +125,15 @@ fn cost(cost: &Cost) -> Finding {
         .with_number("taking them", cost.recorder_seconds, Unit::Seconds)
 }
 
+/// How many operations have none of their direction before them.
+fn firsts(file: &FileProfile) -> u64 {
+    u64::from(file.reads > 0) + u64::from(file.writes > 0)
+}
+
 /// Whether all operations but the first of each direction, which has none before it, go on where
 /// one has ended: a file that is copied in one piece has two, its data and its end.
 fn is_first_alone(file: &FileProfile, sequential_share: f64) -> bool {
-    let operations = file.reads + file.writes;
-    let firsts = u64::from(file.reads > 0) + u64::from(file.writes > 0);
+    let (operations, firsts) = (file.reads + file.writes, firsts(file));
     let misses = (1.0 - sequential_share) * operations as f64;
     operations > firsts && misses < firsts as f64 + 0.5
 }
@@ -138,8 +142,7 @@ fn is_first_alone(file: &FileProfile, sequential_share: f64) -> bool {
 /// has none before it. `None` where there is no other.
 pub fn share_in_order(file: &FileProfile, sequential_share: f64) -> Option<f64> {
     let operations = file.reads + file.writes;
-    let firsts = u64::from(file.reads > 0) + u64::from(file.writes > 0);
-    let others = operations.checked_sub(firsts).filter(|others| *others > 0)?;
+    let others = operations.checked_sub(firsts(file)).filter(|others| *others > 0)?;
     Some((sequential_share * operations as f64 / others as f64).min(1.0))
 }
 
@@ -158,7 +161,10 @@ fn of_file(file: &FileProfile) -> Vec<(&'static Rule, String)> {
             (&rules::RANDOM, "at random".to_owned())
         }
         (Some(_), _) if file.reads + file.writes == 1 => (&rules::MIXED, "once".to_owned()),
-        (Some(share), _) => (&rules::MIXED, format!("{} in order", percent(share))),
+        (Some(share), _) => {
+            let share = share_in_order(file, share).unwrap_or(share);
+            (&rules::MIXED, format!("{} in order", percent(share)))
+        }
         (None, _) => (&rules::MIXED, "in an unknown order".to_owned()),
     };
     let mut words = format!("{} {order}, {}", direction(file), pieces(file));
@@ -343,10 +349,13 @@ fn names(files: &[&FileProfile], all: &[FileProfile]) -> String {
 
 /// The end of a file's path: its last two parts, and as many more as tell it from the other files
 /// in `all`.
-pub fn distinct_name(file: &FileProfile, all: &[FileProfile]) -> String {
+pub fn distinct_name<'a>(
+    file: &FileProfile,
+    all: impl IntoIterator<Item = &'a FileProfile>,
+) -> String {
     let short = short_name(file);
     let Some(path) = &file.path else { return short };
-    let others = all.iter().filter_map(|it| it.path.as_deref()).filter(|it| it != path);
+    let others = all.into_iter().filter_map(|it| it.path.as_deref()).filter(|it| it != path);
     let others: Vec<&str> = others.filter(|it| short_path(it) == short).collect();
     if others.is_empty() {
         return short;

@@ -138,7 +138,7 @@ fn what(planned: &Planned) -> String {
 fn result(planned: &Planned) -> String {
     let plan = planned.asked();
     let stops = match rounded(plan.back_hitches) {
-        0 => "the tape does not stop".to_owned(),
+        0 => "no back-hitches".to_owned(),
         1 => "the tape stops once (a back-hitch)".to_owned(),
         number => format!("the tape stops {} times (back-hitches)", count(number)),
     };
@@ -168,8 +168,7 @@ fn limit(planned: &Planned) -> String {
 /// Explains the names of ways that do not explain themselves.
 fn legend(planned: &Planned) -> &'static str {
     if planned.list.iter().any(|one| one.name.ends_with(FILL_FIRST)) {
-        "fill first: the drive waits until the memory is full, then empties it at its lowest \
-         speed, so that it stops less often\n"
+        "fill first: the drive waits until the memory is full, then empties it at its lowest speed\n"
     } else {
         ""
     }

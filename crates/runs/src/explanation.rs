@@ -87,7 +87,7 @@ fn caveat(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> Option<St
         let (theirs, wait) = (percent(analysis.others_share), percent(stage.core_wait_share));
         let name = stage.kind;
         caveats.push(format!(
-            "other programs used {theirs} of the cores, so {name} waited for a core {wait} of its \
+            "other programs used {theirs} of the cores, and {name} waited for a core {wait} of its \
              time"
         ));
     }

@@ -6,7 +6,7 @@ use crate::figure::{Axis, Figure, FigureGroup, GROUPS_MAX, Marks, Value};
 use base::format::{binary_size, count};
 use capture::profile::FileProfile;
 use capture::profile::timeline::{ClassTimeline, Interval, Timeline};
-use capture::words::{is_place, is_used_much, short_name};
+use capture::words::{distinct_name, is_place, is_used_much, short_name};
 
 use super::Together;
 use crate::history::page::stretch;
@@ -249,12 +249,17 @@ fn sizes(together: &Together<'_>) -> Figure {
         let all = (file.reads + file.writes).max(1) as f64;
         let value = |(place, bytes): (usize, &u64)| {
             let share = of(file, *bytes) as f64 / all * 100.0;
-            let name = short_name(file);
+            let name = distinct_name(file, files.iter().copied());
             let label = format!("{name}: {share:.1} % in {}", binary_size(*bytes));
             Value { x: place as f64, y: share, range: None, label }
         };
         let values = sizes.iter().enumerate().map(value).filter(|it| it.y > 0.0).collect();
-        FigureGroup { name: short_name(file), values, curve: Vec::new(), marks: Marks::Each }
+        FigureGroup {
+            name: distinct_name(file, files.iter().copied()),
+            values,
+            curve: Vec::new(),
+            marks: Marks::Each,
+        }
     };
     Figure {
         title: "sizes of reads and writes".to_owned(),
@@ -296,7 +301,7 @@ fn figure_of_files(
     let group = |(name, of): &OfFile<'_>| {
         let value = |(place, file): (usize, &&FileProfile)| {
             let y = of(file)?;
-            let label = format!("{}: {name} {y:.1}", short_name(file));
+            let label = format!("{}: {name} {y:.1}", distinct_name(file, files.iter().copied()));
             Some(Value { x: place as f64, y, range: None, label })
         };
         let values = files.iter().enumerate().filter_map(value).collect();

@@ -373,7 +373,7 @@ fn cores_that_were_hardly_waited_for_are_not_named() {
     assert!(!text(0.1).contains("other programs"), "{}", text(0.1));
     let held = text(2.0);
     assert!(
-        held.contains("other programs used 98 % of the cores, so write waited for a core"),
+        held.contains("other programs used 98 % of the cores, and write waited for a core"),
         "{held}"
     );
 }

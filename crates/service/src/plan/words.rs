@@ -55,7 +55,7 @@ impl Planned {
             }
             named = Some(one);
             if one.effort == Effort::Asked {
-                let sentence = "no other setting is better".to_owned();
+                let sentence = "no setting below is better".to_owned();
                 ways.push(BetterWay { sentence, command: None });
                 continue;
             }
