@@ -132,15 +132,24 @@ pub fn children(process: u32) -> Vec<u32> {
     lists.flat_map(numbers).collect()
 }
 
+/// The numbers of all processes, also of ended ones that nobody has waited for.
+pub fn numbers() -> impl Iterator<Item = u32> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// All processes that have not ended.
+pub fn running() -> impl Iterator<Item = Process> {
+    numbers().filter_map(Process::of)
+}
+
 /// The processes of a group that have not ended, found by looking at all processes.
 pub fn of_group(group: u32) -> Vec<u32> {
-    let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
-    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let is_in_it = |process: &u32| {
         let text = fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
         group_of_living(&text) == Some(group)
     };
-    all.flatten().filter_map(number).filter(is_in_it).collect()
+    numbers().filter(is_in_it).collect()
 }
 
 /// The group of a process from its `/proc/PID/stat`; `None` if the process has ended.

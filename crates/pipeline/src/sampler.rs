@@ -1,12 +1,11 @@
 //! Samples the processes of a pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::time::{Duration, Instant};
 
 use machine::counters::processor::{ProcessorClock, thread_ns};
 use machine::pipes::{self, End, Holders, Side, ends};
-use machine::processes::{Process, children};
+use machine::processes::{Process, children, numbers};
 use machine::threads;
 
 use super::followed::{AtPipes, Followed, Found, SPLICES};
@@ -369,12 +368,9 @@ fn tops(shell: u32) -> Vec<u32> {
 
 /// A process and all processes that pipes join it to, however many stages away, by number.
 pub fn joined(process: u32) -> Vec<u32> {
-    let Ok(all) = fs::read_dir("/proc") else { return vec![process] };
-    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
     let of = |it: u32| -> (u32, Vec<End>) { (it, ends(it)) };
     let own = std::process::id();
-    let all: Vec<(u32, Vec<End>)> =
-        all.flatten().filter_map(number).filter(|it| *it != own).map(of).collect();
+    let all: Vec<(u32, Vec<End>)> = numbers().filter(|it| *it != own).map(of).collect();
     let mut found = vec![process];
     let mut next = 0;
     while let Some(&at) = found.get(next).filter(|_| found.len() < STAGES_MAX) {

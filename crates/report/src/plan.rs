@@ -168,7 +168,8 @@ fn limit(planned: &Planned) -> String {
 /// Explains the names of ways that do not explain themselves.
 fn legend(planned: &Planned) -> &'static str {
     if planned.list.iter().any(|one| one.name.ends_with(FILL_FIRST)) {
-        "fill first: the drive waits until the memory is full, then empties it at its lowest speed\n"
+        "fill first: the drive waits until the memory is full, then empties it \
+            at its lowest speed\n"
     } else {
         ""
     }

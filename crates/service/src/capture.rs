@@ -302,9 +302,12 @@ impl Now<'_> {
     ) -> Result<CaptureDone, Failure> {
         let Now { request, means, watched, file, wants_job } = self;
         let mut profiler = Profiler::new(ProfileLimits::default());
+        let mut guard = means.guard();
         let (process, name) = match &request.source {
             CaptureSource::Process(pid) => (CapturedProcess::of(*pid)?, format!("process {pid}")),
-            CaptureSource::Command(words) => (CapturedProcess::start(words)?, words.join(" ")),
+            CaptureSource::Command(words) => {
+                (CapturedProcess::start(words, &mut guard)?, words.join(" "))
+            }
             CaptureSource::Import(path) | CaptureSource::Record(path) => {
                 return Err(Failure::of(format!("{} is no process", path.display()), None));
             }

@@ -12,7 +12,6 @@ use loads::disk::process as fio;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::leftovers::LeftoverGuard;
 use super::process::CapturedProcess;
 use super::recording::{Means, Recorded, record, refusal};
 use crate::failure::Failure;
@@ -121,10 +120,10 @@ fn validate(
 ) -> Result<Validation, Failure> {
     let limits =
         JobLimits { file_bytes: limit_bytes, operations: OPERATIONS_MAX, seconds: SECONDS_MAX };
-    let mut guard = LeftoverGuard::start((means.guard)(means.tracefs));
+    let mut guard = means.guard();
     let trial = Trial::prepare(captured, below, limits, cancel, &mut |made| guard.folder(made));
     let trial = trial.map_err(|error| failure(&error))?;
-    let process = CapturedProcess::start(&trial.command())?;
+    let process = CapturedProcess::start(&trial.command(), &mut guard)?;
     guard.process(process.pid());
     let mut profiler = Profiler::new(capture::profile::ProfileLimits::default());
     // fio ends by itself before that, unless it hangs on the disk.

@@ -1,10 +1,10 @@
 //! A second process of Takeup that cleans up if a capture is killed.
 //!
 //! A killed process cannot stop the kernel's recording: every call of the recorded processes would
-//! cost more from then on, and the buffers would stay. The guard starts before the recording, reads
-//! a pipe from the capture and waits for its end. Lines on the pipe name what a validation made:
-//! its folder, and the process that it started. When the capture ends normally, nothing of that is
-//! left, and the guard ends.
+//! cost more from then on, and the buffers would stay. The guard starts before anything else, reads
+//! a pipe from the capture and waits for its end. Lines on the pipe name what the capture makes: the
+//! shell that waits to become the command, before it exists; and of a validation its folder, and
+//! the process. When the capture ends normally, nothing of that is left, and the guard ends.
 
 use std::fs;
 use std::io::{BufRead, Read as _, Write};
@@ -15,7 +15,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use capture::trace::Tracefs;
-use machine::processes::Process;
+use machine::processes::{Process, running};
+use machine::threads::arguments;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::outcome::Outcome;
@@ -26,6 +27,9 @@ const STEP: Duration = Duration::from_millis(20);
 const READY: u8 = b'r';
 /// The most tries.
 const TRIES_MAX: u32 = 500;
+/// The fewest tries where a shell may be held: the pipe ends in the middle of its start, before the
+/// kernel shows its arguments.
+const TRIES_MIN: u32 = 5;
 
 /// Makes the command that starts this program as a guard, for a tracefs that is not at a usual
 /// place: there [`guard`] runs, between the standard input and the standard output.
@@ -49,6 +53,11 @@ impl LeftoverGuard {
         let mut line = format!("folder {} {} ", known.dev(), known.ino()).into_bytes();
         line.extend_from_slice(folder.as_os_str().as_bytes());
         self.say(&line);
+    }
+
+    /// Names the shell script of a command that is about to be started and held.
+    pub fn held(&mut self, script: &str) {
+        self.say(format!("held {script}").as_bytes());
     }
 
     /// Names a process to kill.
@@ -77,8 +86,14 @@ fn on_its_own(mut child: Child) -> Option<ChildStdin> {
 
 /// What a line names.
 enum Left {
-    Folder { path: PathBuf, device: u64, number: u64 },
+    Folder {
+        path: PathBuf,
+        device: u64,
+        number: u64,
+    },
     Process(Process),
+    /// A shell with this script.
+    Held(String),
 }
 
 impl Left {
@@ -89,6 +104,9 @@ impl Left {
             let pid = u32::try_from(text(parts.next()?)?).ok()?;
             return Some(Left::Process(Process { pid, start_ticks: text(parts.next()?)? }));
         }
+        if let Some(script) = line.strip_prefix(b"held ") {
+            return Some(Left::Held(String::from_utf8_lossy(script).into_owned()));
+        }
         let mut parts = line.strip_prefix(b"folder ")?.splitn(3, |byte| *byte == b' ');
         let (device, number) = (text(parts.next()?)?, text(parts.next()?)?);
         let path = PathBuf::from(std::ffi::OsString::from_vec(parts.next()?.to_vec()));
@@ -97,10 +115,12 @@ impl Left {
 
     fn take_away(&self) {
         match self {
-            Left::Process(process) => {
-                let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
-                if let Some(pid) = pid.filter(|_| process.runs()) {
-                    let _ = kill_process(pid, Signal::KILL);
+            Left::Process(process) => kill(*process),
+            Left::Held(script) => {
+                for process in running() {
+                    if arguments(process.pid).get(2) == Some(script) {
+                        kill(process);
+                    }
                 }
             }
             Left::Folder { path, device, number } => {
@@ -111,6 +131,13 @@ impl Left {
                 }
             }
         }
+    }
+}
+
+fn kill(process: Process) {
+    let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+    if let Some(pid) = pid.filter(|_| process.runs()) {
+        let _ = kill_process(pid, Signal::KILL);
     }
 }
 
@@ -127,19 +154,21 @@ pub fn guard(tracefs: Option<&Path>, input: impl BufRead, mut output: impl Write
         let Ok(line) = line else { break };
         left.extend(Left::parse(&line));
     }
-    // Processes first: they may write to the folders.
-    let is_process = |it: &&Left| matches!(it, Left::Process(_));
-    left.iter().filter(is_process).for_each(Left::take_away);
     let opened = match tracefs {
         Some(folder) => Tracefs::at(folder),
         None => Tracefs::open(),
     };
-    for _ in 0..TRIES_MAX {
-        left.iter().filter(|it| !is_process(it)).for_each(Left::take_away);
+    let is_folder = |it: &&Left| matches!(it, Left::Folder { .. });
+    let may_be_held = left.iter().any(|it| matches!(it, Left::Held(_)));
+    let tries_min = if may_be_held { TRIES_MIN } else { 1 };
+    for tries in 1..=TRIES_MAX {
+        // Processes first: they may write to the folders.
+        left.iter().filter(|it| !is_folder(it)).for_each(Left::take_away);
+        left.iter().filter(is_folder).for_each(Left::take_away);
         let own = opened.as_ref().map_or(0, |it| it.remove_left(Some(parent)));
         let has_folder =
             left.iter().any(|it| matches!(it, Left::Folder { path, .. } if path.exists()));
-        if own == 0 && !has_folder {
+        if own == 0 && !has_folder && tries >= tries_min {
             return Outcome::Done;
         }
         std::thread::sleep(STEP);

@@ -3,19 +3,22 @@
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use machine::processes::{Process, ProcessTimes};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
+use super::leftovers::LeftoverGuard;
 use crate::failure::Failure;
 
 /// How long a command may take to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two checks whether it has ended.
 const STEP: Duration = Duration::from_millis(10);
-/// The shell stops itself until the recording has begun; then it becomes the command.
-const HELD: &str = "kill -STOP $$ && exec \"$@\"";
+/// The shell stops itself until the recording has begun; then it becomes the command. The name at
+/// the end is how the guard finds one that nobody will release.
+const HELD: &str = "kill -STOP $$ && exec \"$@\" # ";
 /// The flag of kernel threads (`PF_KTHREAD`, include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -61,10 +64,18 @@ impl CapturedProcess {
         Ok(CapturedProcess::Running(Process { pid, start_ticks: times.start_ticks }))
     }
 
-    /// Starts a command, which waits until it is released.
-    pub fn start<S: AsRef<OsStr>>(command: &[S]) -> Result<CapturedProcess, Failure> {
+    /// Starts a command, which waits until it is released. If this process is killed before that,
+    /// the guard ends the command.
+    pub fn start<S: AsRef<OsStr>>(
+        command: &[S],
+        guard: &mut LeftoverGuard,
+    ) -> Result<CapturedProcess, Failure> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let own = std::process::id();
+        let script = format!("{HELD}takeup-{own}-{}", STARTED.fetch_add(1, Ordering::Relaxed));
+        guard.held(&script);
         let child = Command::new("/bin/sh")
-            .args(["-c", HELD, "takeup capture"])
+            .args(["-c", &script, "takeup capture"])
             .args(command)
             .spawn()
             .map_err(|error| Failure::of(format!("cannot start /bin/sh: {error}"), None))?;

@@ -49,9 +49,13 @@ impl Means<'_> {
             Some(folder) => Tracefs::at(folder)?,
             None => Tracefs::open()?,
         };
-        let guard = LeftoverGuard::start((self.guard)(self.tracefs));
         let session = Session::begin(&tracefs, &[process.pid()], self.buffer_bytes, to)?;
-        Ok(Begun { tracefs, session, guard })
+        Ok(Begun { tracefs, session })
+    }
+
+    /// Starts the guard, which has to be there before anything that it removes.
+    pub fn guard(self) -> LeftoverGuard {
+        LeftoverGuard::start((self.guard)(self.tracefs))
     }
 }
 
@@ -59,7 +63,6 @@ impl Means<'_> {
 pub(super) struct Begun {
     tracefs: Tracefs,
     session: Session,
-    guard: LeftoverGuard,
 }
 
 /// Records until the process ends, the time is over, or a signal comes.
@@ -71,7 +74,7 @@ pub(super) fn record(
     cancel: &Cancel,
     to: &mut Profiler,
 ) -> Result<Recorded, Failure> {
-    let Begun { tracefs, mut session, guard: _guard } = begun;
+    let Begun { tracefs, mut session } = begun;
     let failure = |error: TraceError| Failure::new(&error, None);
     let counters = |error: CounterError| Failure::new(&error, None);
     let beside = watched.map(Beside::begin).transpose().map_err(counters)?;

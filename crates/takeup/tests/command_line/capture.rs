@@ -421,13 +421,18 @@ impl Drop for Mounted {
 
 /// Waits for a condition; fails if it takes too long.
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..3000 {
+    for _ in 0..60_000 {
         if is_so() {
             return;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(1));
     }
-    panic!("{what}");
+    panic!("not within a minute: {what}");
+}
+
+/// All processes, with their arguments.
+fn processes() -> impl Iterator<Item = (u32, Vec<String>)> {
+    machine::processes::numbers().map(|at| (at, machine::threads::arguments(at)))
 }
 
 /// A killed process cannot stop the kernel from recording.
@@ -448,6 +453,28 @@ fn a_killed_capture_leaves_nothing_that_records() {
     capture.kill().unwrap();
     capture.wait().unwrap();
     wait_until("what it recorded with is gone", || mounted.instances_of(id) == 0);
+}
+
+/// A command waits, stopped, until the recording has begun; nobody else would wake it up.
+#[test]
+fn a_command_that_was_never_released_ends_with_a_killed_capture() {
+    testkit::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let mark = format!("held-{}", std::process::id());
+    let mut capture = takeup()
+        .current_dir(directory.path())
+        .args(["capture", "--for", "100s", "--", "sleep", "100", &mark])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = capture.id();
+    let with_mark = || processes().filter(|(at, words)| *at != id && words.contains(&mark));
+    let is_shell = |(_, words): (u32, Vec<String>)| words[0] == "/bin/sh";
+    wait_until("it holds the command", || with_mark().any(is_shell));
+    capture.kill().unwrap();
+    capture.wait().unwrap();
+    wait_until("the command has ended", || with_mark().count() == 0);
 }
 
 /// It also cannot remove the folder in which it runs fio, or end fio.
@@ -479,12 +506,11 @@ fn a_killed_validation_leaves_no_folder_and_no_fio() {
         all.map(|it| it.path()).filter(|it| it.is_dir()).collect::<Vec<_>>()
     };
     let fios = |folder: &Path| {
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        let line = |it: fs::DirEntry| fs::read(it.path().join("cmdline")).unwrap_or_default();
-        let name = folder.to_str().unwrap().as_bytes();
-        all.map(line).filter(|line| line.windows(name.len()).any(|it| it == name)).count()
+        let name = folder.to_str().unwrap();
+        processes().filter(|(_, words)| words.iter().any(|it| it.contains(name))).count()
     };
-    wait_until("it runs fio", || folders().first().is_some_and(|it| fios(it) > 0));
+    // From then on, even before it is released.
+    wait_until("it starts fio", || folders().first().is_some_and(|it| fios(it) > 0));
     let folder = folders().remove(0);
     capture.kill().unwrap();
     capture.wait().unwrap();
