@@ -1,53 +1,8 @@
-//! Any bytes as the answer of a tape drive, to every command that is sent, and as sense data.
-//! Numbers in an answer are claims; what is found has to be in the bytes.
+//! `fuzzing::drive_answers` for libFuzzer.
 
 #![no_main]
 
-use archive_fuzz::budget::Budget;
-use device::tape::Compression;
-use device::tape::QuestionError;
-use device::tape::limits::{DriveLimits, Found};
-use device::tape::scsi::inquiry::{self, Inquiry};
-use device::tape::scsi::log::{
-    ALERT_PAGE, SEQUENTIAL_PAGE, SequentialAccess, VOLUME_PAGE, VolumeStatistics, parameters,
-};
-use device::tape::scsi::mode::ModeHeader;
-use device::tape::scsi::position::Position;
-use device::tape::scsi::{BlockLimits, alert};
-use device::tape::sense::Sense;
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|input: &[u8]| {
-    let _budget = Budget::of(input);
-    told(Inquiry::parse(input));
-    if let Some(number) = told(inquiry::parse_serial_number(input)) {
-        assert!(number.len() <= input.len() && !number.contains(char::is_control));
-    }
-    told(ModeHeader::parse(input));
-    told(Compression::parse(input));
-    told(Position::parse(input));
-    told(SequentialAccess::parse(input));
-    told(VolumeStatistics::parse(input));
-    if let Some(alerts) = told(alert::parse(input)) {
-        assert!(alerts.iter().all(|alert| (1..=64).contains(&alert.flag)));
-    }
-    for page in [SEQUENTIAL_PAGE, VOLUME_PAGE, ALERT_PAGE] {
-        if let Some(list) = told(parameters(input, page)) {
-            let bytes: usize = list.map(|parameter| 4 + parameter.value.len()).sum();
-            assert!(bytes + 4 <= input.len());
-        }
-    }
-    if let Some(drive) = told(BlockLimits::parse(input)) {
-        let limits = DriveLimits::new(drive, Found::Asked, None, None, 4096);
-        assert!(limits.direct_bytes_max <= limits.block_bytes_max);
-        let _ = limits.recommended_block_bytes();
-    }
-    if let Some(sense) = Sense::parse(input) {
-        assert!(!sense.to_string().is_empty());
-    }
-});
-
-/// What was found; what was not has a message.
-fn told<T>(result: Result<T, QuestionError>) -> Option<T> {
-    result.inspect_err(|error| assert!(!error.to_string().is_empty())).ok()
-}
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzzing::within_budget(
+    fuzzing::drive_answers::check,
+    input
+));

@@ -1,38 +1,8 @@
-//! Any bytes as the content of an extended header in front of a file, and of a global header; what
-//! can be read as records has to survive being written again.
+//! `fuzzing::pax_records` for libFuzzer.
 
 #![no_main]
 
-use archive::decode::{Decoder, Event};
-use archive::encode::encode_global_header;
-use archive::header::UNIT_BYTES;
-use archive::pax::Records;
-use archive_fuzz::budget::Budget;
-use archive_fuzz::{LIMITS, check_round_trip, header, read};
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|input: &[u8]| {
-    let _budget = Budget::of(input);
-    for typeflag in [b'x', b'g', b'X'] {
-        for kind in [b'0', b'1', b'3', b'5', b'S'] {
-            let mut archive = header(typeflag, input.len() as u64).to_vec();
-            archive.extend_from_slice(input);
-            archive.resize(archive.len().next_multiple_of(UNIT_BYTES), 0);
-            archive.extend_from_slice(&header(kind, 0));
-            read(&archive, check_round_trip);
-        }
-    }
-    let records: Vec<_> = Records::new(input).filter_map(Result::ok).collect();
-    let mut out = Vec::new();
-    if encode_global_header(&records, &mut out).is_err() || out.len() > 1 << 16 {
-        return;
-    }
-    let mut decoder = Decoder::new(LIMITS);
-    for unit in out.chunks_exact(UNIT_BYTES) {
-        let unit = unit.try_into().expect("a whole unit");
-        if let Ok(Event::GlobalHeader { records: read }) = decoder.push(unit) {
-            let read = read.iter().map(|(keyword, value)| (keyword.as_slice(), value.as_slice()));
-            assert!(read.eq(records.iter().copied()));
-        }
-    }
-});
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzzing::within_budget(
+    fuzzing::pax_records::check,
+    input
+));

@@ -15,7 +15,7 @@ const FLOORS: &[&[&str]] = &[
     &["service"],
     &["arguments", "report"],
     &["screen"],
-    &["takeup", "peers"],
+    &["takeup", "peers", "fuzzing"],
 ];
 
 /// Crates that only tests may use.

@@ -1,7 +1,5 @@
-//! What the fuzz targets share: headers with a checksum that holds, and a caller of the decoder
-//! that asserts what the decoder promises.
-
-pub mod budget;
+//! What targets about archives share: headers with a checksum that holds, and a caller of the
+//! decoder that asserts what the decoder promises.
 
 use archive::decode::{DecodeLimits, Decoder, Event};
 use archive::encode::encode_member;
