@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base::finding::{Certainty, Finding, Rule, Severity, Unit};
 use base::format::{binary_size, count, counted, duration, percent};
 
-use super::operation::{Engine, FileKind};
+use super::operation::{Engine, FileKind, Unknown};
 use super::profile::{Class, Cost, FileProfile, Profile};
 use super::rules;
 
@@ -298,7 +298,7 @@ fn call(file: &FileProfile) -> Option<String> {
         Engine::Libaio => ["io_submit"; 2],
         Engine::IoUring => ["io_uring"; 2],
         Engine::Mmap => ["a mapping"; 2],
-        Engine::Splice => ["splice or sendfile"; 2],
+        Engine::Splice => ["splice, sendfile or copy_file_range"; 2],
         Engine::Unknown => return None,
     };
     Some(match (file.reads, file.writes) {
@@ -371,7 +371,13 @@ pub fn distinct_name<'a>(
 
 /// The last two parts of a file's path.
 pub fn short_name(file: &FileProfile) -> String {
-    file.path.as_deref().map_or_else(|| "a file without a name".to_owned(), short_path)
+    // A recording has one entry for all files that it could not look up in time.
+    let are_many = file.unknown.get("path") == Some(&Unknown::Closed.reason());
+    match &file.path {
+        Some(path) => short_path(path),
+        None if are_many => "files closed before their names were seen".to_owned(),
+        None => "a file of unknown name".to_owned(),
+    }
 }
 
 /// The last two parts of a path; the whole path if it is shorter.

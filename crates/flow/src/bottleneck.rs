@@ -358,7 +358,10 @@ fn find(run: &RunReport, times: &[Times], cores: CoreUse) -> (Cause, Option<usiz
     if seconds < SHORTEST_SECONDS || seconds < LEAST_SHARE * sane(run.seconds) {
         return (Cause::Unknown, Some(busiest));
     }
-    if cores.own_share >= PROCESSOR_SHARE {
+    // Flushing at the end uses no core: if it is the longer part, the cores before it are not the
+    // limit of the run.
+    let is_mostly_flushing = share(sane(run.synchronise_seconds), seconds) >= 0.5;
+    if cores.own_share >= PROCESSOR_SHARE && !is_mostly_flushing {
         return processor_limit(times, cores.own_share, seconds);
     }
     let limited = rate_limit_seconds(run);

@@ -159,7 +159,8 @@ fn limit(planned: &Planned) -> String {
     }
     let plan = planned.asked();
     format!(
-        "limit: {limit}; below {} of content the drive stops, and it writes for {} of the time",
+        "limit: {limit}; the drive needs {} of content to keep moving, and writes for {} of the \
+         time",
         rate(plan.lowest_bytes_per_second),
         percent(plan.streaming_share)
     )

@@ -21,7 +21,9 @@ pub fn end(done: &RestoreDone) -> RunText<'_> {
         "the kernel still writes to the disk (--no-sync)\n".to_owned()
     } else {
         let time = duration(done.report.run.synchronise_seconds);
-        format!("everything is on the disk; waiting for it took {time} at the end\n")
+        let is_all = done.report.warnings == 0;
+        let what = if is_all { "everything" } else { "what was restored" };
+        format!("{what} is on the disk; waiting for it took {time} at the end\n")
     });
     lines.push_str(&done.report.tape.as_ref().map(tape::read).unwrap_or_default());
     RunText { summary: &done.summary, outcome: format!("restored into {into}"), lines }

@@ -266,12 +266,14 @@ fn processor_sentence(analysis: &Analysis, stage: &StageShare) -> String {
     let verb = if names.len() == 1 { "uses" } else { "share" };
     let share = percent(stage.processor_share);
     let name = stage.kind;
-    let most = if names.len() > 1 { format!(", {name} uses {share}") } else { String::new() };
+    let most = match names.len() {
+        0 | 1 => String::new(),
+        _ => format!(", {share} of that is {name}"),
+    };
     if analysis.others_share < WORTH_NAMING {
         return format!("the processor was the limit: {who} {verb} {cores}{most}");
     }
     let theirs = percent(analysis.others_share);
-    let most = if names.len() > 1 { format!(", of which {name} uses {share}") } else { most };
     format!(
         "the processor was the limit: other programs use {theirs} of {cores}, {who} {verb} the \
          rest{most}"

@@ -450,7 +450,9 @@ fn source_hint(error: &SourceError) -> Option<String> {
 
 fn target_hint(error: &TargetError) -> Option<String> {
     let text = match error {
-        TargetError::Exists { .. } => "add --overwrite to replace it once the new file is complete",
+        TargetError::Exists { .. } => {
+            "--overwrite replaces it, but only when the new file is complete"
+        }
         TargetError::HoldsData { .. } => "add --overwrite to write over it from its start",
         TargetError::Busy { .. } => "wait for that run to end, or choose another name",
         TargetError::NoStorage { .. } => "use `--to - > DEVICE` to write there anyway",

@@ -88,7 +88,10 @@ impl Warnings {
         for (repeated, number) in self.repeats.iter().flatten() {
             let more = number.saturating_sub(SHOWN_REPEATS).min(rest);
             if more > 0 {
-                text.push_str(&format!("takeup: warning: {repeated}: {} more\n", count(more)));
+                let more_text = count(more);
+                text.push_str(&format!(
+                    "takeup: warning: {more_text} more, see --json: {repeated}\n"
+                ));
                 rest -= more;
             }
         }
@@ -387,7 +390,7 @@ mod tests {
         check(&mut all(), same(1000), (1000, ""));
         check(&mut all(), same(3000), (1000, "takeup: and 2 000 more warnings, 3 000 in all\n"));
         check(&mut folding(), same(20), (20, ""));
-        let more = "takeup: warning: already exists: 2 980 more\n";
+        let more = "takeup: warning: 2 980 more, see --json: already exists\n";
         check(&mut folding(), same(3000), (20, more));
         let mixed = same(3000).chain((0..1500).map(|number| format!("lost {number} bytes")));
         let more = format!("{more}takeup: and 520 more warnings, 4 500 in all\n");

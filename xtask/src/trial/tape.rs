@@ -379,7 +379,7 @@ fn claims(outcome: &mut Outcome, case: &Case, judgement: &Value) -> anyhow::Resu
                 claim("N is out of line", false, "the model is the curve".to_owned());
             }
             "experiment.two-kinds" => {
-                claim("two speeds rather than one", false, "it has one".to_owned());
+                claim("two groups of different speed", false, "it has one".to_owned());
             }
             _ => {}
         }

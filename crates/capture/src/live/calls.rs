@@ -54,8 +54,12 @@ pub(super) enum Call {
     Control,
     /// fd; the place is what it returns.
     Seek,
-    /// From, to, len.
+    /// From, to, len; one of both is a pipe.
     Splice,
+    /// From, to, len; the first one is a file.
+    Send,
+    /// From, to, len; both are files.
+    Copy,
 }
 
 impl Call {
@@ -140,8 +144,8 @@ pub(super) const CALLS: &[Row] = &[
     row!(Call::Control, "fcntl", "fd", "cmd", "arg"),
     row!(Call::Seek, "lseek", "fd"),
     row!(Call::Splice, "splice", "fd_in", "fd_out", "len", "off_in", "off_out"),
-    row!(Call::Splice, "sendfile64", "in_fd", "out_fd", "count", "offset"),
-    row!(Call::Splice, "copy_file_range", "fd_in", "fd_out", "len", "off_in", "off_out"),
+    row!(Call::Send, "sendfile64", "in_fd", "out_fd", "count", "offset"),
+    row!(Call::Copy, "copy_file_range", "fd_in", "fd_out", "len", "off_in", "off_out"),
 ];
 
 /// What else is recorded of the threads.

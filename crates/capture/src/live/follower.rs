@@ -54,6 +54,8 @@ pub struct Follower {
     ended: Vec<u32>,
     /// Requests of libaio of which nothing was seen but that they were submitted.
     pub(super) requests_unseen: u64,
+    /// Splices between descriptors of which at least one may have been that of a file.
+    pub(super) splices_unseen: u64,
 }
 
 impl Follower {
@@ -129,6 +131,13 @@ impl Follower {
              layer): neither their file nor their size nor their direction can be seen"
         );
         let mut unseen = Vec::from_iter((count > 0).then_some(buffered));
+        if self.splices_unseen > 0 {
+            unseen.push(format!(
+                "{} calls of splice or sendfile are left out: what they moved data between was \
+                 closed before Takeup could look at it",
+                self.splices_unseen
+            ));
+        }
         unseen.extend(self.mappings.unseen());
         unseen
     }
@@ -277,7 +286,7 @@ impl Follower {
             Call::Submit => self.aio_submitted(&end),
             Call::Reap => self.aio_fetched(&end, to),
             Call::Destroy => self.aio_ended(process, Some(begun.values[0]), to),
-            Call::Splice => self.spliced(&end, to),
+            Call::Splice | Call::Send | Call::Copy => self.spliced(call, &end, to),
             _ if call.is_operation() => self.operation(call, &end, to),
             _ => self.descriptor(call, &end, to),
         }

@@ -109,28 +109,52 @@ impl Follower {
 
     /// Data that go from one file to another within the kernel: what it took is a read of the one
     /// and a write of the other, where these are files.
-    pub(super) fn spliced(&mut self, end: &End<'_>, to: &mut dyn Recording) {
+    pub(super) fn spliced(&mut self, call: Call, end: &End<'_>, to: &mut dyn Recording) {
         let [from, into, length, from_at, into_at] = end.begun.values;
         let done = end.answer.max(0).cast_unsigned();
+        let mut is_seen = true;
         for (descriptor, at, asked) in [(from, from_at, Asked::Read), (into, into_at, Asked::Write)]
         {
             let descriptor = u32::try_from(descriptor & 0xFFFF_FFFF).unwrap_or(u32::MAX);
             let open = self.descriptors.get(end.process, descriptor, &mut self.files, to);
-            let Ok(open) = open else { continue };
-            let file = self.descriptors.file(open);
-            let kind = self.files.get(file).map(|file| file.kind);
-            if !matches!(kind, Some(FileKind::Regular | FileKind::BlockDevice)) {
-                continue;
+            let file = match open {
+                Ok(open) => self.descriptors.file(open),
+                Err(why) => self.unnamed(why, to),
+            };
+            match self.is_spliced_file(call, asked, file) {
+                Some(true) => {}
+                Some(false) => continue,
+                None => {
+                    is_seen = false;
+                    continue;
+                }
             }
             let mut operation = end.operation(file, Engine::Splice, asked);
             // A pointer to the place, or none: from where the position is.
-            operation.offset_bytes = match at {
-                0 => self.descriptors.advance(open, end.begun.start_ns, end.event.time_ns, done),
+            operation.offset_bytes = match (at, open) {
+                (0, Ok(open)) => {
+                    self.descriptors.advance(open, end.begun.start_ns, end.event.time_ns, done)
+                }
+                (0, Err(why)) => Err(why),
                 _ => Err(Unknown::Splice),
             };
             operation.asked_bytes = Ok(length);
             operation.done_bytes = Ok(done);
             to.operation(&operation);
+        }
+        self.splices_unseen += u64::from(!is_seen);
+    }
+
+    /// Whether what is on a side of a splice is a file; `None` where nobody can know.
+    fn is_spliced_file(&self, call: Call, asked: Asked, file: FileNumber) -> Option<bool> {
+        let file = self.files.get(file)?;
+        match (call, asked) {
+            _ if file.path.is_ok() => {
+                Some(matches!(file.kind, FileKind::Regular | FileKind::BlockDevice))
+            }
+            // By what these calls take (copy_file_range(2), sendfile(2)).
+            (Call::Copy, _) | (Call::Send, Asked::Read) => Some(true),
+            _ => None,
         }
     }
 

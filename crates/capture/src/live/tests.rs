@@ -368,3 +368,33 @@ fn direct_requests_of_a_ring_have_a_place_on_the_device() {
     story.event(PROCESS, "io_uring_complete", &[1, 1, 8192]);
     assert_eq!(offsets(&story.told()), [Ok(88 * 512), Ok(4096 * 512)]);
 }
+
+/// `cp -r` of small files closes each before it can be looked up; copy_file_range(2) takes files
+/// only, sendfile(2) reads one, and of splice(2) nobody can know.
+#[test]
+fn what_is_moved_within_the_kernel_counts_also_where_no_name_is_known() {
+    let mut story = Story::of_a_process();
+    for _ in 0..3 {
+        story.call(PROCESS, "openat", &[0], 3);
+        story.call(PROCESS, "openat", &[1], 4);
+        story.call(PROCESS, "copy_file_range", &[3, 4, 1 << 40, 0, 0], 700);
+        story.call(PROCESS, "copy_file_range", &[3, 4, 1 << 40, 0, 0], 0);
+        story.call(PROCESS, "close", &[4], 0);
+        story.call(PROCESS, "close", &[3], 0);
+    }
+    story.call(PROCESS, "sendfile64", &[8, 9, 50, 0], 50);
+    story.call(PROCESS, "splice", &[10, 11, 60, 0, 0], 60);
+    let mut follower = Follower::new();
+    let mut kept = Kept::default();
+    follower.take(story.events, &mut kept);
+    follower.finish(&mut kept);
+    let moved = |asked| {
+        let of = kept.operations.iter().filter(move |it| it.asked == asked);
+        of.map(|it| it.done_bytes.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(moved(Asked::Read), [700, 0, 700, 0, 700, 0, 50]);
+    assert_eq!(moved(Asked::Write), [700, 0, 700, 0, 700, 0]);
+    assert!(kept.operations.iter().all(|it| it.engine == Engine::Splice));
+    let unseen = follower.unseen();
+    assert!(unseen.len() == 1 && unseen[0].starts_with("2 calls of splice"), "{unseen:?}");
+}

@@ -261,8 +261,14 @@ impl Gathered {
             self.synchronous.add(asks);
             self.writes_since_sync = self.writes_since_sync.map(|writes| writes + 1);
         }
+        // Files that were closed before their names were looked up are one here: where one of them
+        // was read says nothing about the next.
+        let offset = match self.path {
+            Err(Unknown::Closed) => Err(Unknown::Closed),
+            _ => operation.offset_bytes,
+        };
         // Where it ended: without an answer, where it would have.
-        let place = operation.offset_bytes.and_then(|offset| {
+        let place = offset.and_then(|offset| {
             let bytes = operation.done_bytes.or(operation.asked_bytes)?;
             Ok((offset, bytes))
         });

@@ -200,6 +200,25 @@ fn openings_of_one_path_are_one_file_and_names_may_come_late() {
     assert_eq!((profile.operations_left_out, profile.lost_events), (1, 3));
 }
 
+/// They are several files, each read from its beginning.
+#[test]
+fn files_without_a_name_have_no_order() {
+    let mut profiler = Profiler::new(ProfileLimits::default());
+    profiler.begin(0);
+    profiler.file(0, &OpenedFile { path: Err(Unknown::Closed), ..opened("") });
+    for number in 0..20 {
+        profiler.operation(&operation(Asked::Read, number * MS, 0, 4096));
+    }
+    let profile = profiler.profile();
+    let file = &profile.files[0];
+    assert_eq!((file.reads, file.read_bytes), (20, Some(20 * 4096)));
+    assert_eq!((file.sequential_share, file.reuse_share), (None, None));
+    assert_eq!(file.unknown["sequential_share"], Unknown::Closed.reason());
+    let said = crate::words::findings(&profile);
+    let expected = "files closed before their names were seen: read in an unknown order, 4 KiB";
+    assert!(said[0].sentence().starts_with(expected), "{}", said[0].sentence());
+}
+
 #[test]
 fn nothing_grows_beyond_its_limit() {
     let limits = ProfileLimits { files: 10, openings: 20, sizes: 4, threads: 3, words: 100 };

@@ -73,12 +73,12 @@ pub fn requests(judgement: &Judgement, factors: &[Factor], runs: &[RunRecord]) -
             asked_bytes: asked,
             split_bytes: setting("queue max_sectors_kb").map(|kib| kib * 1024.0),
         };
-        let load = match judgement.recommended.len() {
-            1 => String::new(),
-            _ => format!("{}: ", shown_cell(&recommendation.load, factors)),
+        let place = match shown_cell(&cell.cell, factors) {
+            none if none.is_empty() => none,
+            some => format!("{some}: "),
         };
         found.extend(seen.meaning(&cell.measures).into_iter().map(|finding| {
-            let what = format!("{load}{}", finding.what);
+            let what = format!("{place}{}", finding.what);
             Sentence::new(Subject::Finding, Finding { what, ..finding })
         }));
     }
@@ -203,24 +203,26 @@ fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
     let again = runs.iter().filter(|run| run.measures.contains_key(AGAIN)).count() as u64;
     let all = runs.len();
     let Some(first) = hit.first() else {
-        let counted = base::format::counted(again, "run", "runs");
-        return (again > 0).then(|| {
-            format!(
-                "other programs disturbed {counted} of {all}; Takeup repeated them, undisturbed"
-            )
-        });
+        let (counted, them) = match again {
+            0 => return None,
+            1 => ("1 run".to_owned(), "it"),
+            _ => (format!("{again} runs"), "them"),
+        };
+        return Some(format!(
+            "other programs disturbed {counted} of {all}; Takeup repeated {them}, undisturbed"
+        ));
     };
     let most =
         |name: &str| hit.iter().filter_map(|run| run.measures.get(name)).copied().reduce(f64::max);
     let cores = most(CORES).map(|percent| match most(WAIT) {
         Some(wait) => format!(
-            "up to {percent:.0} % of the cores, for which a run waited up to {wait:.0} % of its \
-             time"
+            "they used up to {percent:.0} % of the cores, and a run waited for a core up to \
+             {wait:.0} % of its time"
         ),
-        None => format!("up to {percent:.0} % of the cores"),
+        None => format!("they used up to {percent:.0} % of the cores"),
     });
     let disk = most(DISK).map(|bytes| {
-        format!("up to {} on the disk during a run", base::format::size(bytes as u64))
+        format!("they moved up to {} on the disk during a run", base::format::size(bytes as u64))
     });
     let what: Vec<String> = cores.into_iter().chain(disk).collect();
     let repeated = match again {
@@ -234,8 +236,8 @@ fn foreign(factors: &[Factor], runs: &[RunRecord]) -> Option<String> {
         ),
     };
     Some(format!(
-        "other programs disturbed {} of {all} runs{repeated}: {} (first {} repeat {}); their rates \
-         are lower than the hardware's, repeat them on an idle machine",
+        "other programs disturbed {} of {all} runs{repeated}: {} (first {} repeat {}); repeat on \
+         an idle machine: these rates are lower than the hardware's",
         hit.len(),
         what.join(", "),
         shown_cell(&first.cell, factors),

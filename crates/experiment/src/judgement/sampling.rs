@@ -98,8 +98,8 @@ pub fn sampling(
         .collect();
     if let Some(places) = named(&places) {
         let text = format!(
-            "two speeds rather than one: {places}; the mean and its interval describe neither, and \
-             the cause is unknown"
+            "the runs of one setting fall into two groups of different speed: {places}; the mean \
+             and its interval describe neither group, and the cause is unknown"
         );
         say(&rules::TWO_KINDS, text, &[]);
     }

@@ -139,7 +139,7 @@ fn a_run_that_others_hit_is_run_again_and_what_stays_is_said() {
     let told = judged.sentences.iter().find(|one| one.text.starts_with("other programs disturbed"));
     let text = &told.unwrap().text;
     assert!(
-        text.contains("disturbed 1 of 12 runs, although 2 were run again: up to 97 %"),
+        text.contains("disturbed 1 of 12 runs, although 2 were run again: they used up to 97 %"),
         "{text}"
     );
     // Repetitions are limited: three of twelve at most.

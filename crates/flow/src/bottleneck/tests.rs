@@ -115,6 +115,20 @@ fn synchronising_counts_for_the_last_stage() {
     assert!((analysis.seconds_without - 3.0).abs() < 1e-6, "{analysis:?}");
 }
 
+/// A small restore: both cores are used for a second, then the disk takes all of it for nine.
+#[test]
+fn cores_that_were_used_before_a_long_flush_are_not_the_limit() {
+    let decompress = stage(StageKind::Decompress, [1.0, 0.0, 0.0], 1.0);
+    let mut create = stage(StageKind::Create, [0.9, 0.1, 0.0], 0.9);
+    create.core_wait_seconds = 0.3;
+    let stages = [stage(StageKind::Read, [0.1, 0.0, 0.9], 0.05), decompress, create];
+    let run = RunReport { synchronise_seconds: 9.0, ..run(&stages) };
+    check_run(&run, (Cause::Stage, StageKind::Create));
+    // Without it they are.
+    let run = RunReport { seconds: 1.0, synchronise_seconds: 0.0, ..run };
+    assert_eq!(analyse(&run).cause, Cause::Processor);
+}
+
 #[test]
 fn stages_that_take_turns_are_told() {
     let read = stage(StageKind::Read, [5.0, 0.0, 5.0], 1.0);

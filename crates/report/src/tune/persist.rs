@@ -22,7 +22,7 @@ pub fn text(persisted: &TunePersisted) -> String {
 fn words(persisted: &PersistedRules) -> String {
     let PersistedRules { keeps, rules, .. } = persisted;
     if keeps.is_empty() {
-        return nothing_in_list("nothing is changed", persisted.owner);
+        return nothing_in_list("Takeup has changed no setting", persisted.owner);
     }
     let mut text = String::new();
     if let Some(rules) = rules {

@@ -19,7 +19,11 @@ pub fn text(shown: &TuneShown) -> String {
     let one = |at: usize| words(&changes[at], &changes[at + 1..], shown.now_unix_seconds);
     let text: String = (0..changes.len()).map(one).collect();
     let text = text + &shown.pending.as_ref().map_or(String::new(), pending_words);
-    if text.is_empty() { nothing_in_list("nothing is changed", shown.owner) } else { text }
+    if text.is_empty() {
+        nothing_in_list("Takeup has changed no setting", shown.owner)
+    } else {
+        text
+    }
 }
 
 /// Settings that an experiment has changed at the moment.

@@ -2,9 +2,9 @@
 //!
 //! A killed process cannot stop the kernel's recording: every call of the recorded processes would
 //! cost more from then on, and the buffers would stay. The guard starts before anything else, reads
-//! a pipe from the capture and waits for its end. Lines on the pipe name what the capture makes: the
-//! shell that waits to become the command, before it exists; and of a validation its folder, and
-//! the process. When the capture ends normally, nothing of that is left, and the guard ends.
+//! a pipe from the capture and waits for its end. Lines on the pipe name what the capture makes:
+//! the shell that waits to become the command, before it exists; and of a validation its folder,
+//! and the process. When the capture ends normally, nothing of that is left, and the guard ends.
 
 use std::fs;
 use std::io::{BufRead, Read as _, Write};

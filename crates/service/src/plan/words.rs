@@ -61,13 +61,13 @@ impl Planned {
             }
             let asked = self.asked().seconds;
             let instead = if asked > one.plan.seconds * WORTH_COMPARING {
-                format!(" instead of {}", duration(asked))
+                format!(" ({} as asked)", duration(asked))
             } else {
                 String::new()
             };
             ways.push(BetterWay {
                 sentence: format!(
-                    "{words}: {}, {}{instead} and {}",
+                    "{words}: {}, {}{instead}, {}",
                     one.name,
                     duration(one.plan.seconds),
                     back_hitches(one.plan.back_hitches),

@@ -391,6 +391,22 @@ fn a_recording_of_strace_is_imported() {
     assert!(String::from_utf8_lossy(&said.stderr).contains("wrong: line 1: no time at its start"));
 }
 
+/// Most of these files are closed before anybody can look up their names.
+#[test]
+fn a_copy_of_many_small_files_is_counted_as_a_whole() {
+    testkit::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    for number in 0..300 {
+        fs::write(at.join(format!("tree/{number}")), [7; 1000]).unwrap();
+    }
+    let recorded = document(at, &["capture", "--json", "--", "cp", "-r", "tree", "copy"]);
+    let files = recorded["files"].as_array().unwrap();
+    let written: u64 = files.iter().filter_map(|file| file["written_bytes"].as_u64()).sum();
+    assert_eq!((written, &recorded["lost_events"]), (300_000, &0.into()), "{recorded}");
+}
+
 /// A separate mount of tracefs.
 struct Mounted(tempfile::TempDir);
 

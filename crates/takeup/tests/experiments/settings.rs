@@ -128,7 +128,7 @@ fn a_killed_experiment_is_cleared_up_after() {
     assert_eq!(text, "1 setting put back\n");
     assert_eq!(fs::read_to_string(&disk.setting).unwrap().trim(), "192");
     assert_eq!(succeeds(directory.path(), &["bench", "put-back"]), "nothing to put back\n");
-    assert_eq!(shown(), "nothing is changed\n");
+    assert_eq!(shown(), "Takeup has changed no setting\n");
     // The same by `tune revert`, which reports the owner of the change.
     fs::write(&disk.setting, "64").unwrap();
     fs::write(&journal, kept).unwrap();

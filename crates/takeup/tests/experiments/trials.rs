@@ -88,7 +88,7 @@ fn what_is_set_for_a_while_goes_back_by_itself() {
     assert!(matches!(code, Some(0 | 2)), "{code:?}");
     let list = directory.path().join("state/changes.json");
     until("it goes back", || device.settings() == before && !list.exists());
-    assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+    assert_eq!(done(directory.path(), &["show"]), "Takeup has changed no setting\n");
 }
 
 /// The guard has its own session, no terminal, no open files of its caller, and no folder.
@@ -176,7 +176,7 @@ fn a_guard_that_is_asked_to_end_ends_the_trial() {
     kill_process(Pid::from_raw(guard.cast_signed()).unwrap(), Signal::TERM).unwrap();
     until("the guard is gone", || !runs(guard));
     assert_eq!(device.settings(), before);
-    assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+    assert_eq!(done(directory.path(), &["show"]), "Takeup has changed no setting\n");
 }
 
 /// This change was not meant as a trial.

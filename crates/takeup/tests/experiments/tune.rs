@@ -92,7 +92,7 @@ fn a_lowered_read_ahead_survives_every_limit_there_and_back() {
     let text = done(directory.path(), &["revert"]);
     assert!(text.contains("scheduler: mq-deadline -> none\n"), "{text}");
     assert_eq!(device.settings(), before);
-    assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+    assert_eq!(done(directory.path(), &["show"]), "Takeup has changed no setting\n");
     assert_eq!(done(directory.path(), &["revert"]), "nothing to revert\n");
 }
 
@@ -221,7 +221,7 @@ fn a_device_that_is_gone_is_told_and_not_lost() {
     detach(again);
     let text = done(directory.path(), &["revert", "--forget"]);
     assert!(text.contains("the device is gone; removed from the list"), "{text}");
-    assert_eq!(done(directory.path(), &["show"]), "nothing is changed\n");
+    assert_eq!(done(directory.path(), &["show"]), "Takeup has changed no setting\n");
 }
 
 const WINDOWS: [u64; 6] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
@@ -313,9 +313,9 @@ fn an_ordinary_user_is_told_that_root_has_another_list() {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_takeup")).arg(&binary).status();
     assert!(copied.unwrap().success());
     for (command, nothing) in [
-        ("show", "nothing is changed"),
+        ("show", "Takeup has changed no setting"),
         ("revert", "nothing to revert"),
-        ("persist", "nothing is changed"),
+        ("persist", "Takeup has changed no setting"),
         ("confirm", "nothing is on trial"),
     ] {
         let mut user = Command::new("setpriv");

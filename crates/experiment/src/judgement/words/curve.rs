@@ -165,8 +165,13 @@ impl Curve<'_> {
             numbers.push(("rate_low", behind.low, Unit::BytesPerSecond));
             numbers.push(("rate_high", behind.high, Unit::BytesPerSecond));
         }
-        // If the rate still rises at the last level, there is no plateau.
-        let plateau = known.plateau.filter(|_| !self.rises_to_the_end());
+        // If the rate still rises at the last level, or one level is faster than the plateau, there
+        // is none.
+        let is_beaten = |plateau: Interval| {
+            let mut cells = self.sweep.cells.iter().map(|&cell| &self.judgement.cells[cell]);
+            cells.any(|cell| cell.bytes_per_second > plateau.high)
+        };
+        let plateau = known.plateau.filter(|it| !self.rises_to_the_end() && !is_beaten(*it));
         if let Some((plateau, value)) = plateau.zip(model.plateau_bytes_per_second) {
             text.push_str(&format!(", and never faster than {}", rate_within(value, plateau)));
             numbers.push(("plateau_low", plateau.low, Unit::BytesPerSecond));
