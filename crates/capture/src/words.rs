@@ -371,13 +371,16 @@ pub fn distinct_name<'a>(
 
 /// The last two parts of a file's path.
 pub fn short_name(file: &FileProfile) -> String {
-    // A recording has one entry for all files that it could not look up in time.
-    let are_many = file.unknown.get("path") == Some(&Unknown::Closed.reason());
     match &file.path {
         Some(path) => short_path(path),
-        None if are_many => "files closed before their names were seen".to_owned(),
+        None if are_many(file) => "files closed before their names were seen".to_owned(),
         None => "a file of unknown name".to_owned(),
     }
+}
+
+/// Whether this stands for all files that a recording could not look up before they were closed.
+pub fn are_many(file: &FileProfile) -> bool {
+    file.path.is_none() && file.unknown.get("path") == Some(&Unknown::Closed.reason())
 }
 
 /// The last two parts of a path; the whole path if it is shorter.

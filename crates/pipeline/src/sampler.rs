@@ -227,6 +227,9 @@ impl Sampler {
             let known = self.pipes.iter_mut().find(|between| between.number == number);
             if let Some(between) = known {
                 (between.from, between.to, between.is_open) = (from, to, true);
+                // The process through which it was to be opened may have ended before that.
+                let opened = || pipes::Pipe::of(process, end).ok();
+                between.pipe = between.pipe.take().or_else(opened);
             } else if self.pipes.len() < PIPES_MAX {
                 self.pipes.push(Between {
                     number,

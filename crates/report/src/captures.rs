@@ -19,7 +19,11 @@ const LETTERS: usize = 44;
 /// The table, the reasons for its gaps, and the findings.
 pub fn text(profile: &Profile, style: Style) -> String {
     let calls: u64 = profile.files.iter().map(|it| it.calls).sum();
-    let files = counted(profile.files.len() as u64, "file", "files");
+    let of_many = profile.files.iter().filter(|it| words::are_many(it)).count();
+    let mut files = counted((profile.files.len() - of_many) as u64, "file", "files");
+    if of_many > 0 {
+        files.push_str(", and of others that were closed before their names were seen");
+    }
     let mut text = format!(
         "{} recorded, {} of {files}\n",
         duration(profile.seconds),
@@ -237,17 +241,20 @@ mod tests {
 
     use super::*;
 
-    fn open(profiler: &mut Profiler, number: u32, path: &str, direct: bool) {
-        let file = OpenedFile {
+    fn opened(path: &str) -> OpenedFile {
+        OpenedFile {
             path: Ok(path.to_owned()),
             kind: FileKind::Regular,
             deleted: false,
-            direct: Ok(direct),
+            direct: Ok(false),
             synchronous: Ok(false),
             append: Ok(false),
             size_bytes: Ok(1 << 30),
-        };
-        profiler.file(number, &file);
+        }
+    }
+
+    fn open(profiler: &mut Profiler, number: u32, path: &str, direct: bool) {
+        profiler.file(number, &OpenedFile { direct: Ok(direct), ..opened(path) });
     }
 
     fn operation(asked: Asked, engine: Engine, at: u64, offset: u64, bytes: u64) -> FileOperation {
@@ -266,6 +273,21 @@ mod tests {
             in_flight: Ok(1),
             error: 0,
         }
+    }
+
+    #[test]
+    fn files_without_a_name_are_counted_as_several() {
+        let mut profiler = Profiler::new(ProfileLimits::default());
+        open(&mut profiler, 0, "/srv/a", false);
+        let nameless = OpenedFile { path: Err(Unknown::Closed), ..opened("/srv/b") };
+        profiler.file(1, &nameless);
+        for (file, at) in [(0, 10), (1, 20), (1, 30)] {
+            let read = operation(Asked::Read, Engine::Sync, at, 0, 700);
+            profiler.operation(&FileOperation { file, ..read });
+        }
+        let text = text(&profiler.profile(), Style::PLAIN);
+        let expected = "3 operations of 1 file, and of others that were closed before their names";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -171,14 +171,16 @@ impl CommandWatch {
             let at = match known {
                 Some(at) => at,
                 None if self.pipes.len() < PIPES_MAX => {
-                    let pipe = Pipe::of(process, end).ok();
                     let (sides, sums) = (None, Sums::default());
-                    self.pipes.push(Between { pipe, number, sides, is_open: true, sums });
+                    self.pipes.push(Between { pipe: None, number, sides, is_open: true, sums });
                     self.pipes.len() - 1
                 }
                 None => continue,
             };
-            (self.pipes[at].sides, self.pipes[at].is_open) = (Some(sides), true);
+            let between = &mut self.pipes[at];
+            (between.sides, between.is_open) = (Some(sides), true);
+            // The process through which it was to be opened may have ended before that.
+            between.pipe = between.pipe.take().or_else(|| Pipe::of(process, end).ok());
         }
     }
 
@@ -242,5 +244,34 @@ impl CommandWatch {
             }
         };
         by_sides.into_iter().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// The process through which it is opened may end just then, as a loop of short programs does.
+    #[test]
+    fn a_pipe_that_could_not_be_opened_is_tried_again() {
+        let command = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let mut child = command.unwrap();
+        let both = [std::process::id(), child.id()];
+        let mut watch = CommandWatch::default();
+        both.iter().for_each(|process| watch.see(*process, 0));
+        let reader = watch.live[&child.id()].program;
+        let is_open = |watch: &CommandWatch| {
+            let mut own = watch.pipes.iter().filter(|it| it.sides.is_some_and(|it| it.1 == reader));
+            own.any(|between| between.pipe.is_some())
+        };
+        watch.see_pipes(&both);
+        assert!(is_open(&watch));
+        watch.pipes.iter_mut().for_each(|between| between.pipe = None);
+        watch.see_pipes(&both);
+        assert!(is_open(&watch));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }
