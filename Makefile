@@ -21,7 +21,7 @@ help:
 	@echo 'make clean-demo  remove what KEEP=1 left behind'
 
 build:
-	@source scripts/toolchain && use_pinned_toolchain && cargo build --locked --release -p takeup
+	@source scripts/toolchain && use_pinned_toolchain && cargo build --locked --release --workspace --bin takeup
 
 demo:
 	@SOURCE='$(SOURCE)' scripts/demo

@@ -30,7 +30,7 @@ pub fn target() -> anyhow::Result<PathBuf> {
 pub fn build_takeup(target: &Path) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--locked", "--release", "--package", "takeup"])
+        .args(["build", "--quiet", "--locked", "--release", "--workspace", "--bin", "takeup"])
         .current_dir(repository())
         .status()
         .context("start cargo")?;

@@ -267,7 +267,7 @@ fn groups(works: &[Work]) -> Vec<Vec<Work>> {
 fn build_takeup() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--release", "--package", "takeup"])
+        .args(["build", "--quiet", "--release", "--workspace", "--bin", "takeup"])
         .current_dir(repository())
         .status()
         .context("start cargo")?;

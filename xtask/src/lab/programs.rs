@@ -6,7 +6,7 @@
 //! since a drive has one tape; the drives are tested side by side. The time of a test is that
 //! between its line and the one before, as the lines arrive here, by the host's clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,36 +34,41 @@ pub struct Program {
 /// # Errors
 /// When cargo fails.
 pub fn build(repository: &Path) -> anyhow::Result<Vec<Program>> {
-    let mut programs = Vec::new();
-    for (package, test) in PROGRAMS {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
-            .args(["test", "--quiet", "--locked", "--no-run", "--message-format=json"])
-            .args(["--package", package, "--test", test])
-            .current_dir(repository)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .context("start cargo")?;
-        if !output.status.success() {
-            bail!("cargo cannot build test {test} of package {package}");
-        }
-        let path = executable(&output.stdout, test)
-            .with_context(|| format!("cargo built no program for test {test}"))?;
-        let executables = executables(&output.stdout);
-        programs.push(Program { name: format!("{package}::{test}"), path, executables });
+    let tests: BTreeSet<&str> = PROGRAMS.iter().map(|(_, test)| *test).collect();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // As `cargo test --workspace` builds them: of single packages cargo selects other features of
+    // the libraries, and builds them and all above them once more.
+    let output = Command::new(cargo)
+        .args(["test", "--quiet", "--locked", "--workspace", "--no-run", "--message-format=json"])
+        .args(tests.iter().flat_map(|test| ["--test", test]))
+        .current_dir(repository)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("start cargo")?;
+    if !output.status.success() {
+        bail!("cargo cannot build the tests of the lab");
     }
-    Ok(programs)
+    let executables = executables(&output.stdout);
+    let program = |(package, test): (&str, &str)| {
+        let path = executable(&output.stdout, package, test)
+            .with_context(|| format!("cargo built no program for test {test} of {package}"))?;
+        let name = format!("{package}::{test}");
+        Ok(Program { name, path, executables: executables.clone() })
+    };
+    PROGRAMS.into_iter().map(program).collect()
 }
 
-/// The path in cargo's message about the test program of that name.
-fn executable(messages: &[u8], test: &str) -> Option<PathBuf> {
+/// The path in cargo's message about the test program of that package and name.
+fn executable(messages: &[u8], package: &str, test: &str) -> Option<PathBuf> {
     messages.split(|byte| *byte == b'\n').find_map(|line| {
         let message: serde_json::Value = serde_json::from_slice(line).ok()?;
         let target = &message["target"];
         let is_test = target["kind"].as_array()?.iter().any(|kind| kind == "test");
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
         let path = message["executable"].as_str()?;
-        (is_test && target["name"] == test).then(|| PathBuf::from(path))
+        let is_it = is_test && target["name"] == test && folder.ends_with(package);
+        is_it.then(|| PathBuf::from(path))
     })
 }
 
@@ -122,7 +127,9 @@ impl<'name> Tests<'name> {
 /// drives are tested side by side, one per processor of the guest; each line starts with its drive.
 pub fn command(programs: &[Program], tests: &Tests<'_>, words: &[String]) -> String {
     let mut script = String::new();
-    for executable in programs.iter().flat_map(|program| &program.executables) {
+    let executables: BTreeSet<&PathBuf> =
+        programs.iter().flat_map(|program| &program.executables).collect();
+    for executable in executables {
         // Opening a file for writing copies it to the layer in memory: a later build on the host
         // that replaces it is not seen by the running tests.
         script.push_str(&format!(": >>{}\n", quoted(&executable.display().to_string())));
@@ -282,18 +289,24 @@ mod tests {
     fn the_program_is_found_among_messages() {
         let message = |kind: &str, path: &str| {
             let target = format!(r#""target":{{"kind":["{kind}"],"name":"x"}}"#);
-            format!("{{\"reason\":\"compiler-artifact\",{target},\"executable\":{path}}}\n")
+            let package = path.split('/').next_back().unwrap_or("").trim_end_matches('"');
+            let manifest = format!(r#""manifest_path":"/crates/{package}/Cargo.toml""#);
+            format!(
+                "{{\"reason\":\"compiler-artifact\",{target},{manifest},\"executable\":{path}}}\n"
+            )
         };
         let messages = [
             message("lib", "null"),
-            message("bin", "\"/bin/x\""),
-            message("test", "\"/test/x\""),
+            message("bin", "\"/bin/a\""),
+            message("test", "\"/test/b\""),
+            message("test", "\"/test/a\""),
             "not json".to_owned(),
         ]
         .concat();
         let messages = messages.as_bytes();
-        assert_eq!(executable(messages, "x"), Some(PathBuf::from("/test/x")));
-        assert_eq!(executable(messages, "y"), None);
-        assert_eq!(executables(messages), [PathBuf::from("/bin/x"), PathBuf::from("/test/x")]);
+        assert_eq!(executable(messages, "a", "x"), Some(PathBuf::from("/test/a")));
+        assert_eq!(executable(messages, "b", "x"), Some(PathBuf::from("/test/b")));
+        assert_eq!(executable(messages, "a", "y"), None);
+        assert_eq!(executables(messages), ["/bin/a", "/test/b", "/test/a"].map(PathBuf::from));
     }
 }
