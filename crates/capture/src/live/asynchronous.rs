@@ -38,7 +38,9 @@ impl Follower {
         let start_ns = event.time_ns;
         let thread = event.thread;
         let place = Err(Unknown::OffsetOfRing);
-        let request = Request { start_ns, process, thread, asked, file, is_handed: false, place };
+        let (is_handed, is_answered_next) = (false, false);
+        let request =
+            Request { start_ns, process, thread, asked, file, is_handed, is_answered_next, place };
         self.last_of_ring.insert(thread, key(event));
         if let Some(before) = self.rings.submit(key(event), request) {
             self.release(before.file);
@@ -100,8 +102,9 @@ impl Follower {
 
     fn of_ring(&self, request: &Request, file: FileNumber, count: u32) -> FileOperation {
         let is_direct = self.files.get(file).is_some_and(|file| file.direct == Ok(true));
-        // What the page cache answers at once was never in flight, however many were asked for.
-        let has_waited = is_direct || request.is_handed || count > 1;
+        // What the page cache answers at once was never in flight, however many others are.
+        let is_in_flight = count > 1 && !request.is_answered_next;
+        let has_waited = is_direct || request.is_handed || is_in_flight;
         let is_sync = matches!(request.asked, Asked::Sync(_));
         FileOperation {
             start_ns: request.start_ns,

@@ -112,22 +112,21 @@ impl Follower {
     pub(super) fn spliced(&mut self, call: Call, end: &End<'_>, to: &mut dyn Recording) {
         let [from, into, length, from_at, into_at] = end.begun.values;
         let done = end.answer.max(0).cast_unsigned();
-        let mut is_seen = true;
-        for (descriptor, at, asked) in [(from, from_at, Asked::Read), (into, into_at, Asked::Write)]
-        {
+        let sides = [from, into].map(|descriptor| {
             let descriptor = u32::try_from(descriptor & 0xFFFF_FFFF).unwrap_or(u32::MAX);
             let open = self.descriptors.get(end.process, descriptor, &mut self.files, to);
             let file = match open {
                 Ok(open) => self.descriptors.file(open),
                 Err(why) => self.unnamed(why, to),
             };
-            match self.is_spliced_file(call, asked, file) {
-                Some(true) => {}
-                Some(false) => continue,
-                None => {
-                    is_seen = false;
-                    continue;
-                }
+            (open, file)
+        });
+        let are_files = self.are_spliced_files(call, sides.map(|(_, file)| file));
+        self.splices_unseen += u64::from(are_files.contains(&None));
+        let places = [(from_at, Asked::Read), (into_at, Asked::Write)];
+        for (((open, file), (at, asked)), is_file) in sides.into_iter().zip(places).zip(are_files) {
+            if is_file != Some(true) {
+                continue;
             }
             let mut operation = end.operation(file, Engine::Splice, asked);
             // A pointer to the place, or none: from where the position is.
@@ -142,19 +141,22 @@ impl Follower {
             operation.done_bytes = Ok(done);
             to.operation(&operation);
         }
-        self.splices_unseen += u64::from(!is_seen);
     }
 
-    /// Whether what is on a side of a splice is a file; `None` where nobody can know.
-    fn is_spliced_file(&self, call: Call, asked: Asked, file: FileNumber) -> Option<bool> {
-        let file = self.files.get(file)?;
-        match (call, asked) {
-            _ if file.path.is_ok() => {
-                Some(matches!(file.kind, FileKind::Regular | FileKind::BlockDevice))
-            }
-            // By what these calls take (copy_file_range(2), sendfile(2)).
-            (Call::Copy, _) | (Call::Send, Asked::Read) => Some(true),
-            _ => None,
+    /// Whether what is on each side of a splice is a file; `None` where nobody can know.
+    fn are_spliced_files(&self, call: Call, files: [FileNumber; 2]) -> [Option<bool>; 2] {
+        let is_known = files.map(|file| {
+            let file = self.files.get(file).filter(|file| file.path.is_ok())?;
+            Some(matches!(file.kind, FileKind::Regular | FileKind::BlockDevice))
+        });
+        // By what these calls take (copy_file_range(2), sendfile(2), splice(2)).
+        match (call, is_known) {
+            (Call::Copy, [from, into]) => [from.or(Some(true)), into.or(Some(true))],
+            (Call::Send, [from, into]) => [from.or(Some(true)), into],
+            // One of both is a pipe.
+            (_, [None, Some(true)]) => [Some(false), Some(true)],
+            (_, [Some(true), None]) => [Some(true), Some(false)],
+            (_, known) => known,
         }
     }
 

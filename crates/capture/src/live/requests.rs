@@ -36,6 +36,8 @@ pub(super) struct Request {
     pub(super) file: Option<(FileNumber, u32)>,
     /// Another thread does it.
     pub(super) is_handed: bool,
+    /// Its answer was the next that was seen of its ring.
+    pub(super) is_answered_next: bool,
     /// Where the block layer was asked for it, while it was submitted.
     pub(super) place: Known<u64>,
 }
@@ -45,6 +47,8 @@ pub(super) struct Request {
 pub(super) struct Rings {
     requests: HashMap<(u64, u64), Request>,
     owners: HashMap<u64, u32>,
+    /// The request of a ring that was submitted last, if nothing has been answered since.
+    latest: HashMap<u64, u64>,
 }
 
 impl Rings {
@@ -65,6 +69,7 @@ impl Rings {
         if self.requests.len() >= REQUESTS_MAX && !self.requests.contains_key(&key) {
             return None;
         }
+        self.latest.insert(key.0, key.1);
         self.requests.insert(key, request)
     }
 
@@ -73,11 +78,13 @@ impl Rings {
     }
 
     pub(super) fn end(&mut self, key: (u64, u64)) -> Option<Request> {
-        self.requests.remove(&key)
+        let is_answered_next = self.latest.remove(&key.0) == Some(key.1);
+        self.requests.remove(&key).map(|request| Request { is_answered_next, ..request })
     }
 
     /// All that have not ended.
     pub(super) fn drain(&mut self) -> Vec<Request> {
+        self.latest.clear();
         self.requests.drain().map(|(_, request)| request).collect()
     }
 }

@@ -229,6 +229,31 @@ fn a_request_of_a_ring_is_in_flight_from_submission_to_completion() {
     assert_eq!(registered.in_flight, Err(Unknown::DoneAtOnce));
 }
 
+/// One that a thread of the kernel's reads is in flight, and those that the page cache answers
+/// meanwhile are not: the program would have kept more.
+#[test]
+fn what_the_page_cache_answers_beside_others_was_not_in_flight() {
+    let mut story = Story::of_a_process();
+    story.call(PROCESS, "openat", &[0], 3);
+    let submit = |story: &mut Story, request| {
+        story.event(PROCESS, "io_uring_submit_req", &[9, request, 22, 0]);
+        story.event(PROCESS, "io_uring_file_get", &[9, request, 3]);
+    };
+    submit(&mut story, 1);
+    story.event(PROCESS, "io_uring_queue_async_work", &[9, 1]);
+    submit(&mut story, 2);
+    story.event(PROCESS, "io_uring_complete", &[9, 2, 4096]);
+    // These two wait for their pages, one longer than the other.
+    submit(&mut story, 3);
+    submit(&mut story, 4);
+    story.event(PROCESS, "io_uring_complete", &[9, 3, 4096]);
+    story.event(PROCESS, "io_uring_complete", &[9, 4, 4096]);
+    story.event(PROCESS, "io_uring_complete", &[9, 1, 4096]);
+    let kept = story.told();
+    let found: Vec<_> = kept.operations.iter().map(|it| it.in_flight).collect();
+    assert_eq!(found, [Err(Unknown::DoneAtOnce), Ok(2), Ok(3), Ok(1)]);
+}
+
 #[test]
 fn requests_of_libaio_are_seen_where_the_device_is_given_them() {
     let device = 254 << 20 | 1;
