@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use crate::findings::list;
 use crate::table::Style;
 use base::escape::escape;
-use base::format::{binary_size, counted, size};
+use base::format::{binary_size, counted, duration, size};
 use service::probe::ProbedLayers;
 use storage::stack::{Layer, LayerKind, Owner, Stack};
 
@@ -67,9 +67,10 @@ pub fn tree(layers: &ProbedLayers, lines: TreeLines, style: Style) -> String {
     if stack.is_cut {
         text.push_str("more layers below are left out\n");
     }
-    if !findings.is_empty() {
-        text.push_str("\nwhat stands out:\n");
-    }
+    text.push_str(match findings.len() {
+        0 => "\nnothing stands out\n",
+        _ => "\nwhat stands out:\n",
+    });
     text + &list(findings, style)
 }
 
@@ -266,7 +267,10 @@ fn settings(layer: &Layer) -> Vec<String> {
     items.extend(number("nomerges").filter(|it| *it > 0).map(|it| format!("nomerges {it}")));
     items.extend(acting("write_cache"));
     let wait = number("wbt_lat_usec").filter(|wait| *wait > 0);
-    items.extend(wait.map(|wait| format!("writes held back from {wait} us on")));
+    items.extend(wait.map(|us| {
+        let wait = duration(us as f64 / 1e6);
+        format!("writes slowed where a read takes over {wait}")
+    }));
     let discard = number("discard_max_bytes").filter(|bytes| *bytes > 0);
     items.extend(discard.map(|bytes| format!("discard up to {}", size(bytes))));
     let optimal = number("optimal_io_size").filter(|bytes| *bytes > 0);

@@ -35,9 +35,10 @@ pub fn text(drive: &ProbedDrive, style: Style) -> String {
         let (bytes, why) = recommended(&answers.limits);
         text.push_str(&format!("\nrecommended: --block-size {}: {why}\n", option(bytes)));
     }
-    if !findings.is_empty() {
-        text.push_str("\nwhat stands out:\n");
-    }
+    text.push_str(match findings.len() {
+        0 => "\nnothing stands out\n",
+        _ => "\nwhat stands out:\n",
+    });
     fitted(&text, style) + &list(findings, style)
 }
 

@@ -15,7 +15,7 @@ pub fn written(tape: &TapeSummary) -> String {
         Some(seconds) => format!(", {} in writes", duration(seconds)),
         None => String::new(),
     };
-    let ready = if tape.ready_seconds >= 0.1 {
+    let ready = if tape.ready_seconds >= SECONDS_WORTH_NAMING {
         let wound = duration((tape.ready_seconds - tape.label_seconds).max(0.0));
         format!(", {wound} for winding, {} for reading its label", duration(tape.label_seconds))
     } else {
@@ -26,20 +26,24 @@ pub fn written(tape: &TapeSummary) -> String {
     } else {
         String::new()
     };
+    let flushed = if tape.synchronise_seconds >= SECONDS_WORTH_NAMING {
+        format!(", {} for flushing until all was on the medium", duration(tape.synchronise_seconds))
+    } else {
+        ", all on the medium".to_owned()
+    };
     format!(
-        "tape: set {set} from file {}{volumes}: {}, {} of {} ({}){ready}{waited}{changed}, {} \
-         for flushing until all was on the medium\n{}\n",
+        "tape: set {set} from file {}{volumes}: {}, {} of {} \
+         ({}){ready}{waited}{changed}{flushed}\n{}\n",
         tape.file_number,
         counted(tape.segments.into(), "segment", "segments"),
         counted(tape.blocks, "block", "blocks"),
         size(tape.block_bytes),
         size(tape.bytes),
-        duration(tape.synchronise_seconds),
         tape.verdict,
     )
 }
 
-/// Shorter times before the data are not reported.
+/// Shorter times beside the data are not reported.
 const SECONDS_WORTH_NAMING: f64 = 0.1;
 
 /// Two lines on a tape that was read.

@@ -90,7 +90,7 @@ impl Warnings {
             if more > 0 {
                 let more_text = count(more);
                 text.push_str(&format!(
-                    "takeup: warning: {more_text} more, see --json: {repeated}\n"
+                    "takeup: warning: {more_text} more, -v lists them: {repeated}\n"
                 ));
                 rest -= more;
             }
@@ -156,10 +156,12 @@ impl Terminal {
         Terminal { detail, shared, live }
     }
 
-    /// Prints only a few of many warnings that differ only in their object, then their number. For
-    /// runs after which the user can still look at the objects.
+    /// Prints only a few of many warnings that differ only in their object, then their number,
+    /// except with `-v`. For runs that can be repeated with it.
     pub fn folding_repeats(self) -> Terminal {
-        lock(&self.shared.warnings).repeats = Some(Vec::new());
+        if self.detail < Detail::Verbose {
+            lock(&self.shared.warnings).repeats = Some(Vec::new());
+        }
         self
     }
 
@@ -390,7 +392,7 @@ mod tests {
         check(&mut all(), same(1000), (1000, ""));
         check(&mut all(), same(3000), (1000, "takeup: and 2 000 more warnings, 3 000 in all\n"));
         check(&mut folding(), same(20), (20, ""));
-        let more = "takeup: warning: 2 980 more, see --json: already exists\n";
+        let more = "takeup: warning: 2 980 more, -v lists them: already exists\n";
         check(&mut folding(), same(3000), (20, more));
         let mixed = same(3000).chain((0..1500).map(|number| format!("lost {number} bytes")));
         let more = format!("{more}takeup: and 520 more warnings, 4 500 in all\n");

@@ -21,10 +21,7 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let request = arguments.request();
-    let mut terminal = Terminal::new(&arguments.common);
-    if request.against.is_some() {
-        terminal = terminal.folding_repeats();
-    }
+    let mut terminal = Terminal::new(&arguments.common).folding_repeats();
     let result = verify(&request, &terminal, &cancel, Changer::asking(&cancel));
     terminal.close();
     let done = result?;

@@ -209,7 +209,7 @@ fn what_exists_is_told_a_few_times_and_then_counted() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 23, "{text}");
     assert!(lines[..20].iter().all(|line| line.ends_with(": already exists")), "{text}");
-    assert_eq!(lines[20], "takeup: warning: 2 980 more, see --json: already exists");
+    assert_eq!(lines[20], "takeup: warning: 2 980 more, -v lists them: already exists");
     assert!(lines[21].starts_with("hint: add --overwrite "), "{text}");
     let verdict = "takeup: INCOMPLETE: 3 000 files exist already and stay (tree/";
     assert!(lines[22].starts_with(verdict), "{text}");
