@@ -110,10 +110,14 @@ pub struct TapeArgs {
 #[command(after_help = "\
 Examples:
   takeup sim status /mnt/drive
-  takeup sim status /mnt/drive | jq .")]
+  takeup sim status /mnt/drive --json | jq .time.back_hitches")]
 pub struct StatusArgs {
     /// The folder on which it is mounted
     mountpoint: PathBuf,
+
+    /// Print the state as one JSON document
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
 }
 
 /// Put another cartridge into a virtual drive

@@ -332,10 +332,12 @@ mod tests {
         let tape = folder.path().join("nst0");
         let pace = || pace_of_virtual_drive(tape.to_str().unwrap());
         assert_eq!(pace(), None, "no drive of ours");
-        let status = serde_json::json!({ "drive": "LTO-4", "time": {
-            "speed_up": 2.5, "lowest_bytes_per_second": 20_000_000,
-            "highest_bytes_per_second": 90_000_000, "buffer_bytes": 5_000_000,
-        } });
+        let text = testkit::samples::DRIVE_STATUS;
+        let mut status: serde_json::Value = serde_json::from_str(text).unwrap();
+        status["time"]["speed_up"] = 2.5.into();
+        status["time"]["lowest_bytes_per_second"] = 20_000_000.into();
+        status["time"]["highest_bytes_per_second"] = 90_000_000.into();
+        status["time"]["buffer_bytes"] = 5_000_000.into();
         std::fs::write(folder.path().join("status"), status.to_string()).unwrap();
         let (lowest_bytes_per_second, buffer_bytes) = (50_000_000, 5_000_000);
         // Not sped up, like the time of a filemark.

@@ -51,6 +51,7 @@ pub fn all() -> Vec<NamedSchema> {
         request::<crate::sim::disk::SimDiskRequest>("sim disk"),
         answer::<crate::sim::disk::SimDiskAnswer>(),
         request::<crate::sim::SimStatusRequest>("sim status"),
+        answer::<crate::sim::SimStatusAnswer>(),
         request::<crate::sim::SimLoadRequest>("sim load"),
         request::<crate::sim::SimEjectRequest>("sim eject"),
         request::<crate::capture::CaptureRequest>("capture"),

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use base::escape::escape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sim::mount::DeviceStatus;
 use sim::tape::media_in;
 
+use crate::Answer;
 use crate::failure::{Failure, with_causes};
 
 /// Whether commands and requests take time.
@@ -49,13 +51,25 @@ pub struct SimEjectRequest {
     pub mountpoint: PathBuf,
 }
 
-/// The document of the state, as the drive or the disk writes it.
+/// What a virtual drive or disk says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SimStatusAnswer {
+    pub status: DeviceStatus,
+}
+
+impl Answer for SimStatusAnswer {
+    const COMMAND: &'static str = "sim status";
+}
+
+/// The state of a virtual drive or disk.
 ///
 /// # Errors
 /// When nothing is mounted there.
-pub fn status(request: &SimStatusRequest) -> Result<Vec<u8>, Failure> {
-    let path = request.mountpoint.join("status");
-    machine::small_file::regular(&path).map_err(|error| no_drive(&path, &error))
+pub fn status(request: &SimStatusRequest) -> Result<SimStatusAnswer, Failure> {
+    let status = DeviceStatus::of_folder(&request.mountpoint)
+        .map_err(|error| no_drive(&request.mountpoint.join("status"), &error))?;
+    Ok(SimStatusAnswer { status })
 }
 
 /// Puts another cartridge into a virtual drive.

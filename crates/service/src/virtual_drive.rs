@@ -6,7 +6,8 @@ use std::path::Path;
 use base::format::{rate, size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value};
+use serde_json::Number;
+use sim::mount::DeviceStatus;
 
 /// Where the numbers come from.
 const AS_SET: &str = "as the virtual drive is set";
@@ -40,33 +41,25 @@ pub struct VirtualDrive {
 impl VirtualDrive {
     /// The virtual drive with this tape file; `None` for a real drive, and with `--time none`.
     pub fn of_tape(device: &str) -> Option<VirtualDrive> {
-        let status =
-            machine::small_file::regular(&Path::new(device).parent()?.join("status")).ok()?;
-        let status: Value = serde_json::from_slice(&status).ok()?;
-        status.get("drive")?;
-        let number = |name: &str| status.get("time")?.get(name)?.as_u64();
-        let speed_up = status.get("time")?.get("speed_up")?.as_f64()?;
-        let speed = |name: &str| Some((number(name)? as f64 * speed_up) as u64);
-        let parameter = |name: &str| {
-            let rows = status.get("time")?.get("parameters")?.as_array()?;
-            rows.iter().find(|row| row["name"] == name)?["value"].as_f64()
-        };
+        let status = DeviceStatus::of_tape(Path::new(device))?;
+        let time = status.time?;
+        let speed_up = time.speed_up.as_f64()?;
+        let speed = |there: u64| (there as f64 * speed_up) as u64;
+        let parameter = |name: &str| Some(time.parameter(name)? as f64);
         let seconds = |name: &str| Some(parameter(name)? / 1e9 / speed_up);
-        let buffer_bytes = number("buffer_bytes")?;
         let restart_percent = parameter("restart_fill_percent");
         Some(VirtualDrive {
-            lowest_bytes_per_second: speed("lowest_bytes_per_second")?,
-            highest_bytes_per_second: speed("highest_bytes_per_second")?,
-            buffer_bytes,
+            lowest_bytes_per_second: speed(time.lowest_bytes_per_second),
+            highest_bytes_per_second: speed(time.highest_bytes_per_second),
+            buffer_bytes: time.buffer_bytes,
             speed_up,
-            // A drive compresses unless the file says otherwise.
-            compresses: status.get("compression").and_then(Value::as_bool).unwrap_or(true),
+            compresses: status.compression,
             command_seconds: seconds("command_overhead_ns"),
             interface_bytes_per_second: parameter("host_bytes_per_second")
                 .map(|rate| rate * speed_up),
             synchronise_seconds: seconds("synchronise_ns"),
             stop_seconds: seconds("back_hitch_ns"),
-            start_bytes: restart_percent.map(|percent| buffer_bytes as f64 * percent / 100.0),
+            start_bytes: restart_percent.map(|percent| time.buffer_bytes as f64 * percent / 100.0),
         })
     }
 

@@ -1,7 +1,8 @@
 //! Virtual devices as folders, for any program: FUSE.
 //!
 //! [`drive`] is the folder with a tape drive, [`disk`] the folder with a disk. `folder` handles
-//! requests for both, and `storage::settings::fuse` sets the largest size of a request.
+//! requests for both, and `storage::settings::fuse` sets the largest size of a request. What a
+//! device says of itself is in its file `status`: [`DeviceStatus`].
 //!
 //! Not here: the devices themselves, and their timing.
 
@@ -13,10 +14,44 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fuser::{Config, MountOption, Session, SessionUnmounter};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use disk::DiskStatus;
+use drive::DriveStatus;
 use folder::{Files, Folder};
 
 pub use folder::attributes_of;
+
+/// What a virtual device says of itself, in its file `status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DeviceStatus {
+    Drive(DriveStatus),
+    Disk(DiskStatus),
+}
+
+impl DeviceStatus {
+    /// Of the device that is mounted on a folder.
+    ///
+    /// # Errors
+    /// When the folder has no such file, or the file is none of a virtual device.
+    pub fn of_folder(folder: &Path) -> io::Result<DeviceStatus> {
+        let text = machine::small_file::regular(&folder.join(STATUS_NAME))?;
+        serde_json::from_slice(&text).map_err(io::Error::other)
+    }
+
+    /// Of the drive whose tape this is, if it is one of ours.
+    pub fn of_tape(tape: &Path) -> Option<DriveStatus> {
+        match DeviceStatus::of_folder(tape.parent()?).ok()? {
+            DeviceStatus::Drive(status) => Some(status),
+            DeviceStatus::Disk(_) => None,
+        }
+    }
+}
+
+/// Name of the file with the state.
+const STATUS_NAME: &str = "status";
 
 /// Why a virtual device has no folder, no storage or no loop device.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::Number;
 
 /// Kept in thousandths, so that conversions in both directions agree.
 const PARTS: u64 = 1000;
@@ -47,13 +47,13 @@ impl SpeedUp {
     }
 
     /// As a JSON number: a whole number if it is one.
-    pub fn document(self) -> Value {
+    pub fn document(self) -> Number {
         let thousandths = u64::from(self.thousandths);
-        if thousandths.is_multiple_of(PARTS) {
-            (thousandths / PARTS).into()
-        } else {
-            (thousandths as f64 / PARTS as f64).into()
-        }
+        // A part of a thousand is finite.
+        Some(thousandths as f64 / PARTS as f64)
+            .filter(|_| !thousandths.is_multiple_of(PARTS))
+            .and_then(Number::from_f64)
+            .unwrap_or(Number::from(thousandths / PARTS))
     }
 }
 

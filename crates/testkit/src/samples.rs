@@ -8,6 +8,11 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+/// What the file `status` of a virtual tape drive holds, as JSON.
+pub const DRIVE_STATUS: &str = include_str!("samples/drive-status.json");
+/// What the file `status` of a virtual disk holds, as JSON.
+pub const DISK_STATUS: &str = include_str!("samples/disk-status.json");
+
 /// Marsaglia's xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators,
 /// scrambled", 2016): a seed gives the same numbers for ever.
 #[derive(Clone, Debug)]

@@ -45,7 +45,7 @@ use storage::settings::fuse;
 pub use self::backing::{Access, Backing};
 pub use self::loop_device::LoopDevice;
 pub use self::queue::Clock;
-pub use self::status::DiskProperties;
+pub use self::status::{DiskProperties, DiskStatus, DiskTime};
 use super::folder::Folder;
 use super::{MountAs, MountError};
 use files::DiskFiles;

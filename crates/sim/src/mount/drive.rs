@@ -31,11 +31,13 @@ use fuser::{
 use storage::settings::fuse;
 
 use super::folder::{Attributes, Files, Folder};
-use super::{MountAs, serve_at_once};
+use super::{MountAs, STATUS_NAME, serve_at_once};
 use crate::mount::MountError;
 use crate::tape::real_time::Gauge;
 use crate::tape::{CartridgeSettings, OnClose, VirtualDrive};
 use shared::SharedDrive;
+
+pub use self::status::{DriveMotion, DriveParameter, DriveStatus, DriveTime, ParameterValue};
 
 /// A drive to mount.
 pub struct DriveMountSettings {
@@ -139,7 +141,7 @@ impl Files for SharedDrive {
     const NAMES: &'static [(File, &'static str)] = &[
         (File::Tape(OnClose::Stay), "nst0"),
         (File::Tape(OnClose::Rewind), "st0"),
-        (File::Status, "status"),
+        (File::Status, STATUS_NAME),
         (File::Medium, "medium"),
     ];
 

@@ -15,6 +15,7 @@ use fuser::{
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite,
     Request,
 };
+use serde::Serialize;
 
 /// Most status files open at the same time.
 const STATUS_FILES_MAX: usize = 64;
@@ -422,15 +423,16 @@ impl<F: Files> Filesystem for Folder<F> {
 pub(super) struct StatusFiles(Mutex<(u64, BTreeMap<u64, String>)>);
 
 impl StatusFiles {
-    /// Keeps a text; returns its handle.
-    pub(super) fn open(&self, text: impl FnOnce() -> String) -> Result<u64, Errno> {
+    /// Keeps the state of now as text; returns its handle.
+    pub(super) fn open<S: Serialize>(&self, state: impl FnOnce() -> S) -> Result<u64, Errno> {
         let mut inner = lock(&self.0);
         let (last, texts) = &mut *inner;
         if texts.len() >= STATUS_FILES_MAX {
             return Err(Errno::ENFILE);
         }
+        let text = serde_json::to_string_pretty(&state()).map_err(|_| Errno::EIO)?;
         *last += 1;
-        texts.insert(*last, text());
+        texts.insert(*last, text + "\n");
         Ok(*last)
     }
 

@@ -4,22 +4,23 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use arguments::sim::{DiskArgs, SimArgs, SimCommand, TapeArgs};
+use arguments::sim::{DiskArgs, SimArgs, SimCommand, StatusArgs, TapeArgs};
 use service::failure::Failure;
+use service::outcome::Outcome;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit_code::{FAILED, FailureExitCode as _};
 use crate::interrupt::listen;
-use crate::outcome::to_standard_output;
+use crate::outcome::{Form, end, to_standard_output};
 use crate::standard_error::to_standard_error;
+use crate::terminal::style;
 
 /// Runs the command.
 pub fn run(arguments: &SimArgs) -> ExitCode {
     let result = match arguments.command() {
         SimCommand::Tape(arguments) => tape(arguments),
         SimCommand::Disk(arguments) => disk(arguments),
-        SimCommand::Status(arguments) => service::sim::status(&arguments.request())
-            .and_then(|document| to_standard_output(&document)),
+        SimCommand::Status(arguments) => return status(arguments),
         SimCommand::Load(arguments) => service::sim::load(&arguments.request()),
         SimCommand::Eject(arguments) => service::sim::eject(&arguments.request()),
     };
@@ -30,6 +31,20 @@ pub fn run(arguments: &SimArgs) -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+fn status(arguments: &StatusArgs) -> ExitCode {
+    let form = Form::of(arguments.json);
+    let answer = || -> Result<Outcome, Failure> {
+        let answer = service::sim::status(&arguments.request())?;
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&answer)),
+            Form::Text => report::sim::status(&answer, style(&std::io::stdout())),
+        };
+        to_standard_output(text.as_bytes())?;
+        Ok(Outcome::Done)
+    };
+    end(answer(), "sim status", form)
 }
 
 fn tape(arguments: &TapeArgs) -> Result<(), Failure> {

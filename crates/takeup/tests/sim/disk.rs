@@ -309,8 +309,14 @@ fn status_tells_what_the_disk_saw() {
     assert_eq!(time["split_pieces"], 9, "each of three in four pieces");
     assert_eq!(time["seeks"], 2, "the second read goes on where the first one ended");
     assert!(time["busy_share"].as_f64().unwrap() > 0.0, "{time}");
-    let told = run(&["sim", "status", disk.mountpoint().to_str().unwrap()]);
-    assert_eq!(serde_json::from_slice::<Value>(&told.stdout).unwrap()["requests"], 4);
+    let mountpoint = disk.mountpoint();
+    let path = mountpoint.to_str().unwrap();
+    let told = run(&["sim", "status", path, "--json"]);
+    let document: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!((&document["command"], &document["requests"]), (&"sim status".into(), &4.into()));
+    let told = String::from_utf8(run(&["sim", "status", path]).stdout).unwrap();
+    assert!(told.starts_with("sas15k disk, busy "), "{told}");
+    assert!(told.contains("\nreads          2, 524 kB\n"), "{told}");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use rustix::fs::FallocateFlags;
 use super::backing::{Access, Backing};
 use super::queue::{Asked, Queue};
 use super::status;
+use crate::mount::STATUS_NAME;
 use crate::mount::folder::{Attributes, Files, StatusFiles};
 
 /// Requests that the kernel sends without waiting for an answer: read-ahead and asynchronous direct
@@ -149,7 +150,7 @@ impl Files for DiskFiles {
     const NAMES: &'static [(File, &'static str)] = &[
         (File::Disk, super::names::DISK_NAME),
         (File::Cached, super::names::CACHED_NAME),
-        (File::Status, "status"),
+        (File::Status, STATUS_NAME),
     ];
 
     fn begin(&self, config: &mut KernelConfig) {
@@ -197,8 +198,8 @@ impl Files for DiskFiles {
         }
         Ok(match file {
             File::Status => {
-                let text = || status::to_json(&self.preset, &self.backing, &self.queue.reading());
-                (self.status_files.open(text)?, FopenFlags::FOPEN_DIRECT_IO)
+                let state = || status::status(&self.preset, &self.backing, &self.queue.reading());
+                (self.status_files.open(state)?, FopenFlags::FOPEN_DIRECT_IO)
             }
             File::Disk => {
                 (0, FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES)

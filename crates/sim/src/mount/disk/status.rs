@@ -1,56 +1,123 @@
-//! The state of the disk, as JSON.
+//! The state of the disk, as its status file has it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::Number;
 
 use super::backing::{Access, Backing};
 use super::queue::{Clock, Reading};
+use crate::speed_up::SpeedUp;
 use model::BILLION;
 use model::disk::{DiskParameters, Placement};
 
-/// The text of the status file.
-pub(super) fn to_json(preset: &str, backing: &Backing, reading: &Reading) -> String {
+/// The document in the status file of a virtual disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskStatus {
+    /// Its preset.
+    pub disk: String,
+    /// The file that holds its bytes.
+    pub backing: String,
+    pub bytes: u64,
+    pub read_only: bool,
+    /// The last error of the backing file.
+    pub trouble: Option<String>,
+    pub parameters: DiskProperties,
+    /// Reads, writes, flushes and discards.
+    pub requests: u64,
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub written_bytes: u64,
+    pub flushes: u64,
+    pub discards: u64,
+    /// Of reads and writes; null before the first one.
+    pub mean_request_bytes: Option<f64>,
+    /// Requests that wait for their answer now.
+    pub in_flight: u64,
+    /// Most requests that waited at once.
+    pub depth_max: u64,
+    /// Missing of a disk that takes no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<DiskTime>,
+}
+
+/// The time of a virtual disk. Times are those of the model: with a speed-up, they pass faster than
+/// on the clock. Means and shares are null before the first request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskTime {
+    /// How many times as fast as the clock its time runs.
+    pub speed_up: Number,
+    /// From the first request to the end of the last one.
+    pub span_seconds: f64,
+    /// Time with a request in flight.
+    pub busy_seconds: f64,
+    pub busy_share: Option<f64>,
+    /// Mean over the servers.
+    pub server_busy_share: Option<f64>,
+    /// Of a piece at its server.
+    pub mean_service_seconds: Option<f64>,
+    /// From call to completion.
+    pub mean_response_seconds: Option<f64>,
+    /// Mean number of requests in flight.
+    pub mean_depth: Option<f64>,
+    /// Pieces beyond the first of each request.
+    pub split_pieces: u64,
+    pub seeks: u64,
+    /// Assumed time through the kernel and back.
+    pub round_trip_seconds: f64,
+    /// Answers that came too late by more than a millisecond.
+    pub late_requests: u64,
+    /// The sum of their delays.
+    pub late_seconds: f64,
+}
+
+/// The state of a disk now.
+pub(super) fn status(preset: &str, backing: &Backing, reading: &Reading) -> DiskStatus {
     let (tally, counters) = (&reading.tally, &reading.counters);
     let requests = counters.requests + counters.flushes + counters.discards;
-    let mut document = json!({
-        "disk": preset,
-        "backing": backing.path().display().to_string(),
-        "bytes": backing.bytes(),
-        "read_only": backing.access() == Access::ReadOnly,
-        "trouble": backing.trouble(),
-        "parameters": DiskProperties::from(&reading.parameters),
-        "requests": requests,
-        "reads": tally.reads,
-        "read_bytes": tally.read_bytes,
-        "writes": tally.writes,
-        "written_bytes": tally.written_bytes,
-        "flushes": counters.flushes,
-        "discards": counters.discards,
-        "mean_request_bytes": per(counters.bytes as f64, counters.requests as f64),
-        "in_flight": reading.in_flight,
-        "depth_max": tally.depth_max,
-    });
-    if let Clock::Times(speed_up) = reading.clock {
-        let span = reading.span_ns as f64;
-        let servers = reading.parameters.servers as f64;
-        document["time"] = json!({
-            "speed_up": speed_up.document(),
-            "span_seconds": seconds(reading.span_ns),
-            "busy_seconds": seconds(tally.busy_ns),
-            "busy_share": per(tally.busy_ns as f64, span),
-            "server_busy_share": per(counters.busy_ns as f64, span * servers),
-            "mean_service_seconds": per(seconds(counters.busy_ns), counters.pieces as f64),
-            "mean_response_seconds": per(seconds(tally.response_ns), requests as f64),
-            "mean_depth": per(tally.response_ns as f64, span),
-            "split_pieces": counters.pieces - counters.requests,
-            "seeks": counters.seeks,
-            "round_trip_seconds": reading.round_trip.as_secs_f64(),
-            "late_requests": tally.late,
-            "late_seconds": seconds(tally.late_ns),
-        });
+    DiskStatus {
+        disk: preset.to_owned(),
+        backing: backing.path().display().to_string(),
+        bytes: backing.bytes(),
+        read_only: backing.access() == Access::ReadOnly,
+        trouble: backing.trouble(),
+        parameters: DiskProperties::from(&reading.parameters),
+        requests,
+        reads: tally.reads,
+        read_bytes: tally.read_bytes,
+        writes: tally.writes,
+        written_bytes: tally.written_bytes,
+        flushes: counters.flushes,
+        discards: counters.discards,
+        mean_request_bytes: per(counters.bytes as f64, counters.requests as f64),
+        in_flight: reading.in_flight as u64,
+        depth_max: tally.depth_max as u64,
+        time: match reading.clock {
+            Clock::Times(speed_up) => Some(time(speed_up, reading, requests)),
+            Clock::None => None,
+        },
     }
-    format!("{document:#}\n")
+}
+
+fn time(speed_up: SpeedUp, reading: &Reading, requests: u64) -> DiskTime {
+    let (tally, counters) = (&reading.tally, &reading.counters);
+    let span = reading.span_ns as f64;
+    let servers = reading.parameters.servers as f64;
+    DiskTime {
+        speed_up: speed_up.document(),
+        span_seconds: seconds(reading.span_ns),
+        busy_seconds: seconds(tally.busy_ns),
+        busy_share: per(tally.busy_ns as f64, span),
+        server_busy_share: per(counters.busy_ns as f64, span * servers),
+        mean_service_seconds: per(seconds(counters.busy_ns), counters.pieces as f64),
+        mean_response_seconds: per(seconds(tally.response_ns), requests as f64),
+        mean_depth: per(tally.response_ns as f64, span),
+        split_pieces: counters.pieces - counters.requests,
+        seeks: counters.seeks,
+        round_trip_seconds: reading.round_trip.as_secs_f64(),
+        late_requests: tally.late,
+        late_seconds: seconds(tally.late_ns),
+    }
 }
 
 /// The properties of a disk, as a part of a document.

@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 
 use super::DriveMountSettings;
 use super::mtio::{self, MTIOCGET, MTIOCPOS, MTIOCTOP};
-use super::status::Status;
+use super::status::StatusSources;
 use crate::mount::folder::{StatusFiles, part};
 use crate::tape::{
     Cartridge, Glance, MediumFileError, OnClose, OpenDirection, OpenMode, Readiness, VirtualTape,
@@ -222,14 +222,14 @@ impl SharedDrive {
         let reading = self.settings.gauge.as_ref().map(|gauge| gauge.read());
         let seen = lock(&self.seen);
         let trouble = seen.trouble.as_ref().or(seen.glance.trouble.as_ref());
-        let status = Status {
+        let status = StatusSources {
             generation: &self.settings.generation,
             medium: seen.medium.as_deref(),
             glance: &seen.glance,
             reading: reading.as_ref(),
             trouble: trouble.map(String::as_str),
         };
-        self.status_files.open(|| status.to_json())
+        self.status_files.open(|| status.status())
     }
 
     // The medium.
