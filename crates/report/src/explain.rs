@@ -91,10 +91,10 @@ pub fn remark(end: &ExplainEnd) -> Option<String> {
 }
 
 fn headline(run: &PipelineRun) -> String {
-    let mut line = duration(run.look.seconds);
+    let mut line = format!("took {}", duration(run.look.seconds));
     if let Some([user, system]) = run.processor_seconds {
         let (user, system) = (duration(user), duration(system));
-        line.push_str(&format!(", {user} of processor time in programs, {system} in the kernel"));
+        line.push_str(&format!("; processor time: {user} in programs, {system} in the kernel"));
     }
     if run.is_ended {
         line.push_str("; ended after the time of --for");
