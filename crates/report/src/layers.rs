@@ -67,10 +67,11 @@ pub fn tree(layers: &ProbedLayers, lines: TreeLines, style: Style) -> String {
     if stack.is_cut {
         text.push_str("more layers below are left out\n");
     }
-    text.push_str(match findings.len() {
-        0 => "\nnothing stands out\n",
-        _ => "\nwhat stands out:\n",
-    });
+    if !findings.is_empty() {
+        text.push_str("\nwhat stands out:\n");
+    } else if !stack.layers.is_empty() && !stack.is_cut {
+        text.push_str("\nnothing stands out\n");
+    }
     text + &list(findings, style)
 }
 
@@ -341,6 +342,21 @@ mod tests {
         let text = tree(&layers, TreeLines::Plain, Style::PLAIN);
         assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text}");
         assert!(text.contains("`- /mnt/disk: ext4"), "{text}");
+    }
+
+    #[test]
+    fn nothing_stands_out_only_where_all_was_seen() {
+        let mut stack = stack("nvme", "0:33", "/data/file");
+        let text = |stack: &Stack| {
+            let (stack, findings) = (stack.clone(), Vec::new());
+            let layers = ProbedLayers { path: "/data/file".into(), stack, findings };
+            tree(&layers, TreeLines::Plain, Style::PLAIN)
+        };
+        assert!(text(&stack).ends_with("\n\nnothing stands out\n"), "{}", text(&stack));
+        stack.is_cut = true;
+        assert!(!text(&stack).contains("stands out"), "{}", text(&stack));
+        (stack.is_cut, stack.layers) = (false, Vec::new());
+        assert!(!text(&stack).contains("stands out"), "{}", text(&stack));
     }
 
     #[test]

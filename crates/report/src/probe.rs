@@ -35,10 +35,11 @@ pub fn text(drive: &ProbedDrive, style: Style) -> String {
         let (bytes, why) = recommended(&answers.limits);
         text.push_str(&format!("\nrecommended: --block-size {}: {why}\n", option(bytes)));
     }
-    text.push_str(match findings.len() {
-        0 => "\nnothing stands out\n",
-        _ => "\nwhat stands out:\n",
-    });
+    if !findings.is_empty() {
+        text.push_str("\nwhat stands out:\n");
+    } else if survey.answers.is_some() {
+        text.push_str("\nnothing stands out\n");
+    }
     fitted(&text, style) + &list(findings, style)
 }
 

@@ -126,6 +126,13 @@ mod tests {
     }
 
     #[test]
+    fn a_flush_that_took_no_time_has_none() {
+        let quick = TapeSummary { synchronise_seconds: 0.001, ..summary(1 << 30, 4.0, 0) };
+        let text = written(&quick);
+        assert!(text.contains(" in writes, all on the medium\n"), "{text}");
+    }
+
+    #[test]
     fn changes_of_volume_are_told_if_there_were_any() {
         let changed = TapeSummary { change_seconds: 95.0, ..summary(1 << 30, 4.0, 0) };
         let text = written(&changed);

@@ -84,14 +84,16 @@ impl Warnings {
     /// A line for each text with warnings that were not printed, and one for the rest.
     fn not_printed(&self, total: u64) -> String {
         let mut text = String::new();
+        let lists = match total <= SHOWN_WARNINGS as u64 {
+            true => "-v lists them".to_owned(),
+            false => format!("-v lists the first {}", count(SHOWN_WARNINGS as u64)),
+        };
         let mut rest = total - self.printed.min(total);
         for (repeated, number) in self.repeats.iter().flatten() {
             let more = number.saturating_sub(SHOWN_REPEATS).min(rest);
             if more > 0 {
                 let more_text = count(more);
-                text.push_str(&format!(
-                    "takeup: warning: {more_text} more, -v lists them: {repeated}\n"
-                ));
+                text.push_str(&format!("takeup: warning: {more_text} more, {lists}: {repeated}\n"));
                 rest -= more;
             }
         }
@@ -392,7 +394,9 @@ mod tests {
         check(&mut all(), same(1000), (1000, ""));
         check(&mut all(), same(3000), (1000, "takeup: and 2 000 more warnings, 3 000 in all\n"));
         check(&mut folding(), same(20), (20, ""));
-        let more = "takeup: warning: 2 980 more, -v lists them: already exists\n";
+        let more = "takeup: warning: 280 more, -v lists them: already exists\n";
+        check(&mut folding(), same(300), (20, more));
+        let more = "takeup: warning: 2 980 more, -v lists the first 1 000: already exists\n";
         check(&mut folding(), same(3000), (20, more));
         let mixed = same(3000).chain((0..1500).map(|number| format!("lost {number} bytes")));
         let more = format!("{more}takeup: and 520 more warnings, 4 500 in all\n");

@@ -209,7 +209,7 @@ fn what_exists_is_told_a_few_times_and_then_counted() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 23, "{text}");
     assert!(lines[..20].iter().all(|line| line.ends_with(": already exists")), "{text}");
-    assert_eq!(lines[20], "takeup: warning: 2 980 more, -v lists them: already exists");
+    assert_eq!(lines[20], "takeup: warning: 2 980 more, -v lists the first 1 000: already exists");
     assert!(lines[21].starts_with("hint: add --overwrite "), "{text}");
     let verdict = "takeup: INCOMPLETE: 3 000 files exist already and stay (tree/";
     assert!(lines[22].starts_with(verdict), "{text}");
@@ -221,6 +221,34 @@ fn what_exists_is_told_a_few_times_and_then_counted() {
         let replaced = run(path, &[&again[..], &[way]].concat());
         assert_eq!((replaced.status.code(), &*replaced.stderr), (Some(0), &b""[..]), "{way}");
     }
+}
+
+#[test]
+fn lost_files_are_named_a_few_times_and_then_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    fs::create_dir(path.join("tree")).unwrap();
+    for number in 0..200 {
+        fs::write(path.join(format!("tree/{number:04}")), "x").unwrap();
+    }
+    run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
+    let mut archive = fs::read(path.join("x.tar")).unwrap();
+    // A header and a block of content each.
+    archive[20 << 10..120 << 10].fill(b'#');
+    fs::write(path.join("bad.tar"), archive).unwrap();
+    let lost = |options: &[&str]| {
+        let verified = run(path, &[&["verify", "bad.tar"], options].concat());
+        assert_eq!(verified.status.code(), Some(1));
+        let text = String::from_utf8(verified.stderr).unwrap();
+        let named = text.lines().filter(|line| line.ends_with("archive: it is lost")).count();
+        (named, text)
+    };
+    let (all, text) = lost(&["-v"]);
+    assert!(all > 80, "{text}");
+    let (few, text) = lost(&[]);
+    // And the line that counts the others.
+    assert_eq!(few, 21, "{text}");
+    assert!(text.contains(&format!("{} more, -v lists them: is in", all - 20)), "{text}");
 }
 
 #[test]
