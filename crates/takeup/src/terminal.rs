@@ -2,8 +2,8 @@
 //!
 //! Everything goes to standard error. Nobody reads thousands of warnings: after [`SHOWN_WARNINGS`]
 //! of them only their number is printed. Where a command requests it, this is so after
-//! [`SHOWN_REPEATS`] that differ only in their object. Output that cannot be written is dropped:
-//! there is no other place to report it.
+//! [`SHOWN_REPEATS`] that differ only in their object or in numbers. Output that cannot be written
+//! is dropped: there is no other place to report it.
 //!
 //! The threads of a run only count. The thread that draws reads the counters, and asks for the
 //! object in hand by a flag: the next thread that passes one takes the flag down and leaves a copy.
@@ -36,7 +36,7 @@ use crate::standard_error::{
 
 /// Warnings that are printed; the rest is only counted.
 pub const SHOWN_WARNINGS: usize = 1000;
-/// Warnings with the same text that are printed where repeats are folded.
+/// Warnings with the same text but for its numbers that are printed where repeats are folded.
 pub const SHOWN_REPEATS: u64 = 20;
 /// Texts that are compared to find repeats; later texts never count as repeats.
 const REMEMBERED_TEXTS: usize = 64;
@@ -58,7 +58,7 @@ enum Detail {
 #[derive(Default)]
 struct Warnings {
     printed: u64,
-    /// Texts and how often each of them came; `None` if repeats are not folded.
+    /// Texts without their numbers, and how often each came; `None` if repeats are not folded.
     repeats: Option<Vec<(String, u64)>>,
 }
 
@@ -66,12 +66,16 @@ impl Warnings {
     /// Counts a warning with this text; returns whether to print it.
     fn is_to_be_printed(&mut self, text: &str) -> bool {
         let repeats = self.repeats.as_mut().map(|texts| {
-            if let Some((_, number)) = texts.iter_mut().find(|(known, _)| known == text) {
+            if text.len() >= REMEMBERED_TEXT_BYTES {
+                return 1;
+            }
+            let text = without_numbers(text);
+            if let Some((_, number)) = texts.iter_mut().find(|(known, _)| *known == text) {
                 *number += 1;
                 return *number;
             }
-            if texts.len() < REMEMBERED_TEXTS && text.len() < REMEMBERED_TEXT_BYTES {
-                texts.push((text.to_owned(), 1));
+            if texts.len() < REMEMBERED_TEXTS {
+                texts.push((text, 1));
             }
             1
         });
@@ -84,9 +88,10 @@ impl Warnings {
     /// A line for each text with warnings that were not printed, and one for the rest.
     fn not_printed(&self, total: u64) -> String {
         let mut text = String::new();
-        let lists = match total <= SHOWN_WARNINGS as u64 {
-            true => "-v lists them".to_owned(),
-            false => format!("-v lists the first {}", count(SHOWN_WARNINGS as u64)),
+        let lists = if total <= SHOWN_WARNINGS as u64 {
+            "-v lists them".to_owned()
+        } else {
+            format!("-v lists the first {}", count(SHOWN_WARNINGS as u64))
         };
         let mut rest = total - self.printed.min(total);
         for (repeated, number) in self.repeats.iter().flatten() {
@@ -103,6 +108,19 @@ impl Warnings {
         }
         text
     }
+}
+
+/// The text with an N for each number: what differs from place to place in damage of one kind.
+fn without_numbers(text: &str) -> String {
+    let mut kind = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '0'..='9' if kind.ends_with('N') => {}
+            '0'..='9' => kind.push('N'),
+            _ => kind.push(letter),
+        }
+    }
+    kind
 }
 
 /// Objects with at least this content are kept without being asked for: reading one may take longer
@@ -158,8 +176,8 @@ impl Terminal {
         Terminal { detail, shared, live }
     }
 
-    /// Prints only a few of many warnings that differ only in their object, then their number,
-    /// except with `-v`. For runs that can be repeated with it.
+    /// Prints only a few of many warnings that differ only in their object or in numbers, then how
+    /// many there are, except with `-v`. For runs that can be repeated with it.
     pub fn folding_repeats(self) -> Terminal {
         if self.detail < Detail::Verbose {
             lock(&self.shared.warnings).repeats = Some(Vec::new());
@@ -398,9 +416,13 @@ mod tests {
         check(&mut folding(), same(300), (20, more));
         let more = "takeup: warning: 2 980 more, -v lists the first 1 000: already exists\n";
         check(&mut folding(), same(3000), (20, more));
-        let mixed = same(3000).chain((0..1500).map(|number| format!("lost {number} bytes")));
+        let numbered = (0..1500).map(|number| format!("lost {number} bytes"));
+        let lost = "takeup: warning: 1 480 more, -v lists the first 1 000: lost N bytes\n";
+        check(&mut folding(), numbered.clone(), (20, lost));
+        check(&mut folding(), same(3000).chain(numbered), (40, &format!("{more}{lost}")));
+        let others = (0..1500).map(|number| format!("lost {}", "x".repeat(number)));
         let more = format!("{more}takeup: and 520 more warnings, 4 500 in all\n");
-        check(&mut folding(), mixed, (1000, &more));
+        check(&mut folding(), same(3000).chain(others), (1000, &more));
     }
 
     fn expected(amount: u64, basis: Basis) -> Expected {

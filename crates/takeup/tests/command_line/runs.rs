@@ -233,8 +233,8 @@ fn lost_files_are_named_a_few_times_and_then_counted() {
     }
     run(path, &["backup", "tree", "--to", "x.tar", "--quiet"]);
     let mut archive = fs::read(path.join("x.tar")).unwrap();
-    // A header and a block of content each.
-    archive[20 << 10..120 << 10].fill(b'#');
+    // A member takes 2 KiB: a pax header with its record, its own header and its content.
+    archive[20 << 10..220 << 10].fill(b'#');
     fs::write(path.join("bad.tar"), archive).unwrap();
     let lost = |options: &[&str]| {
         let verified = run(path, &[&["verify", "bad.tar"], options].concat());
@@ -249,6 +249,7 @@ fn lost_files_are_named_a_few_times_and_then_counted() {
     // And the line that counts the others.
     assert_eq!(few, 21, "{text}");
     assert!(text.contains(&format!("{} more, -v lists them: is in", all - 20)), "{text}");
+    assert!(text.contains("more, -v lists them: N bytes at byte N belong to no member"), "{text}");
 }
 
 #[test]
