@@ -49,11 +49,12 @@ impl SpeedUp {
     /// As a JSON number: a whole number if it is one.
     pub fn document(self) -> Number {
         let thousandths = u64::from(self.thousandths);
-        // A part of a thousand is finite.
-        Some(thousandths as f64 / PARTS as f64)
-            .filter(|_| !thousandths.is_multiple_of(PARTS))
-            .and_then(Number::from_f64)
-            .unwrap_or(Number::from(thousandths / PARTS))
+        let whole = Number::from(thousandths / PARTS);
+        if thousandths.is_multiple_of(PARTS) {
+            return whole;
+        }
+        // None only of what is not finite.
+        Number::from_f64(thousandths as f64 / PARTS as f64).unwrap_or(whole)
     }
 }
 

@@ -3,9 +3,9 @@
 use model::plan::alternatives::{Alternative, Effort};
 use model::plan::{Compression, Plan};
 use model::tape::generation::Generation;
-use model::tape::parameters::ParameterRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sim::mount::drive::DriveParameter;
 
 use super::{MeasuredSource, Planned, TimeWindow};
 use crate::Answer;
@@ -49,7 +49,7 @@ pub struct PlanAnswer {
     /// What limits the plan, and the best ways, in words.
     pub explanation: String,
     /// The parameters of the model of the drive.
-    pub parameters: Vec<ParameterAnswer>,
+    pub parameters: Vec<DriveParameter>,
 }
 
 impl Answer for PlanAnswer {
@@ -208,26 +208,6 @@ pub struct BestWays {
     pub of_all: Option<String>,
 }
 
-/// A parameter of the model of the drive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ParameterAnswer {
-    /// Its name, with the unit as its last word.
-    pub name: String,
-    /// One value, or all speeds.
-    pub value: ParameterValue,
-    /// maker, reported, assumed, given or fitted.
-    pub origin: String,
-}
-
-/// The value of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum ParameterValue {
-    One(u64),
-    /// Another number of numbers.
-    All(Vec<u64>),
-}
-
 impl Planned {
     /// As an answer.
     pub fn answer(&self) -> PlanAnswer {
@@ -255,7 +235,7 @@ impl Planned {
                 of_all: best(Effort::Hardware),
             },
             explanation: self.explanation(),
-            parameters: setup.drive.rows().iter().map(parameter).collect(),
+            parameters: setup.drive.rows().iter().map(DriveParameter::from).collect(),
         }
     }
 
@@ -348,16 +328,5 @@ fn alternative(one: &Alternative) -> AlternativeAnswer {
         effort: one.effort.name().to_owned(),
         options: one.options.clone(),
         plan: predicted(&one.plan),
-    }
-}
-
-fn parameter(row: &ParameterRow) -> ParameterAnswer {
-    ParameterAnswer {
-        name: row.name.to_owned(),
-        value: match row.values[..] {
-            [one] => ParameterValue::One(one),
-            _ => ParameterValue::All(row.values.clone()),
-        },
-        origin: row.origin.name().to_owned(),
     }
 }

@@ -229,16 +229,18 @@ fn time(reading: &Reading) -> DriveTime {
         synchronisations: counters.synchronisations,
         synchronise_seconds: seconds(counters.synchronise_ns),
         host_blocked_seconds: seconds(counters.host_blocked_ns),
-        parameters: parameters.rows().iter().map(parameter).collect(),
+        parameters: parameters.rows().iter().map(DriveParameter::from).collect(),
     }
 }
 
-fn parameter(row: &ParameterRow) -> DriveParameter {
-    let value = match &row.values[..] {
-        [one] => ParameterValue::One(*one),
-        all => ParameterValue::Several(all.to_vec()),
-    };
-    DriveParameter { name: row.name.to_owned(), value, origin: row.origin.name().to_owned() }
+impl From<&ParameterRow> for DriveParameter {
+    fn from(row: &ParameterRow) -> DriveParameter {
+        let value = match &row.values[..] {
+            [one] => ParameterValue::One(*one),
+            all => ParameterValue::Several(all.to_vec()),
+        };
+        DriveParameter { name: row.name.to_owned(), value, origin: row.origin.name().to_owned() }
+    }
 }
 
 fn seconds(ns: u64) -> f64 {
