@@ -227,7 +227,7 @@ enum Watched {
 /// What it counted so far.
 enum Counted {
     Disk(Option<DiskCounters>),
-    Tape(DriveCounters),
+    Tape(Box<DriveCounters>),
 }
 
 impl Watched {
@@ -257,14 +257,14 @@ impl Watched {
     fn count(&self) -> Counted {
         match self {
             Watched::Disk { storage, .. } => Counted::Disk(storage.counters()),
-            Watched::Tape(folder) => Counted::Tape(DriveCounters {
-                kernel: folder.statistics(),
-                ..DriveCounters::default()
-            }),
-            Watched::Virtual(file) => Counted::Tape(DriveCounters {
-                time: file.read().and_then(|status| status.get("time").cloned()),
-                ..DriveCounters::default()
-            }),
+            Watched::Tape(folder) => {
+                let kernel = folder.statistics();
+                Counted::Tape(Box::new(DriveCounters { kernel, ..DriveCounters::default() }))
+            }
+            Watched::Virtual(file) => {
+                let time = file.read().and_then(|status| status.time);
+                Counted::Tape(Box::new(DriveCounters { time, ..DriveCounters::default() }))
+            }
         }
     }
 }

@@ -369,7 +369,11 @@ impl Executor for TapeExecutor {
     type Error = TapeBenchError;
 
     fn neighbours(&self) -> Box<dyn Neighbours> {
-        Box::new(MachineCounters::watch(None))
+        let drive = match &self.place {
+            Place::Drive(drive) => drive.process(),
+            Place::Plain(_) => None,
+        };
+        Box::new(MachineCounters::watch(None).without(drive))
     }
 
     fn applies(&self, cell: &Cell) -> bool {

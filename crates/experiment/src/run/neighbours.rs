@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use machine::counters::processor::{ProcessorClock, children_ns};
+use machine::processes::ProcessTimes;
 use storage::DiskWatch;
 
 use crate::record::RunRecord;
@@ -66,6 +67,8 @@ pub struct MachineCounters {
     clock: Option<ProcessorClock>,
     children_ns: u64,
     disk: Option<DiskWatch>,
+    /// Another process that belongs to the runs, and its processor time at the beginning.
+    own_server: Option<(u32, ProcessTimes)>,
     begun: Instant,
 }
 
@@ -77,8 +80,28 @@ impl MachineCounters {
             clock: ProcessorClock::start(),
             children_ns: own_children_ns(),
             disk: disk.and_then(DiskWatch::start),
+            own_server: None,
             begun: Instant::now(),
         }
+    }
+
+    /// Does not count a process as another program: the one that is the virtual drive of the runs.
+    pub fn without(mut self, process: Option<u32>) -> MachineCounters {
+        // The time of this process is never counted.
+        let process = process.filter(|process| *process != std::process::id());
+        self.own_server = process.and_then(|it| Some((it, ProcessTimes::of(it)?)));
+        self
+    }
+
+    /// Processor time of the process that is no other program.
+    fn own_server_seconds(&self) -> f64 {
+        let used = || {
+            let (process, before) = self.own_server?;
+            let now = ProcessTimes::of(process)?;
+            let is_same = now.start_ticks == before.start_ticks;
+            is_same.then(|| now.used_seconds() - before.used_seconds())
+        };
+        used().unwrap_or(0.0)
     }
 }
 
@@ -88,7 +111,8 @@ impl Neighbours for MachineCounters {
         let children = own_children_ns().saturating_sub(self.children_ns) as f64 / 1e9;
         let others = self.clock.and_then(|clock| clock.others_seconds()).unwrap_or(0.0);
         Foreign {
-            cores_share: ((others - children) / took.max(1e-9)).clamp(0.0, 1.0),
+            cores_share: ((others - children - self.own_server_seconds()) / took.max(1e-9))
+                .clamp(0.0, 1.0),
             wait_share: wait_share(run),
             disk_bytes: self.disk.as_ref().and_then(DiskWatch::others_bytes).unwrap_or(0),
         }
@@ -197,5 +221,29 @@ mod tests {
         let blind = MachineCounters { children_ns: own_children_ns(), ..watch };
         let without = blind.since(&RunRecord::default()).cores_share;
         assert!(without >= with, "{with} {without}");
+    }
+
+    #[test]
+    fn the_process_that_is_the_drive_is_no_other_program() {
+        let watch = MachineCounters::watch(None);
+        let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo; cat";
+        let mut drive = std::process::Command::new("sh")
+            .args(["-c", spin])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let watch = watch.without(Some(drive.id()));
+        // It has done its work, and was not waited for.
+        let mut byte = [0];
+        std::io::Read::read_exact(drive.stdout.as_mut().unwrap(), &mut byte).unwrap();
+        let seconds = watch.own_server_seconds();
+        let gone = MachineCounters::watch(None).without(Some(drive.id()));
+        drop(drive.stdin.take());
+        drive.wait().unwrap();
+        assert!(seconds > 0.0, "it spun");
+        assert_eq!(gone.own_server_seconds(), 0.0);
+        let own = MachineCounters::watch(None).without(Some(std::process::id()));
+        assert!(own.own_server.is_none(), "its time would be taken away twice");
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use device::tape::scsi::log::SequentialAccess;
 use machine::counters::tape::Statistics;
-use serde_json::Value;
+use sim::mount::drive::{DriveStatus, DriveTime};
 
 use experiment::observed::Measures;
 
@@ -20,19 +20,18 @@ impl StatusFile {
     /// The one beside a tape file in user space, if it is one of ours.
     pub(crate) fn beside(tape: &Path) -> Option<StatusFile> {
         let status = StatusFile { path: tape.parent()?.join("status") };
-        status.read()?.get("drive")?;
-        Some(status)
+        status.read().map(|_| status)
     }
 
     /// How many times as fast as ours its clock runs (`sim tape --speed-up`); 1 of a drive that
     /// takes no time.
     pub(crate) fn clock_ratio(&self) -> f64 {
-        let told = || self.read()?.get("time")?.get("speed_up")?.as_f64();
+        let told = || self.read()?.time?.speed_up.as_f64();
         told().filter(|times| times.is_finite() && *times > 0.0).unwrap_or(1.0)
     }
 
     /// What it says now.
-    pub(crate) fn read(&self) -> Option<Value> {
+    pub(crate) fn read(&self) -> Option<DriveStatus> {
         let text = machine::small_file::regular(&self.path).ok()?;
         serde_json::from_slice(&text).ok()
     }
@@ -46,7 +45,7 @@ pub(crate) struct Counters {
     /// The drive's own, where it keeps them (log page 0Ch).
     pub(crate) log: Option<SequentialAccess>,
     /// What a virtual drive says of its time.
-    pub(crate) time: Option<Value>,
+    pub(crate) time: Option<DriveTime>,
 }
 
 impl Counters {
@@ -100,28 +99,23 @@ fn put_log(measures: &mut Measures, now: SequentialAccess, before: SequentialAcc
     }
 }
 
-fn put_virtual(measures: &mut Measures, now: &Value, before: &Value) {
-    let difference = |name: &str| Some(now.get(name)?.as_f64()? - before.get(name)?.as_f64()?);
-    let names = [
-        ("back_hitches", "drive_back_hitches"),
-        ("back_hitch_seconds", "drive_back_hitch_seconds"),
-        ("streaming_seconds", "drive_streaming_seconds"),
-        ("still_seconds", "drive_still_seconds"),
-        ("lost_seconds", "drive_lost_seconds"),
-        ("turns", "drive_turns"),
-        ("synchronise_seconds", "drive_synchronise_seconds"),
-        ("host_blocked_seconds", "drive_host_blocked_seconds"),
-        ("native_bytes", "drive_native_bytes"),
-    ];
-    for (theirs, ours) in names {
-        if let Some(value) = difference(theirs) {
-            measures.insert(ours.to_owned(), value);
-        }
-    }
-    if let (Some(host), Some(native)) = (difference("host_bytes"), difference("native_bytes"))
-        && host > 0.0
-        && native > 0.0
-    {
+fn put_virtual(measures: &mut Measures, now: &DriveTime, before: &DriveTime) {
+    let mut put = |name: &str, of: fn(&DriveTime) -> f64| {
+        let difference = of(now) - of(before);
+        measures.insert(name.to_owned(), difference);
+        difference
+    };
+    put("drive_back_hitches", |time| time.back_hitches as f64);
+    put("drive_back_hitch_seconds", |time| time.back_hitch_seconds);
+    put("drive_streaming_seconds", |time| time.streaming_seconds);
+    put("drive_still_seconds", |time| time.still_seconds);
+    put("drive_lost_seconds", |time| time.lost_seconds);
+    put("drive_turns", |time| time.turns as f64);
+    put("drive_synchronise_seconds", |time| time.synchronise_seconds);
+    put("drive_host_blocked_seconds", |time| time.host_blocked_seconds);
+    let native = put("drive_native_bytes", |time| time.native_bytes as f64);
+    let host = now.host_bytes as f64 - before.host_bytes as f64;
+    if host > 0.0 && native > 0.0 {
         measures.insert("drive_compression_ratio".to_owned(), host / native);
     }
 }
@@ -129,7 +123,7 @@ fn put_virtual(measures: &mut Measures, now: &Value, before: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use testkit::samples::DRIVE_STATUS;
 
     #[test]
     fn differences_of_the_kernels_counters() {
@@ -176,11 +170,21 @@ mod tests {
 
     #[test]
     fn differences_of_a_virtual_drives_counters() {
-        let at = |time| Counters { time: Some(time), ..Counters::default() };
-        let before = json!({ "back_hitches": 1, "host_bytes": 100, "native_bytes": 50 });
-        let now = json!({ "back_hitches": 3, "host_bytes": 700, "native_bytes": 250 });
-        let measures = at(now).since(&at(before), 2.0);
+        let status: DriveStatus = serde_json::from_str(DRIVE_STATUS).unwrap();
+        let at = |back_hitches, host_bytes, native_bytes| Counters {
+            time: status.time.clone().map(|time| DriveTime {
+                back_hitches,
+                host_bytes,
+                native_bytes,
+                ..time
+            }),
+            ..Counters::default()
+        };
+        let measures = at(3, 700, 250).since(&at(1, 100, 50), 2.0);
         assert_eq!(measures["drive_back_hitches"], 2.0);
         assert_eq!(measures["drive_compression_ratio"], 3.0);
+        // A drive that took nothing has no ratio.
+        let idle = at(3, 700, 250).since(&at(3, 700, 250), 2.0);
+        assert!(!idle.contains_key("drive_compression_ratio"), "{idle:?}");
     }
 }

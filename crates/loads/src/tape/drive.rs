@@ -23,7 +23,7 @@ use device::tape::{
 use flow::account::Account;
 use flow::ring::Block;
 use rustix::io::Errno;
-use serde_json::Value;
+use sim::mount::drive::DriveTime;
 
 use super::counters::{Counters, StatusFile};
 use super::error::TapeBenchError;
@@ -293,9 +293,13 @@ impl MeasuredDrive {
         Ok(Counters { kernel, log, time: self.virtual_time() })
     }
 
-    fn virtual_time(&self) -> Option<Value> {
-        let mut status = self.status.as_ref()?.read()?;
-        status.get_mut("time").map(Value::take)
+    /// The process that is the drive, of a virtual one.
+    pub(super) fn process(&self) -> Option<u32> {
+        self.status.as_ref()?.read()?.process
+    }
+
+    fn virtual_time(&self) -> Option<DriveTime> {
+        self.status.as_ref()?.read()?.time
     }
 
     /// What a run depends on. Moves no tape; not while the drive streams.
@@ -322,8 +326,7 @@ impl MeasuredDrive {
             }
         }
         if let Some(status) = self.status.as_ref().and_then(StatusFile::read) {
-            let name = status.get("drive").and_then(Value::as_str).unwrap_or_default();
-            put("drive", format!("virtual {name}"));
+            put("drive", format!("virtual {}", status.drive));
         }
         let rates = self.rates();
         let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
@@ -532,11 +535,8 @@ fn compression(tape: &mut Tape, status: Option<&StatusFile>) -> Option<Compressi
     if let Ok(found) = tape.drive_compression() {
         return Some(found);
     }
-    if status?.read()?.get("compression")?.as_bool()? {
-        Some(Compression::On)
-    } else {
-        Some(Compression::Off)
-    }
+    let is_on = status?.read()?.compression;
+    Some(if is_on { Compression::On } else { Compression::Off })
 }
 
 fn compression_name(compression: Option<Compression>) -> &'static str {

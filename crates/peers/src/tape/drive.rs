@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use machine::processes::ProcessTimes;
-use serde_json::Value;
+use sim::mount::drive::{DriveStatus, DriveTime};
 
 use super::{DriveSetup, TapeRun, foretell};
 use crate::environment::available_memory_bytes;
@@ -156,26 +156,25 @@ impl Drive {
         // that, and for the filemark.
         drop(File::open(self.folder.join("nst0")).context("open the tape after the run")?);
         let status = read_status(&self.folder)?;
-        if let Some(trouble) = status["trouble"].as_str() {
+        if let Some(trouble) = &status.trouble {
             bail!("the drive is in trouble: {trouble}");
         }
-        let time = &status["time"];
-        let host_bytes = whole(time, "host_bytes")?;
-        let (model_seconds, model_back_hitches) = foretell(&self.setup, host_bytes)?;
+        let time = time_of(&status)?;
+        let (model_seconds, model_back_hitches) = foretell(&self.setup, time.host_bytes)?;
         Ok(TapeRun {
-            drive: status["drive"].as_str().unwrap_or_default().to_string(),
-            highest_bytes_per_second: whole(time, "highest_bytes_per_second")?,
-            lowest_bytes_per_second: whole(time, "lowest_bytes_per_second")?,
-            host_bytes,
-            native_bytes: whole(time, "native_bytes")?,
-            streaming_seconds: number(time, "streaming_seconds")?,
-            still_seconds: number(time, "still_seconds")?,
-            back_hitches: whole(time, "back_hitches")?,
-            back_hitch_seconds: number(time, "back_hitch_seconds")?,
-            lost_seconds: number(time, "lost_seconds")?,
-            host_blocked_seconds: number(time, "host_blocked_seconds")?,
-            synchronisations: whole(time, "synchronisations")?,
-            synchronise_seconds: number(time, "synchronise_seconds")?,
+            drive: status.drive.clone(),
+            highest_bytes_per_second: time.highest_bytes_per_second,
+            lowest_bytes_per_second: time.lowest_bytes_per_second,
+            host_bytes: time.host_bytes,
+            native_bytes: time.native_bytes,
+            streaming_seconds: time.streaming_seconds,
+            still_seconds: time.still_seconds,
+            back_hitches: time.back_hitches,
+            back_hitch_seconds: time.back_hitch_seconds,
+            lost_seconds: time.lost_seconds,
+            host_blocked_seconds: time.host_blocked_seconds,
+            synchronisations: time.synchronisations,
+            synchronise_seconds: time.synchronise_seconds,
             drive_cpu_seconds: processor_seconds(self.process())?,
             model_seconds,
             model_back_hitches,
@@ -211,19 +210,14 @@ fn touch(path: &Path, bytes: u64) -> anyhow::Result<()> {
 }
 
 /// The status file of a drive.
-pub fn read_status(folder: &Path) -> anyhow::Result<Value> {
+pub fn read_status(folder: &Path) -> anyhow::Result<DriveStatus> {
     let text = fs::read(folder.join("status")).context("read the drive's status")?;
     serde_json::from_slice(&text).context("the drive's status")
 }
 
-/// A number of a status.
-pub fn number(time: &Value, name: &str) -> anyhow::Result<f64> {
-    time[name].as_f64().with_context(|| format!("the drive's status has no {name}"))
-}
-
-/// A whole number of a status.
-pub fn whole(time: &Value, name: &str) -> anyhow::Result<u64> {
-    time[name].as_u64().with_context(|| format!("the drive's status has no {name}"))
+/// What a drive did so far.
+pub fn time_of(status: &DriveStatus) -> anyhow::Result<&DriveTime> {
+    status.time.as_ref().context("the drive takes no time")
 }
 
 /// Processor time of a process with all of its threads.

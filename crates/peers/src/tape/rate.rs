@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use super::drive::{processor_seconds, read_status, whole};
+use super::drive::{processor_seconds, read_status, time_of};
 
 /// Arguments of `xtask drive-rate`.
 #[derive(clap::Args)]
@@ -52,7 +52,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// When the drive does not accept the data.
 pub fn run_drive_rate(arguments: &DriveRateArguments) -> anyhow::Result<ExitCode> {
     let status = read_status(&arguments.folder)?;
-    let buffer_bytes = whole(&status["time"], "buffer_bytes")?;
+    let buffer_bytes = time_of(&status)?.buffer_bytes;
     let path = arguments.folder.join("nst0");
     let tape = File::options().write(true).open(path).context("open the tape")?;
     let block = vec![0u8; BLOCK_BYTES];
@@ -66,7 +66,7 @@ pub fn run_drive_rate(arguments: &DriveRateArguments) -> anyhow::Result<ExitCode
     }
     let look = || -> anyhow::Result<(u64, f64)> {
         let status = read_status(&arguments.folder)?;
-        Ok((whole(&status["time"], "native_bytes")?, processor_seconds(arguments.process)?))
+        Ok((time_of(&status)?.native_bytes, processor_seconds(arguments.process)?))
     };
     let (native_before, cpu_before) = look()?;
     let start = Instant::now();

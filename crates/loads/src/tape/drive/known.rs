@@ -6,7 +6,7 @@ use base::format::size;
 use device::tape::{Compression, DriveCompression, Tape};
 use model::tape::generation::Generation;
 use model::tape::parameters::TapeParameters;
-use serde_json::Value;
+use sim::mount::drive::{DriveTime, ParameterValue};
 
 use super::super::error::TapeBenchError;
 use super::super::job::TapeJob;
@@ -39,12 +39,10 @@ impl Rates {
 
 /// What a model of the drive is made of: what a virtual drive says of itself, in place of what is
 /// known of its generation.
-fn told_parameters(mut parameters: TapeParameters, time: Option<&Value>) -> TapeParameters {
-    let rows = time.and_then(|time| time.get("parameters")?.as_array());
-    for row in rows.into_iter().flatten() {
-        let name = row.get("name").and_then(Value::as_str).unwrap_or_default();
-        if let Some(value) = row.get("value").and_then(Value::as_u64) {
-            parameters.set(name, value);
+fn told_parameters(mut parameters: TapeParameters, time: Option<&DriveTime>) -> TapeParameters {
+    for row in time.iter().flat_map(|time| &time.parameters) {
+        if let ParameterValue::One(value) = row.value {
+            parameters.set(&row.name, value);
         }
     }
     parameters
@@ -54,19 +52,19 @@ impl MeasuredDrive {
     /// What is known of the drive's buffer and speeds.
     pub(in super::super) fn rates(&mut self) -> Rates {
         let time = self.virtual_time();
-        let told = |name: &str| time.as_ref()?.get(name)?.as_u64();
+        let told = |of: fn(&DriveTime) -> u64| time.as_ref().map(of);
         let generation = self.tape.as_mut().and_then(generation);
         let base = generation.map(TapeParameters::of);
         Rates {
             parameters: base.map(|base| told_parameters(base, time.as_ref())),
             is_set: time.is_some(),
             capacity_bytes: self.capacity(),
-            buffer_bytes: told("buffer_bytes")
+            buffer_bytes: told(|time| time.buffer_bytes)
                 .or(self.log_buffer_bytes)
                 .or(generation.map(|known| known.buffer_bytes)),
-            highest_bytes_per_second: told("highest_bytes_per_second")
+            highest_bytes_per_second: told(|time| time.highest_bytes_per_second)
                 .or(generation.map(Generation::highest_speed)),
-            lowest_bytes_per_second: told("lowest_bytes_per_second")
+            lowest_bytes_per_second: told(|time| time.lowest_bytes_per_second)
                 .or(generation.map(Generation::lowest_speed)),
         }
     }
@@ -121,7 +119,7 @@ impl MeasuredDrive {
             (None, Some(Compression::Off | Compression::Unable)) => return false,
             _ => {}
         }
-        let has_ratio = |time: Value| time.get("given_compression_ratio")?.as_f64();
+        let has_ratio = |time: DriveTime| time.given_compression_ratio;
         job.data != Data::Random || self.virtual_time().and_then(has_ratio).is_some()
     }
 }

@@ -34,6 +34,9 @@ pub struct DriveStatus {
     pub block_bytes: u32,
     /// The last storage error of the cartridge, or why it could not be changed.
     pub trouble: Option<String>,
+    /// The process that is the drive; older drives do not say.
+    #[serde(default)]
+    pub process: Option<u32>,
     /// Missing of a drive that takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<DriveTime>,
@@ -184,6 +187,7 @@ impl StatusSources<'_> {
             block_number: glance.block_number,
             block_bytes: glance.block_bytes,
             trouble: self.trouble.map(str::to_owned),
+            process: Some(std::process::id()),
             time: self.reading.map(time),
         }
     }
