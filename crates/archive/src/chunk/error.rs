@@ -27,7 +27,7 @@ impl fmt::Display for Coding {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The coding does not allow the bytes, or a checksum does not match.
-    #[error("damaged {coding} data at byte {offset_bytes}: {reason}")]
+    #[error("damaged {coding} data at byte {offset_bytes} of the compressed archive: {reason}")]
     Damaged {
         coding: Coding,
         /// Where the frame or member starts.
@@ -36,7 +36,10 @@ pub enum ChunkError {
         reason: String,
     },
     /// The input ends inside a frame or member.
-    #[error("{coding} data is cut off at byte {end_bytes}, inside the piece at {offset_bytes}")]
+    #[error(
+        "{coding} data is cut off at byte {end_bytes} of the compressed archive, inside the piece \
+         at byte {offset_bytes}"
+    )]
     Truncated {
         coding: Coding,
         /// Where the frame or member starts.
@@ -45,7 +48,10 @@ pub enum ChunkError {
         end_bytes: StoredOffset,
     },
     /// The content is larger than the caller allows.
-    #[error("{coding} data at byte {offset_bytes} holds more than {limit_bytes} bytes")]
+    #[error(
+        "{coding} data at byte {offset_bytes} of the compressed archive holds more than \
+         {limit_bytes} bytes"
+    )]
     ContentTooLarge {
         coding: Coding,
         /// Where the frame or member starts.
@@ -55,8 +61,8 @@ pub enum ChunkError {
     },
     /// Decompressing needs a larger window than the caller allows.
     #[error(
-        "zstd frame at byte {offset_bytes} needs {window_bytes} bytes of memory \
-         and the limit is {limit_bytes}"
+        "zstd frame at byte {offset_bytes} of the compressed archive needs {window_bytes} bytes of \
+         memory and the limit is {limit_bytes}"
     )]
     WindowTooLarge {
         /// Where the frame starts.
@@ -67,14 +73,17 @@ pub enum ChunkError {
         limit_bytes: u64,
     },
     /// The frame was compressed with a dictionary that the archive does not hold.
-    #[error("zstd frame at byte {offset_bytes} needs dictionary {dictionary_id}")]
+    #[error(
+        "zstd frame at byte {offset_bytes} of the compressed archive needs dictionary \
+         {dictionary_id}"
+    )]
     DictionaryNeeded {
         /// Where the frame starts.
         offset_bytes: StoredOffset,
         dictionary_id: u32,
     },
     /// No frame or member starts here.
-    #[error("no {coding} data starts at byte {offset_bytes}")]
+    #[error("no {coding} data starts at byte {offset_bytes} of the compressed archive")]
     NotAFrame {
         /// The coding expected.
         coding: Coding,

@@ -49,7 +49,8 @@ fn long_windows_have_a_limit() {
     let stream = pipe_through("zstd", &["-qc", "--ultra", "--long=30"], &data);
     assert_eq!(
         decode(Coding::Zstd, &stream, 8 << 20).expect_err("over the limit").to_string(),
-        "zstd frame at byte 0 needs 1073741824 bytes of memory and the limit is 134217728"
+        "zstd frame at byte 0 of the compressed archive needs 1073741824 bytes of memory and the \
+         limit is 134217728"
     );
     let mut decoder = StreamDecoder::new(Coding::Zstd, StoredOffset::START, 1 << 30);
     let mut out = vec![0; data.len() + 1];

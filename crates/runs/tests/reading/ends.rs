@@ -143,7 +143,7 @@ fn an_archive_with_a_damaged_start_says_what_is_damaged() {
     assert_eq!(failure.to_string(), format!("nothing of {} can be read", path.display()));
     let VerifyError::Read(failure) = failure else { panic!("{failure}") };
     let cause = std::error::Error::source(&failure).unwrap().to_string();
-    assert!(cause.starts_with("damaged zstd data at byte 0"), "{cause}");
+    assert!(cause.starts_with("damaged zstd data at byte 0 of the compressed archive"), "{cause}");
 }
 
 #[test]
