@@ -11,7 +11,8 @@ pub fn sets(sets: &[SetOnVolume]) -> String {
     sets.iter().map(|set| set_line(set) + "\n").collect()
 }
 
-/// `  1 0123456789ab 2026-11-20 08:33:01 by db1, zstd:3, segments 1-4, complete: 4 files, 1 B: x`
+/// `  1 0123456789ab 2026-11-20 08:33:01 by db1, zstd:3, segments 1-4 from file 0,
+/// complete: 4 files, 1 B: x`
 fn set_line(set: &SetOnVolume) -> String {
     let seconds = i64::try_from(set.time_seconds).unwrap_or(i64::MAX);
     let time = time_text(seconds);
@@ -36,9 +37,11 @@ fn set_line(set: &SetOnVolume) -> String {
     };
     let host = set.host.as_ref().map_or(String::new(), |host| format!("by {host}, "));
     format!(
-        "{:>3} {} {time} {host}{compression}, segments {first}-{last}{volume}, {state}{contents}",
+        "{:>3} {} {time} {host}{compression}, segments {first}-{last} from file {}{volume}, \
+         {state}{contents}",
         set.number,
         &set.id[..12],
+        set.first_file,
     )
 }
 
