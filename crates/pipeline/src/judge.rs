@@ -235,10 +235,15 @@ impl Case<'_> {
         Finding::new(&rules::WORK, Certainty::Measured, what)
     }
 
-    /// Adds the forecast to the first finding.
+    /// Adds the forecast to the first finding. What the others advise is not said twice.
     fn tell_forecast(&self, judgement: &mut Judgement) {
         let Judgement { predicted: Some(predicted), findings, .. } = judgement else { return };
-        let Some(first) = findings.first_mut() else { return };
+        let Some((first, others)) = findings.split_first_mut() else { return };
+        for other in others.iter_mut().filter(|it| it.command.is_some()) {
+            if other.command == predicted.command {
+                (other.action, other.command) = (None, None);
+            }
+        }
         first.gain = Some(format!(
             "forecast: {} instead of {} for the same data, {:.1} times as fast",
             duration(predicted.seconds),

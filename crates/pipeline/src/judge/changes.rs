@@ -141,7 +141,7 @@ impl Case<'_> {
             "tar" => format!("compress with all cores: tar -I '{instead}'"),
             _ => format!("use {instead}: it does the same with all cores"),
         };
-        let finding = Finding::new(&rules::ONE_CORE, Certainty::Measured, what)
+        let mut finding = Finding::new(&rules::ONE_CORE, Certainty::Measured, what)
             .with_action(action)
             .with_number("free_cores", free, Unit::Count);
         let predicted = self.shared_seconds(found).and_then(|seconds| {
@@ -155,6 +155,7 @@ impl Case<'_> {
                 seconds: self.whole(seconds),
             })
         });
+        finding.command = predicted.as_ref().and_then(|it| it.command.clone());
         Some((finding, predicted))
     }
 

@@ -78,6 +78,9 @@ fn the_stage_that_all_wait_for_is_the_limit() {
     // 11.1 s of processor time on two cores, of which pigz takes 0.9 for gzip's 9.9 s.
     assert!((predicted.seconds - 5.055).abs() < 1e-3, "{predicted:?}");
     assert_eq!(predicted.command.unwrap(), "tar cf - /srv | pigz -c | dd of=/dev/nst0");
+    let advice = found.findings.iter().map(|finding| finding.action.as_deref()).collect::<Vec<_>>();
+    let typed = "compress with pigz: tar cf - /srv | pigz -c | dd of=/dev/nst0";
+    assert_eq!(advice, [Some(typed), None]);
     assert_eq!(found.waiting_seconds, 0.0);
 }
 
