@@ -115,6 +115,17 @@ fn document(survey: &Survey) -> serde_json::Value {
     service::document(&Probed::Drive(Box::new(probed(survey))).answer())
 }
 
+/// The table of a drive that answers nothing is all that is known: no verdict rests on it.
+#[test]
+fn nothing_stands_out_only_of_a_drive_that_answered() {
+    let shown = |survey: Survey| {
+        text(&ProbedDrive { survey, played: None, findings: Vec::new() }, Style::PLAIN)
+    };
+    assert!(shown(healthy()).ends_with("\n\nnothing stands out\n"), "{}", shown(healthy()));
+    let silent = shown(Survey { answers: None, ..healthy() });
+    assert!(silent.contains("mpt3sas") && !silent.contains("stands out"), "{silent}");
+}
+
 #[test]
 fn a_healthy_drive() {
     let survey = healthy();
