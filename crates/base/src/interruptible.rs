@@ -14,6 +14,7 @@
 mod shortage;
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -163,6 +164,30 @@ pub fn fdatasync(file: impl AsFd) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::fdatasync(&file))
 }
 
+/// How long a lock that is in use is tried again, and how often.
+const LOCK_MAX: Duration = Duration::from_millis(500);
+const LOCK_POLL: Duration = Duration::from_millis(5);
+
+/// `flock(2)` that does not wait for another process to end: `WOULDBLOCK` if the lock is in use.
+///
+/// A child of any thread of the holder holds the lock, too, from its fork until it starts its
+/// program. So what somebody has just given up can be in use for a moment more, and is tried again
+/// for half a second.
+///
+/// # Errors
+///
+/// Errors of the kernel, except `EINTR`.
+pub fn lock_unless_in_use(file: impl AsFd, operation: FlockOperation) -> Result<(), Errno> {
+    let begun = Instant::now();
+    loop {
+        let locked = flock(&file, operation);
+        if locked != Err(Errno::WOULDBLOCK) || begun.elapsed() > LOCK_MAX {
+            return locked;
+        }
+        std::thread::sleep(LOCK_POLL);
+    }
+}
+
 /// `flock(2)`.
 ///
 /// # Errors
@@ -170,4 +195,28 @@ pub fn fdatasync(file: impl AsFd) -> Result<(), Errno> {
 /// Errors of the kernel, except `EINTR`.
 pub fn flock(file: impl AsFd, operation: FlockOperation) -> Result<(), Errno> {
     retry_on_intr(|| rustix::fs::flock(&file, operation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::MemfdFlags;
+    use std::os::fd::AsRawFd as _;
+
+    /// As a child between its fork and its program has it, which a thread of this process started.
+    #[test]
+    fn a_lock_that_is_let_go_of_in_a_moment_is_not_in_use() {
+        let now = FlockOperation::NonBlockingLockExclusive;
+        let file = rustix::fs::memfd_create("lock", MemfdFlags::CLOEXEC).unwrap();
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let other = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        flock(&file, now).unwrap();
+        assert_eq!(lock_unless_in_use(&other, now), Err(Errno::WOULDBLOCK));
+        let child = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(file);
+        });
+        assert_eq!(lock_unless_in_use(&other, now), Ok(()));
+        child.join().unwrap();
+    }
 }

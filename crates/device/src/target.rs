@@ -540,7 +540,7 @@ fn unlink(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
 }
 
 fn lock(file: &OwnedFd) -> rustix::io::Result<()> {
-    base::interruptible::flock(file, FlockOperation::NonBlockingLockExclusive)
+    base::interruptible::lock_unless_in_use(file, FlockOperation::NonBlockingLockExclusive)
 }
 
 fn knows_no_locks(error: Errno) -> bool {

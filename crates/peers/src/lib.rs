@@ -196,7 +196,7 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
     let path = folder.join("lock");
     let file = File::options().create(true).append(true).open(&path);
     let file = file.with_context(|| format!("open {}", path.display()))?;
-    match base::interruptible::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match base::interruptible::lock_unless_in_use(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => bail!(
             "{}: another `cargo xtask peers` is at work there; --work DIR takes another folder",

@@ -405,7 +405,8 @@ fn locks(device: &Storage) -> Vec<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let path = Path::new("/dev").join(name);
         let disk = base::interruptible::open(&path, flags, Mode::empty()).ok()?;
-        base::interruptible::flock(&disk, FlockOperation::NonBlockingLockExclusive).ok()?;
+        base::interruptible::lock_unless_in_use(&disk, FlockOperation::NonBlockingLockExclusive)
+            .ok()?;
         Some(disk)
     };
     acting_queues(device).iter().filter_map(lock).collect()

@@ -332,7 +332,7 @@ fn open(path: &Path) -> Result<(File, Protection), MediumFileError> {
 
 fn lock(path: &Path, file: &File) -> Result<(), MediumFileError> {
     let path = path.to_owned();
-    match base::interruptible::flock(file, FlockOperation::NonBlockingLockExclusive) {
+    match base::interruptible::lock_unless_in_use(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => Err(MediumFileError::InUse { path }),
         Err(error) => Err(MediumFileError::Open { path, source: error.into() }),

@@ -84,7 +84,9 @@ impl Backing {
             Access::ReadWrite => FlockOperation::NonBlockingLockExclusive,
             Access::ReadOnly => FlockOperation::NonBlockingLockShared,
         };
-        if base::interruptible::flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
+        if base::interruptible::lock_unless_in_use(&file, lock)
+            == Err(rustix::io::Errno::WOULDBLOCK)
+        {
             return Err(MountError::InUse { path: owned() });
         }
         Ok(Backing { file, path: owned(), bytes, access, trouble: Mutex::new(None) })
