@@ -8,6 +8,7 @@
 //! - [`backup`]: the arguments of `takeup backup`.
 //! - [`restore`]: the arguments of `takeup restore`.
 //! - [`list`]: the arguments of `takeup list`.
+//! - [`catalog`]: the arguments of `takeup catalog`.
 //! - [`verify`]: the arguments of `takeup verify`.
 //! - [`pipe`]: the arguments of `takeup pipe`.
 //! - [`proposing`]: values that a shell proposes.
@@ -29,6 +30,7 @@
 pub mod backup;
 pub mod bench;
 pub mod capture;
+pub mod catalog;
 pub mod compare;
 pub mod explain;
 pub mod list;

@@ -1,7 +1,9 @@
-//! Finds the index of an archive from the end of a file.
+//! What exists where: the index of one archive, and the catalogue of many.
 //!
-//! The index of an archive lies behind the archive. The index of a set on tape is in a file of its
-//! own.
+//! The index of an archive lies behind the archive, and [`IndexFile`] finds it from the end of a
+//! file. The index of a set on tape is in a file of its own. The [`Catalogue`] is one file on this
+//! machine with what the indexes of many sets say, so that a file is found without its media. It
+//! is a cache of the indexes: what is lost is read from them again.
 //!
 //! Not here: the bytes of an index, which are `archive`'s, and reading an index from tape, which is
 //! `tapeset`'s.
@@ -9,7 +11,19 @@
 //! # Map
 //!
 //! - `index_file`: an index that lies in a file.
+//! - `store`: the file of the catalogue, opened, made and checked.
+//! - `store::tables`: its tables, and what their rows mean.
+//! - `store::names`: names, each stored once.
+//! - `store::versions`: which version of a file the sets of a series have.
+//! - `store::loading`: an index that is put into the catalogue.
+//! - `store::sets`: the sets that it knows.
+//! - `store::find`: files by a glob, and a folder as a set has it.
 
 mod index_file;
+mod store;
 
 pub use index_file::{IndexFile, read_at};
+pub use store::find::{CataloguedKind, FileVersions, Found, FoundVersion};
+pub use store::loading::Loaded;
+pub use store::sets::{KnownSet, SetDescription};
+pub use store::{CATALOGUE_VERSION, Catalogue, CatalogueError};

@@ -11,6 +11,7 @@
 //! - [`verify`]: the end of a verification.
 //! - [`pipe`]: the end of a pipe.
 //! - [`list`]: the members of an archive, and the sets of a volume.
+//! - [`catalog`]: what a catalogue has.
 //! - [`tape`]: what a run adds about its tape.
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
 //! - [`mod@bench`]: what the subcommands of `takeup bench` print.
@@ -42,6 +43,7 @@ pub mod bench;
 pub mod calibration;
 pub mod captured;
 pub mod captures;
+pub mod catalog;
 pub mod comparison;
 pub mod device_tree;
 pub mod experiments;

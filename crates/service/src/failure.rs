@@ -497,7 +497,8 @@ fn is_of_later_version(error: &(dyn Error + 'static)) -> bool {
     let mut at = Some(error);
     while let Some(error) = at {
         let is_later = matches!(error.downcast_ref(), Some(LabelError::Later { .. }))
-            || matches!(error.downcast_ref(), Some(Refused::LaterVersion { .. }));
+            || matches!(error.downcast_ref(), Some(Refused::LaterVersion { .. }))
+            || matches!(error.downcast_ref(), Some(catalogue::CatalogueError::Later { .. }));
         if is_later {
             return true;
         }

@@ -10,6 +10,7 @@
 //! - [`backup`]: files into an archive.
 //! - [`restore`]: an archive into a folder.
 //! - [`list`]: the members of an archive, and the sets on a volume.
+//! - [`catalog`]: which archive has which version of which file.
 //! - [`verify`]: an archive read back, and compared with live files.
 //! - [`pipe`]: a buffer between two programs, files or devices.
 //! - [`run`]: what these runs have in common.
@@ -46,6 +47,7 @@ pub mod backup;
 pub mod bench;
 pub mod calibration;
 pub mod capture;
+pub mod catalog;
 pub mod change;
 pub mod compare;
 mod compression_by_name;

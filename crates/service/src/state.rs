@@ -1,4 +1,5 @@
-//! Where the state of Takeup lies: the journal of changed settings, and what is restored from it.
+//! Where the state of Takeup lies: the journal of changed settings, what is restored from it, and
+//! the catalogue.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -34,6 +35,18 @@ pub fn users_folder() -> Option<PathBuf> {
     named_folder("XDG_STATE_HOME")
         .map(|path| path.join("takeup"))
         .or_else(|| named_folder("HOME").map(|path| path.join(".local/state/takeup")))
+}
+
+/// The catalogue of this user, that of the machine for root.
+pub fn catalogue() -> Option<PathBuf> {
+    let folder = if rustix::process::geteuid().is_root() {
+        named_folder("XDG_STATE_HOME")
+            .map(|path| path.join("takeup"))
+            .or_else(|| Some(PathBuf::from("/var/lib/takeup")))
+    } else {
+        users_folder()
+    };
+    folder.map(|folder| folder.join("catalog.sqlite"))
 }
 
 /// The hint for an error of the guard of settings.

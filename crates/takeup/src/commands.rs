@@ -3,6 +3,7 @@
 mod backup;
 mod bench;
 mod capture;
+mod catalog;
 mod compare;
 mod completions;
 mod explain;
@@ -61,6 +62,7 @@ enum Command {
     Restore(arguments::restore::RestoreArgs),
     List(arguments::list::ListArgs),
     Verify(arguments::verify::VerifyArgs),
+    Catalog(arguments::catalog::CatalogArgs),
     Pipe(arguments::pipe::PipeArgs),
     Plan(arguments::plan::PlanArgs),
     Probe(arguments::probe::ProbeArgs),
@@ -145,6 +147,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::Restore(arguments) => restore::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Catalog(arguments) => catalog::run(&arguments),
         Command::Pipe(arguments) => pipe::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),

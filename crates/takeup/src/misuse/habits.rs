@@ -85,7 +85,16 @@ const HABITS: &[Habit] = &[
         "mount",
         "run `takeup restore ARCHIVE PATH --into DIR` for a part: takeup mounts no archive",
     ),
-    habit("", "find grep", "run `takeup list ARCHIVE | grep NAME`"),
+    habit(
+        "",
+        "find grep locate",
+        "run `takeup list ARCHIVE | grep NAME`, or `takeup catalog find NAME` over all archives",
+    ),
+    habit(
+        "",
+        "catalogue snapshots versions history",
+        "run `takeup catalog sets` or `catalog find NAME`",
+    ),
     habit("", "diff", "run `takeup verify ARCHIVE --against DIR`; `compare` is for measurements"),
     // dd, mbuffer
     habit("", "dd copy cat mbuffer pv buffer", "run `takeup pipe --from FILE --to FILE`"),

@@ -7,6 +7,7 @@ mod capture;
 mod capture_records;
 mod capture_sampled;
 mod captured_record;
+mod catalog;
 mod completions;
 mod compression_names;
 mod exit_codes;

@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use crate::{document, run};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "backup",
     "restore",
     "list",
     "verify",
+    "catalog",
     "pipe",
     "plan",
     "probe",
@@ -32,6 +33,7 @@ const COMMANDS: [&str; 17] = [
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup tune`.
+const CATALOGUES: [&str; 4] = ["add", "rebuild", "find", "sets"];
 const TUNINGS: [&str; 7] = ["readahead", "queue", "set", "show", "revert", "confirm", "persist"];
 
 /// Commands of `takeup bench`.
@@ -59,6 +61,9 @@ fn reference() -> String {
         // The long help lists the rules, which have their own document.
         let help = if command == "rules" { "-h" } else { "--help" };
         section(&format!("takeup {command}"), &[command, help]);
+    }
+    for command in CATALOGUES {
+        section(&format!("takeup catalog {command}"), &["catalog", command, "--help"]);
     }
     for command in EXPERIMENTS {
         section(&format!("takeup bench {command}"), &["bench", command, "--help"]);
@@ -148,7 +153,8 @@ fn every_manual_page_has_examples_as_typed_and_exit_status() {
         assert!(!page.contains(".SH EXTRA") && !page.contains("Exit codes"), "{name}");
         pages += 1;
     }
-    assert_eq!(pages, 1 + COMMANDS.len() + SIMULATIONS.len() + TUNINGS.len() + EXPERIMENTS.len());
+    let below = [&CATALOGUES[..], &SIMULATIONS, &TUNINGS, &EXPERIMENTS].map(<[_]>::len);
+    assert_eq!(pages, 1 + COMMANDS.len() + below.iter().sum::<usize>());
     let page = fs::read_to_string(directory.path().join("takeup-explain.1")).unwrap();
     let typed = "takeup explain 'pg_dump shop | gzip > shop.gz' --json | \
                  jq '.limit, .findings[].sentence'\n";
@@ -164,6 +170,7 @@ fn the_short_help_fits_on_a_screen() {
     };
     let of_takeup = COMMANDS.iter().map(|command| vec![*command, "-h"]);
     let all = of_takeup
+        .chain(below("catalog", &CATALOGUES))
         .chain(below("bench", &EXPERIMENTS))
         .chain(below("sim", &SIMULATIONS))
         .chain(below("tune", &TUNINGS));

@@ -1,0 +1,171 @@
+//! The arguments of `takeup catalog`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use service::catalog::{
+    CatalogFindRequest, CatalogLoadRequest, CatalogSetsRequest, ExistingCatalogue, MOST_PATHS,
+};
+
+/// Find out which archive has which version of a file
+///
+/// The catalogue is a file on this machine with what the indexes of your archives say. Nothing
+/// depends on it: archives are restored without it, and it can be made again from them.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog add /backups
+  takeup catalog find nginx.conf
+  takeup catalog sets
+  takeup catalog rebuild /backups /mnt/old-backups")]
+pub struct CatalogArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: CatalogCommand,
+}
+
+/// The commands of `takeup catalog`.
+#[derive(Debug, Subcommand)]
+// Documentation of a variant would replace the help of its arguments.
+pub enum CatalogCommand {
+    Add(CatalogAddArgs),
+    Rebuild(CatalogRebuildArgs),
+    Find(CatalogFindArgs),
+    Sets(CatalogSetsArgs),
+}
+
+/// Add archives to the catalogue
+///
+/// Reads their indexes, not their contents. An archive that the catalogue has already is not added
+/// twice; if it was moved, the catalogue has its new place.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog add /backups
+  takeup catalog add srv-monday.tar.zst srv-tuesday.tar.zst")]
+pub struct CatalogAddArgs {
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// Make the catalogue again, from these archives alone
+///
+/// The catalogue of before stays in its place until the new one is whole.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog rebuild /backups
+  takeup catalog rebuild /backups --catalog /mnt/usb/catalog.sqlite")]
+pub struct CatalogRebuildArgs {
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+#[derive(Args, Debug)]
+struct LoadArgs {
+    /// Archives, or folders with archives in them
+    #[arg(value_name = "FROM", required = true)]
+    from: Vec<PathBuf>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Which catalogue, and how to print.
+#[derive(Args, Debug)]
+struct PlaceArgs {
+    /// The catalogue [default: catalog.sqlite in $XDG_STATE_HOME/takeup, or /var/lib/takeup of
+    /// root]
+    #[arg(long, value_name = "FILE")]
+    catalog: Option<PathBuf>,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// List all versions of a file, and the archives that have them
+///
+/// A glob without a slash matches names at any depth. One with a slash matches paths as the archive
+/// has them, without the first slash; there * and ? stop at a slash, and ** does not.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog find nginx.conf
+  takeup catalog find '*.sql'
+  takeup catalog find 'home/eva/**/*.odt' --json")]
+pub struct CatalogFindArgs {
+    /// A name, a path or a glob
+    #[arg(value_name = "GLOB")]
+    glob: String,
+    /// List at most so many paths
+    #[arg(long, value_name = "N", default_value_t = MOST_PATHS)]
+    most: usize,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// List the sets that the catalogue knows
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog sets
+  takeup catalog sets --json | jq '.sets[] | {place, files}'")]
+pub struct CatalogSetsArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+impl LoadArgs {
+    fn request(&self, existing: ExistingCatalogue) -> CatalogLoadRequest {
+        let (from, catalog) = (self.from.clone(), self.place.catalog.clone());
+        CatalogLoadRequest { from, catalog, existing }
+    }
+}
+
+impl CatalogAddArgs {
+    /// What is asked for.
+    pub fn request(&self) -> CatalogLoadRequest {
+        self.load.request(ExistingCatalogue::Kept)
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.load.place.json
+    }
+}
+
+impl CatalogRebuildArgs {
+    /// What is asked for.
+    pub fn request(&self) -> CatalogLoadRequest {
+        self.load.request(ExistingCatalogue::Replaced)
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.load.place.json
+    }
+}
+
+impl CatalogFindArgs {
+    /// What is asked for.
+    pub fn request(&self) -> CatalogFindRequest {
+        let (glob, catalog) = (self.glob.clone(), self.place.catalog.clone());
+        CatalogFindRequest { glob, most: self.most, catalog }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.place.json
+    }
+}
+
+impl CatalogSetsArgs {
+    /// What is asked for.
+    pub fn request(&self) -> CatalogSetsRequest {
+        CatalogSetsRequest { catalog: self.place.catalog.clone() }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.place.json
+    }
+}

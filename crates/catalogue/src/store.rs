@@ -1,0 +1,294 @@
+//! The catalogue: one file of SQLite with what the indexes of many sets say.
+//!
+//! A catalogue that is missing, locked, damaged or of a later version is an error with a name, and
+//! never more than that: all of it can be read again from the indexes.
+
+pub(crate) mod find;
+pub(crate) mod loading;
+mod names;
+pub(crate) mod sets;
+mod tables;
+mod versions;
+
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+/// Version of the tables.
+pub const CATALOGUE_VERSION: i64 = 1;
+/// `tkup`: what tells a catalogue from other files of SQLite.
+const APPLICATION_ID: i64 = 0x746b_7570;
+/// How long to wait for another process that writes.
+const BUSY_MAX: Duration = Duration::from_secs(10);
+/// Prepared statements that are kept.
+const STATEMENTS: usize = 64;
+/// Memory for pages of the file.
+const PAGES_KIB: i64 = 64 << 10;
+
+/// Why the catalogue cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// There is none.
+    #[error("there is no catalogue at {}", path.display())]
+    Missing { path: PathBuf },
+    /// The file is something else.
+    #[error("{} is not a catalogue of takeup", path.display())]
+    Other { path: PathBuf },
+    /// A later version of takeup made it.
+    #[error(
+        "a later version of takeup made the catalogue {} (version {version}, and this one knows \
+         {CATALOGUE_VERSION})",
+        path.display()
+    )]
+    Later { path: PathBuf, version: i64 },
+    /// Its content contradicts itself.
+    #[error("the catalogue {} is damaged", path.display())]
+    Damaged { path: PathBuf, source: rusqlite::Error },
+    /// Another process writes to it.
+    #[error("the catalogue {} is in use by another process", path.display())]
+    Busy { path: PathBuf, source: rusqlite::Error },
+    /// Anything else that SQLite says.
+    #[error("cannot use the catalogue {}", path.display())]
+    Database { path: PathBuf, source: rusqlite::Error },
+    /// Its file cannot be made or moved.
+    #[error("cannot {what} {}", path.display())]
+    File { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+/// An open catalogue.
+#[derive(Debug)]
+pub struct Catalogue {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Catalogue {
+    /// Opens an existing catalogue to read it. Works where nothing may be written, too.
+    ///
+    /// # Errors
+    /// `Missing`, `Other`, `Later`, `Damaged`, `Busy`, `Database`.
+    pub fn open(path: &Path) -> Result<Catalogue, CatalogueError> {
+        if !path.exists() {
+            return Err(CatalogueError::Missing { path: path.to_owned() });
+        }
+        match Catalogue::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+            // The write-ahead log wants a file beside it even from readers. Where none can be made
+            // nobody writes.
+            Err(CatalogueError::Database { source, .. })
+                if matches!(
+                    source.sqlite_error_code(),
+                    Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+                ) =>
+            {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                Catalogue::connect_as(Path::new(&immutable(path)), path, flags)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens a catalogue to write to it, and makes it where there is none.
+    ///
+    /// # Errors
+    /// As [`Catalogue::open`], and `File` where its folder cannot be made.
+    pub fn open_or_create(path: &Path) -> Result<Catalogue, CatalogueError> {
+        if path.metadata().is_ok_and(|status| status.len() > 0) {
+            return Catalogue::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+        }
+        Catalogue::create(path)
+    }
+
+    /// Makes an empty catalogue.
+    fn create(path: &Path) -> Result<Catalogue, CatalogueError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let source = std::fs::create_dir_all(folder);
+            source.map_err(|source| {
+                let path = folder.to_owned();
+                CatalogueError::File { what: "make the folder", path, source }
+            })?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        let connection = connection.map_err(|error| describe(path, error))?;
+        let made = || {
+            connection.pragma_update(None, "page_size", 4096)?;
+            connection.pragma_update(None, "journal_mode", journal_mode(path))?;
+            connection.execute_batch(tables::TABLES)?;
+            connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+            connection.pragma_update(None, "user_version", CATALOGUE_VERSION)
+        };
+        made().map_err(|error| describe(path, error))?;
+        Catalogue::with(connection, path)
+    }
+
+    fn connect(path: &Path, access: OpenFlags) -> Result<Catalogue, CatalogueError> {
+        Catalogue::connect_as(path, path, access)
+    }
+
+    /// Opens the file at `path`, of which `name` is what SQLite is told.
+    fn connect_as(
+        name: &Path,
+        path: &Path,
+        access: OpenFlags,
+    ) -> Result<Catalogue, CatalogueError> {
+        let connection =
+            Connection::open_with_flags(name, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+                .map_err(|error| describe(path, error))?;
+        let catalogue = Catalogue::with(connection, path)?;
+        let number = |name: &str| {
+            let value = catalogue.connection.pragma_query_value(None, name, |row| row.get(0));
+            value.map_err(|error| describe(path, error))
+        };
+        let (id, version): (i64, i64) = (number("application_id")?, number("user_version")?);
+        if id != APPLICATION_ID {
+            return Err(CatalogueError::Other { path: path.to_owned() });
+        }
+        if version > CATALOGUE_VERSION {
+            return Err(CatalogueError::Later { path: path.to_owned(), version });
+        }
+        Ok(catalogue)
+    }
+
+    fn with(connection: Connection, path: &Path) -> Result<Catalogue, CatalogueError> {
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        let set = || {
+            connection.busy_timeout(BUSY_MAX)?;
+            connection.pragma_update(None, "cache_size", -PAGES_KIB)?;
+            connection.pragma_update(None, "synchronous", "NORMAL")
+        };
+        set().map_err(|error| describe(path, error))?;
+        Ok(Catalogue { connection, path: path.to_owned() })
+    }
+
+    /// Makes a catalogue beside an existing one, lets `fill` put sets into it, and gives it the
+    /// name of the existing one when all is on the disk. Until then that stays as it is.
+    ///
+    /// # Errors
+    /// Those of `fill`, and those of making and renaming.
+    pub fn rebuild<T, E: From<CatalogueError>>(
+        path: &Path,
+        fill: impl FnOnce(&mut Catalogue) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".new");
+        let new = PathBuf::from(name);
+        remove(&new)?;
+        let result = Catalogue::create(&new).map_err(E::from).and_then(|mut catalogue| {
+            // Nobody else knows the file, and what a crash leaves of it is made anew.
+            catalogue.set_pragma("journal_mode", "MEMORY")?;
+            catalogue.set_pragma("synchronous", "OFF")?;
+            let filled = fill(&mut catalogue)?;
+            catalogue.set_pragma("journal_mode", journal_mode(path))?;
+            Ok(filled)
+        });
+        let moved = result.and_then(|filled| {
+            put_in_place(&new, path)?;
+            Ok(filled)
+        });
+        if moved.is_err() {
+            // What failed is said; what cannot be removed is made anew by the next attempt.
+            let _ = remove(&new);
+        }
+        moved
+    }
+
+    fn set_pragma(&self, name: &str, value: &str) -> Result<(), CatalogueError> {
+        self.connection.pragma_update(None, name, value).map_err(|error| self.error(error))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error of SQLite, as one of this catalogue.
+    fn error(&self, error: rusqlite::Error) -> CatalogueError {
+        describe(&self.path, error)
+    }
+}
+
+/// The name of a file that nobody changes (sqlite.org/uri.html).
+fn immutable(path: &Path) -> String {
+    let mut name = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                name.push(char::from(*byte));
+            }
+            _ => name.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    name + "?immutable=1"
+}
+
+/// Makes a finished file safe and gives it its name. What SQLite keeps beside the old file belongs
+/// to the old file.
+fn put_in_place(new: &Path, path: &Path) -> Result<(), CatalogueError> {
+    let failed = |what, path: &Path| {
+        let path = path.to_owned();
+        move |source| CatalogueError::File { what, path, source }
+    };
+    let file = std::fs::File::open(new).map_err(failed("open", new))?;
+    base::interruptible::fsync(&file).map_err(|error| failed("synchronise", new)(error.into()))?;
+    for end in ["-wal", "-shm"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(end);
+        remove(Path::new(&beside))?;
+    }
+    std::fs::rename(new, path).map_err(failed("replace", path))
+}
+
+/// Removes a file, if there is one.
+fn remove(path: &Path) -> Result<(), CatalogueError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let path = path.to_owned();
+            Err(CatalogueError::File { what: "remove", path, source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What an error of SQLite means to who wanted the catalogue at a path.
+fn describe(path: &Path, source: rusqlite::Error) -> CatalogueError {
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => CatalogueError::Other { path },
+        Some(ErrorCode::DatabaseCorrupt) => CatalogueError::Damaged { path, source },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            CatalogueError::Busy { path, source }
+        }
+        _ => CatalogueError::Database { path, source },
+    }
+}
+
+/// The write-ahead log needs memory that processes share, which file systems of other machines do
+/// not give (sqlite.org/wal.html): there the catalogue has a rollback journal.
+fn journal_mode(path: &Path) -> &'static str {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let kind = rustix::fs::statfs(folder.unwrap_or(Path::new("."))).map(|status| status.f_type);
+    match kind {
+        Ok(kind) if NETWORK_FILE_SYSTEMS.contains(&(kind as u32)) => "DELETE",
+        _ => "WAL",
+    }
+}
+
+/// Numbers of file systems whose files other machines may write (statfs(2), `linux/magic.h`): NFS,
+/// SMB, CIFS, Ceph, AFS, 9P, FUSE, OCFS2, GFS2.
+const NETWORK_FILE_SYSTEMS: [u32; 9] = [
+    0x6969,
+    0xfe53_4d42,
+    0xff53_4d42,
+    0x00c3_6400,
+    0x5346_414f,
+    0x0102_1997,
+    0x6573_5546,
+    0x7461_636f,
+    0x0116_1970,
+];
+
+#[cfg(test)]
+mod tests;

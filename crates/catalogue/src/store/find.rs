@@ -1,0 +1,297 @@
+//! Files by a glob, and a folder as a set has it.
+//!
+//! A glob is compared with names first, which are fewer than files; the files of a name come from
+//! an index. Only then a glob with a slash is compared with whole paths.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Bound;
+
+use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use rusqlite::{Connection, params};
+
+use super::names;
+use super::sets::KnownSet;
+use super::tables::NEWEST;
+use super::versions::{COLUMNS, Version};
+use super::{Catalogue, CatalogueError};
+
+/// The kind of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CataloguedKind {
+    File,
+    Directory,
+    SymbolicLink,
+    HardLink,
+    Fifo,
+    CharacterDevice,
+    BlockDevice,
+}
+
+/// A version of a file, and the sets that have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundVersion {
+    pub kind: CataloguedKind,
+    /// As readers of the file see it.
+    pub size_bytes: u64,
+    pub modified_seconds: i64,
+    pub modified_nanoseconds: u32,
+    /// The low 12 bits of its mode.
+    pub mode: u32,
+    pub uid: u64,
+    pub gid: u64,
+    /// The first 16 bytes of the hash of its content.
+    pub hash: Option<[u8; 16]>,
+    /// The sets that have it, by their number, the oldest first.
+    pub sets: Vec<i64>,
+    /// Whether the newest set of the series is among them: it was not changed or deleted since.
+    pub is_newest: bool,
+}
+
+/// A path with all of its versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileVersions {
+    pub path: Vec<u8>,
+    /// The series whose sets have it.
+    pub series: i64,
+    /// The oldest first.
+    pub versions: Vec<FoundVersion>,
+}
+
+/// What a glob found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// In the order of their paths, at most as many as were wanted.
+    pub files: Vec<FileVersions>,
+    /// How many paths there are.
+    pub total: u64,
+}
+
+/// A glob, compiled: of names and, where it has a slash, of paths.
+struct Pattern<'g> {
+    /// What the last part of the glob is, if it has no special character.
+    literal: Option<&'g [u8]>,
+    /// What every name that matches begins with.
+    start: &'g [u8],
+    name: GlobSet,
+    path: Option<GlobMatcher>,
+}
+
+impl<'g> Pattern<'g> {
+    fn new(glob: &'g str) -> Result<Pattern<'g>, globset::Error> {
+        let compile = |glob: &str| {
+            let glob = GlobBuilder::new(glob).literal_separator(true).build()?;
+            Ok::<_, globset::Error>(glob.compile_matcher())
+        };
+        let whole = glob.trim_matches('/');
+        let last = match whole.rsplit('/').next() {
+            // The slash may be one of an alternative: `a/{b,c/d}`.
+            _ if whole.contains('/') && whole.contains(['{', '[']) => "**",
+            last => last.unwrap_or(whole),
+        };
+        let special = last.find(['*', '?', '[', '{', '\\']);
+        let is_path = glob.trim_end_matches('/').contains('/');
+        // `**` stands for any number of folders, and so for any name at its end.
+        let of_names = if last == "**" { "*" } else { last };
+        Ok(Pattern {
+            literal: special.is_none().then_some(last.as_bytes()),
+            start: &last.as_bytes()[..special.unwrap_or(last.len())],
+            name: of_name(of_names)?,
+            path: is_path.then(|| compile(whole)).transpose()?,
+        })
+    }
+}
+
+/// A glob of names alone. A set knows the globs that are an end or a start and compares bytes; a
+/// single glob is always an expression, and there are millions of names.
+fn of_name(glob: &str) -> Result<GlobSet, globset::Error> {
+    GlobSetBuilder::new().add(GlobBuilder::new(glob).build()?).build()
+}
+
+impl Catalogue {
+    /// The files that a glob matches, over all sets. A glob without a slash is that of a name at
+    /// any depth; one with a slash is that of a path in the archive, where `*` stops at a slash and
+    /// `**` does not.
+    ///
+    /// # Errors
+    /// The first is that of the glob, the second that of the catalogue.
+    pub fn find(
+        &self,
+        glob: &str,
+        most: usize,
+    ) -> Result<Result<Found, CatalogueError>, globset::Error> {
+        let pattern = Pattern::new(glob)?;
+        Ok(self.matches(&pattern, most).map_err(|error| self.error(error)))
+    }
+
+    fn matches(&self, pattern: &Pattern<'_>, most: usize) -> Result<Found, rusqlite::Error> {
+        let mut paths = Paths::new(&self.connection);
+        let mut found: Vec<(Vec<u8>, i64, i64)> = Vec::new();
+        let mut total = 0;
+        let mut nodes = self.connection.prepare("SELECT id FROM nodes WHERE name = ?1")?;
+        for name in self.names(pattern)? {
+            let mut rows = nodes.query([name])?;
+            while let Some(row) = rows.next()? {
+                let node: i64 = row.get(0)?;
+                let (path, series) = paths.of(node)?;
+                let fits = |glob: &GlobMatcher| glob.is_match(as_path(&path));
+                if !pattern.path.as_ref().is_none_or(fits) || !self.has_versions(node)? {
+                    continue;
+                }
+                total += 1;
+                found.push((path, series, node));
+                // Twice as many as are wanted, and then the smallest of them.
+                if found.len() >= 2 * most.max(1024) {
+                    found.sort_unstable();
+                    found.truncate(most);
+                }
+            }
+        }
+        found.sort_unstable();
+        found.truncate(most);
+        let mut sets: HashMap<i64, Vec<KnownSet>> = HashMap::new();
+        let mut files = Vec::new();
+        for (path, series, node) in found {
+            let sets = match sets.entry(series) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(self.sets_of(series)?),
+            };
+            let versions = self.versions(node, sets)?;
+            files.push(FileVersions { path, series, versions });
+        }
+        Ok(Found { files, total })
+    }
+
+    /// The numbers of the names that a pattern matches.
+    fn names(&self, pattern: &Pattern<'_>) -> Result<Vec<i64>, rusqlite::Error> {
+        if let Some(name) = pattern.literal {
+            return Ok(names::find(&self.connection, name)?.into_iter().collect());
+        }
+        let end = behind_all(pattern.start);
+        let (query, end) = match end {
+            Bound::Excluded(end) => ("name >= ?1 AND name < ?2", end),
+            _ => ("name >= ?1 AND ?2 IS NOT NULL", Vec::new()),
+        };
+        let query = format!("SELECT id, name FROM names WHERE {query}");
+        let mut select = self.connection.prepare(&query)?;
+        let mut rows = select.query(params![pattern.start, end])?;
+        let mut matching = Vec::new();
+        while let Some(row) = rows.next()? {
+            let name = row.get_ref(1)?.as_blob().unwrap_or_default();
+            if pattern.name.is_match(as_path(name)) {
+                matching.push(row.get(0)?);
+            }
+        }
+        Ok(matching)
+    }
+
+    /// Folders above a source have none.
+    fn has_versions(&self, node: i64) -> Result<bool, rusqlite::Error> {
+        let query = "SELECT 1 FROM versions WHERE node = ?1 LIMIT 1";
+        self.connection.prepare_cached(query)?.exists([node])
+    }
+
+    fn versions(&self, node: i64, sets: &[KnownSet]) -> Result<Vec<FoundVersion>, rusqlite::Error> {
+        let query = format!(
+            "SELECT {COLUMNS}, kind, mode, uid, gid FROM versions JOIN attributes ON \
+             attributes.id = versions.attributes WHERE node = ?1 ORDER BY first"
+        );
+        let mut select = self.connection.prepare_cached(&query)?;
+        let mut rows = select.query([node])?;
+        let mut versions = Vec::new();
+        while let Some(row) = rows.next()? {
+            let Some(version) = Version::of_row(row, 0)? else { continue };
+            let has = |set: &&KnownSet| version.first <= set.key && set.key <= version.last;
+            versions.push(FoundVersion {
+                kind: kind(row.get(9)?),
+                size_bytes: version.content.size as u64,
+                modified_seconds: version.content.modified_seconds,
+                modified_nanoseconds: version.content.modified_nanoseconds as u32,
+                mode: row.get(10)?,
+                uid: row.get::<_, i64>(11)? as u64,
+                gid: row.get::<_, i64>(12)? as u64,
+                hash: version.content.hash,
+                sets: sets.iter().filter(has).map(|set| set.number).collect(),
+                is_newest: version.last == NEWEST,
+            });
+        }
+        Ok(versions)
+    }
+}
+
+fn kind(number: i64) -> CataloguedKind {
+    match number {
+        1 => CataloguedKind::Directory,
+        2 => CataloguedKind::SymbolicLink,
+        3 => CataloguedKind::HardLink,
+        4 => CataloguedKind::Fifo,
+        5 => CataloguedKind::CharacterDevice,
+        6 => CataloguedKind::BlockDevice,
+        _ => CataloguedKind::File,
+    }
+}
+
+fn as_path(bytes: &[u8]) -> &std::path::Path {
+    use std::os::unix::ffi::OsStrExt as _;
+    std::path::Path::new(std::ffi::OsStr::from_bytes(bytes))
+}
+
+/// The least name behind all that begin with `start`.
+fn behind_all(start: &[u8]) -> Bound<Vec<u8>> {
+    let mut end = start.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return Bound::Excluded(end);
+        }
+    }
+    Bound::Unbounded
+}
+
+/// Paths of nodes. The folders above are kept, since files of one folder come together often.
+struct Paths<'c> {
+    connection: &'c Connection,
+    folders: HashMap<i64, (Vec<u8>, i64)>,
+}
+
+/// Folders whose paths are kept.
+const FOLDERS_MAX: usize = 100_000;
+
+impl<'c> Paths<'c> {
+    fn new(connection: &'c Connection) -> Paths<'c> {
+        Paths { connection, folders: HashMap::new() }
+    }
+
+    /// The path of a node, and its series.
+    fn of(&mut self, node: i64) -> Result<(Vec<u8>, i64), rusqlite::Error> {
+        let query = "SELECT parent, names.name FROM nodes JOIN names ON names.id = nodes.name \
+                     WHERE nodes.id = ?1";
+        let mut at = node;
+        let mut above: Vec<(i64, Vec<u8>)> = Vec::new();
+        let (mut path, series) = loop {
+            if at < 0 {
+                break (Vec::new(), -at);
+            }
+            if let Some(known) = self.folders.get(&at) {
+                break known.clone();
+            }
+            let mut select = self.connection.prepare_cached(query)?;
+            let (parent, name) = select.query_row([at], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            above.push((at, name));
+            at = parent;
+        };
+        if self.folders.len() > FOLDERS_MAX {
+            self.folders.clear();
+        }
+        while let Some((at, name)) = above.pop() {
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(&name);
+            if at != node {
+                self.folders.insert(at, (path.clone(), series));
+            }
+        }
+        Ok((path, series))
+    }
+}

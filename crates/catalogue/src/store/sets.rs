@@ -1,0 +1,188 @@
+//! The sets that the catalogue knows.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::tables::{KEY_EPOCH_SECONDS, NEWEST};
+use super::versions::Among;
+use super::{Catalogue, CatalogueError};
+
+/// A set that is to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetDescription {
+    /// Hash of what its index lists (`Trailer::set_id`). With the time it tells the set from all
+    /// others.
+    pub content: [u8; 32],
+    /// When it was written, in seconds since 1970.
+    pub time_seconds: i64,
+    /// Its archive.
+    pub place: PathBuf,
+    /// As `--compress` takes it.
+    pub compression: String,
+    /// Length of the archive before compression.
+    pub archive_bytes: u64,
+    /// The paths in it that lie below no other: what was backed up.
+    pub sources: Vec<Vec<u8>>,
+}
+
+/// A set of the catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownSet {
+    /// Its number in the catalogue.
+    pub number: i64,
+    /// The series that it belongs to: sets of the same sources.
+    pub series: i64,
+    /// Its place in time within the series.
+    pub(super) key: i64,
+    pub time_seconds: i64,
+    pub place: PathBuf,
+    pub compression: String,
+    /// Objects of all kinds.
+    pub members: u64,
+    /// Files among them.
+    pub files: u64,
+    /// Bytes of their contents.
+    pub source_bytes: u64,
+    pub archive_bytes: u64,
+    /// What was backed up.
+    pub sources: Vec<Vec<u8>>,
+}
+
+impl Catalogue {
+    /// All sets, the oldest first.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub fn sets(&self) -> Result<Vec<KnownSet>, CatalogueError> {
+        self.sets_where("1", 0).map_err(|error| self.error(error))
+    }
+
+    /// The sets of a series, the oldest first.
+    pub(super) fn sets_of(&self, series: i64) -> Result<Vec<KnownSet>, rusqlite::Error> {
+        self.sets_where("series = ?1", series)
+    }
+
+    fn sets_where(&self, which: &str, number: i64) -> Result<Vec<KnownSet>, rusqlite::Error> {
+        let query = format!(
+            "SELECT sets.id, series, key, time_seconds, place, compression, members, files, \
+             source_bytes, archive_bytes, sources FROM sets JOIN series ON series.id = series \
+             WHERE ?1 IS NOT NULL AND {which} ORDER BY time_seconds, sets.id"
+        );
+        let mut select = self.connection.prepare(&query)?;
+        let sets = select.query_map([number], |row| {
+            let place: Vec<u8> = row.get(4)?;
+            let sources: Vec<u8> = row.get(10)?;
+            let count = |at| row.get(at).map(|number: i64| number as u64);
+            Ok(KnownSet {
+                number: row.get(0)?,
+                series: row.get(1)?,
+                key: row.get(2)?,
+                time_seconds: row.get(3)?,
+                place: PathBuf::from(std::ffi::OsStr::from_bytes(&place)),
+                compression: row.get(5)?,
+                members: count(6)?,
+                files: count(7)?,
+                source_bytes: count(8)?,
+                archive_bytes: count(9)?,
+                sources: sources.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),
+            })
+        })?;
+        sets.collect()
+    }
+}
+
+/// The number of a set that is known already.
+pub(super) fn known(
+    connection: &Connection,
+    set: &SetDescription,
+) -> Result<Option<i64>, rusqlite::Error> {
+    let query = "SELECT id FROM sets WHERE content = ?1 AND time_seconds = ?2";
+    let found = params![set.content, set.time_seconds];
+    connection.query_row(query, found, |row| row.get(0)).optional()
+}
+
+/// Notes where the archive of a known set is now.
+pub(super) fn move_to(
+    connection: &Connection,
+    set: i64,
+    place: &Path,
+) -> Result<(), rusqlite::Error> {
+    let place = place.as_os_str().as_bytes();
+    connection.execute("UPDATE sets SET place = ?2 WHERE id = ?1", params![set, place])?;
+    Ok(())
+}
+
+/// Adds a set, and its series if it is the first one. Returns the numbers of both, and its place
+/// among the others.
+pub(super) fn insert(
+    connection: &Connection,
+    set: &SetDescription,
+) -> Result<(i64, i64, Among), rusqlite::Error> {
+    let mut sources = set.sources.clone();
+    sources.sort();
+    sources.dedup();
+    let sources = sources.join(&0);
+    let of_sources = "SELECT id FROM series WHERE sources = ?1";
+    let found = connection.query_row(of_sources, [&sources], |row| row.get(0)).optional()?;
+    let series: i64 = match found {
+        Some(series) => series,
+        None => {
+            connection.execute("INSERT INTO series (sources) VALUES (?1)", [&sources])?;
+            connection.last_insert_rowid()
+        }
+    };
+    let key = free_key(connection, series, set.time_seconds)?;
+    let beside = |which: &str| -> Result<Option<i64>, rusqlite::Error> {
+        let query = format!("SELECT {which} ?2 AND series = ?1");
+        connection.query_row(&query, [series, key], |row| row.get(0))
+    };
+    let among = Among {
+        key,
+        before: beside("max(key) FROM sets WHERE key <")?,
+        behind: beside("min(key) FROM sets WHERE key >")?,
+    };
+    connection.execute(
+        "INSERT INTO sets (series, key, content, time_seconds, place, compression, members, files, \
+         source_bytes, archive_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7)",
+        params![
+            series,
+            key,
+            set.content,
+            set.time_seconds,
+            set.place.as_os_str().as_bytes(),
+            set.compression,
+            set.archive_bytes as i64,
+        ],
+    )?;
+    Ok((connection.last_insert_rowid(), series, among))
+}
+
+/// The key of a time, or the next one that no set of the series has.
+fn free_key(
+    connection: &Connection,
+    series: i64,
+    time_seconds: i64,
+) -> Result<i64, rusqlite::Error> {
+    let mut key =
+        time_seconds.saturating_sub(KEY_EPOCH_SECONDS).clamp(i32::MIN.into(), NEWEST - (1 << 20));
+    let taken = "SELECT count(*) FROM sets WHERE series = ?1 AND key = ?2";
+    while connection.query_row(taken, [series, key], |row| row.get::<_, i64>(0))? > 0 {
+        key += 1;
+    }
+    Ok(key)
+}
+
+/// Notes what a set that was loaded holds.
+pub(super) fn count(
+    connection: &Connection,
+    set: i64,
+    [members, files, source_bytes]: [u64; 3],
+) -> Result<(), rusqlite::Error> {
+    connection.execute(
+        "UPDATE sets SET members = ?2, files = ?3, source_bytes = ?4 WHERE id = ?1",
+        params![set, members as i64, files as i64, source_bytes as i64],
+    )?;
+    Ok(())
+}

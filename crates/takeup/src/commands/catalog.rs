@@ -1,0 +1,64 @@
+//! `takeup catalog`: which archive has which version of which file.
+
+use std::process::ExitCode;
+
+use arguments::catalog::{CatalogArgs, CatalogCommand, CatalogFindArgs, CatalogSetsArgs};
+use flow::cancel::Cancel;
+use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, find, load, sets};
+use service::failure::Failure;
+use service::outcome::Outcome;
+
+use crate::outcome::{Form, end, to_standard_output};
+
+/// Runs the command.
+pub fn run(arguments: &CatalogArgs) -> ExitCode {
+    match &arguments.command {
+        CatalogCommand::Add(arguments) => run_load(&arguments.request(), arguments.json()),
+        CatalogCommand::Rebuild(arguments) => run_load(&arguments.request(), arguments.json()),
+        CatalogCommand::Find(arguments) => run_find(arguments),
+        CatalogCommand::Sets(arguments) => run_sets(arguments),
+    }
+}
+
+fn run_load(request: &CatalogLoadRequest, json: bool) -> ExitCode {
+    let form = Form::of(json);
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let done = load(request, &cancel).and_then(|loaded| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&loaded.answer())),
+            Form::Text => report::catalog::loaded(&loaded),
+        };
+        print(&text, loaded.outcome())
+    });
+    end(done, request.existing.command(), form)
+}
+
+fn run_find(arguments: &CatalogFindArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let done = find(&arguments.request()).and_then(|found| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&found.answer())),
+            Form::Text => report::catalog::found(&found),
+        };
+        print(&text, Outcome::Done)
+    });
+    end(done, "catalog find", form)
+}
+
+fn run_sets(arguments: &CatalogSetsArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let done = sets(&arguments.request()).and_then(|sets| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&CatalogSetsAnswer::of(&sets))),
+            Form::Text => report::catalog::sets(&sets),
+        };
+        print(&text, Outcome::Done)
+    });
+    end(done, "catalog sets", form)
+}
+
+fn print(text: &str, outcome: Outcome) -> Result<Outcome, Failure> {
+    to_standard_output(text.as_bytes())?;
+    Ok(outcome)
+}
