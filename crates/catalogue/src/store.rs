@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 /// Version of the tables.
 pub const CATALOGUE_VERSION: i64 = 1;
@@ -96,7 +96,10 @@ impl Catalogue {
     /// As [`Catalogue::open`], and `File` where its folder cannot be made.
     pub fn open_or_create(path: &Path) -> Result<Catalogue, CatalogueError> {
         if path.metadata().is_ok_and(|status| status.len() > 0) {
-            return Catalogue::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+            match Catalogue::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
+                Err(CatalogueError::Missing { .. }) => {}
+                opened => return opened,
+            }
         }
         Catalogue::create(path)
     }
@@ -113,15 +116,24 @@ impl Catalogue {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
         let connection = connection.map_err(|error| describe(path, error))?;
-        let made = || {
-            connection.pragma_update(None, "page_size", 4096)?;
-            connection.pragma_update(None, "journal_mode", journal_mode(path))?;
-            connection.execute_batch(tables::TABLES)?;
-            connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-            connection.pragma_update(None, "user_version", CATALOGUE_VERSION)
-        };
-        made().map_err(|error| describe(path, error))?;
-        Catalogue::with(connection, path)
+        let catalogue = Catalogue::with(connection, path)?;
+        catalogue.make_tables().map_err(|error| describe(path, error))?;
+        Ok(catalogue)
+    }
+
+    /// Makes the tables, unless another process has just made them. A crash leaves all or none.
+    fn make_tables(&self) -> Result<(), rusqlite::Error> {
+        self.connection.pragma_update(None, "page_size", 4096)?;
+        // Not where another process does the same just now; all works with either journal.
+        let _ = self.connection.pragma_update(None, "journal_mode", journal_mode(&self.path));
+        let behaviour = TransactionBehavior::Immediate;
+        let transaction = Transaction::new_unchecked(&self.connection, behaviour)?;
+        if is_empty(&transaction)? {
+            transaction.execute_batch(tables::TABLES)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", CATALOGUE_VERSION)?;
+        }
+        transaction.commit()
     }
 
     fn connect(path: &Path, access: OpenFlags) -> Result<Catalogue, CatalogueError> {
@@ -143,6 +155,10 @@ impl Catalogue {
             value.map_err(|error| describe(path, error))
         };
         let (id, version): (i64, i64) = (number("application_id")?, number("user_version")?);
+        if id == 0 && is_empty(&catalogue.connection).map_err(|error| describe(path, error))? {
+            // Who made it was stopped before the tables.
+            return Err(CatalogueError::Missing { path: path.to_owned() });
+        }
         if id != APPLICATION_ID {
             return Err(CatalogueError::Other { path: path.to_owned() });
         }
@@ -222,6 +238,12 @@ fn immutable(path: &Path) -> String {
         }
     }
     name + "?immutable=1"
+}
+
+/// Whether a database has no table.
+fn is_empty(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let count = "SELECT count(*) FROM sqlite_schema";
+    connection.query_row(count, [], |row| Ok(row.get::<_, i64>(0)? == 0))
 }
 
 /// Makes a finished file safe and gives it its name. What SQLite keeps beside the old file belongs

@@ -319,6 +319,29 @@ fn other_files_later_versions_and_damage_have_names() {
     assert!(matches!(damaged.unwrap_err(), CatalogueError::Damaged { .. }));
 }
 
+/// Who makes a catalogue may be stopped, and two may make it at once.
+#[test]
+fn a_catalogue_that_was_begun_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.sqlite");
+    let begun = Connection::open(&path).unwrap();
+    begun.pragma_update(None, "journal_mode", "WAL").unwrap();
+    drop(begun);
+    assert!(path.metadata().unwrap().len() > 0);
+    let read = Catalogue::open(&path).unwrap_err();
+    assert!(matches!(read, CatalogueError::Missing { .. }), "{read}");
+    let makers: Vec<_> = (0..4)
+        .map(|_| {
+            let path = path.clone();
+            std::thread::spawn(move || Catalogue::open_or_create(&path).map(drop))
+        })
+        .collect();
+    for maker in makers {
+        maker.join().unwrap().unwrap();
+    }
+    assert_eq!(find(&Catalogue::open(&path).unwrap(), "*").total, 0);
+}
+
 #[test]
 fn a_rebuild_that_fails_leaves_the_catalogue_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
