@@ -11,8 +11,10 @@
 //! # Map
 //!
 //! - `index_file`: an index that lies in a file.
+//! - `sources`: which paths of an archive were its sources.
 //! - `store`: the file of the catalogue, opened, made and checked.
 //! - `store::tables`: its tables, and what their rows mean.
+//! - `store::replace`: one that takes the place of another.
 //! - `store::names`: names, each stored once.
 //! - `store::versions`: which version of a file the sets of a series have.
 //! - `store::loading`: an index that is put into the catalogue.
@@ -20,9 +22,11 @@
 //! - `store::find`: files by a glob, and a folder as a set has it.
 
 mod index_file;
+mod sources;
 mod store;
 
 pub use index_file::{IndexFile, read_at};
+pub use sources::Sources;
 pub use store::find::{CataloguedKind, FileVersions, Found, FoundVersion};
 pub use store::loading::Loaded;
 pub use store::sets::{KnownSet, SetDescription};

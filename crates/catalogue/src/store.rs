@@ -6,6 +6,7 @@
 pub(crate) mod find;
 pub(crate) mod loading;
 mod names;
+mod replace;
 pub(crate) mod sets;
 mod tables;
 mod versions;
@@ -47,9 +48,12 @@ pub enum CatalogueError {
     /// Its content contradicts itself.
     #[error("the catalogue {} is damaged", path.display())]
     Damaged { path: PathBuf, source: rusqlite::Error },
-    /// Another process writes to it.
+    /// Another process uses it.
     #[error("the catalogue {} is in use by another process", path.display())]
-    Busy { path: PathBuf, source: rusqlite::Error },
+    Busy { path: PathBuf },
+    /// It can be opened to read at most.
+    #[error("cannot open the catalogue {}: it or its folder may not be written to", path.display())]
+    NotOpened { path: PathBuf },
     /// Anything else that SQLite says.
     #[error("cannot use the catalogue {}", path.display())]
     Database { path: PathBuf, source: rusqlite::Error },
@@ -74,15 +78,12 @@ impl Catalogue {
         if !path.exists() {
             return Err(CatalogueError::Missing { path: path.to_owned() });
         }
-        match Catalogue::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        // Who may write removes the files of the log behind itself; SQLite opens what is protected
+        // to read only.
+        match Catalogue::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
             // The write-ahead log wants a file beside it even from readers. Where none can be made
             // nobody writes.
-            Err(CatalogueError::Database { source, .. })
-                if matches!(
-                    source.sqlite_error_code(),
-                    Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
-                ) =>
-            {
+            Err(CatalogueError::NotOpened { .. }) => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
                 Catalogue::connect_as(Path::new(&immutable(path)), path, flags)
             }
@@ -104,17 +105,16 @@ impl Catalogue {
         Catalogue::create(path)
     }
 
-    /// Makes an empty catalogue.
+    /// Makes a catalogue in an empty file, which is made if there is none. Names of files are
+    /// nobody else's business.
     fn create(path: &Path) -> Result<Catalogue, CatalogueError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            let source = std::fs::create_dir_all(folder);
-            source.map_err(|source| {
-                let path = folder.to_owned();
-                CatalogueError::File { what: "make the folder", path, source }
-            })?;
+            let made = std::fs::create_dir_all(folder);
+            made.map_err(replace::failed("make the folder", folder))?;
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        replace::make_private(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags);
         let connection = connection.map_err(|error| describe(path, error))?;
         let catalogue = Catalogue::with(connection, path)?;
         catalogue.make_tables().map_err(|error| describe(path, error))?;
@@ -124,8 +124,6 @@ impl Catalogue {
     /// Makes the tables, unless another process has just made them. A crash leaves all or none.
     fn make_tables(&self) -> Result<(), rusqlite::Error> {
         self.connection.pragma_update(None, "page_size", 4096)?;
-        // Not where another process does the same just now; all works with either journal.
-        let _ = self.connection.pragma_update(None, "journal_mode", journal_mode(&self.path));
         let behaviour = TransactionBehavior::Immediate;
         let transaction = Transaction::new_unchecked(&self.connection, behaviour)?;
         if is_empty(&transaction)? {
@@ -133,7 +131,11 @@ impl Catalogue {
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", CATALOGUE_VERSION)?;
         }
-        transaction.commit()
+        transaction.commit()?;
+        // Last, so that the first page, which says what the file is, is in the file and not in the
+        // log. Not where another process does the same just now; all works with either journal.
+        let _ = self.connection.pragma_update(None, "journal_mode", journal_mode(&self.path));
+        Ok(())
     }
 
     fn connect(path: &Path, access: OpenFlags) -> Result<Catalogue, CatalogueError> {
@@ -183,32 +185,32 @@ impl Catalogue {
     /// name of the existing one when all is on the disk. Until then that stays as it is.
     ///
     /// # Errors
-    /// Those of `fill`, and those of making and renaming.
+    /// Those of `fill`, and those of making and renaming. `Other` if the file at `path` is no
+    /// catalogue; `Busy` if it is in use, or is made anew by another process.
     pub fn rebuild<T, E: From<CatalogueError>>(
         path: &Path,
         fill: impl FnOnce(&mut Catalogue) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".new");
-        let new = PathBuf::from(name);
-        remove(&new)?;
-        let result = Catalogue::create(&new).map_err(E::from).and_then(|mut catalogue| {
-            // Nobody else knows the file, and what a crash leaves of it is made anew.
-            catalogue.set_pragma("journal_mode", "MEMORY")?;
-            catalogue.set_pragma("synchronous", "OFF")?;
-            let filled = fill(&mut catalogue)?;
-            catalogue.set_pragma("journal_mode", journal_mode(path))?;
-            Ok(filled)
-        });
-        let moved = result.and_then(|filled| {
-            put_in_place(&new, path)?;
-            Ok(filled)
-        });
-        if moved.is_err() {
-            // What failed is said; what cannot be removed is made anew by the next attempt.
-            let _ = remove(&new);
+        let place = replace::Place::begin(path)?;
+        let result =
+            Catalogue::create(place.new_path()).map_err(E::from).and_then(|mut catalogue| {
+                // Nobody else knows the file, and what a crash leaves of it is made anew.
+                catalogue.set_pragma("journal_mode", "DELETE")?;
+                catalogue.set_pragma("synchronous", "OFF")?;
+                let filled = fill(&mut catalogue)?;
+                catalogue.set_pragma("journal_mode", journal_mode(path))?;
+                Ok(filled)
+            });
+        match result {
+            Ok(filled) => {
+                place.take()?;
+                Ok(filled)
+            }
+            Err(error) => {
+                place.leave();
+                Err(error)
+            }
         }
-        moved
     }
 
     fn set_pragma(&self, name: &str, value: &str) -> Result<(), CatalogueError> {
@@ -246,42 +248,15 @@ fn is_empty(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.query_row(count, [], |row| Ok(row.get::<_, i64>(0)? == 0))
 }
 
-/// Makes a finished file safe and gives it its name. What SQLite keeps beside the old file belongs
-/// to the old file.
-fn put_in_place(new: &Path, path: &Path) -> Result<(), CatalogueError> {
-    let failed = |what, path: &Path| {
-        let path = path.to_owned();
-        move |source| CatalogueError::File { what, path, source }
-    };
-    let file = std::fs::File::open(new).map_err(failed("open", new))?;
-    base::interruptible::fsync(&file).map_err(|error| failed("synchronise", new)(error.into()))?;
-    for end in ["-wal", "-shm"] {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(end);
-        remove(Path::new(&beside))?;
-    }
-    std::fs::rename(new, path).map_err(failed("replace", path))
-}
-
-/// Removes a file, if there is one.
-fn remove(path: &Path) -> Result<(), CatalogueError> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            let path = path.to_owned();
-            Err(CatalogueError::File { what: "remove", path, source: error })
-        }
-        _ => Ok(()),
-    }
-}
-
 /// What an error of SQLite means to who wanted the catalogue at a path.
 fn describe(path: &Path, source: rusqlite::Error) -> CatalogueError {
     let path = path.to_owned();
     match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => CatalogueError::Other { path },
         Some(ErrorCode::DatabaseCorrupt) => CatalogueError::Damaged { path, source },
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            CatalogueError::Busy { path, source }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CatalogueError::Busy { path },
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            CatalogueError::NotOpened { path }
         }
         _ => CatalogueError::Database { path, source },
     }

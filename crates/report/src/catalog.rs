@@ -1,6 +1,7 @@
 //! What a catalogue has, for people.
 
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt as _;
 
 use base::calendar::{date_text, time_text};
 use base::escape::{escape, escape_path};
@@ -101,7 +102,7 @@ fn version_line(
     let until = match (version.is_newest, file.versions.get(at + 1)) {
         (true, _) => "the newest",
         (false, Some(_)) => "then replaced",
-        (false, None) => "then deleted",
+        (false, None) => "not in the next set",
     };
     let last = version.sets.last().and_then(|number| sets.get(number));
     let place = last.map_or_else(String::new, |set| {
@@ -122,13 +123,15 @@ fn version_line(
     )
 }
 
-/// What to type to have the newest version back.
+/// What to type to have the newest version back. Names that are shown in another form than they
+/// have cannot be typed.
 fn command(file: &FileVersions, sets: &HashMap<i64, &KnownSet>) -> String {
     let last = file.versions.last().and_then(|version| version.sets.last());
     let Some(set) = last.and_then(|number| sets.get(number)) else { return String::new() };
-    format!(
-        "restore the newest: takeup restore {} {} --into DIR\n",
-        quoted(&escape_path(&set.place)),
-        quoted(&escape(&file.path)),
-    )
+    let (place, path) = (escape_path(&set.place), escape(&file.path));
+    if place.as_bytes() != set.place.as_os_str().as_bytes() || path.as_bytes() != file.path {
+        return String::new();
+    }
+    let (place, path) = (quoted(&place), quoted(&path));
+    format!("restore the newest: takeup restore {place} {path} --into DIR\n")
 }

@@ -5,12 +5,15 @@
 
 mod answer;
 
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use archive::index::{FileRecord, IndexError};
 use base::escape::escape;
-use catalogue::{Catalogue, CatalogueError, Found, IndexFile, KnownSet, Loaded, SetDescription};
+use catalogue::{
+    Catalogue, CatalogueError, Found, IndexFile, KnownSet, Loaded, SetDescription, Sources,
+};
 use device::source::Source;
 use flow::cancel::Cancel;
 use schemars::JsonSchema;
@@ -124,6 +127,7 @@ pub struct CatalogFound {
 pub fn load(request: &CatalogLoadRequest, cancel: &Cancel) -> Result<CatalogLoaded, Failure> {
     let begun = Instant::now();
     let path = place(request.catalog.as_deref())?;
+    let (candidates, left_out) = Candidate::all(&request.from)?;
     let mut loaded = CatalogLoaded {
         path: path.clone(),
         existing: request.existing,
@@ -133,10 +137,9 @@ pub fn load(request: &CatalogLoadRequest, cancel: &Cancel) -> Result<CatalogLoad
         files: 0,
         known: 0,
         without_index: 0,
-        left_out: Vec::new(),
+        left_out,
         seconds: 0.0,
     };
-    let candidates = Candidate::all(&request.from)?;
     let mut fill = |catalogue: &mut Catalogue| -> Result<(), LoadError> {
         for candidate in &candidates {
             loaded.take(candidate, catalogue, cancel)?;
@@ -258,16 +261,12 @@ fn add(
     catalogue.add(&set, records()?)
 }
 
-/// The paths that lie below no other: what was backed up.
+/// What was backed up.
 fn sources<E>(records: impl Iterator<Item = Result<FileRecord, E>>) -> Result<Vec<Vec<u8>>, E> {
-    let mut sources: Vec<Vec<u8>> = Vec::new();
+    let (mut seen, mut sources) = (Sources::default(), Vec::new());
     for record in records {
         let path = record?.path;
-        let is_below = sources.last().is_some_and(|above| {
-            path.strip_prefix(&above[..])
-                .is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'/'))
-        });
-        if !is_below && sources.len() < SOURCES_MAX {
+        if seen.begins_with(&path) && sources.len() < SOURCES_MAX {
             sources.push(path);
         }
     }
@@ -284,9 +283,10 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// All files of the named paths, the oldest first, so that the newest set is added last.
-    fn all(from: &[PathBuf]) -> Result<Vec<Candidate>, Failure> {
-        let mut found = Vec::new();
+    /// All files of the named paths, the oldest first, so that the newest set is added last; and
+    /// the folders below them that cannot be read.
+    fn all(from: &[PathBuf]) -> Result<(Vec<Candidate>, Vec<LeftOutArchive>), Failure> {
+        let (mut found, mut left_out) = (Vec::new(), Vec::new());
         for path in from {
             let unreadable = |error: std::io::Error| {
                 let why = with_causes(&error);
@@ -296,20 +296,26 @@ impl Candidate {
             let path = std::path::absolute(path).map_err(unreadable)?;
             let status = path.metadata().map_err(unreadable)?;
             if status.is_dir() {
-                Candidate::below(&path, FOLDERS_DEEP_MAX, &mut found).map_err(unreadable)?;
-            } else {
+                Candidate::below(&path, FOLDERS_DEEP_MAX, &mut found, &mut left_out);
+            } else if status.is_file() || status.file_type().is_block_device() {
                 found.push(Candidate::of(path, &status, true));
+            } else {
+                let why = if device::tape::find(&path).is_some() {
+                    "sets on tape do not come in yet: `takeup list DEVICE --sets` lists them"
+                } else {
+                    "it is neither a file nor a folder"
+                };
+                left_out.push(LeftOutArchive { path, why: why.to_owned() });
             }
         }
         // Named, and in a named folder, too.
         found.sort_by(|a, b| (&a.path, !a.is_named).cmp(&(&b.path, !b.is_named)));
         found.dedup_by(|a, b| a.path == b.path);
         found.sort_by(|a, b| (a.time_seconds, &a.path).cmp(&(b.time_seconds, &b.path)));
-        Ok(found)
+        Ok((found, left_out))
     }
 
     fn of(path: PathBuf, status: &std::fs::Metadata, is_named: bool) -> Candidate {
-        use std::os::unix::fs::MetadataExt as _;
         Candidate { path, time_seconds: status.mtime(), is_named }
     }
 
@@ -318,17 +324,38 @@ impl Candidate {
         folder: &Path,
         levels: usize,
         found: &mut Vec<Candidate>,
-    ) -> Result<(), std::io::Error> {
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            let status = entry.metadata()?;
-            if status.is_dir() && levels > 0 {
-                Candidate::below(&entry.path(), levels - 1, found)?;
-            } else if status.is_file() {
-                found.push(Candidate::of(entry.path(), &status, false));
+        left_out: &mut Vec<LeftOutArchive>,
+    ) {
+        let mut leave_out = |error: std::io::Error| {
+            let why = with_causes(&error);
+            left_out.push(LeftOutArchive { path: folder.to_owned(), why });
+        };
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => return leave_out(error),
+        };
+        let mut folders = Vec::new();
+        for entry in entries {
+            match entry.and_then(|entry| Ok((entry.path(), entry.metadata()?))) {
+                Ok((path, status)) if status.is_dir() => folders.push(path),
+                Ok((path, status)) if status.is_file() => {
+                    found.push(Candidate::of(path, &status, false));
+                }
+                Ok(_) => {}
+                // It was removed meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => leave_out(error),
             }
         }
-        Ok(())
+        for folder in folders {
+            match levels.checked_sub(1) {
+                Some(levels) => Candidate::below(&folder, levels, found, left_out),
+                None => {
+                    let why = format!("more than {FOLDERS_DEEP_MAX} folders inside of each other");
+                    left_out.push(LeftOutArchive { path: folder, why });
+                }
+            }
+        }
     }
 }
 
@@ -389,12 +416,10 @@ fn failure(error: &CatalogueError) -> Failure {
             "run `takeup catalog rebuild FROM...` with all archives: they have what was in it"
         }
         CatalogueError::Busy { .. } => "try again when that process has ended",
+        CatalogueError::NotOpened { .. } => "name another file with --catalog, or run as its owner",
         CatalogueError::Later { .. }
         | CatalogueError::Database { .. }
         | CatalogueError::File { .. } => return Failure::new(error, None),
     };
     Failure::new(error, Some(hint.to_owned()))
 }
-
-#[cfg(test)]
-mod tests;

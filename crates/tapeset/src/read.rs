@@ -46,7 +46,7 @@ use flow::ring::Producer;
 
 use beginning::{Beginning, Search};
 pub use blocks::Totals;
-use catalogue::IndexFile;
+use catalogue::{IndexFile, Sources};
 use drive::LoadedDrive;
 pub use failure::TapeReadFailure;
 use feed::Feed;
@@ -389,7 +389,7 @@ impl SetContents {
     fn of(index: &IndexFile, look: &mut dyn FnMut(&[u8])) -> Option<SetContents> {
         let archive_bytes = index.trailer.archive_bytes;
         let mut contents = SetContents { archive_bytes, ..SetContents::default() };
-        let mut root: Option<Vec<u8>> = None;
+        let mut sources = Sources::default();
         for record in index.files().ok()? {
             let record = record.ok()?;
             look(&record.path);
@@ -398,16 +398,11 @@ impl SetContents {
                 contents.files += 1;
                 contents.source_bytes += stored_bytes;
             }
-            let is_below = root.as_ref().is_some_and(|root| {
-                let rest = record.path.strip_prefix(&**root);
-                rest.is_some_and(|rest| rest.first().is_none_or(|byte| *byte == b'/'))
-            });
-            if !is_below {
+            if sources.begins_with(&record.path) {
                 contents.roots_total += 1;
                 if contents.roots.len() < ROOTS_MAX {
-                    contents.roots.push(record.path.clone());
+                    contents.roots.push(record.path);
                 }
-                root = Some(record.path);
             }
         }
         Some(contents)

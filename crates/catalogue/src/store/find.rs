@@ -44,7 +44,7 @@ pub struct FoundVersion {
     pub hash: Option<[u8; 16]>,
     /// The sets that have it, by their number, the oldest first.
     pub sets: Vec<i64>,
-    /// Whether the newest set of the series is among them: it was not changed or deleted since.
+    /// Whether the newest set of the series is among them.
     pub is_newest: bool,
 }
 
@@ -141,7 +141,7 @@ impl Catalogue {
                 total += 1;
                 found.push((path, series, node));
                 // Twice as many as are wanted, and then the smallest of them.
-                if found.len() >= 2 * most.max(1024) {
+                if found.len() >= most.max(1024).saturating_mul(2) {
                     found.sort_unstable();
                     found.truncate(most);
                 }

@@ -2,8 +2,9 @@
 //!
 //! The records come in the order of the archive: each folder before what is in it, all of a folder
 //! together. So the folders that are open are those of one path, and memory grows with the largest
-//! folders and not with the tree. When a folder is left, what the set before had in it and this one
-//! has not is deleted.
+//! folders and not with the tree. When a folder is left, the versions end of what the set before
+//! had in it and this one has not. Whether that was deleted, excluded or could not be read, an
+//! index does not say.
 
 use std::collections::HashMap;
 
@@ -276,7 +277,7 @@ impl<'c> SetLoading<'c> {
         Ok(())
     }
 
-    /// Leaves the innermost open folder: what is not there any more was deleted.
+    /// Leaves the innermost open folder: what did not come is not in the set.
     fn leave(&mut self) -> Result<(), rusqlite::Error> {
         let Some(folder) = self.folders.pop() else { return Ok(()) };
         let above = self.folders.last().map_or(0, |above| above.path_bytes);

@@ -32,7 +32,7 @@ pub struct SetDescription {
 pub struct KnownSet {
     /// Its number in the catalogue.
     pub number: i64,
-    /// The series that it belongs to: sets of the same sources.
+    /// The series that it belongs to: sets of the same sources in the same folder.
     pub series: i64,
     /// Its place in time within the series.
     pub(super) key: i64,
@@ -124,12 +124,15 @@ pub(super) fn insert(
     sources.sort();
     sources.dedup();
     let sources = sources.join(&0);
-    let of_sources = "SELECT id FROM series WHERE sources = ?1";
-    let found = connection.query_row(of_sources, [&sources], |row| row.get(0)).optional()?;
+    let folder = set.place.parent().unwrap_or(Path::new("")).as_os_str().as_bytes();
+    let of_series = "SELECT id FROM series WHERE sources = ?1 AND folder = ?2";
+    let both = params![sources, folder];
+    let found = connection.query_row(of_series, both, |row| row.get(0)).optional()?;
     let series: i64 = match found {
         Some(series) => series,
         None => {
-            connection.execute("INSERT INTO series (sources) VALUES (?1)", [&sources])?;
+            let insert = "INSERT INTO series (sources, folder) VALUES (?1, ?2)";
+            connection.execute(insert, params![sources, folder])?;
             connection.last_insert_rowid()
         }
     };

@@ -1,9 +1,10 @@
 //! The tables. Nothing outside of `store` knows SQL.
 //!
-//! A *series* is the row of sets of the same sources: what one of them lacks was deleted before it
-//! began. Its sets have keys that grow with time. A *version* of a file holds for the sets of its
-//! series with keys from `first` to `last`; [`NEWEST`] as `last` means that the newest set has it,
-//! whichever that is, so that a set in which nothing changed writes no row.
+//! A *series* is the row of sets of the same sources whose archives lie in the same folder: an
+//! index does not say of which machine it is. Its sets have keys that grow with time. A *version*
+//! of a file holds for the sets of its series with keys from `first` to `last`; [`NEWEST`] as
+//! `last` means that the newest set has it, whichever that is, so that a set in which nothing
+//! changed writes no row.
 
 /// `last` of a version that the newest set has.
 pub(super) const NEWEST: i64 = i32::MAX as i64;
@@ -17,7 +18,9 @@ pub(super) const KIND_DIRECTORY: i64 = 1;
 pub(super) const TABLES: &str = "
 CREATE TABLE series (
     id INTEGER PRIMARY KEY,
-    sources BLOB NOT NULL UNIQUE    -- as the archives have them, separated by NUL
+    sources BLOB NOT NULL,          -- as the archives have them, separated by NUL
+    folder BLOB NOT NULL,           -- in which the archives were
+    UNIQUE (sources, folder)
 );
 CREATE TABLE sets (
     id INTEGER PRIMARY KEY,

@@ -256,6 +256,58 @@ fn a_set_that_cannot_be_read_to_its_end_is_not_there() {
     });
 }
 
+/// An index does not say of which machine it is: what lies apart is kept apart.
+#[test]
+fn archives_of_the_same_sources_in_two_folders_are_two_series() {
+    with_catalogue(|catalogue| {
+        for (day, folder, size) in [(0, "web1", 1), (1, "web2", 2), (2, "web1", 1), (3, "web2", 2)]
+        {
+            let place = format!("/backups/{folder}/{day}.tar").into();
+            let set = SetDescription { place, ..description(day) };
+            let records = records(&tree(&[("a", file(size))])).into_iter();
+            catalogue.add(&set, records.map(Ok::<_, CatalogueError>)).unwrap();
+        }
+        let found = find(catalogue, "a").files;
+        let versions = |at: usize| (found[at].versions.len(), found[at].versions[0].is_newest);
+        assert_eq!((found.len(), versions(0), versions(1)), (2, (1, true), (1, true)));
+    });
+}
+
+/// SQLite would apply the log of the old file to the new one.
+#[test]
+fn a_log_of_the_catalogue_that_is_replaced_is_ended_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.sqlite");
+    let fill = |new: &mut Catalogue| {
+        add(new, 2, &tree(&[("b", file(1))]));
+        Ok::<_, CatalogueError>(())
+    };
+    let mut used = Catalogue::open_or_create(&path).unwrap();
+    add(&mut used, 1, &tree(&[("a", file(1))]));
+    assert!(folder.path().join("catalog.sqlite-wal").exists());
+    used.connection.execute_batch("BEGIN; SELECT * FROM sets").unwrap();
+    let busy = Catalogue::rebuild(&path, fill).unwrap_err();
+    assert!(matches!(busy, CatalogueError::Busy { .. }), "{busy}");
+    assert_eq!(find(&used, "a").total, 1);
+    drop(used);
+    Catalogue::rebuild(&path, fill).unwrap();
+    let new = Catalogue::open(&path).unwrap();
+    assert_eq!((find(&new, "a").total, find(&new, "b").total), (0, 1));
+}
+
+#[test]
+fn two_do_not_make_the_same_catalogue_anew_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.sqlite");
+    Catalogue::rebuild(&path, |_| {
+        let second = Catalogue::rebuild(&path, |_| Ok::<_, CatalogueError>(())).unwrap_err();
+        assert!(matches!(second, CatalogueError::Busy { .. }), "{second}");
+        Ok::<_, CatalogueError>(())
+    })
+    .unwrap();
+    assert!(Catalogue::open(&path).is_ok());
+}
+
 #[test]
 fn globs_are_of_names_or_of_paths() {
     with_catalogue(|catalogue| {
@@ -307,16 +359,25 @@ fn other_files_later_versions_and_damage_have_names() {
     drop(catalogue);
     let later = Catalogue::open_or_create(&path).unwrap_err();
     assert!(matches!(later, CatalogueError::Later { version: 2, .. }), "{later}");
-    Catalogue::rebuild(&path, |new| {
+    let fill = |new: &mut Catalogue| {
         add(new, 1, &tree(&[("a", file(1))]));
         Ok::<_, CatalogueError>(())
-    })
-    .unwrap();
+    };
+    // It may have what this version cannot make again.
+    let later = Catalogue::rebuild(&path, fill).unwrap_err();
+    assert!(matches!(later, CatalogueError::Later { version: 2, .. }), "{later}");
+    let other = Catalogue::rebuild(&at("text"), fill).unwrap_err();
+    assert!(matches!(other, CatalogueError::Other { .. }), "{other}");
+    assert!(std::fs::read(at("text")).unwrap().starts_with(b"a text"));
+    let path = at("new.sqlite");
+    Catalogue::rebuild(&path, fill).unwrap();
     assert_eq!(find(&Catalogue::open(&path).unwrap(), "a").total, 1);
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let damaged = Catalogue::open(&path).and_then(|half| half.find("*", 10).unwrap());
     assert!(matches!(damaged.unwrap_err(), CatalogueError::Damaged { .. }));
+    Catalogue::rebuild(&path, fill).unwrap();
+    assert_eq!(find(&Catalogue::open(&path).unwrap(), "a").total, 1);
 }
 
 /// Who makes a catalogue may be stopped, and two may make it at once.

@@ -97,14 +97,14 @@ impl Among {
         let mut new = Version { first: self.key, last: self.end(), content, stored };
         // Between two sets that have this very version it goes on.
         if let Some(before) = self.before
-            && let Some(left) = ending(connection, node, before)?
+            && let Some(left) = one(connection, "last = ?2", node, before)?
             && left.content == content
         {
             remove(connection, node, left.first)?;
             (new.first, new.stored) = (left.first, left.stored);
         }
         if let Some(behind) = self.behind
-            && let Some(right) = beginning(connection, node, behind)?
+            && let Some(right) = one(connection, "first = ?2", node, behind)?
             && right.content == content
         {
             remove(connection, node, right.first)?;
@@ -173,22 +173,6 @@ pub(super) fn at(
     key: i64,
 ) -> Result<Option<Version>, rusqlite::Error> {
     one(connection, "first <= ?2 AND last >= ?2", node, key)
-}
-
-fn ending(
-    connection: &Connection,
-    node: i64,
-    key: i64,
-) -> Result<Option<Version>, rusqlite::Error> {
-    one(connection, "last = ?2", node, key)
-}
-
-fn beginning(
-    connection: &Connection,
-    node: i64,
-    key: i64,
-) -> Result<Option<Version>, rusqlite::Error> {
-    one(connection, "first = ?2", node, key)
 }
 
 fn one(

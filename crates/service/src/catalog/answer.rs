@@ -52,7 +52,7 @@ pub struct CatalogSetsAnswer {
 pub struct CatalogSetAnswer {
     /// Its number in the catalogue.
     pub number: i64,
-    /// The same for all sets of the same sources.
+    /// The same for all sets of the same sources in the same folder.
     pub series: i64,
     /// When it was written, since 1970.
     pub time_seconds: i64,
@@ -106,7 +106,7 @@ pub struct CatalogVersionAnswer {
     pub hash: Option<String>,
     /// Numbers of the sets that have it, the oldest first.
     pub sets: Vec<i64>,
-    /// Whether the newest set of its sources has it.
+    /// Whether the newest set of the series has it.
     pub is_newest: bool,
 }
 

@@ -1,6 +1,7 @@
 //! `takeup catalog`: from archives in a folder to the version of a file that somebody wants back.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 
@@ -68,7 +69,7 @@ fn a_version_is_found_and_comes_back_by_the_command_that_is_printed() {
     assert_eq!(fs::read(here.join("back/tree/a")).unwrap(), b"another content of a\n");
 
     let deleted = text(here, &["catalog", "find", "tree/empty"], 0);
-    assert!(deleted.contains("in 1 set, last 2026-09-21 (then deleted): /"), "{deleted}");
+    assert!(deleted.contains("in 1 set, last 2026-09-21 (not in the next set): /"), "{deleted}");
     assert!(deleted.contains("/backups/monday.tar tree/empty --into DIR"), "{deleted}");
     let same = text(here, &["catalog", "find", "c"], 0);
     assert!(same.contains("100 kB  in 2 sets, last 2026-09-22 (the newest): /"), "{same}");
@@ -108,7 +109,7 @@ fn what_a_catalogue_cannot_do_is_said_with_what_to_type() {
     assert!(none.contains("hint: run `takeup catalog add FROM...`"), "{none}");
     let left_out = text(here, &["catalog", "add", "backups", "backups/notes"], 2);
     assert!(left_out.contains("added 2 sets with 6 files"), "{left_out}");
-    assert!(!left_out.contains("passed over"), "named, and so left out: {left_out}");
+    assert!(!left_out.contains("passed over"), "it is named: {left_out}");
     assert!(left_out.contains("/backups/notes: it has no whole index"), "{left_out}");
     let nothing = text(here, &["catalog", "find", "nowhere"], 1);
     assert!(nothing.contains("no set of the catalogue has nowhere"), "{nothing}");
@@ -118,8 +119,17 @@ fn what_a_catalogue_cannot_do_is_said_with_what_to_type() {
     assert!(missing.contains("cannot read missing: "), "{missing}");
     let other = text(here, &["catalog", "sets", "--catalog", "backups/monday.tar"], 1);
     assert!(other.contains("is not a catalogue of takeup"), "{other}");
+    // An archive that is named by mistake stays an archive.
+    let before = fs::read(here.join("backups/monday.tar")).unwrap();
+    let replaced =
+        text(here, &["catalog", "rebuild", "backups", "--catalog", "backups/monday.tar"], 1);
+    assert!(replaced.contains("backups/monday.tar is not a catalogue of takeup"), "{replaced}");
+    assert_eq!(fs::read(here.join("backups/monday.tar")).unwrap(), before);
+    let device = text(here, &["catalog", "add", "/dev/null"], 2);
+    assert!(device.contains("/dev/null: it is neither a file nor a folder"), "{device}");
     // A damaged one is said to be, and made again of the archives.
     let path = here.join("state/takeup/catalog.sqlite");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let damaged = text(here, &["catalog", "find", "a"], 1);
