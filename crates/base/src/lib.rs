@@ -13,6 +13,7 @@
 //! - [`offset`]: byte offsets, typed by the stream they count in.
 //! - [`finding`]: findings and their rules.
 //! - [`format`](mod@format): sizes, rates and times as text.
+//! - [`random`]: random identities.
 //! - [`rounding`]: how many digits to print.
 //! - [`calendar`]: points in time.
 //! - [`escape`]: foreign names and text, made safe for a terminal.
@@ -29,4 +30,5 @@ pub mod interruptible;
 pub mod names;
 pub mod offset;
 pub mod quantity;
+pub mod random;
 pub mod rounding;

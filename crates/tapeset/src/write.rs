@@ -15,8 +15,6 @@ mod unfit;
 mod volume;
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::sync::{Arc, Mutex};
 
 use device::tape::TapeDrive;
@@ -50,7 +48,5 @@ impl fmt::Debug for TapeDestination {
 
 /// A random id.
 fn random_id() -> Result<[u8; 16], TapeSetError> {
-    let mut id = [0; 16];
-    let read = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut id));
-    read.map(|()| id).map_err(TapeSetError::Random)
+    base::random::id().map_err(TapeSetError::Random)
 }
