@@ -22,6 +22,18 @@ use crate::xattr;
 /// Most bytes of records in one extended header; also a decoder's default limit.
 pub const EXTENDED_BYTES_MAX: u64 = 16 << 20;
 
+/// Most bytes of extended records of a directory with a listing: libarchive 3.6 and Go refuse an
+/// archive from 1 MiB on.
+pub const LISTED_BYTES_MAX: u64 = 900_000;
+
+/// Whether a directory's listing is in its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    Written,
+    /// It would take more than [`LISTED_BYTES_MAX`].
+    TooLong,
+}
+
 /// Why a member cannot be put into an archive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
@@ -75,7 +87,37 @@ pub enum EncodeError {
 /// # Errors
 /// See [`EncodeError`]: each is a value that no reader could restore.
 pub fn encode_member(member: &Member, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    let plan = Plan::new(member)?;
+    encode_plan(&Plan::new(member)?, out)
+}
+
+/// Like [`encode_member`], for a directory with the names in it: GNU tar's `GNU.dumpdir` record, by
+/// which `tar --listed-incremental=/dev/null -x` removes what is not among them. `listing` holds
+/// for each name a letter (`Y` stored in this archive, `N` not, `D` a directory), the name and a
+/// NUL, and one more NUL at its end. The names must be in the order of their bytes: GNU tar
+/// searches them by bisection and removes what it does not find.
+///
+/// # Errors
+/// As [`encode_member`].
+pub fn encode_directory(
+    member: &Member,
+    listing: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Listing, EncodeError> {
+    let mut plan = Plan::new(member)?;
+    plan.listing = Some(listing);
+    let mut records_bytes = 0;
+    plan.visit_records(&mut |record| records_bytes += record.bytes() as u64);
+    let listed = if records_bytes <= LISTED_BYTES_MAX {
+        Listing::Written
+    } else {
+        plan.listing = None;
+        Listing::TooLong
+    };
+    encode_plan(&plan, out).map(|()| listed)
+}
+
+fn encode_plan(plan: &Plan<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let member = plan.member;
     let start = out.len();
     out.reserve(3 * UNIT_BYTES);
     out.extend_from_slice(&TEMPLATE);
@@ -87,13 +129,13 @@ pub fn encode_member(member: &Member, out: &mut Vec<u8>) -> Result<(), EncodeErr
         return Err(EncodeError::ExtendedTooLarge { bytes: records_bytes as u64 });
     }
     if records_bytes == 0 {
-        fill_header(&plan, unit_at(out, start));
+        fill_header(plan, unit_at(out, start));
     } else {
         out.resize(records + records_bytes.next_multiple_of(UNIT_BYTES), 0);
         fill_extended_header(b'x', base_name(&member.path), records_bytes, unit_at(out, start));
         let at = out.len();
         out.extend_from_slice(&TEMPLATE);
-        fill_header(&plan, unit_at(out, at));
+        fill_header(plan, unit_at(out, at));
     }
     if let Some(extents) = plan.sparse() {
         sparse::push_map(extents, member.size_bytes, out);
@@ -216,6 +258,8 @@ struct Plan<'a> {
     /// Content and map together: the header's size field.
     stored_bytes: u64,
     devices: (u64, u64),
+    /// The names in a directory.
+    listing: Option<&'a [u8]>,
 }
 
 impl<'a> Plan<'a> {
@@ -260,6 +304,7 @@ impl<'a> Plan<'a> {
                 | MemberKind::BlockDevice { major, minor } => (u64::from(major), u64::from(minor)),
                 _ => (0, 0),
             },
+            listing: None,
         };
         plan.check_sizes()?;
         Ok(plan)
@@ -344,6 +389,9 @@ impl<'a> Plan<'a> {
             record("GNU.sparse.minor", Value::Number(0));
             record("GNU.sparse.name", path);
             record("GNU.sparse.realsize", Value::Number(member.size_bytes));
+        }
+        if let Some(listing) = self.listing {
+            record("GNU.dumpdir", Value::Bytes(listing));
         }
         if let Some(binary) = &member.acl_access {
             record("SCHILY.acl.access", Value::Acl(binary));

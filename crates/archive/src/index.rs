@@ -11,7 +11,13 @@
 //! checksum. So both sides hold one group at a time however many files there are, and damage is
 //! located. All functions work on bytes: the caller spools sections to a temporary file, compresses
 //! and places them. `docs/format.md` draws the bytes.
+//!
+//! A set of a chain of backups has more: what was found at the sources ([`TreeEntry`]), what has to
+//! be stored again ([`AgainRecord`]) and which set it is ([`About`]). Such sections are found by
+//! their names ([`NamedSection`]).
 
+mod about;
+mod again;
 mod chunk_record;
 mod content;
 mod content_batch;
@@ -20,28 +26,39 @@ mod envelope;
 mod error;
 mod extent_record;
 mod file_record;
+mod named;
 mod section;
 mod trailer;
+mod tree_entry;
+mod tree_section;
 mod varint;
 mod warning;
 
+pub use about::{ABOUT_BYTES_MAX, About, AboutSource, CHAIN_SETS_MAX, ChainSet};
+pub use again::{AgainReason, AgainRecord};
 pub use chunk_record::{BlockChecksum, ChunkRecord};
 pub use content::{BlockHasher, ContentHasher, IndexHasher, SetIdHasher, block_checksum};
 pub use content_batch::ContentBatch;
 pub use content_tree::{ContentTree, JoinedContent, Stretch};
 pub use envelope::{
     INDEX_COMMENT, INDEX_HEADER_BYTES, IndexLayout, SectionPlace, SectionSummary, UNIT_BYTES,
-    begins_index, encode_index_header, encode_section_header, index_member_bytes, index_version,
-    is_index_header, names_index, padding_bytes,
+    begins_index, encode_index_header, encode_named_header, encode_section_header,
+    index_member_bytes, index_version, is_index_header, is_index_member, is_trailer_header,
+    names_index, padding_bytes,
 };
 pub use error::IndexError;
 pub use extent_record::ExtentRecord;
 pub use file_record::{FileLayout, FileRecord, RecordKind};
+pub use named::{
+    MustBeUnderstood, NamedRow, NamedSection, TABLE_BYTES_MAX, decode_table, encode_table,
+};
 pub use section::{GROUP_BYTES_MAX, IndexReader, IndexWriter, Record};
 pub use trailer::{
-    FoundTrailer, TRAILER_CONTENT_BYTES, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer,
-    encode_trailer, find_trailer,
+    FoundTrailer, NamedSections, TRAILER_CONTENT_BYTES, TRAILER_MEMBER_BYTES,
+    TRAILER_TAIL_BYTES_MAX, Trailer, encode_trailer, find_trailer,
 };
+pub use tree_entry::{Certainty, EntryState, ObjectKind, StoreReason, TreeEntry, walk_order};
+pub use tree_section::{TreeReader, TreeWriter};
 pub use warning::WarningRecord;
 
 /// Version of header and sections; the trailer has one of its own.

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use archive::chunk::Compression;
 use clap::{Args, ValueEnum};
 use service::backup::{BackupRequest, TapeBlockMode, TapeTargetSettings};
+use service::sets::SetSettings;
 
 use crate::proposing::{COMPRESSIONS, proposing};
 use crate::quantity::{Size, one_or_more};
@@ -24,6 +25,7 @@ use crate::run::{ChangeArgs, CommonArgs, RecordArgs, TargetArgs};
 Examples:
   takeup backup /srv --to /mnt/backup/srv.tar
   takeup backup /home /etc --exclude '*.cache' --compress zstd --to home.tar.zst
+  takeup backup /home --to /mnt/sets/ --incremental
   takeup backup /srv --to - | ssh host 'cat > srv.tar'
   takeup backup /srv --to /dev/nst0
   takeup backup /srv --compress zstd --to /dev/nst0 --change-command ./next-tape")]
@@ -31,7 +33,8 @@ pub struct BackupArgs {
     /// What to back up
     #[arg(required = true, value_name = "SOURCE")]
     sources: Vec<PathBuf>,
-    /// Where the archive goes; - is standard output
+    /// Where the archive goes; - is standard output; a folder, with / at its end, gets a set of a
+    /// chain, whose archive takeup names
     #[arg(short, long, value_name = "TARGET")]
     to: OsString,
     /// zstd[:LEVEL], gzip[:LEVEL] or none; zstd where the method is left out
@@ -65,12 +68,48 @@ pub struct BackupArgs {
     #[arg(hide_short_help = true, long, requires = "overwrite")]
     force: bool,
     #[command(flatten)]
+    set: SetArgs,
+    #[command(flatten)]
     tape: TapeArgs,
     /// What all runs have.
     #[command(flatten)]
     pub common: CommonArgs,
     #[command(flatten)]
     record: RecordArgs,
+}
+
+/// Options for sets of a chain.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Sets in a folder")]
+struct SetArgs {
+    /// Store only what has changed since the last set of the job; TARGET is a folder of sets
+    #[arg(short, long)]
+    incremental: bool,
+    /// Store what has changed since this set: its archive's name, or the start of its id
+    #[arg(hide_short_help = true, long, value_name = "SET", conflicts_with = "level")]
+    since: Option<String>,
+    /// Store what has changed since the last set of a lower level; 0 is a full set
+    #[arg(hide_short_help = true, long, value_name = "N", conflicts_with = "incremental",
+          value_parser = clap::value_parser!(u8).range(..=9))]
+    level: Option<u8>,
+    /// Name of the job that the set belongs to; by default \"backup\"
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// Go on although a source is empty now, or lies on another file system than in the last set
+    #[arg(hide_short_help = true, long)]
+    source_may_change: bool,
+}
+
+impl SetArgs {
+    fn settings(&self) -> SetSettings {
+        SetSettings {
+            incremental: self.incremental,
+            since: self.since.clone(),
+            level: self.level,
+            job: self.job.clone(),
+            source_may_change: self.source_may_change,
+        }
+    }
 }
 
 /// Options for tapes.
@@ -128,6 +167,7 @@ impl BackupArgs {
             no_xattrs: self.no_xattrs,
             target: self.target.settings(),
             force: self.force,
+            set: self.set.settings(),
             tape: self.tape.settings(),
             engine: self.common.engine.into(),
             record: self.record.record.clone(),

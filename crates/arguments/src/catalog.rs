@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use service::catalog::{
-    CatalogFindRequest, CatalogLoadRequest, CatalogSetsRequest, ExistingCatalogue, MOST_PATHS,
+    CatalogFindRequest, CatalogLoadRequest, CatalogSetsRequest, CatalogWhyRequest,
+    ExistingCatalogue, MOST_PATHS,
 };
 
 /// Find out which archive has which version of a file
@@ -32,6 +33,7 @@ pub enum CatalogCommand {
     Rebuild(CatalogRebuildArgs),
     Find(CatalogFindArgs),
     Sets(CatalogSetsArgs),
+    Why(CatalogWhyArgs),
 }
 
 /// Add archives to the catalogue
@@ -112,6 +114,43 @@ Examples:
 pub struct CatalogSetsArgs {
     #[command(flatten)]
     place: PlaceArgs,
+}
+
+/// Say why each set of a chain stored a file, or did not
+///
+/// For the chain of the newest set of a folder. It reads the indexes in the folder and needs no
+/// catalogue.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog why /mnt/sets/ home/eva/thesis.odt
+  takeup catalog why /mnt/sets/ home/eva --job homes")]
+pub struct CatalogWhyArgs {
+    /// A folder of sets
+    #[arg(value_name = "SETS")]
+    from: PathBuf,
+    /// The path, as the archives have it
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// The job, where the folder has sets of several
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl CatalogWhyArgs {
+    /// What is asked for.
+    pub fn request(&self) -> CatalogWhyRequest {
+        let (from, path, job) = (self.from.clone(), self.path.clone(), self.job.clone());
+        CatalogWhyRequest { from, path, job }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.json
+    }
 }
 
 impl LoadArgs {

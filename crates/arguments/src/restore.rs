@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use service::restore::{
     RestoreModes, RestoreOverwrite, RestoreOwners, RestorePrivileges, RestoreRequest,
 };
+use service::sets::SetSelection;
 
 use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
 
@@ -22,9 +23,10 @@ Examples:
   takeup restore srv.tar.zst --into /srv/restored
   takeup restore home.tar --into / --overwrite home/eva/thesis
   takeup restore home.tar --into / --overwrite=keep-newer
+  takeup restore /mnt/sets/ --at 2026-11-27 --into /tmp/friday home/eva
   ssh host 'cat srv.tar' | takeup restore - --into srv")]
 pub struct RestoreArgs {
-    /// The archive; - is standard input
+    /// The archive, or a folder of sets; - is standard input
     #[arg(value_name = "FROM")]
     from: OsString,
     /// Directory to restore into; created if missing
@@ -56,6 +58,13 @@ pub struct RestoreArgs {
     /// Do not wait until everything is on the disk; the kernel writes it later
     #[arg(hide_short_help = true, long)]
     no_sync: bool,
+    /// Of a folder of sets: the state of this day, local time; the last set that began before its
+    /// end. By default the newest
+    #[arg(long, value_name = "DAY", conflicts_with = "set")]
+    at: Option<String>,
+    /// Of a folder with sets of several jobs: the job
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
@@ -108,6 +117,7 @@ impl RestoreArgs {
     pub fn request(&self) -> RestoreRequest {
         RestoreRequest {
             from: self.from.clone().into(),
+            set: SetSelection { at: self.at.clone(), job: self.job.clone() },
             into: self.into.clone(),
             paths: self.paths.iter().map(PathBuf::from).collect(),
             strip_components: self.strip_components,

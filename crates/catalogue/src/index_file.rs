@@ -11,11 +11,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use archive::chunk::gzip_member::find_stored_member;
-use archive::chunk::seek_table::{SeekTable, SeekTableLookup, parse_seek_table};
+use archive::chunk::seek_table::{SeekFrame, SeekTable, SeekTableLookup, parse_seek_table};
 use archive::chunk::{ChunkDecompressor, Coding, Compression, StreamDecoder, StreamFormat};
 use archive::index::{
-    ChunkRecord, ContentHasher, FileLayout, FileRecord, IndexLayout, IndexReader, IndexSection,
-    RecordKind, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, find_trailer,
+    ABOUT_BYTES_MAX, About, AgainRecord, ChunkRecord, ContentHasher, FileLayout, FileRecord,
+    IndexError, IndexReader, IndexSection, NamedRow, NamedSection, NamedSections, RecordKind,
+    SectionPlace, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, TreeReader,
+    block_checksum as xxh3, decode_table, find_trailer,
 };
 use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use device::source::Source;
@@ -28,6 +30,8 @@ const FRAME_SURPLUS_BYTES_MAX: usize = 64 << 10;
 /// Longest seek table that is read: 2^21 frames, which take 80 MiB of memory during the search. A
 /// longer archive is read as a whole.
 const SEEK_TABLE_BYTES_MAX: usize = 16 << 20;
+/// Longest list of what is to be stored again: as many records as a run keeps.
+const AGAIN_BYTES_MAX: usize = 32 << 20;
 /// Bytes of one read of compressed index.
 const WINDOW_BYTES: usize = 256 << 10;
 
@@ -40,6 +44,8 @@ pub struct IndexFile {
     /// Where the index starts in the file, which is a stored stream.
     start_bytes: StoredOffset,
     holds: Holds,
+    /// Where chunks of a zstd index start: in the index, and in the file.
+    chunk_starts: Arc<[(u64, StoredOffset)]>,
     /// The index's trailer.
     pub trailer: Trailer,
 }
@@ -65,10 +71,13 @@ impl IndexFile {
         )
         .ok()?;
         let tail = read_tail(file, length_bytes, TAIL_BYTES)?;
+        let mut chunk_starts = Vec::new();
         let (trailer, coding) = match StreamFormat::detect(&prefix) {
             StreamFormat::Plain => (find_in_plain(file, length_bytes, tail)?, None),
             StreamFormat::Compressed(Coding::Zstd) => {
-                (find_in_zstd(file, length_bytes, tail)?, Some(Coding::Zstd))
+                let (trailer, table) = find_in_zstd(file, length_bytes, tail)?;
+                chunk_starts = starts_in_index(&table, trailer.archive_end_bytes());
+                (trailer, Some(Coding::Zstd))
             }
             StreamFormat::Compressed(Coding::Gzip) => {
                 let content = find_stored_member(&tail, TRAILER_MEMBER_BYTES)?;
@@ -81,7 +90,8 @@ impl IndexFile {
             Some(_) => trailer.index_compressed_offset_bytes,
         };
         let (file, holds) = (Arc::clone(file), Holds::Archive);
-        let index = IndexFile { file, coding, start_bytes, holds, trailer };
+        let chunk_starts = chunk_starts.into();
+        let index = IndexFile { file, coding, start_bytes, holds, chunk_starts, trailer };
         index.starts_as_said().then_some(index)
     }
 
@@ -90,7 +100,8 @@ impl IndexFile {
         let tail = read_tail(&file, length_bytes, TAIL_BYTES)?;
         let (trailer, start_bytes) = find_plain_trailer(&file, length_bytes, tail)?;
         let holds = Holds::IndexOnly;
-        let index = IndexFile { file, coding: None, start_bytes, holds, trailer };
+        let chunk_starts = Arc::default();
+        let index = IndexFile { file, coding: None, start_bytes, holds, chunk_starts, trailer };
         (start_bytes == StoredOffset::START && index.starts_as_said()).then_some(index)
     }
 
@@ -100,8 +111,13 @@ impl IndexFile {
         self.reader().read_exact(&mut start).is_ok() && archive::index::is_index_header(&start)
     }
 
-    fn reader(&self) -> Box<dyn Read> {
-        let (file, offset_bytes) = (Arc::clone(&self.file), self.start_bytes);
+    fn reader(&self) -> Box<dyn Read + Send> {
+        self.reader_from(self.start_bytes)
+    }
+
+    /// What is stored from a place on, which a chunk of a compressed index starts at.
+    fn reader_from(&self, offset_bytes: StoredOffset) -> Box<dyn Read + Send> {
+        let file = Arc::clone(&self.file);
         match self.coding {
             None => Box::new(FileAt { file, offset_bytes }),
             Some(coding) => {
@@ -121,25 +137,94 @@ impl IndexFile {
     ///
     /// # Errors
     /// When the index cannot be read up to the section.
-    pub fn section(&self, section: IndexSection) -> io::Result<impl Read> {
-        let place = self.trailer.section(section);
-        let reader: Box<dyn Read> = match self.coding {
+    pub fn section(&self, section: IndexSection) -> io::Result<impl Read + Send + use<>> {
+        self.content(self.trailer.section(section))
+    }
+
+    /// The content at a place of the index.
+    fn content(&self, place: SectionPlace) -> io::Result<impl Read + Send + use<>> {
+        let reader: Box<dyn Read + Send> = match self.coding {
             None => {
                 let file = Arc::clone(&self.file);
                 let offset_bytes = self.start_bytes + place.offset_bytes;
                 Box::new(FileAt { file, offset_bytes })
             }
             Some(_) => {
-                let mut reader = self.reader();
-                let passed =
-                    io::copy(&mut (&mut reader).take(place.offset_bytes), &mut io::sink())?;
-                if passed < place.offset_bytes {
+                let after = self.chunk_starts.partition_point(|it| it.0 <= place.offset_bytes);
+                let (from, stored) = match after.checked_sub(1) {
+                    Some(chunk) => self.chunk_starts[chunk],
+                    None => (0, self.start_bytes),
+                };
+                let mut reader = self.reader_from(stored);
+                let wanted = place.offset_bytes - from;
+                let passed = io::copy(&mut (&mut reader).take(wanted), &mut io::sink())?;
+                if passed < wanted {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 reader
             }
         };
         Ok(BufReader::with_capacity(64 << 10, reader.take(place.summary.length_bytes)))
+    }
+
+    /// A section that is found by its name, with its place; `None` if the index has none.
+    fn named(&self, section: NamedSection) -> Result<Option<NamedRow>, IndexError> {
+        let Some(NamedSections { table, .. }) = self.trailer.named else { return Ok(None) };
+        let bytes = self.whole(NamedSection::Table, table)?;
+        let rows = decode_table(&bytes, table.summary.records)?;
+        Ok(rows.into_iter().find(|row| row.name == section.name()))
+    }
+
+    /// All of a section, whose length was checked.
+    fn whole(&self, section: NamedSection, place: SectionPlace) -> Result<Vec<u8>, IndexError> {
+        let failed = |source| IndexError::NamedRead { section: section.name(), source };
+        let mut bytes = Vec::new();
+        self.content(place).map_err(failed)?.read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// All of a short section, if the index has it and it is not damaged.
+    fn short(&self, section: NamedSection, most: usize) -> Result<Option<Vec<u8>>, IndexError> {
+        let damaged = |reason| IndexError::Named { section: section.name(), reason };
+        let Some(row) = self.named(section)? else { return Ok(None) };
+        if row.place.summary.length_bytes > most as u64 {
+            return Err(damaged("it is too long"));
+        }
+        let bytes = self.whole(section, row.place)?;
+        if xxh3(&bytes) != row.checksum {
+            return Err(damaged("its checksum does not match"));
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Which set of a chain it is; `None` of an archive outside of one.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is of a later version.
+    pub fn about(&self) -> Result<Option<About>, IndexError> {
+        let section = self.short(NamedSection::About, ABOUT_BYTES_MAX)?;
+        section.map(|section| About::decode(&section)).transpose()
+    }
+
+    /// What the next set of the chain has to store again.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is of a later version.
+    pub fn again(&self) -> Result<Vec<AgainRecord>, IndexError> {
+        let section = self.short(NamedSection::Again, AGAIN_BYTES_MAX)?;
+        section.map_or(Ok(Vec::new()), |section| AgainRecord::decode_all(&section))
+    }
+
+    /// What was found at the sources, of a set of a chain.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is of a later version.
+    pub fn tree(&self) -> Result<Option<TreeReader<Box<dyn Read + Send>>>, IndexError> {
+        let section = NamedSection::Tree;
+        let Some(row) = self.named(section)? else { return Ok(None) };
+        let failed = |source| IndexError::NamedRead { section: section.name(), source };
+        let content = self.content(row.place).map_err(failed)?;
+        Ok(Some(TreeReader::new(Box::new(content))))
     }
 
     /// Whether the content of a file, read again, has the hash of the index. `None` if that cannot
@@ -208,7 +293,7 @@ impl IndexFile {
     ///
     /// # Errors
     /// When the index cannot be read up to the chunks.
-    pub fn chunks(&self) -> io::Result<IndexReader<ChunkRecord, impl Read>> {
+    pub fn chunks(&self) -> io::Result<IndexReader<ChunkRecord, impl Read + use<>>> {
         Ok(IndexReader::new(self.section(IndexSection::Chunks)?))
     }
 
@@ -216,7 +301,7 @@ impl IndexFile {
     ///
     /// # Errors
     /// When the index cannot be read up to the members.
-    pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read>> {
+    pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read + use<>>> {
         Ok(IndexReader::new(self.section(IndexSection::Files)?))
     }
 }
@@ -236,14 +321,12 @@ fn find_plain_trailer(
         tail = read_tail(file, length_bytes, TRAILER_TAIL_BYTES_MAX as u64)?;
     }
     let found = find_trailer(&tail).ok()??;
-    let summaries = found.trailer.sections.map(|place| place.summary);
-    let layout = IndexLayout::new(summaries).ok()?;
     let trailer_offset_bytes = length_bytes - found.member_to_end_bytes as u64;
-    let start_bytes = trailer_offset_bytes.checked_sub(layout.trailer_offset_bytes)?;
+    let start_bytes = trailer_offset_bytes.checked_sub(found.trailer.offset_bytes().ok()?)?;
     Some((found.trailer, StoredOffset::new(start_bytes)))
 }
 
-fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trailer> {
+fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<(Trailer, SeekTable)> {
     let table: SeekTable = match parse_seek_table(&tail).ok()? {
         SeekTableLookup::Found(table) => table,
         SeekTableLookup::NeedTail { tail_bytes } if tail_bytes > SEEK_TABLE_BYTES_MAX => {
@@ -274,7 +357,17 @@ fn find_in_zstd(file: &OwnedFd, length_bytes: u64, tail: Vec<u8>) -> Option<Trai
     ChunkDecompressor::new()
         .decompress(Coding::Zstd, &frame, offset_bytes, last.content_bytes as usize, &mut content)
         .ok()?;
-    Some(find_trailer(&content).ok()??.trailer)
+    Some((find_trailer(&content).ok()??.trailer, table))
+}
+
+/// Where chunks start in the index behind an archive of this length, and where in the file.
+fn starts_in_index(table: &SeekTable, archive_end: ArchiveOffset) -> Vec<(u64, StoredOffset)> {
+    let frames = table.frames.iter().filter(|frame| frame.content_bytes > 0);
+    let in_index = frames.filter(|frame| frame.content_offset_bytes >= archive_end);
+    let start = |frame: &SeekFrame| {
+        (frame.content_offset_bytes - archive_end, frame.compressed_offset_bytes)
+    };
+    in_index.map(start).collect()
 }
 
 fn read_tail(file: &OwnedFd, length_bytes: u64, bytes: u64) -> Option<Vec<u8>> {

@@ -11,6 +11,8 @@
 //! # Map
 //!
 //! - `index_file`: an index that lies in a file.
+//! - `set_records`: what an index says of each object of its set.
+//! - `sets_folder`: the sets of chains in a folder of archives.
 //! - `sources`: which paths of an archive were its sources.
 //! - `store`: the file of the catalogue, opened, made and checked.
 //! - `store::tables`: its tables, and what their rows mean.
@@ -22,12 +24,16 @@
 //! - `store::find`: files by a glob, and a folder as a set has it.
 
 mod index_file;
+mod set_records;
+mod sets_folder;
 mod sources;
 mod store;
 
 pub use index_file::{IndexFile, read_at};
+pub use set_records::set_records;
+pub use sets_folder::{ChainError, FolderSet, SetsFolder, WantedSet};
 pub use sources::Sources;
 pub use store::find::{CataloguedKind, FileVersions, Found, FoundVersion};
-pub use store::loading::Loaded;
+pub use store::loading::{Held, Loaded, SetRecord};
 pub use store::sets::{KnownSet, SetDescription};
 pub use store::{CATALOGUE_VERSION, Catalogue, CatalogueError};

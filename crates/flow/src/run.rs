@@ -147,6 +147,24 @@ impl StageReport {
     }
 }
 
+impl StageReport {
+    /// Adds what the same stage did in a run after this one.
+    fn append(&mut self, later: &StageReport) {
+        let threads = self.threads.max(later.threads).max(1) as f64;
+        let (before, after) = (self.threads as f64 / threads, later.threads as f64 / threads);
+        let join = |earlier: &mut f64, later: f64| *earlier = *earlier * before + later * after;
+        join(&mut self.working_seconds, later.working_seconds);
+        join(&mut self.starved_seconds, later.starved_seconds);
+        join(&mut self.blocked_seconds, later.blocked_seconds);
+        join(&mut self.apart_seconds, later.apart_seconds);
+        self.threads = self.threads.max(later.threads);
+        self.occupied_seconds += later.occupied_seconds;
+        self.processor_seconds += later.processor_seconds;
+        self.core_wait_seconds += later.core_wait_seconds;
+        self.bytes += later.bytes;
+    }
+}
+
 /// The results of a run. All byte counts are exact, all times are wall time. The names are part of
 /// the promise of the command line: fields are added, never renamed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -224,6 +242,33 @@ pub struct RunReport {
     pub rate_limit_bytes_per_second: Option<u64>,
     /// Compression in the form of the option (`zstd:3`, `gzip:6`, `none`).
     pub compression: String,
+}
+
+impl RunReport {
+    /// Adds a run that followed this one, as parts of a larger one: counts and times. What is no
+    /// sum stays as it was.
+    pub fn append(&mut self, later: &RunReport) {
+        self.members += later.members;
+        self.files += later.files;
+        self.source_bytes += later.source_bytes;
+        self.archive_bytes += later.archive_bytes;
+        self.target_bytes += later.target_bytes;
+        self.seconds += later.seconds;
+        self.synchronise_seconds += later.synchronise_seconds;
+        self.ready_seconds += later.ready_seconds;
+        self.label_seconds += later.label_seconds;
+        self.winding_seconds += later.winding_seconds;
+        self.change_seconds += later.change_seconds;
+        self.times_ran_empty += later.times_ran_empty;
+        self.unreadable_blocks += later.unreadable_blocks;
+        self.ring_bytes = self.ring_bytes.max(later.ring_bytes);
+        for stage in &later.stages {
+            match self.stages.iter_mut().find(|own| own.kind == stage.kind) {
+                Some(own) => own.append(stage),
+                None => self.stages.push(stage.clone()),
+            }
+        }
+    }
 }
 
 impl RunReport {

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
+use archive::index::EntryState;
 use base::calendar::{date_text, time_text};
 use base::escape::{escape, escape_path};
 use base::format::{counted, duration, size};
 use catalogue::{CataloguedKind, FileVersions, FoundVersion, KnownSet};
 use experiment::judgement::quoted;
-use service::catalog::{CatalogFound, CatalogLoaded, ExistingCatalogue};
+use service::catalog::{CatalogFound, CatalogLoaded, CatalogWhy, ExistingCatalogue, because};
 
 /// Sources of a set that are listed.
 const SOURCES_MAX: usize = 4;
@@ -30,6 +31,12 @@ pub fn loaded(loaded: &CatalogLoaded) -> String {
     if loaded.known > 0 {
         let known = counted(loaded.known, "set was", "sets were");
         text.push_str(&format!("{known} in it already\n"));
+    }
+    if loaded.elsewhere > 0 {
+        let objects = counted(loaded.elsewhere, "object is", "objects are");
+        text.push_str(&format!(
+            "{objects} in sets that are not in the catalogue: add the whole chain\n"
+        ));
     }
     if loaded.without_index > 0 {
         let files = counted(loaded.without_index, "file has", "files have");
@@ -134,4 +141,31 @@ fn command(file: &FileVersions, sets: &HashMap<i64, &KnownSet>) -> String {
     }
     let (place, path) = (quoted(&place), quoted(&path));
     format!("restore the newest: takeup restore {place} {path} --into DIR\n")
+}
+
+/// What each set of a chain did with an object, the newest first.
+pub fn why(why: &CatalogWhy) -> String {
+    let mut text = format!("{}\n", escape(&why.path));
+    for day in why.days.iter().rev() {
+        let time = time_text(day.about.begun_seconds as i64);
+        let level = match day.about.level {
+            0 => "full".to_owned(),
+            level => format!("level {level}"),
+        };
+        let what = match &day.entry {
+            None => "not there".to_owned(),
+            Some(entry) => match entry.state {
+                EntryState::Stored => format!("stored: {}", because(entry.reason)),
+                EntryState::Unchanged => {
+                    format!("unchanged, in {}", day.archive().unwrap_or_default())
+                }
+                EntryState::Unlisted => {
+                    let archive = day.archive().unwrap_or_default();
+                    format!("its folder could not be listed: as in {archive}")
+                }
+            },
+        };
+        text.push_str(&format!("{:>5} {time} {level}, {what}\n", day.about.number));
+    }
+    text
 }

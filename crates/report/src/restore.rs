@@ -2,8 +2,10 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
+use archive::index::About;
+use base::calendar::time_text;
 use base::escape::escape;
-use base::format::{count, duration};
+use base::format::{count, counted, duration};
 use runs::restore::Checksums;
 use service::restore::{RestoreDone, RestoreOverwrite};
 
@@ -16,7 +18,8 @@ const EXISTING_HINT: &str = "hint: add --overwrite to replace existing files, or
 /// The end of the run, and what of it is checked and on the disk.
 pub fn end(done: &RestoreDone) -> RunText<'_> {
     let into = escape(done.request.into.as_os_str().as_bytes());
-    let mut lines = checksums(done.report.checksums);
+    let mut lines = done.set.as_ref().map(set_line).unwrap_or_default();
+    lines.push_str(&checksums(done.report.checksums));
     lines.push_str(&if done.request.no_sync {
         "the kernel still writes to the disk (--no-sync)\n".to_owned()
     } else {
@@ -27,6 +30,14 @@ pub fn end(done: &RestoreDone) -> RunText<'_> {
     });
     lines.push_str(&done.report.tape.as_ref().map(tape::read).unwrap_or_default());
     RunText { summary: &done.summary, outcome: format!("restored into {into}"), lines }
+}
+
+/// Which set of a folder it was.
+fn set_line(set: &About) -> String {
+    let archives = counted(set.chain.len() as u64, "archive", "archives");
+    let begun = time_text(set.begun_seconds as i64);
+    let (job, number) = (escape(set.job.as_bytes()), set.number);
+    format!("set {number} of {job}, begun {begun} UTC, from a chain of {archives}\n")
 }
 
 /// What to do about files that were not restored, a line each.

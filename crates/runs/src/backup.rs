@@ -11,6 +11,7 @@
 
 mod cached;
 mod compressor;
+mod decide;
 mod descriptors;
 mod draft;
 mod error;
@@ -21,11 +22,14 @@ mod options;
 mod pace;
 mod parts;
 mod placed;
+mod previous;
 mod reader;
+mod relink;
 mod replaced;
 mod run;
 mod sizes;
 mod stream;
+mod work;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -49,7 +53,7 @@ use crate::expected;
 use crate::report::BackupReport;
 use descriptors::InHand;
 pub use error::{BackupError, Unfinished};
-pub use options::{BackupOptions, Refill};
+pub use options::{BackupOptions, Refill, SetOptions};
 use replaced::check_size;
 pub use replaced::{ArchiveSize, Shrinking};
 use run::{Done, Run, Stages};
@@ -105,7 +109,7 @@ pub fn backup(
         run.label_seconds = tape.label_seconds;
         run.target_bytes = tape.blocks * tape.block_bytes;
     }
-    Ok(BackupReport { run, excluded, tape })
+    Ok(BackupReport { run, excluded, tape, set: done.set })
 }
 
 /// Opens the target, and finds out what it would replace.
@@ -156,6 +160,7 @@ impl Prepared {
         let scan_options = tree::ScanOptions {
             excludes: excludes.clone(),
             file_systems: options.file_systems,
+            look: if options.set.is_some() { tree::Look::Status } else { tree::Look::Names },
             look_ahead: in_hand.look_ahead,
             stop: Arc::clone(&stop_scan),
         };

@@ -1,5 +1,6 @@
 //! The result of a backup: the record of its run, and what a tape adds to it.
 
+use archive::index::About;
 use flow::run::RunReport;
 use tapeset::TapeReport;
 
@@ -12,4 +13,6 @@ pub struct BackupReport {
     pub excluded: Vec<String>,
     /// What only a tape adds.
     pub tape: Option<TapeReport>,
+    /// The set of a chain, if it is one.
+    pub set: Option<About>,
 }

@@ -15,6 +15,7 @@
 //! its data are kept as `NAME.incomplete`, or removed if the file would have replaced another. A
 //! full target ends the run.
 
+mod chain;
 mod check;
 mod order;
 mod workers;
@@ -26,6 +27,7 @@ use std::time::Instant;
 
 use archive::acl::NameLookup;
 use archive::decode::{DecodeLimits, Decoder};
+use archive::index::IndexError;
 use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
@@ -50,6 +52,7 @@ use catalogue::IndexFile;
 use tapeset::{Need, TapeReading};
 
 use crate::read::block_check::{BlockCheck, KeptChecksums};
+pub use chain::restore_chain;
 use order::Dispatcher;
 use workers::Workers;
 
@@ -186,6 +189,13 @@ pub enum RestoreError {
     /// Files were left out because the process could not open more files.
     #[error(transparent)]
     Shortage(#[from] base::interruptible::Shortage),
+    /// The index of the set that is restored cannot be read.
+    #[error("cannot read which set of the chain has what, in the index of {set}")]
+    Tree {
+        set: String,
+        #[source]
+        source: IndexError,
+    },
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -231,67 +241,112 @@ fn restore_into(
 ) -> Result<RestoreReport, RestoreError> {
     let start = Instant::now();
     let warnings = Warnings::new(monitor);
-    let input = open_input(&options, monitor, cancel)?;
-    let check = input.index().and_then(BlockCheck::of).map(Arc::new);
-    let keep = check.is_none().then(Arc::<KeptChecksums>::default);
-    let plan = check.as_deref().and_then(|check| make_plan(&check.index, &options));
-    let excerpt = match (&check, &plan) {
-        (Some(check), Some(plan)) if input.can_jump() => Excerpt::new(&check.index, plan),
-        _ => None,
-    };
-    let chunks = input.chunks();
-    let stand_ins = plan.map_or_else(StandIns::default, |plan| plan.stand_ins);
-    let settings = ReadSettings {
-        engine: options.engine,
-        way: Way::Fastest,
-        ring_bytes: options.ring_bytes,
-        threads: options.threads,
-        make_decoder: naming_decoder,
-        contents: Contents::Wanted,
-        check: check.clone(),
-        keep: keep.clone(),
-        index: options.index,
-        excerpt: excerpt.as_ref(),
-        chunks: chunks.as_ref(),
-    };
-    let parse = Stage::new(StageKind::Parse);
-    let create = Stage::new(StageKind::Create);
-    monitor.stages(&[&parse, &create]);
-    let mut selection = options.selection.clone();
-    let crew = Crew::new(cancel);
-    let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
-        let mut late = None;
-        let workers = Workers::new(destination, &options, &create, &warnings, &crew);
-        let result = workers.run(|| {
-            let mut dispatcher =
-                Dispatcher::new(&workers, destination, &options, &mut selection, &warnings)
-                    .with_stand_ins(&stand_ins)
-                    .with_kept(keep.as_deref());
-            dispatcher.dispatch(stream, account)?;
-            dispatcher.drain(account)?;
-            late = dispatcher.late_outcome();
-            Ok(())
-        });
-        finish(destination, &warnings);
-        result.map(|()| (workers.report(), workers.existing(), late))
-    };
-    let ((mut run, existing, late), mut summary) =
-        read_archive::<_, RestoreError>(input, &settings, &parse, monitor, &crew, body)?;
-    let lost = std::mem::take(&mut summary.lost);
-    let tape = summary.enter(&mut run, Command::Restore, Endpoint::Tree, &warnings);
-    run.stages.extend([parse.report(), create.report()]);
-    let index = check.as_deref().map(|check| &check.index);
-    let not_found = not_found(&mut selection, index, &warnings);
-    let checksums = check::conclude(check.as_deref(), late, &lost, &options, &warnings);
-    something(run.members + existing, &options, &not_found, &warnings)?;
+    let part = Part { destination, options: &options, warnings: &warnings, folders: Folders::Now };
+    let mut report = part.restore(monitor, cancel)?;
+    let members = report.run.members + report.existing;
+    something(members, &options, &report.not_found, &warnings)?;
+    synchronise(destination, &options, &mut report.run)?;
+    report.run.seconds = start.elapsed().as_secs_f64();
+    report.warnings = warnings.count();
+    Ok(report)
+}
+
+/// Waits until everything is on the disk.
+fn synchronise(
+    destination: &Destination,
+    options: &RestoreOptions,
+    run: &mut RunReport,
+) -> Result<(), RestoreError> {
     if options.synchronise == Synchronise::Yes {
         let before = Instant::now();
         destination.synchronise()?;
         run.synchronise_seconds = before.elapsed().as_secs_f64();
     }
-    run.seconds = start.elapsed().as_secs_f64();
-    let warnings = warnings.count();
-    Ok(RestoreReport { run, tape, warnings, existing, not_found, checksums })
+    Ok(())
+}
+
+/// When folders get their metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Folders {
+    /// When the archive was read.
+    Now,
+    /// Later: another archive follows.
+    Later,
+}
+
+/// One archive that is restored into a destination.
+struct Part<'a> {
+    destination: &'a Arc<Destination>,
+    options: &'a RestoreOptions,
+    warnings: &'a Warnings<'a>,
+    folders: Folders,
+}
+
+impl Part<'_> {
+    /// Restores what is selected of it. Whether that is anything, the caller looks at.
+    fn restore(
+        &self,
+        monitor: &dyn Monitor,
+        cancel: &Cancel,
+    ) -> Result<RestoreReport, RestoreError> {
+        let Part { destination, options, warnings, folders } = *self;
+        let input = open_input(options, monitor, cancel)?;
+        let check = input.index().and_then(BlockCheck::of).map(Arc::new);
+        let keep = check.is_none().then(Arc::<KeptChecksums>::default);
+        let plan = check.as_deref().and_then(|check| make_plan(&check.index, options));
+        let excerpt = match (&check, &plan) {
+            (Some(check), Some(plan)) if input.can_jump() => Excerpt::new(&check.index, plan),
+            _ => None,
+        };
+        let chunks = input.chunks();
+        let stand_ins = plan.map_or_else(StandIns::default, |plan| plan.stand_ins);
+        let settings = ReadSettings {
+            engine: options.engine,
+            way: Way::Fastest,
+            ring_bytes: options.ring_bytes,
+            threads: options.threads,
+            make_decoder: naming_decoder,
+            contents: Contents::Wanted,
+            check: check.clone(),
+            keep: keep.clone(),
+            index: options.index,
+            excerpt: excerpt.as_ref(),
+            chunks: chunks.as_ref(),
+        };
+        let parse = Stage::new(StageKind::Parse);
+        let create = Stage::new(StageKind::Create);
+        monitor.stages(&[&parse, &create]);
+        let mut selection = options.selection.clone();
+        let crew = Crew::new(cancel);
+        let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
+            let mut late = None;
+            let workers = Workers::new(destination, options, &create, warnings, &crew);
+            let result = workers.run(|| {
+                let mut dispatcher =
+                    Dispatcher::new(&workers, destination, options, &mut selection, warnings)
+                        .with_stand_ins(&stand_ins)
+                        .with_kept(keep.as_deref());
+                dispatcher.dispatch(stream, account)?;
+                dispatcher.drain(account)?;
+                late = dispatcher.late_outcome();
+                Ok(())
+            });
+            if folders == Folders::Now {
+                finish(destination, warnings);
+            }
+            result.map(|()| (workers.report(), workers.existing(), late))
+        };
+        let ((mut run, existing, late), mut summary) =
+            read_archive::<_, RestoreError>(input, &settings, &parse, monitor, &crew, body)?;
+        let lost = std::mem::take(&mut summary.lost);
+        let tape = summary.enter(&mut run, Command::Restore, Endpoint::Tree, warnings);
+        run.stages.extend([parse.report(), create.report()]);
+        let index = check.as_deref().map(|check| &check.index);
+        let not_found = not_found(&mut selection, index, warnings);
+        let checksums = check::conclude(check.as_deref(), late, &lost, options, warnings);
+        let warnings = warnings.count();
+        Ok(RestoreReport { run, tape, warnings, existing, not_found, checksums })
+    }
 }
 
 /// Opens the archive, and refuses it without an index that the user requires.

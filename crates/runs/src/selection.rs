@@ -3,10 +3,46 @@
 //! A path selects the member of that name and everything below it. `./` and leading and trailing
 //! slashes are ignored on both sides, so `etc/ssh/` selects a member stored as `./etc/ssh`.
 
+use std::sync::Arc;
+
+use twox_hash::XxHash3_64;
+
 /// Selected paths; no path selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     paths: Vec<Selected>,
+    only: Option<Arc<Members>>,
+}
+
+/// Members by their whole paths: 8 bytes each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    hashes: Vec<u64>,
+    is_sorted: bool,
+}
+
+impl Members {
+    /// Adds a member.
+    pub fn add(&mut self, path: &[u8]) {
+        self.hashes.push(XxHash3_64::oneshot(&normal(path)));
+        self.is_sorted = false;
+    }
+
+    /// Number of members.
+    pub fn count(&self) -> usize {
+        self.hashes.len()
+    }
+
+    fn sort(&mut self) {
+        self.hashes.sort_unstable();
+        self.is_sorted = true;
+    }
+
+    /// Whether a path, without `.` and surplus slashes, is one of them.
+    fn has(&self, path: &[u8]) -> bool {
+        debug_assert!(self.is_sorted, "they are sorted when they become a selection");
+        self.hashes.binary_search(&XxHash3_64::oneshot(path)).is_ok()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,12 +88,18 @@ impl Selection {
             let components = normal(&as_given);
             Selected { as_given, components, found: false, near: None }
         };
-        Selection { paths: paths.into_iter().map(select).collect() }
+        Selection { paths: paths.into_iter().map(select).collect(), only: None }
+    }
+
+    /// Selects exactly these members, and nothing below them.
+    pub fn exactly(mut members: Members) -> Selection {
+        members.sort();
+        Selection { paths: Vec::new(), only: Some(Arc::new(members)) }
     }
 
     /// Whether everything is selected.
     pub fn is_everything(&self) -> bool {
-        self.paths.is_empty()
+        self.paths.is_empty() && self.only.is_none()
     }
 
     /// Number of given paths.
@@ -67,6 +109,9 @@ impl Selection {
 
     /// Whether the member at `path` is selected; records which paths matched.
     pub fn selects(&mut self, path: &[u8]) -> bool {
+        if let Some(only) = &self.only {
+            return only.has(&normal(path));
+        }
         if self.paths.is_empty() {
             return true;
         }
@@ -96,6 +141,9 @@ impl Selection {
     /// Whether the member at `path` is selected, without recording it.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
         let path = normal(path);
+        if let Some(only) = &self.only {
+            return only.has(&path);
+        }
         self.paths.is_empty()
             || self.paths.iter().any(|selected| is_at_or_below(&path, &selected.components))
     }

@@ -21,6 +21,12 @@ pub(crate) struct Spool {
     file_bytes: u64,
 }
 
+impl From<Vec<u8>> for Spool {
+    fn from(buffer: Vec<u8>) -> Spool {
+        Spool { buffer, ..Spool::default() }
+    }
+}
+
 impl Spool {
     /// The end of the spool, to append to. Call [`Spool::settle`] now and then.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {

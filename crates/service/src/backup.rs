@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use archive::chunk::Compression;
+use archive::index::About;
 use base::escape::{escape, escape_path};
 use base::finding::Certainty;
 use device::tape::DriveCompression;
@@ -29,6 +30,7 @@ use crate::failure::Failure;
 use crate::interrupted::{left_at, with_left};
 use crate::outcome::{Outcome, certainty};
 use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination};
+use crate::sets::{self, NewSet, SetSettings, WrittenSetAnswer};
 use crate::virtual_drive::VirtualDrive;
 
 /// What to back up, where to, and how.
@@ -36,7 +38,7 @@ use crate::virtual_drive::VirtualDrive;
 pub struct BackupRequest {
     /// Files and folders.
     pub sources: Vec<PathBuf>,
-    /// Where the archive goes; `-` is standard output.
+    /// Where the archive goes; `-` is standard output. A folder gets a set of a chain.
     pub to: PathBuf,
     /// `zstd`, `gzip`, each with `:LEVEL` or without, or `none`; `None`: the name of the target
     /// decides.
@@ -63,6 +65,9 @@ pub struct BackupRequest {
     /// Whether an archive may be replaced by one with less than half of its members or bytes.
     #[serde(default)]
     pub force: bool,
+    /// Which set of a chain it is to be, where the target is a folder.
+    #[serde(default)]
+    pub set: SetSettings,
     /// What only tapes need.
     #[serde(default)]
     pub tape: TapeTargetSettings,
@@ -106,9 +111,11 @@ pub enum TapeBlockMode {
 /// The end of a backup.
 #[derive(Debug)]
 pub struct BackupDone {
-    /// The target, as requested.
+    /// The target: as requested, or the archive in the requested folder.
     pub to: PathBuf,
     pub summary: RunSummary,
+    /// The set of a chain.
+    pub set: Option<About>,
     /// What only a tape adds.
     pub tape: Option<TapeSummary>,
 }
@@ -118,6 +125,12 @@ pub struct BackupDone {
 pub struct BackupAnswer {
     #[serde(flatten)]
     pub run: RunSummary,
+    /// The archive that was written into a folder of sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<PathBuf>,
+    /// The set of a chain; only where the target is a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<WrittenSetAnswer>,
     /// The set on tape; only where the target is a tape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tape: Option<TapeSummary>,
@@ -130,7 +143,12 @@ impl Answer for BackupAnswer {
 impl BackupDone {
     /// As an answer.
     pub fn answer(&self) -> BackupAnswer {
-        BackupAnswer { run: self.summary.clone(), tape: self.tape.clone() }
+        BackupAnswer {
+            run: self.summary.clone(),
+            archive: self.set.as_ref().map(|_| self.to.clone()),
+            set: self.set.as_ref().map(WrittenSetAnswer::from),
+            tape: self.tape.clone(),
+        }
     }
 
     /// How the command has ended.
@@ -151,31 +169,59 @@ pub fn backup(
     changer: SharedChanger,
 ) -> Result<BackupDone, Failure> {
     let changer = change::chosen(request.tape.change_command.as_deref(), changer, cancel);
-    let to = destination(&request.to, tape_options(&request.tape, &request.to), changer);
     let asked = request.compress.as_deref().map(str::parse).transpose();
     let asked = asked.map_err(|error| Failure::new(&error, None))?;
+    let set = new_set(request, asked, &RunMonitor::new(observer))?;
+    let path = set.as_ref().map_or(&request.to, |set| &set.path);
+    let to = destination(path, tape_options(&request.tape, path), changer);
     let chosen = compression_by_name::choose(asked, &to)?;
-    let options = options(request, to, chosen.compression)?;
-    let folder = std::path::absolute(&request.to).ok();
-    let folder = folder.as_deref().and_then(Path::parent).filter(|_| request.to.as_os_str() != "-");
+    let mut options = options(request, to, chosen.compression)?;
+    options.set = set.as_ref().map(|set| set.options.clone());
+    let folder = std::path::absolute(path).ok();
+    let folder = folder.as_deref().and_then(Path::parent).filter(|_| path.as_os_str() != "-");
     let source = request.sources.first().map(PathBuf::as_path);
     let mut monitor = RunMonitor::new(observer)
-        .recording(request.record.as_deref(), Some(&request.to))?
+        .recording(request.record.as_deref(), Some(path))?
         .watching(source, folder);
     if let Some(text) = chosen.contradiction {
-        let object = request.to.as_os_str().as_encoded_bytes().to_vec();
+        let object = path.as_os_str().as_encoded_bytes().to_vec();
         monitor.notice(Notice { level: Level::Note, object, text });
     }
     let report = runs::backup::backup(&options, &monitor, cancel)
-        .map_err(|error| stopped(error, &request.to, cancel))?;
+        .map_err(|error| stopped(error, path, cancel))?;
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
+    let has_others = report.set.as_ref().is_some_and(|set| set.unchanged > 0);
     let summary = monitor.summarise(report.run, |summary| {
-        if let Some(verdict) = all_left_out(&summary.run, &report.excluded) {
+        if let Some(verdict) = all_left_out(&summary.run, &report.excluded).filter(|_| !has_others)
+        {
             summary.verdict = verdict;
+        }
+        if has_others && summary.verdict.state == RunState::Empty {
+            // Nothing has changed: earlier sets have everything.
+            summary.verdict = Verdict::default();
         }
         summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
     });
-    Ok(BackupDone { to: request.to.clone(), summary, tape })
+    Ok(BackupDone { to: path.clone(), summary, set: report.set, tape })
+}
+
+/// The set of a chain, if the target is a folder.
+fn new_set(
+    request: &BackupRequest,
+    compression: Option<Compression>,
+    monitor: &dyn Monitor,
+) -> Result<Option<NewSet>, Failure> {
+    let to = &request.to;
+    if sets::is_folder_target(to) {
+        let compression = compression.unwrap_or(Compression::None);
+        return NewSet::plan(request, compression, monitor).map(Some);
+    }
+    if request.set != SetSettings::default() {
+        let message = format!("{} is no folder of sets", escape_path(to));
+        let hint = "sets of a chain go into a folder: end its name with /";
+        return Err(Failure::of(message, Some(hint)));
+    }
+    Ok(None)
 }
 
 /// The failure; where the user has stopped the run, with what is left. The hint of an unfinished
@@ -231,6 +277,7 @@ fn options(
         attributes: if request.no_xattrs { Attributes::Ignore } else { Attributes::Read },
         engine: request.engine.into(),
         rate_limit_bytes_per_second: target.rate_limit_bytes_per_second,
+        set: None,
     };
     if is_tape {
         pace_for_tape(&mut options, target);

@@ -4,15 +4,17 @@
 //! them. No command needs it to restore.
 
 mod answer;
+mod why;
 
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use archive::index::{FileRecord, IndexError};
+use archive::index::IndexError;
 use base::escape::escape;
 use catalogue::{
-    Catalogue, CatalogueError, Found, IndexFile, KnownSet, Loaded, SetDescription, Sources,
+    Catalogue, CatalogueError, Found, IndexFile, KnownSet, Loaded, SetDescription, SetRecord,
+    Sources,
 };
 use device::source::Source;
 use flow::cancel::Cancel;
@@ -27,6 +29,7 @@ pub use answer::{
     CatalogFindAnswer, CatalogLoadAnswer, CatalogSetAnswer, CatalogSetsAnswer,
     CatalogVersionAnswer, FoundFileAnswer, LeftOutArchive,
 };
+pub use why::{CatalogWhy, CatalogWhyAnswer, CatalogWhyRequest, WhyAnswer, WhyDay, because, why};
 
 /// Most sources of an archive; one with more is said to have these.
 const SOURCES_MAX: usize = 10_000;
@@ -98,6 +101,8 @@ pub struct CatalogLoaded {
     pub files: u64,
     /// Sets that it had before.
     pub known: u64,
+    /// Objects that sets have which are not in the catalogue, and which the new ones count on.
+    pub elsewhere: u64,
     /// Files in the named folders that have no index.
     pub without_index: u64,
     /// What was to come in and did not.
@@ -136,6 +141,7 @@ pub fn load(request: &CatalogLoadRequest, cancel: &Cancel) -> Result<CatalogLoad
         members: 0,
         files: 0,
         known: 0,
+        elsewhere: 0,
         without_index: 0,
         left_out,
         seconds: 0.0,
@@ -215,7 +221,8 @@ impl CatalogLoaded {
             return Ok(());
         };
         match add(&index, candidate, catalogue, cancel) {
-            Ok(Loaded::Added { members, files }) => {
+            Ok(Loaded::Added { members, files, elsewhere }) => {
+                self.elsewhere += elsewhere;
                 self.added += 1;
                 self.members += members;
                 self.files += files;
@@ -239,33 +246,42 @@ fn add(
     cancel: &Cancel,
 ) -> Result<Loaded, RecordsEnd> {
     let records = || -> Result<_, RecordsEnd> {
-        let files = index.files().map_err(|source| {
-            let section = archive::index::IndexSection::Files;
-            RecordsEnd::Index(IndexError::Read { section, source })
-        })?;
-        Ok(files.map(|record| {
+        let records = catalogue::set_records(index).map_err(RecordsEnd::Index)?;
+        Ok(records.map(|record| {
             if cancel.check().is_err() {
                 return Err(RecordsEnd::Load(LoadError::Cancelled));
             }
             record.map_err(RecordsEnd::Index)
         }))
     };
+    let about = index.about().map_err(RecordsEnd::Index)?;
     let set = SetDescription {
-        content: index.trailer.set_id,
+        content: match index.trailer.named {
+            // Two runs that stored the same are two sets.
+            Some(named) => {
+                let mut content = [0; 32];
+                content[..16].copy_from_slice(&named.set);
+                content
+            }
+            None => index.trailer.set_id,
+        },
         time_seconds: candidate.time_seconds,
         place: candidate.path.clone(),
         compression: index.trailer.compression.to_string(),
         archive_bytes: index.trailer.archive_bytes,
-        sources: sources(records()?)?,
+        sources: match about {
+            Some(about) => about.sources.into_iter().map(|source| source.archive_path).collect(),
+            None => sources(records()?)?,
+        },
     };
     catalogue.add(&set, records()?)
 }
 
 /// What was backed up.
-fn sources<E>(records: impl Iterator<Item = Result<FileRecord, E>>) -> Result<Vec<Vec<u8>>, E> {
+fn sources<E>(records: impl Iterator<Item = Result<SetRecord, E>>) -> Result<Vec<Vec<u8>>, E> {
     let (mut seen, mut sources) = (Sources::default(), Vec::new());
     for record in records {
-        let path = record?.path;
+        let path = record?.record.path;
         if seen.begins_with(&path) && sources.len() < SOURCES_MAX {
             sources.push(path);
         }

@@ -15,6 +15,7 @@
 //! - [`pipe`]: a buffer between two programs, files or devices.
 //! - [`run`]: what these runs have in common.
 //! - [`tape_source`]: a tape that an archive is read from.
+//! - [`sets`]: sets of a chain in a folder.
 //! - [`change`]: changes of volume by a command.
 //! - `compression_by_name`: the compression that the name of a target stands for.
 //! - `largest_file`: the largest file below a folder, which stands for it.
@@ -71,6 +72,7 @@ pub mod restore;
 pub mod rules;
 pub mod run;
 pub mod schema;
+pub mod sets;
 pub mod sim;
 pub mod state;
 pub mod tape_source;

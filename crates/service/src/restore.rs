@@ -3,7 +3,12 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use archive::index::About;
+use archive::label::hex;
+use base::calendar::time_text;
+use catalogue::FolderSet;
 use flow::cancel::Cancel;
+use flow::monitor::{Level, Monitor as _, Notice};
 use runs::restore::{Checksums, RestoreError, RestoreOptions, RestoreReport, Synchronise};
 use runs::selection::Selection;
 use runs::summary::RunSummary;
@@ -18,13 +23,17 @@ use crate::failure::Failure;
 use crate::interrupted::{left_in, with_left};
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
+use crate::sets::{self, SetSelection};
 use crate::tape_source::{self, TapeSourceAnswer, TapeSourceSettings};
 
 /// What to restore, where to, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RestoreRequest {
-    /// The archive; `-` is standard input.
+    /// The archive, or a folder of sets; `-` is standard input.
     pub from: PathBuf,
+    /// Which set of the folder.
+    #[serde(default)]
+    pub set: SetSelection,
     /// Folder to restore into; created if missing. Nothing is written outside of it.
     pub into: PathBuf,
     /// Only these members and what is below them; empty: everything.
@@ -118,6 +127,8 @@ pub struct RestoreDone {
     pub request: RestoreRequest,
     pub summary: RunSummary,
     pub report: RestoreReport,
+    /// The set of a folder.
+    pub set: Option<About>,
 }
 
 /// The end of a restore.
@@ -125,6 +136,8 @@ pub struct RestoreDone {
 pub struct RestoreAnswer {
     #[serde(flatten)]
     pub run: RunSummary,
+    /// The set of a folder that was restored; null for a single archive.
+    pub set: Option<RestoredSetAnswer>,
     /// What was read of a tape; null for other archives.
     pub tape: Option<TapeSourceAnswer>,
     /// The checksums of the blocks; null if there was no index to read in advance.
@@ -133,6 +146,34 @@ pub struct RestoreAnswer {
     pub existing: u64,
     /// Whether the run waited until everything was on the disk.
     pub synchronised: bool,
+}
+
+/// A set of a folder that was restored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RestoredSetAnswer {
+    /// Its identity.
+    pub set: String,
+    pub job: String,
+    /// Its number among the sets of the job.
+    pub number: u64,
+    pub level: u8,
+    /// When its run began, in UTC.
+    pub begun: String,
+    /// The archives of its chain, the full set's first.
+    pub chain: Vec<String>,
+}
+
+impl From<&About> for RestoredSetAnswer {
+    fn from(about: &About) -> RestoredSetAnswer {
+        RestoredSetAnswer {
+            set: hex(&about.set),
+            job: about.job.clone(),
+            number: about.number,
+            level: about.level,
+            begun: time_text(about.begun_seconds as i64),
+            chain: about.chain.iter().map(|set| set.name.clone()).collect(),
+        }
+    }
 }
 
 /// What became of the checksums of an archive's blocks.
@@ -154,6 +195,7 @@ impl RestoreDone {
     pub fn answer(&self) -> RestoreAnswer {
         RestoreAnswer {
             run: self.summary.clone(),
+            set: self.set.as_ref().map(RestoredSetAnswer::from),
             tape: self.report.tape.as_ref().map(TapeSourceAnswer::from),
             checksums: match self.report.checksums {
                 Checksums::Unknown => None,
@@ -189,13 +231,45 @@ pub fn restore(
     let mut monitor = RunMonitor::new(observer)
         .recording(request.record.as_deref(), None)?
         .watching(Some(&request.from), Some(&request.into));
+    if sets::is_folder(&request.from) {
+        return restore_set(request, monitor, cancel, changer);
+    }
+    if request.set != SetSelection::default() {
+        let message = format!("{} is no folder of sets", request.from.display());
+        let hint = "--at and --job choose among the sets of a folder";
+        return Err(Failure::of(message, Some(hint)));
+    }
+    if let Some(text) = sets::part_of_chain(&request.from) {
+        let object = request.from.as_os_str().as_bytes().to_vec();
+        monitor.notice(Notice { level: Level::Notable, object, text });
+    }
     let options = options(request, cancel, changer)?;
     let tape = options.from.as_tape().cloned();
     let report = runs::restore::restore(options, &monitor, cancel)
         .map_err(|error| not_restored(error, tape.as_ref(), cancel))
         .map_err(|failure| with_left(failure, cancel, || left_in(&request.into)))?;
     let summary = monitor.summarise(report.run.clone(), |_| {});
-    Ok(RestoreDone { request: request.clone(), summary, report })
+    Ok(RestoreDone { request: request.clone(), summary, report, set: None })
+}
+
+/// Restores a set of a folder, with the sets before it in its chain.
+fn restore_set(
+    request: &RestoreRequest,
+    mut monitor: RunMonitor<'_>,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<RestoreDone, Failure> {
+    let chain = sets::chain(&request.from, request.tape.set.as_ref(), &request.set)?;
+    let tape = TapeSourceSettings { set: None, ..request.tape.clone() };
+    let alone = RestoreRequest { tape, ..request.clone() };
+    let options = options(&alone, cancel, changer)?;
+    let links: Vec<&FolderSet> = chain.iter().collect();
+    let report = runs::restore::restore_chain(options, &links, &monitor, cancel)
+        .map_err(Failure::from)
+        .map_err(|failure| with_left(failure, cancel, || left_in(&request.into)))?;
+    let summary = monitor.summarise(report.run.clone(), |_| {});
+    let set = chain.last().map(|set| set.about.clone());
+    Ok(RestoreDone { request: request.clone(), summary, report, set })
 }
 
 /// The failure, with a hint if another set of the tape has the requested paths.

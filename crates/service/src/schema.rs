@@ -14,6 +14,20 @@ pub struct NamedSchema {
     pub schema: Schema,
 }
 
+/// Those of the catalogue.
+fn catalog() -> [NamedSchema; 8] {
+    [
+        request::<crate::catalog::CatalogLoadRequest>("catalog add"),
+        answer::<crate::catalog::CatalogLoadAnswer>(),
+        request::<crate::catalog::CatalogFindRequest>("catalog find"),
+        answer::<crate::catalog::CatalogFindAnswer>(),
+        request::<crate::catalog::CatalogSetsRequest>("catalog sets"),
+        answer::<crate::catalog::CatalogSetsAnswer>(),
+        request::<crate::catalog::CatalogWhyRequest>("catalog why"),
+        answer::<crate::catalog::CatalogWhyAnswer>(),
+    ]
+}
+
 /// All of them, in the order of their names.
 pub fn all() -> Vec<NamedSchema> {
     let mut all = vec![
@@ -28,12 +42,6 @@ pub fn all() -> Vec<NamedSchema> {
         line::<crate::list::ListSummary>("list.summary"),
         request::<crate::list::SetsRequest>("list.sets"),
         answer::<crate::list::SetsAnswer>(),
-        request::<crate::catalog::CatalogLoadRequest>("catalog add"),
-        answer::<crate::catalog::CatalogLoadAnswer>(),
-        request::<crate::catalog::CatalogFindRequest>("catalog find"),
-        answer::<crate::catalog::CatalogFindAnswer>(),
-        request::<crate::catalog::CatalogSetsRequest>("catalog sets"),
-        answer::<crate::catalog::CatalogSetsAnswer>(),
         request::<crate::verify::VerifyRequest>("verify"),
         answer::<crate::verify::VerifyAnswer>(),
         request::<crate::pipe::PipeRequest>("pipe"),
@@ -82,6 +90,7 @@ pub fn all() -> Vec<NamedSchema> {
         answer::<crate::report::ReportAnswer>(),
         line::<crate::bench::ExperimentLine>("report.line"),
     ];
+    all.extend(catalog());
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }

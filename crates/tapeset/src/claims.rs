@@ -10,9 +10,11 @@ use archive::stream::StoredOffset;
 
 use crate::block::BLOCK_BYTES_MAX;
 
-/// More of a stored stream than a volume can hold: LTO-10 has 40 TB, and its maker states a
-/// compression of at most 2.5:1.
-pub(crate) const VOLUME_BYTES_MAX: u64 = 1 << 47;
+/// More of a stored stream than a volume can hold: the roadmap of LTO ends with 576 TB (LTO-14),
+/// and its makers state a compression of at most 2.5:1.
+pub(crate) const VOLUME_BYTES_MAX: u64 = 1 << 51;
+/// More than all volumes of any set hold; with what is added to it, it fits 64 bits.
+const MISSING_BYTES_MAX: u64 = 1 << 62;
 /// Zeros that may stand in a stream for each byte that was read, plus a fixed number. A volume of
 /// 100 TB may be missing behind a few gigabytes, but a label alone must not make a day of zeros.
 const ZEROS_PER_BYTE_MAX: u64 = 1 << 14;
@@ -45,7 +47,8 @@ pub(crate) fn missing_bytes_max(
 ) -> u64 {
     let volumes = u64::from(volume.min(VOLUMES_MAX).saturating_sub(volume_before));
     let paid_for = read_bytes.saturating_mul(ZEROS_PER_BYTE_MAX).saturating_add(ZEROS_MAX);
-    let between = (volumes * VOLUME_BYTES_MAX).min(paid_for.saturating_sub(zeros_bytes));
+    let held = volumes.saturating_mul(VOLUME_BYTES_MAX).min(MISSING_BYTES_MAX);
+    let between = held.min(paid_for.saturating_sub(zeros_bytes));
     LABEL_BYTES_MAX as u64 + between
 }
 
@@ -130,6 +133,7 @@ mod tests {
         Trailer {
             set_id: [0; 32],
             index_hash: None,
+            named: None,
             compression: Compression::None,
             chunk_bytes: 0,
             block_bytes: 4096,

@@ -24,10 +24,10 @@ use rustix::io::Errno;
 
 use crate::accounts::Accounts;
 use crate::attributes::{AttributeReader, Handle};
+use crate::entry_kind::EntryKind;
 use crate::identity::{Generation, Identity, Version, timestamp};
-use crate::listing::EntryKind;
+use crate::item::Entry;
 use crate::resolve::{Refusal, open_path};
-use crate::scan::Entry;
 
 /// Whether extended attributes and ACLs are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use crate::accounts::Accounts;
 use crate::capture::{
     Attributes, Capture, CaptureError, CaptureOptions, Capturer, ObjectPlace, emptied,
 };
+use crate::entry_kind::EntryKind;
 use crate::identity::{Identity, Version};
 use crate::lease::LeaseWait;
-use crate::listing::EntryKind;
 use crate::resolve::{Beneath, Missing, Refusal, ResolveError, ResolveMethod, checked, split};
 
 /// One difference between the live and the archived object.

@@ -34,11 +34,15 @@
 //! - `scan`: the sorted walk of a backup.
 //! - `file_systems`: which file systems a walk enters.
 //! - `scan_problem`: directories that the walk could not read.
-//! - `listing`: one directory of the walk.
+//! - `item`: what the walk finds.
+//! - `entry_kind`: the kinds of objects.
+//! - `directory`: one directory of the walk, as the readers see it.
+//! - `listing`: its names, and how they are read.
 //! - `look_ahead`: directories that are listed before their turn.
 //! - `exclude`: globs that exclude names.
 //! - `capture`: an entry as a member.
 //! - `attributes`: extended attributes and ACLs of an object.
+//! - `status`: the state by which a later run sees a change.
 //! - `sparse`: where a file has holes.
 //! - `links`: files already archived under another name.
 //! - `identity`: whether a name still stands for the same object.
@@ -64,11 +68,14 @@ mod capture;
 mod compare;
 mod deferred;
 mod destination;
+mod directory;
+mod entry_kind;
 mod error;
 mod exclude;
 mod file_systems;
 mod folder;
 mod identity;
+mod item;
 mod lease;
 mod links;
 mod listing;
@@ -83,6 +90,7 @@ mod scan;
 mod scan_problem;
 mod source;
 mod sparse;
+mod status;
 mod synchronise;
 mod worker;
 
@@ -92,21 +100,25 @@ pub use compare::{
     AttributeDifference, CompareOptions, CompareOwners, Comparison, Difference, LiveTree,
 };
 pub use destination::{Destination, DestinationOptions, Overwrite, Replaced};
+pub use directory::Directory;
+pub use entry_kind::EntryKind;
 pub use error::ScanError;
 pub use exclude::Excludes;
 pub use identity::{FileChange, Generation, Identity, Version, recheck};
+pub use item::{Entry, FolderContents, FolderEntry, Item};
 pub use lease::LeaseWait;
 pub use links::{HardLinks, Link, LinksFull};
-pub use listing::{Directory, EntryKind};
+pub use listing::Look;
 pub use metadata::{MetadataPart, MetadataProblem, Modes, Owners, Privileges};
 pub use resolve::{Refusal, ResolveMethod};
 pub use restore_error::RestoreError;
 pub use restore_file::RestoreFile;
 pub use scan::{
-    BATCH_ITEMS_MAX, Entry, FileSystems, Item, LookAheadLimits, OPEN_LEVELS_MAX, PATH_BYTES_MAX,
-    Progress, Scan, ScanOptions, WAIT_MAX,
+    BATCH_ITEMS_MAX, FileSystems, LookAheadLimits, OPEN_LEVELS_MAX, PATH_BYTES_MAX, Progress, Scan,
+    ScanOptions, WAIT_MAX,
 };
 pub use scan_problem::{ScanProblem, ScanProblemKind};
 pub use source::{Stripped, archive_path, identity_of_path};
 pub use sparse::{EXTENTS_MAX, SparseMap, sparse_map};
+pub use status::Status;
 pub use worker::{Created, PARENTS_MAX, Worker};

@@ -10,93 +10,22 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use archive::member::Timestamp;
 use base::interruptible::{openat, openat_ahead};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Stat, fstat, statat};
 use rustix::io::Errno;
 
+use crate::directory::Directory;
+use crate::entry_kind::{EntryKind, kind_of};
 use crate::exclude::{Candidacy, Excludes};
 use crate::file_systems::FileSystems;
 use crate::identity::Identity;
 use crate::scan_problem::ScanProblem;
-
-/// The kind of an object by getdents(2), or by stat(2) if getdents does not report it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// Neither getdents nor stat reported it.
-    Unknown,
-    /// Regular file.
-    File,
-    Directory,
-    SymbolicLink,
-    /// Named pipe.
-    Fifo,
-    /// Socket: tar cannot store it.
-    Socket,
-    CharacterDevice,
-    BlockDevice,
-}
-
-impl EntryKind {
-    pub(crate) fn from_file_type(kind: FileType) -> EntryKind {
-        match kind {
-            FileType::RegularFile => EntryKind::File,
-            FileType::Directory => EntryKind::Directory,
-            FileType::Symlink => EntryKind::SymbolicLink,
-            FileType::Fifo => EntryKind::Fifo,
-            FileType::Socket => EntryKind::Socket,
-            FileType::CharacterDevice => EntryKind::CharacterDevice,
-            FileType::BlockDevice => EntryKind::BlockDevice,
-            FileType::Unknown => EntryKind::Unknown,
-        }
-    }
-
-    fn from_byte(byte: u8) -> EntryKind {
-        KINDS.get(usize::from(byte)).copied().unwrap_or(EntryKind::Unknown)
-    }
-}
-
-/// In the order of the enum's discriminants.
-const KINDS: [EntryKind; 8] = [
-    EntryKind::Unknown,
-    EntryKind::File,
-    EntryKind::Directory,
-    EntryKind::SymbolicLink,
-    EntryKind::Fifo,
-    EntryKind::Socket,
-    EntryKind::CharacterDevice,
-    EntryKind::BlockDevice,
-];
-
-/// A directory that stays open as long as one of its entries is in flight.
-#[derive(Debug)]
-pub struct Directory {
-    descriptor: OwnedFd,
-    names: Arc<Names>,
-}
-
-impl Directory {
-    pub(crate) fn new(descriptor: OwnedFd, names: Names) -> Arc<Directory> {
-        Arc::new(Directory { descriptor, names: Arc::new(names) })
-    }
-
-    pub(crate) fn reopened(descriptor: OwnedFd, names: Arc<Names>) -> Arc<Directory> {
-        Arc::new(Directory { descriptor, names })
-    }
-
-    pub(crate) fn names(&self) -> &Arc<Names> {
-        &self.names
-    }
-}
-
-impl AsFd for Directory {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
-    }
-}
+use crate::status::{Status, now};
 
 /// The names of a directory in archive order, without the descriptor.
 #[derive(Debug)]
@@ -113,6 +42,13 @@ pub(crate) struct Names {
     source_path_bytes: usize,
     arena: Vec<u8>,
     offsets: Vec<u32>,
+    /// The state of each object that is no directory, where that is asked for; `None` for one that
+    /// is gone.
+    statuses: Vec<Option<Status>>,
+    /// Names that are there and left out, each with a NUL behind it; where states are asked for.
+    pub(crate) excluded: Vec<u8>,
+    /// The clock before the directory was read.
+    pub(crate) looked: Timestamp,
 }
 
 /// Where the path of a source starts, as the user gave it.
@@ -136,8 +72,9 @@ impl Names {
         path: Vec<u8>,
         start: SourceStart,
         name: &CStr,
-        kind: EntryKind,
+        status: &Stat,
     ) -> Names {
+        let kind = kind_of(status);
         let mut names = Names {
             identity: Identity { device: 0, inode: 0 },
             source,
@@ -149,6 +86,9 @@ impl Names {
             source_path_bytes: 0,
             arena: Vec::new(),
             offsets: vec![0],
+            statuses: vec![Some(Status::of(status))],
+            excluded: Vec::new(),
+            looked: now(),
         };
         names.append(name, kind);
         names
@@ -167,6 +107,9 @@ impl Names {
             source_path_bytes: 0,
             arena: Vec::new(),
             offsets: Vec::new(),
+            statuses: Vec::new(),
+            excluded: Vec::new(),
+            looked: now(),
         };
         if parent.tail.len() > TAIL_BYTES_MAX {
             names.base = Some(Arc::clone(parent));
@@ -211,7 +154,31 @@ impl Names {
 
     /// Bytes that the names take.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.arena.len() + self.offsets.len() * size_of::<u32>()
+        self.arena.len()
+            + self.offsets.len() * size_of::<u32>()
+            + self.statuses.len() * size_of::<Option<Status>>()
+            + self.excluded.len()
+    }
+
+    /// The state of entry `index`, if it was asked for and the object was there.
+    pub(crate) fn status(&self, index: u32) -> Option<&Status> {
+        self.statuses.get(index as usize)?.as_ref()
+    }
+
+    /// Puts what is no directory in front of the directories, and looks at each of it.
+    fn look(&mut self, descriptor: &OwnedFd) {
+        let is_folder = |offset: &u32| {
+            EntryKind::from_byte(self.arena[*offset as usize]) == EntryKind::Directory
+        };
+        // A stable sort: the names stay in order.
+        self.offsets.sort_by_key(is_folder);
+        let others = self.offsets.partition_point(|offset| !is_folder(offset)) as u32;
+        let look = |index| {
+            let name = self.name(index);
+            let stat = statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW);
+            stat.ok().map(|stat| Status::of(&stat))
+        };
+        self.statuses = (0..others).map(look).collect();
     }
 
     /// Appends the archive path of entry `index`.
@@ -326,6 +293,8 @@ pub(crate) struct Listed {
     pub(crate) subdirectories: Vec<u32>,
     /// A problem to report before the names.
     pub(crate) problem: Option<Box<ScanProblem>>,
+    /// The state of the directory itself, from before its names were read.
+    pub(crate) status: Option<Status>,
     /// Too large for the look-ahead; it is listed again when its turn comes.
     pub(crate) deferred: bool,
 }
@@ -335,7 +304,18 @@ pub(crate) struct Listed {
 pub(crate) struct ListRules {
     pub(crate) excludes: Excludes,
     pub(crate) file_systems: FileSystems,
+    pub(crate) look: Look,
     pub(crate) stop: Arc<AtomicBool>,
+}
+
+/// What a scan finds out of each object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Look {
+    /// Its name and kind; names in the order of their bytes.
+    #[default]
+    Names,
+    /// Its state, too; of a directory first what is no directory.
+    Status,
 }
 
 /// Bytes of names in the look-ahead, and their limit.
@@ -378,13 +358,14 @@ impl ListingJob {
             }
             Err(error) => return self.failed(ScanProblem::open_directory, error),
         };
-        let identity = match fstat(&descriptor) {
-            Ok(stat) => Identity::of(&stat),
+        let stat = match fstat(&descriptor) {
+            Ok(stat) => stat,
             Err(error) => return self.failed(ScanProblem::open_directory, error),
         };
+        let (identity, status) = (Identity::of(&stat), Some(Status::of(&stat)));
         let crosses = !parent.is_source_holder() && identity.device != parent.identity.device;
         if crosses && rules.file_systems == FileSystems::One {
-            return Listed::default();
+            return Listed { status, ..Listed::default() };
         }
         let mut names = Names::of_child(parent, self.index, identity);
         let mut accounted_bytes = 0;
@@ -392,7 +373,7 @@ impl ListingJob {
         if let Some(budget) = budget {
             budget.held_bytes.fetch_sub(accounted_bytes, Ordering::Relaxed);
         }
-        let mut listed = Listed::default();
+        let mut listed = Listed { status, ..Listed::default() };
         match result {
             Ok(()) | Err(Stop::Cancelled) => {}
             Err(Stop::Budget) => return Listed::deferred(),
@@ -402,6 +383,9 @@ impl ListingJob {
             }
         }
         names.sort();
+        if rules.look == Look::Status {
+            names.look(&descriptor);
+        }
         listed.subdirectories = names.subdirectories();
         if let Some(budget) = budget {
             budget.held_bytes.fetch_add(names.held_bytes(), Ordering::Relaxed);
@@ -417,7 +401,11 @@ impl ListingJob {
     }
 
     fn failed(&self, problem: fn(Vec<u8>, io::Error) -> ScanProblem, error: Errno) -> Listed {
-        Listed { problem: Some(Box::new(problem(self.path(), error.into()))), ..Listed::default() }
+        let problem = Some(Box::new(problem(self.path(), error.into())));
+        let name = self.parent.names().name(self.index);
+        let stat = statat(&self.parent, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let status = stat.as_ref().map(Status::of);
+        Listed { problem, status, ..Listed::default() }
     }
 }
 
@@ -478,6 +466,9 @@ impl Names {
                     .map_or(EntryKind::Unknown, |stat| kind_of(&stat));
             }
             if filter.excludes(name.to_bytes(), kind) {
+                if rules.look == Look::Status {
+                    self.excluded.extend_from_slice(name.to_bytes_with_nul());
+                }
                 continue;
             }
             if self.arena.len() > ARENA_BYTES_MAX {
@@ -533,11 +524,6 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The kind of object behind a stat result.
-pub(crate) fn kind_of(stat: &Stat) -> EntryKind {
-    EntryKind::from_file_type(FileType::from_raw_mode(stat.st_mode))
-}
-
 /// Opens a directory below another one, never through a symbolic link.
 pub(crate) fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     quietly(|flags| openat(&parent, name, flags, Mode::empty()))
@@ -568,8 +554,8 @@ mod tests {
     fn the_length_of_a_path_is_that_of_its_bytes() {
         let nothing = Identity { device: 0, inode: 0 };
         let name = std::ffi::CString::new([b'n'; 200]).unwrap();
-        let source = (SourceStart::Elsewhere, c"srv", EntryKind::Directory);
-        let names = Names::of_source(0, b"srv".to_vec(), source.0, source.1, source.2);
+        let source = (SourceStart::Elsewhere, c"srv", rustix::fs::stat("/").unwrap());
+        let names = Names::of_source(0, b"srv".to_vec(), source.0, source.1, &source.2);
         let mut parent = Arc::new(names);
         let mut continued = 0;
         for _ in 0..100 {

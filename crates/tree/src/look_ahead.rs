@@ -168,7 +168,8 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listing::{Directory, EntryKind, Names, SourceStart};
+    use crate::directory::Directory;
+    use crate::listing::{Names, SourceStart};
     use crate::scan::FileSystems;
 
     #[test]
@@ -176,13 +177,14 @@ mod tests {
         let rules = ListRules {
             excludes: crate::Excludes::new(&[""; 0]).unwrap(),
             file_systems: FileSystems::All,
+            look: crate::Look::Names,
             stop: Arc::default(),
         };
         let budget = NamesBudget { held_bytes: Default::default(), bytes_max: 1 << 20 };
         let look_ahead = LookAhead::start(1, Arc::new(rules), Arc::new(budget)).unwrap();
         let root = std::fs::File::open("/").unwrap();
-        let names =
-            Names::of_source(0, b"tmp".to_vec(), SourceStart::Root, c"tmp", EntryKind::Directory);
+        let stat = rustix::fs::stat("/").unwrap();
+        let names = Names::of_source(0, b"tmp".to_vec(), SourceStart::Root, c"tmp", &stat);
         // Index 1 does not exist: to a listing this is a defect.
         let job = ListingJob { parent: Directory::new(root.into(), names), index: 1 };
         look_ahead.queue(vec![(Ticket(0), job)]);

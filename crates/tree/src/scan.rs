@@ -1,7 +1,9 @@
 //! The walk over the sources of a backup: every object once, in archive order.
 //!
 //! Archive order is: the sources as given; a source itself, then its contents, depth first, a
-//! directory before its contents, the names of a directory sorted by their bytes. The walk uses
+//! directory before its contents, the names of a directory sorted by their bytes. Of a set in a
+//! chain ([`Look::Status`]) what is no directory comes before the directories beside it, so that
+//! all that decides on a directory is known when its turn comes. The walk uses
 //! descriptors throughout and never follows a symbolic link. So a user who renames a directory or
 //! replaces it by a link meanwhile cannot lead the walk elsewhere.
 //!
@@ -20,8 +22,6 @@
 //! plus the names.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ffi::CStr;
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -34,13 +34,17 @@ use rustix::io::Errno;
 
 pub use super::file_systems::FileSystems;
 use crate::ScanError;
+use crate::directory::Directory;
+use crate::entry_kind::EntryKind;
 use crate::exclude::Excludes;
 use crate::identity::Identity;
-use crate::listing::{Directory, EntryKind, ListRules, Listed, ListingJob, Names, NamesBudget};
+use crate::item::{Entry, FolderContents, FolderEntry, Item};
 use crate::listing::{GETDENTS_BYTES, open_directory};
+use crate::listing::{ListRules, Listed, ListingJob, Look, Names, NamesBudget};
 use crate::look_ahead::{Claim, LookAhead, Ticket};
 use crate::scan_problem::{ScanProblem, ScanProblemKind};
 use crate::source::{Source, Stripped};
+use crate::status::Status;
 
 /// How far ahead of their turn directories are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,67 +80,11 @@ pub struct ScanOptions {
     pub excludes: Excludes,
     /// Stay on one file system or not.
     pub file_systems: FileSystems,
+    /// What to find out of each object.
+    pub look: Look,
     pub look_ahead: LookAheadLimits,
     /// Set it from any thread to end the scan within one read of a directory.
     pub stop: Arc<AtomicBool>,
-}
-
-/// One object, found but not yet opened. Cheap to clone and to send to another thread. It keeps its
-/// directory open.
-#[derive(Clone)]
-pub struct Entry {
-    directory: Arc<Directory>,
-    index: u32,
-}
-
-impl Entry {
-    /// The directory that the object is in.
-    pub fn directory(&self) -> &Arc<Directory> {
-        &self.directory
-    }
-
-    /// Name in that directory.
-    pub fn name(&self) -> &CStr {
-        self.directory.names().name(self.index)
-    }
-
-    /// The kind that getdents(2) reported. It may have changed since.
-    pub fn kind(&self) -> EntryKind {
-        self.directory.names().kind(self.index)
-    }
-
-    /// Index of its source, from 0.
-    pub fn source(&self) -> usize {
-        self.directory.names().source as usize
-    }
-
-    /// Appends the path in the archive.
-    pub fn append_path(&self, path: &mut Vec<u8>) {
-        self.directory.names().append_entry_path(self.index, path);
-    }
-
-    /// Path in the archive.
-    pub fn path(&self) -> Vec<u8> {
-        let mut path = Vec::new();
-        self.append_path(&mut path);
-        path
-    }
-}
-
-impl fmt::Debug for Entry {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = String::from_utf8_lossy(&self.path()).into_owned();
-        formatter.debug_struct("Entry").field("path", &path).field("kind", &self.kind()).finish()
-    }
-}
-
-/// One item of the walk.
-#[derive(Debug)]
-pub enum Item {
-    /// An object to archive.
-    Entry(Entry),
-    /// A directory could not be walked. The entry of the directory itself came before.
-    Problem(Box<ScanProblem>),
 }
 
 /// Whether more is to come after a batch.
@@ -204,6 +152,7 @@ enum Slot {
 struct Arrived {
     level: Option<Level>,
     problem: Option<Box<ScanProblem>>,
+    status: Option<Status>,
     deferred: bool,
 }
 
@@ -228,6 +177,7 @@ impl Scan {
         let rules = Arc::new(ListRules {
             excludes: options.excludes,
             file_systems: options.file_systems,
+            look: options.look,
             stop: options.stop,
         });
         let (for_threads, its_budget) = (Arc::clone(&rules), Arc::clone(&budget));
@@ -285,7 +235,9 @@ impl Scan {
             let entry = Entry { directory: Arc::clone(directory), index: level.next_index };
             level.next_index += 1;
             self.entering = entry.kind() == EntryKind::Directory;
-            items.push(Item::Entry(entry));
+            if !self.entering || self.rules.look == Look::Names {
+                items.push(Item::Entry(entry));
+            }
         }
         Progress::More
     }
@@ -296,6 +248,20 @@ impl Scan {
         self.entering = false;
         let level = self.levels.last_mut().expect("the entry's own directory");
         level.entered += 1;
+        if self.rules.look == Look::Status {
+            let directory = level.directory.as_ref().expect("the innermost level is open");
+            let entry = Entry { directory: Arc::clone(directory), index: level.next_index - 1 };
+            let contents = match (&arrived.level, &arrived.problem) {
+                (_, Some(_)) => FolderContents::Unlisted,
+                (None, None) => FolderContents::NotEntered,
+                (Some(below), None) => {
+                    let directory = below.directory.as_ref().expect("it was just listed");
+                    FolderContents::Listed(Arc::clone(directory))
+                }
+            };
+            let status = arrived.status;
+            items.push(Item::Folder(Box::new(FolderEntry { entry, status, contents })));
+        }
         items.extend(arrived.problem.map(Item::Problem));
         if let Some(level) = arrived.level {
             self.push(level, items);
@@ -561,7 +527,8 @@ impl Arrived {
             let names = Arc::clone(directory.names());
             Level::new(directory, names, listed.subdirectories)
         });
-        Arrived { level, problem: listed.problem, deferred: listed.deferred }
+        let Listed { problem, status, deferred, .. } = listed;
+        Arrived { level, problem, status, deferred }
     }
 }
 

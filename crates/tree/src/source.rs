@@ -17,8 +17,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, Stat, statat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::ScanError;
+use crate::directory::Directory;
 use crate::identity::Identity;
-use crate::listing::{Directory, Names, SourceStart, kind_of, open_directory};
+use crate::listing::{Names, SourceStart, open_directory};
 
 /// The prefix removed from a source's path to make its path in the archive, reported once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,7 @@ impl Source {
         } else {
             SourceStart::Elsewhere
         };
-        let names = Names::of_source(number, path, start, name.as_c_str(), kind_of(&stat));
+        let names = Names::of_source(number, path, start, name.as_c_str(), &stat);
         let stripped = (!prefix.is_empty()).then(|| Stripped { source: source.into(), prefix });
         Ok(Source { holder: Directory::new(descriptor, names), stripped })
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! pax global header  1024    type g, one record: comment=takeup index 1
 //! section, five times 512 + length, filled up with zeros to a multiple of 512
+//! named sections      the same, and their table last; only of a set in a chain
 //! trailer            2048    header 512, content 512, two zero units
 //! ```
 //!
@@ -10,6 +11,7 @@
 //! the lengths above are valid for every index.
 
 use super::error::IndexError;
+use super::named::NamedSection;
 use super::trailer::TRAILER_MEMBER_BYTES;
 use super::{INDEX_VERSION, IndexSection, SECTIONS, TRAILER_NAME};
 use crate::encode::{encode_global_header, encode_member};
@@ -22,6 +24,9 @@ pub const INDEX_COMMENT: &str = "takeup index 1";
 /// Length of the pax global header in front of the sections.
 pub const INDEX_HEADER_BYTES: usize = 2 * UNIT_BYTES;
 
+const MEMBER_START: &[u8] = b"takeup-index/";
+/// Longest name of a member behind that.
+const NAME_BYTES_MAX: usize = 27;
 const COMMENT_START: &[u8] = b"takeup index ";
 /// Eleven octal digits.
 const SIZE_MAX: u64 = (1 << 33) - 1;
@@ -72,6 +77,32 @@ impl IndexLayout {
         let index_bytes = end_bytes + TRAILER_MEMBER_BYTES as u64;
         Ok(IndexLayout { sections: places, trailer_offset_bytes: end_bytes, index_bytes })
     }
+
+    /// Puts another section behind the others, in front of the trailer. Returns its place.
+    ///
+    /// # Errors
+    /// `Named` from 8 GiB on.
+    pub fn add(
+        &mut self,
+        section: NamedSection,
+        summary: SectionSummary,
+    ) -> Result<SectionPlace, IndexError> {
+        let length_bytes = summary.length_bytes;
+        check_named(section, length_bytes)?;
+        let offset_bytes = self.trailer_offset_bytes + UNIT_BYTES as u64;
+        self.trailer_offset_bytes =
+            offset_bytes + length_bytes + padding_bytes(length_bytes) as u64;
+        self.index_bytes = self.trailer_offset_bytes + TRAILER_MEMBER_BYTES as u64;
+        Ok(SectionPlace { offset_bytes, summary })
+    }
+}
+
+fn check_named(section: NamedSection, length_bytes: u64) -> Result<(), IndexError> {
+    if length_bytes > SIZE_MAX {
+        let reason = "it would be larger than 8 GiB";
+        return Err(IndexError::Named { section: section.name(), reason });
+    }
+    Ok(())
 }
 
 /// Zeros to write behind `length_bytes` of content.
@@ -99,8 +130,7 @@ pub fn begins_index(unit: &Unit) -> bool {
 
 /// Whether the bytes contain the name of a section of an index.
 pub fn names_index(bytes: &[u8]) -> bool {
-    const NAME: &[u8] = b"takeup-index/";
-    bytes.windows(NAME.len()).any(|window| window == NAME)
+    bytes.windows(MEMBER_START.len()).any(|window| window == MEMBER_START)
 }
 
 /// The version in the `comment` record of a pax global header, if it is that of an index, for
@@ -121,14 +151,37 @@ pub fn encode_section_header(section: IndexSection, length_bytes: u64) -> Result
     Ok(encode_header(section.member_name(), length_bytes))
 }
 
+/// The header unit of a named section.
+///
+/// # Errors
+/// `Named` from 8 GiB on.
+pub fn encode_named_header(section: NamedSection, length_bytes: u64) -> Result<Unit, IndexError> {
+    check_named(section, length_bytes)?;
+    Ok(encode_header(section.name(), length_bytes))
+}
+
+/// Whether a path is that of a member of an index: one of those that every index has, or one that a
+/// later version adds.
+pub fn is_index_member(path: &[u8]) -> bool {
+    path.strip_prefix(MEMBER_START).is_some_and(|name| {
+        let is_letter = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'-';
+        (1..=NAME_BYTES_MAX).contains(&name.len()) && name.iter().all(is_letter)
+    })
+}
+
 /// Bytes of the content behind a unit, if the unit is exactly the header of a section or of the
 /// trailer. An ordinary file of that name has a time and an owner, so its header differs.
 pub fn index_member_bytes(unit: &Unit) -> Option<u64> {
-    let names = IndexSection::ALL.map(IndexSection::member_name);
     let name = header::text(&unit[header::NAME]);
-    let name = names.into_iter().chain([TRAILER_NAME]).find(|known| known.as_bytes() == name);
+    let name = std::str::from_utf8(name).ok().filter(|name| is_index_member(name.as_bytes()));
     let size = header::unsigned(&unit[header::SIZE]).filter(|size| *size <= SIZE_MAX);
     name.zip(size).filter(|(name, size)| encode_header(name, *size) == *unit).map(|(_, size)| size)
+}
+
+/// Whether a unit is exactly the header of the trailer's member.
+pub fn is_trailer_header(unit: &Unit) -> bool {
+    index_member_bytes(unit).is_some()
+        && header::text(&unit[header::NAME]) == TRAILER_NAME.as_bytes()
 }
 
 /// The header of a regular file without owner and time. `size_bytes` must be below 8 GiB.

@@ -40,6 +40,21 @@ pub enum IndexError {
     /// A section too large for the size field of its tar header.
     #[error("index section {} of {length_bytes} bytes is too large", section.member_name())]
     SectionTooLarge { section: IndexSection, length_bytes: u64 },
+    /// A section that is found by its name contains invalid data, or cannot hold a record.
+    #[error("index section {section} is damaged: {reason}")]
+    Named { section: &'static str, reason: &'static str },
+    /// A section that is found by its name could not be read.
+    #[error("cannot read the index section {section}")]
+    NamedRead {
+        section: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
+    /// It is not damaged, but of a later version of the format.
+    #[error(
+        "{what} was written by a later version of takeup, which has what this one does not know"
+    )]
+    Later { what: &'static str },
     /// The trailer exists but is invalid.
     #[error("damaged index trailer: {reason}")]
     Trailer {

@@ -54,6 +54,7 @@ fn index_archive(archive: &[u8], compression: Compression, compressed_bytes: u64
         index_compressed_offset_bytes: StoredOffset::new(compressed_bytes),
         sections: layout.sections,
         index_hash: (compression != Compression::None).then_some([9; 32]),
+        named: None,
     };
     out.extend_from_slice(&encode_trailer(&trailer).expect("valid"));
     assert_eq!(layout.index_bytes, out.len() as u64);
@@ -194,6 +195,7 @@ fn a_trailer_that_makes_no_sense_is_refused() {
         index_compressed_offset_bytes: StoredOffset::START,
         sections,
         index_hash: None,
+        named: None,
     };
     encode_trailer(&good).expect("the least there can be");
     let changes: [fn(&mut Trailer); 6] = [

@@ -17,6 +17,29 @@ use super::tables::{KIND_DIRECTORY, KIND_FILE};
 use super::versions::{self, Among, COLUMNS, Content, Stored, Version};
 use super::{Catalogue, CatalogueError};
 
+/// An object of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetRecord {
+    /// What it is. Of an object that an earlier set has, kind, size and time count alone.
+    pub record: FileRecord,
+    pub held: Held,
+}
+
+/// Which set has an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The set itself.
+    Here,
+    /// An earlier one of its chain: the version that held so far goes on.
+    Earlier,
+}
+
+impl From<FileRecord> for SetRecord {
+    fn from(record: FileRecord) -> SetRecord {
+        SetRecord { record, held: Held::Here }
+    }
+}
+
 /// What became of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loaded {
@@ -26,6 +49,8 @@ pub enum Loaded {
         members: u64,
         /// Files among them.
         files: u64,
+        /// Objects that an earlier set has, which is not in the catalogue.
+        elsewhere: u64,
     },
     /// It was there before.
     Known,
@@ -46,6 +71,7 @@ struct SetLoading<'c> {
     path: Vec<u8>,
     next_node: i64,
     counts: [u64; 3],
+    elsewhere: u64,
 }
 
 /// A folder whose content is being added.
@@ -71,14 +97,14 @@ impl Catalogue {
     ///
     /// # Errors
     /// Those of the records, and of the catalogue. Nothing is kept of the set then.
-    pub fn add<E: From<CatalogueError>>(
+    pub fn add<R: Into<SetRecord>, E: From<CatalogueError>>(
         &mut self,
         set: &SetDescription,
-        records: impl Iterator<Item = Result<FileRecord, E>>,
+        records: impl Iterator<Item = Result<R, E>>,
     ) -> Result<Loaded, E> {
         let Some(mut loading) = self.begin(set)? else { return Ok(Loaded::Known) };
         for record in records {
-            loading.add(&record?)?;
+            loading.add(&record?.into())?;
         }
         Ok(loading.finish()?)
     }
@@ -115,16 +141,17 @@ impl<'c> SetLoading<'c> {
             path: Vec::new(),
             next_node: last_node + 1,
             counts: [0; 3],
+            elsewhere: 0,
         };
         loading.open_folder(-series, 0, Whole::No, Known::Maybe)?;
         Ok(Some(loading))
     }
 
-    fn add(&mut self, record: &FileRecord) -> Result<(), CatalogueError> {
-        self.put(record).map_err(|error| self.catalogue.error(error))
+    fn add(&mut self, record: &SetRecord) -> Result<(), CatalogueError> {
+        self.put(&record.record, record.held).map_err(|error| self.catalogue.error(error))
     }
 
-    fn put(&mut self, record: &FileRecord) -> Result<(), rusqlite::Error> {
+    fn put(&mut self, record: &FileRecord, held: Held) -> Result<(), rusqlite::Error> {
         let path = &record.path;
         while !self.is_open(path) {
             self.leave()?;
@@ -151,9 +178,14 @@ impl<'c> SetLoading<'c> {
             child.version
         };
         child.is_present = true;
-        self.among.present(&self.transaction, node, now, content, stored)?;
+        match held {
+            Held::Here => self.among.present(&self.transaction, node, now, content, stored)?,
+            Held::Earlier if now.is_none() => self.elsewhere += 1,
+            Held::Earlier => {}
+        }
         self.count(record);
-        let is_changed = now.is_some_and(|now| now.content.attributes != content.attributes);
+        let is_changed = held == Held::Here
+            && now.is_some_and(|now| now.content.attributes != content.attributes);
         if record.kind == RecordKind::Directory {
             self.enter(path, node, Whole::Yes, known)
         } else if is_changed {
@@ -318,7 +350,7 @@ impl<'c> SetLoading<'c> {
         let ended = end().and_then(|()| self.transaction.commit());
         ended.map_err(|error| catalogue.error(error))?;
         let [members, files, _] = self.counts;
-        Ok(Loaded::Added { members, files })
+        Ok(Loaded::Added { members, files, elsewhere: self.elsewhere })
     }
 }
 

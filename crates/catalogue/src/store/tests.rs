@@ -199,7 +199,7 @@ proptest! {
 fn a_set_is_added_once_and_may_move() {
     with_catalogue(|catalogue| {
         let day = tree(&[("a", file(1))]);
-        assert_eq!(add(catalogue, 1, &day), Loaded::Added { members: 2, files: 1 });
+        assert_eq!(add(catalogue, 1, &day), Loaded::Added { members: 2, files: 1, elsewhere: 0 });
         let moved = SetDescription { place: "/elsewhere/1.tar".into(), ..description(1) };
         let nothing = std::iter::empty::<Result<FileRecord, CatalogueError>>();
         assert_eq!(catalogue.add(&moved, nothing).unwrap(), Loaded::Known);

@@ -287,6 +287,7 @@ impl Tree {
             };
             let entry = match item {
                 Item::Entry(entry) => entry,
+                Item::Folder(folder) => folder.entry,
                 Item::Problem(problem) => {
                     self.unread.add(|| with_causes(&problem));
                     continue;

@@ -306,6 +306,7 @@ mod tests {
                 groups: &self.groups,
                 hasher: &hasher,
                 links: Mutex::default(),
+                unread: Mutex::default(),
                 monitor: &Silent,
                 pace: Pace::new(1, 1, self.cancel.clone()),
                 engine: &self.engine,

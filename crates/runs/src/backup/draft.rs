@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use archive::index::{
-    ContentHasher, ContentTree, FileLayout, FileRecord, RecordKind, WarningRecord,
+    AgainReason, AgainRecord, ContentHasher, ContentTree, FileLayout, FileRecord, RecordKind,
+    WarningRecord,
 };
 use archive::member::{Extent, MemberKind};
 use archive::stream::ArchiveOffset;
@@ -19,6 +20,10 @@ pub(super) struct Draft {
     pub(super) header: Range<usize>,
     /// Bytes of content that the archive holds, without padding.
     pub(super) content_bytes: u64,
+    /// The names in a folder, for GNU tar.
+    pub(super) listing: Option<Vec<u8>>,
+    /// It is not of the walk, but added at the end of the archive.
+    pub(super) is_relinked: bool,
     pub(super) warnings: Vec<String>,
 }
 
@@ -30,6 +35,18 @@ pub(super) fn padded(content_bytes: u64) -> u64 {
 }
 
 impl Draft {
+    /// An object whose header is not encoded yet.
+    pub(super) fn of(captured: Captured) -> Draft {
+        Draft {
+            captured,
+            header: 0..0,
+            content_bytes: 0,
+            listing: None,
+            is_relinked: false,
+            warnings: Vec::new(),
+        }
+    }
+
     /// Hashes the content in the way that fits how it is stored.
     pub(super) fn content_hasher(&self) -> ContentHasher {
         let member = &self.captured.member;
@@ -86,6 +103,21 @@ impl Draft {
             modified: member.modified,
             changed: self.captured.version.changed,
         }));
+        if self.is_relinked && matches!(member.kind, MemberKind::HardLink { .. }) {
+            findings.push(Finding::Again(AgainRecord {
+                path: AgainRecord::path_hash(&member.path),
+                inode: 0,
+                reason: AgainReason::Relinked,
+            }));
+        }
+        if !self.warnings.is_empty() {
+            let has_other_names = self.captured.links > 1 && self.captured.generation.is_some();
+            findings.push(Finding::Again(AgainRecord {
+                path: AgainRecord::path_hash(&member.path),
+                inode: if has_other_names { self.captured.identity.inode } else { 0 },
+                reason: AgainReason::Flawed,
+            }));
+        }
         for text in &self.warnings {
             let warning = WarningRecord { path: member.path.clone(), text: text.clone() };
             findings.push(Finding::Warning(warning));
@@ -268,7 +300,14 @@ mod tests {
             turned_from: None,
             attributes_problem: None,
         };
-        Draft { captured, header: 0..0, content_bytes, warnings: Vec::new() }
+        Draft {
+            captured,
+            header: 0..0,
+            content_bytes,
+            listing: None,
+            is_relinked: false,
+            warnings: Vec::new(),
+        }
     }
 
     /// The end of a file is where units of direct reads end, or elsewhere; the file still has its

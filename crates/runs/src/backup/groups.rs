@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use archive::index::{ContentTree, FileRecord, JoinedContent, Stretch, WarningRecord};
+use archive::index::{AgainRecord, ContentTree, FileRecord, JoinedContent, Stretch, WarningRecord};
 use archive::stream::ArchiveOffset;
 use base::failures::lock;
 use flow::ring::{Marks, RingOffset};
@@ -23,6 +23,8 @@ pub(super) enum Finding {
     File(FileRecord),
     /// A warning about the run.
     Warning(WarningRecord),
+    /// What the next set of the chain has to store again.
+    Again(AgainRecord),
 }
 
 /// A stretch of the archive, marked at its end.

@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::index::{
-    BlockChecksum, BlockHasher, FileRecord, IndexError, IndexWriter, RecordKind, SectionSummary,
-    SetIdHasher, Stretch, WarningRecord,
+    AgainRecord, BlockChecksum, BlockHasher, FileRecord, IndexError, IndexWriter, RecordKind,
+    SectionSummary, SetIdHasher, Stretch, WarningRecord,
 };
 use archive::stream::ArchiveOffset;
 use base::failures::lock;
@@ -32,11 +32,17 @@ use crate::spool::Spool;
 /// before its content hash is done.
 const CHECKSUM_WHOLE_BYTES_MAX: usize = 4 << 20;
 
+/// Most objects that are noted for the next set: 24 bytes each. With more the next set is a full
+/// one.
+pub(super) const AGAIN_MAX: usize = 1 << 20;
+
 /// The result of the hash stage at the end of the archive: three sections of the index.
 pub(super) struct Gathered {
     pub(super) files: (Spool, SectionSummary),
     pub(super) blocks: (Spool, SectionSummary),
     pub(super) warnings: (Spool, SectionSummary),
+    /// What the next set of a chain has to store again.
+    pub(super) again: Vec<AgainRecord>,
     pub(super) set_id: [u8; 32],
     pub(super) archive_bytes: u64,
     pub(super) regular_files: u64,
@@ -60,6 +66,7 @@ struct Gathering {
     files: (Spool, IndexWriter<FileRecord>),
     blocks: (Spool, IndexWriter<BlockChecksum>),
     warnings: (Spool, IndexWriter<WarningRecord>),
+    again: Vec<AgainRecord>,
     checksums: Vec<u64>,
     archive_bytes: u64,
     regular_files: u64,
@@ -196,6 +203,7 @@ impl Gathering {
             files: Default::default(),
             blocks: Default::default(),
             warnings: Default::default(),
+            again: Vec::new(),
             checksums: Vec::new(),
             archive_bytes: 0,
             regular_files: 0,
@@ -239,6 +247,7 @@ impl Gathering {
                 match finding {
                     Finding::File(record) => self.file(record, &group)?,
                     Finding::Warning(warning) => self.warning(&warning)?,
+                    Finding::Again(again) => self.again(again),
                 }
             }
         }
@@ -256,6 +265,12 @@ impl Gathering {
         let (spool, writer) = &mut self.files;
         writer.push(&record, spool.buffer()).map_err(BackupError::Index)?;
         spool.settle().map_err(BackupError::Spool)
+    }
+
+    fn again(&mut self, again: AgainRecord) {
+        if self.again.len() < AGAIN_MAX {
+            self.again.push(again);
+        }
     }
 
     fn warning(&mut self, warning: &WarningRecord) -> Result<(), BackupError> {
@@ -295,6 +310,7 @@ impl Gathering {
             files: (files, file_summary),
             blocks: (blocks, block_summary),
             warnings: (warnings, warning_summary),
+            again: self.again,
             set_id: set_id.finish(),
             archive_bytes: self.archive_bytes,
             regular_files: self.regular_files,

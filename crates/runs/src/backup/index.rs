@@ -1,17 +1,23 @@
 //! The end of a backup: the index archive behind the archive, made of the sections from the hash
 //! stage, in chunks if the archive is compressed, and zstd's seek table last.
 
+use std::hash::Hasher as _;
+
 use archive::chunk::seek_table::SeekTableBuilder;
 use archive::chunk::{ChunkCompressor, Compression};
+use archive::header::Unit;
 use archive::index::{
-    ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexHasher, IndexLayout, IndexSection,
-    IndexWriter, SectionSummary, Trailer, encode_index_header, encode_section_header,
-    encode_trailer, padding_bytes,
+    About, AgainRecord, ChunkRecord, ExtentRecord, INDEX_HEADER_BYTES, IndexHasher, IndexLayout,
+    IndexSection, IndexWriter, MustBeUnderstood, NamedRow, NamedSection, NamedSections,
+    SectionSummary, Trailer, encode_index_header, encode_named_header, encode_section_header,
+    encode_table, encode_trailer, padding_bytes,
 };
 use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use flow::account::Account;
 use flow::ring::Producer;
 use tapeset::Chunks;
+
+use twox_hash::XxHash3_64;
 
 use super::compressor::put;
 use super::error::BackupError;
@@ -35,22 +41,37 @@ pub(super) struct Form {
     pub(super) place: IndexPlace,
 }
 
+/// What an index is made of.
+pub(super) struct Sections {
+    pub(super) gathered: Gathered,
+    pub(super) chunks: Chunks,
+    pub(super) extents: Vec<ExtentRecord>,
+    pub(super) set: Option<SetSections>,
+}
+
+/// What the index of a set in a chain has besides that of an archive.
+pub(super) struct SetSections {
+    pub(super) tree: (Spool, SectionSummary),
+    pub(super) again: Vec<AgainRecord>,
+    pub(super) about: About,
+}
+
 /// Writes the index to `producer` and ends its stream. Returns the bytes of the index before
 /// compression.
 pub(super) fn write(
-    gathered: Gathered,
-    chunks: Chunks,
-    extents: &[ExtentRecord],
+    sections: Sections,
     form: Form,
     producer: Producer,
     account: &mut Account,
 ) -> Result<u64, BackupError> {
     let Form { compression, block_bytes, place } = form;
+    let Sections { gathered, chunks, extents, set } = sections;
     let (chunk_section, chunk_summary, stored_end) = chunk_section(&chunks)?;
-    let (extent_section, extent_summary) = extent_section(extents)?;
+    let (extent_section, extent_summary) = extent_section(&extents)?;
     let summaries =
         [gathered.files.1, gathered.blocks.1, chunk_summary, gathered.warnings.1, extent_summary];
-    let layout = IndexLayout::new(summaries).map_err(BackupError::Index)?;
+    let mut layout = IndexLayout::new(summaries).map_err(BackupError::Index)?;
+    let named = set.map(|set| Named::new(set, &mut layout)).transpose()?;
     let is_plain = compression == Compression::None;
     let plain_end = stored_plain(ArchiveOffset::new(gathered.archive_bytes));
     let mut trailer = Trailer {
@@ -62,6 +83,7 @@ pub(super) fn write(
         index_compressed_offset_bytes: if is_plain { plain_end } else { stored_end },
         sections: layout.sections,
         index_hash: None,
+        named: named.as_ref().map(|named| named.place),
     };
     let coding = match place {
         IndexPlace::BehindArchive => compression,
@@ -78,15 +100,56 @@ pub(super) fn write(
         &extent_section,
     ];
     for (section, spool) in IndexSection::ALL.into_iter().zip(spools) {
-        let length_bytes = spool.length_bytes();
-        let header = encode_section_header(section, length_bytes).map_err(BackupError::Index)?;
-        output.append(&header)?;
-        spool.try_read_through(|bytes| output.append(bytes), BackupError::Spool)?;
-        output.append(&[0; 512][..padding_bytes(length_bytes)])?;
+        let header = encode_section_header(section, spool.length_bytes());
+        output.member(&header.map_err(BackupError::Index)?, spool)?;
+    }
+    for (section, spool) in named.into_iter().flat_map(|named| named.sections) {
+        let header = encode_named_header(section, spool.length_bytes());
+        output.member(&header.map_err(BackupError::Index)?, &spool)?;
     }
     trailer.index_hash = Some(output.hasher.finish());
     output.finish(&encode_trailer(&trailer).map_err(BackupError::Index)?)?;
     Ok(layout.index_bytes)
+}
+
+/// The named sections, in the order in which they are written.
+struct Named {
+    sections: Vec<(NamedSection, Spool)>,
+    place: NamedSections,
+}
+
+impl Named {
+    /// Lays them out, with the table last.
+    fn new(set: SetSections, layout: &mut IndexLayout) -> Result<Named, BackupError> {
+        let SetSections { tree, again, about } = set;
+        let identity = about.set;
+        let mut again_bytes = Vec::new();
+        again.iter().for_each(|record| record.encode(&mut again_bytes));
+        let whole = |bytes: Vec<u8>, records: u64| {
+            let length_bytes = bytes.len() as u64;
+            (Spool::from(bytes), SectionSummary { length_bytes, records })
+        };
+        let sections = [
+            (NamedSection::Tree, tree),
+            (NamedSection::Again, whole(again_bytes, again.len() as u64)),
+            (NamedSection::About, whole(about.encode(), 1)),
+        ];
+        let (mut rows, mut spools) = (Vec::new(), Vec::new());
+        for (section, (spool, summary)) in sections {
+            let place = layout.add(section, summary).map_err(BackupError::Index)?;
+            let mut checksum = XxHash3_64::new();
+            spool.read_through(|bytes| checksum.write(bytes)).map_err(BackupError::Spool)?;
+            let (name, checksum) = (section.name().to_owned(), checksum.finish());
+            let must_be_understood = MustBeUnderstood::No;
+            rows.push(NamedRow { name, must_be_understood, place, checksum });
+            spools.push((section, spool));
+        }
+        let (table, summary) = whole(encode_table(&rows), rows.len() as u64);
+        let place = layout.add(NamedSection::Table, summary).map_err(BackupError::Index)?;
+        spools.push((NamedSection::Table, table));
+        let place = NamedSections { set: identity, table: place };
+        Ok(Named { sections: spools, place })
+    }
 }
 
 /// The chunks section, and where the chunks end in the stored stream.
@@ -148,6 +211,13 @@ impl<'a> Output<'a> {
         let (pending, chunk) = (Vec::new(), Vec::new());
         let hasher = IndexHasher::default();
         Ok(Output { compressor, hasher, compression, pending, chunk, chunks, producer, account })
+    }
+
+    /// A section with its header and padding.
+    fn member(&mut self, header: &Unit, content: &Spool) -> Result<(), BackupError> {
+        self.append(header)?;
+        content.try_read_through(|bytes| self.append(bytes), BackupError::Spool)?;
+        self.append(&[0; 512][..padding_bytes(content.length_bytes())])
     }
 
     fn append(&mut self, mut bytes: &[u8]) -> Result<(), BackupError> {

@@ -3,6 +3,8 @@
 use crate::backup::Shrinking;
 use crate::destination::Destination;
 use archive::chunk::Compression;
+use archive::index::About;
+use catalogue::IndexFile;
 use device::target::{Existing, FileMode};
 use flow::backend::Engine;
 use std::path::PathBuf;
@@ -45,6 +47,17 @@ pub struct BackupOptions {
     pub engine: Engine,
     /// Limit on the rate to the target.
     pub rate_limit_bytes_per_second: Option<u64>,
+    /// The set of a chain that it is to be; `None` for an archive outside of a chain.
+    pub set: Option<SetOptions>,
+}
+
+/// The set of a chain that a run writes.
+#[derive(Clone, Debug)]
+pub struct SetOptions {
+    /// Which set. The run fills in its counts and its end.
+    pub about: About,
+    /// The index of the set before it in the chain; `None` for a full set.
+    pub parent: Option<IndexFile>,
 }
 
 /// When a writer whose ring ran empty starts again.
@@ -77,6 +90,7 @@ impl Default for BackupOptions {
             attributes: Attributes::Read,
             engine: Engine::Auto,
             rate_limit_bytes_per_second: None,
+            set: None,
         }
     }
 }

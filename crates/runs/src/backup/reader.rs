@@ -9,10 +9,11 @@
 //! Hard links are found while the worker has its turn, since "seen before" means earlier in the
 //! archive. A file too large to be reserved at once is streamed while the turn is held.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use archive::index::{ContentBatch, WarningRecord};
+use archive::encode::{Listing, encode_directory, encode_member};
+use archive::index::{AgainReason, AgainRecord, ContentBatch, WarningRecord};
 use archive::member::{Member, MemberKind};
 use base::failures::{lock, with_causes};
 use flow::account::{Account, ThreadState};
@@ -23,25 +24,17 @@ use flow::monitor::{Counter, Harm, Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::ring::{Producer, Reservation};
 use flow::turnstile::Turnstile;
-use tree::{
-    Capture, CaptureError, Capturer, Entry, HardLinks, Item, LeaseWait, Link, Skip, SparseMap,
-};
+use tree::{Capture, CaptureError, Capturer, Entry, HardLinks, LeaseWait, Link, Skip, SparseMap};
 
 use super::draft::{Content, Draft, fill_content};
 use super::error::BackupError;
 use super::groups::{Finding, Findings, Groups, HashGroup, in_archive};
-use super::hasher::Hasher;
+use super::hasher::{AGAIN_MAX, Hasher};
 use super::pace::{Pace, SleepMeter, Spent};
 use super::placed::{self, PLACED_BYTES_MIN, Placed, PlacedJob};
+use super::work::{Batch, Work};
 use crate::spool::Spool;
 use tapeset::Segments;
-
-/// Entries with their number in archive order.
-#[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) ticket: u64,
-    pub(super) items: Vec<Item>,
-}
 
 /// What all read workers share.
 pub(super) struct Shared<'a> {
@@ -54,6 +47,8 @@ pub(super) struct Shared<'a> {
     /// Hashes blocks in the thread that fills them.
     pub(super) hasher: &'a Hasher<'a>,
     pub(super) links: Mutex<LinkTable>,
+    /// Hashes of the paths that could not be read.
+    pub(super) unread: Mutex<HashSet<u64>>,
     pub(super) monitor: &'a dyn Monitor,
     pub(super) pace: Pace,
     pub(super) engine: &'a Choice,
@@ -155,15 +150,20 @@ impl<'a> Reader<'a> {
         self.headers.clear();
         let mut rest = std::mem::take(&mut self.drafts);
         let mut leased = Vec::new();
-        for (number, item) in batch.items.iter().enumerate() {
-            match item {
-                Item::Entry(entry) => match self.capturer.capture(entry, self.spare.pop()) {
+        for (number, work) in batch.works.iter().enumerate() {
+            match work {
+                Work::Entry(entry) => match self.capturer.capture(entry, self.spare.pop()) {
                     Err(CaptureError::Leased) => {
                         leased.push(Leased { number, place: rest.len(), entry });
                     }
-                    captured => rest.extend(self.draft(entry, captured)),
+                    captured => rest.extend(self.draft(entry, captured, None)),
                 },
-                Item::Problem(problem) => {
+                Work::Folder { entry, listing } => {
+                    let captured = self.capturer.capture(entry, self.spare.pop());
+                    rest.extend(self.draft(entry, captured, listing.as_ref()));
+                }
+                Work::Relink(relinked) => rest.extend(self.relinked(relinked)),
+                Work::Problem(problem) => {
                     self.warn(Harm::Unlisted, &problem.path, problem_text(problem))
                 }
             }
@@ -172,10 +172,11 @@ impl<'a> Reader<'a> {
         self.wait_for_leases(leased, &mut rest)?;
         // If files could not be opened for lack of descriptors, the run ends instead of warning.
         base::interruptible::check_shortage()?;
-        drop(batch.items);
+        drop(batch.works);
         let shared = self.shared;
         let turn = shared.turnstile.enter(batch.ticket, self.account, ThreadState::Blocked)?;
         self.resolve_links(&mut rest);
+        self.drop_dangling(&mut rest);
         self.announce_passed_over();
         let mut turn = Some(turn);
         while let Some(first) = rest.front_mut() {
@@ -262,7 +263,7 @@ impl<'a> Reader<'a> {
             leased.retain(|it| match self.capturer.capture(it.entry, None) {
                 Err(CaptureError::Leased) if goes_on => true,
                 captured => {
-                    let draft = self.draft(it.entry, captured);
+                    let draft = self.draft(it.entry, captured, None);
                     late.extend(draft.map(|draft| (it.number, it.place, draft)));
                     false
                 }
@@ -277,7 +278,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The archive entry of an object that was examined, with its header encoded.
-    fn draft(&mut self, entry: &Entry, captured: Result<Capture, CaptureError>) -> Option<Draft> {
+    fn draft(
+        &mut self,
+        entry: &Entry,
+        captured: Result<Capture, CaptureError>,
+        listing: Option<&Vec<u8>>,
+    ) -> Option<Draft> {
         let captured = match captured {
             Ok(Capture::Object(captured)) => captured,
             Ok(Capture::Skipped(Skip::Socket)) => {
@@ -298,7 +304,9 @@ impl<'a> Reader<'a> {
             self.note(&captured.member.path, text.into());
             return None;
         }
-        let mut draft = Draft { captured, header: 0..0, content_bytes: 0, warnings: Vec::new() };
+        let is_folder = captured.member.kind == MemberKind::Directory;
+        let listing = listing.filter(|_| is_folder).cloned();
+        let mut draft = Draft { listing, ..Draft::of(captured) };
         self.look_closer(&mut draft);
         self.encode(&mut draft)?;
         Some(draft)
@@ -339,14 +347,26 @@ impl<'a> Reader<'a> {
     }
 
     /// Encodes the header; `None` if the object cannot be archived.
-    fn encode(&mut self, draft: &mut Draft) -> Option<()> {
+    pub(super) fn encode(&mut self, draft: &mut Draft) -> Option<()> {
         let start = self.headers.len();
         let member = &draft.captured.member;
-        if let Err(error) = archive::encode::encode_member(member, &mut self.headers) {
-            self.headers.truncate(start);
-            let text = format!("cannot be archived: {error}");
-            self.warn(Harm::Unread, &draft.captured.member.path, text);
-            return None;
+        let encoded = match &draft.listing {
+            Some(listing) => encode_directory(member, listing, &mut self.headers),
+            None => encode_member(member, &mut self.headers).map(|()| Listing::Written),
+        };
+        match encoded {
+            Ok(Listing::Written) => {}
+            Ok(Listing::TooLong) => {
+                let text = "has more names than an archive can list for GNU tar: what is deleted \
+                            in it is known to takeup alone";
+                tell(self.shared.monitor, Level::Note, &member.path, text.into());
+            }
+            Err(error) => {
+                self.headers.truncate(start);
+                let text = format!("cannot be archived: {error}");
+                self.warn(Harm::Unread, &draft.captured.member.path, text);
+                return None;
+            }
         }
         draft.header = start..self.headers.len();
         draft.content_bytes = member.content_bytes();
@@ -465,6 +485,18 @@ impl<'a> Reader<'a> {
     fn warn(&mut self, harm: Harm, path: &[u8], text: String) {
         let warning = WarningRecord { path: path.to_vec(), text: text.clone() };
         self.passed_over.push(Finding::Warning(warning));
+        if harm == Harm::Unread {
+            let mut unread = lock(&self.shared.unread);
+            if unread.len() < AGAIN_MAX {
+                unread.insert(AgainRecord::path_hash(path));
+            }
+            drop(unread);
+            self.passed_over.push(Finding::Again(AgainRecord {
+                path: AgainRecord::path_hash(path),
+                inode: 0,
+                reason: AgainReason::Unread,
+            }));
+        }
         tell(self.shared.monitor, Level::Warning(harm), path, text);
     }
 

@@ -1,9 +1,9 @@
 //! A backup in progress: its stages are set up and taken down here.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use archive::index::ExtentRecord;
+use archive::index::About;
 use archive::member::Timestamp;
 use base::failures::lock;
 use flow::account::{Account, Stage, ThreadState};
@@ -23,15 +23,18 @@ use flow::turnstile::Turnstile;
 use tapeset::{Chunks, Segments, TapeSetError};
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
+use super::decide::Decider;
 use super::descriptors::InHand;
 use super::error::BackupError;
 use super::groups::Groups;
 use super::hasher::{Gathered, Hasher};
+use super::index::SetSections;
 use super::options::{BackupOptions, Refill};
 use super::pace::Pace;
 use super::placed;
-use super::reader::{self, Batch, Reader};
+use super::reader::{self, Reader};
 use super::sizes::RingSizes;
+use super::work::{Batch, Work};
 use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
 use crate::expected;
@@ -106,6 +109,8 @@ pub(super) struct Done {
     pub(super) index_bytes: u64,
     pub(super) target_bytes: u64,
     pub(super) times_ran_empty: u64,
+    /// The set of a chain.
+    pub(super) set: Option<About>,
 }
 
 impl Done {
@@ -120,7 +125,13 @@ impl Run<'_> {
     pub(super) fn archive(&self, scan: Scan, output: &mut Output<'_>) -> Result<Done, BackupError> {
         let own = Mutex::default();
         let chunks = self.segments.as_deref().map_or(&own, |segments| &segments.chunks);
-        let (gathered, written, times_ran_empty) = self.data_segments(scan, output, chunks)?;
+        let left_out = [self.output, self.replaced];
+        let decider =
+            self.options.set.as_ref().map(|set| Decider::new(set, left_out, now(), self.monitor));
+        let decider = Mutex::new(decider.transpose()?);
+        let (gathered, written, times_ran_empty) =
+            self.data_segments(scan, &decider, output, chunks)?;
+        let set = self.set_sections(decider, &gathered)?;
         base::interruptible::check_shortage()?;
         let chunks = std::mem::take(&mut *lock(chunks));
         let extents = output.begin_index();
@@ -132,18 +143,39 @@ impl Run<'_> {
             index_bytes: 0,
             target_bytes: written,
             times_ran_empty,
+            set: set.as_ref().map(|set| set.about.clone()),
         };
-        let (index_bytes, index_written) = self.index_segment(gathered, chunks, extents, output)?;
+        let sections = index::Sections { gathered, chunks, extents, set };
+        let (index_bytes, index_written) = self.index_segment(sections, output)?;
         done.archive_bytes += index_bytes;
         done.index_bytes = index_bytes;
         done.target_bytes += index_written;
         Ok(done)
     }
 
+    /// What the index of a set in a chain has besides that of an archive.
+    fn set_sections(
+        &self,
+        decider: Mutex<Option<Decider<'_>>>,
+        gathered: &Gathered,
+    ) -> Result<Option<SetSections>, BackupError> {
+        let decider = decider.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (Some(decider), Some(set)) = (decider, &self.options.set) else { return Ok(None) };
+        let decided = decider.finish()?;
+        let mut about = set.about.clone();
+        about.ended_seconds = now().seconds as u64;
+        about.unchanged = decided.counts.unchanged;
+        about.deleted = decided.counts.deleted;
+        about.stored = decided.counts.stored.into_iter().collect();
+        about.stored.sort_unstable();
+        Ok(Some(SetSections { tree: decided.entries, again: gathered.again.clone(), about }))
+    }
+
     /// The stages of the archive itself, from scan to write.
     fn data_segments(
         &self,
         scan: Scan,
+        decider: &Mutex<Option<Decider<'_>>>,
         output: &mut Output<'_>,
         chunks: &Mutex<Chunks>,
     ) -> Result<(Gathered, u64, u64), BackupError> {
@@ -193,7 +225,7 @@ impl Run<'_> {
                     )?);
                 }
             }
-            self.read_tree(scan, &producer, &groups, &hasher)?;
+            self.read_tree(scan, decider, &producer, &groups, &hasher)?;
             producer.finish();
             for thread in hash.into_iter().chain(compress) {
                 self.crew.join(thread)?;
@@ -221,6 +253,7 @@ impl Run<'_> {
     fn read_tree(
         &self,
         scan: Scan,
+        decider: &Mutex<Option<Decider<'_>>>,
         producer: &Producer,
         groups: &Groups,
         hasher: &Hasher<'_>,
@@ -238,6 +271,7 @@ impl Run<'_> {
             groups,
             hasher,
             links: Default::default(),
+            unread: Default::default(),
             monitor: self.monitor,
             pace: Pace::new(cores(), read_threads, self.cancel.clone()),
             engine: &self.engine,
@@ -267,7 +301,9 @@ impl Run<'_> {
                 })?;
                 let mut account = self.stages.scan.open();
                 let items_max = self.in_hand.batch_items;
-                let scanned = scan_all(scan, shared, items_max, &mut account, self.cancel);
+                let decide = &mut *lock(decider);
+                let scanned =
+                    scan_all(scan, decide.as_mut(), shared, items_max, &mut account, self.cancel);
                 shared.batches.close();
                 scanned
             });
@@ -309,9 +345,7 @@ impl Run<'_> {
     /// The index behind the archive, through a small ring of its own.
     fn index_segment(
         &self,
-        gathered: Gathered,
-        chunks: Chunks,
-        extents: Vec<ExtentRecord>,
+        sections: index::Sections,
         output: &mut Output<'_>,
     ) -> Result<(u64, u64), BackupError> {
         let options = RingOptions {
@@ -340,7 +374,7 @@ impl Run<'_> {
                 Ok(written)
             })?;
             let index = self.crew.spawn(scope, &self.stages.hash, move |account| {
-                index::write(gathered, chunks, &extents, form, producer, account)
+                index::write(sections, form, producer, account)
             })?;
             Ok((self.crew.join(index)?, self.crew.join(write)?))
         })
@@ -406,6 +440,7 @@ fn now() -> Timestamp {
 /// Takes the entries from the scan and passes them on in numbered batches.
 fn scan_all(
     mut scan: Scan,
+    mut decider: Option<&mut Decider<'_>>,
     shared: &reader::Shared<'_>,
     batch_items: usize,
     account: &mut Account,
@@ -417,22 +452,34 @@ fn scan_all(
         base::interruptible::check_shortage()?;
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
         let progress = scan.next_batch(&mut items);
-        members += items.len() as u64;
+        let mut works = match &mut decider {
+            Some(decider) => decider.decide(items)?,
+            None => Work::all(items),
+        };
+        members += works.len() as u64;
         // If readers wait for the disk, smaller batches keep more of them busy.
         let size = if shared.pace.is_waiting_for_disk() {
             BATCH_ITEMS_WHEN_WAITING.min(batch_items)
         } else {
             batch_items
         };
-        while !items.is_empty() {
-            let later = items.split_off(items.len().min(size));
-            shared.batches.push(Batch { ticket, items }, account)?;
+        while !works.is_empty() {
+            let later = works.split_off(works.len().min(size));
+            shared.batches.push(Batch { ticket, works }, account)?;
             ticket += 1;
-            items = later;
+            works = later;
         }
         match progress {
             Progress::More => {}
             Progress::End => {
+                if let Some(decider) = &decider {
+                    decider.late(|works| {
+                        members += works.len() as u64;
+                        shared.batches.push(Batch { ticket, works }, account)?;
+                        ticket += 1;
+                        Ok(())
+                    })?;
+                }
                 shared.monitor.expect(expected::of_scan(members));
                 return Ok(());
             }

@@ -166,6 +166,7 @@ mod tests {
             index_compressed_offset_bytes: Default::default(),
             sections: layout.sections,
             index_hash: None,
+            named: None,
         };
         out.extend_from_slice(&encode_trailer(&trailer).unwrap());
         out

@@ -26,6 +26,8 @@ pub struct CatalogLoadAnswer {
     pub members: u64,
     /// Files among them.
     pub files: u64,
+    /// Objects that sets have which are not in the catalogue, and which the new ones count on.
+    pub elsewhere: u64,
     /// Files in the named folders that have no index.
     pub without_index: u64,
     /// Archives that did not come in.
@@ -147,6 +149,7 @@ impl CatalogLoaded {
             known: self.known,
             members: self.members,
             files: self.files,
+            elsewhere: self.elsewhere,
             without_index: self.without_index,
             left_out: self.left_out.clone(),
             seconds: self.seconds,

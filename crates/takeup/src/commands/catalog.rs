@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
-use arguments::catalog::{CatalogArgs, CatalogCommand, CatalogFindArgs, CatalogSetsArgs};
+use arguments::catalog::{
+    CatalogArgs, CatalogCommand, CatalogFindArgs, CatalogSetsArgs, CatalogWhyArgs,
+};
 use flow::cancel::Cancel;
-use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, find, load, sets};
+use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, find, load, sets, why};
 use service::failure::Failure;
 use service::outcome::Outcome;
 
@@ -17,6 +19,7 @@ pub fn run(arguments: &CatalogArgs) -> ExitCode {
         CatalogCommand::Rebuild(arguments) => run_load(&arguments.request(), arguments.json()),
         CatalogCommand::Find(arguments) => run_find(arguments),
         CatalogCommand::Sets(arguments) => run_sets(arguments),
+        CatalogCommand::Why(arguments) => run_why(arguments),
     }
 }
 
@@ -56,6 +59,18 @@ fn run_sets(arguments: &CatalogSetsArgs) -> ExitCode {
         print(&text, Outcome::Done)
     });
     end(done, "catalog sets", form)
+}
+
+fn run_why(arguments: &CatalogWhyArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let done = why(&arguments.request()).and_then(|found| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&found.answer())),
+            Form::Text => report::catalog::why(&found),
+        };
+        print(&text, Outcome::Done)
+    });
+    end(done, "catalog why", form)
 }
 
 fn print(text: &str, outcome: Outcome) -> Result<Outcome, Failure> {

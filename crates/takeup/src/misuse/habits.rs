@@ -49,8 +49,8 @@ const HABITS: &[Habit] = &[
     habit("backup", "-n --dry-run", "add --to /dev/null to try a backup without an archive"),
     habit(
         "backup",
-        "-g --listed-incremental --incremental",
-        "leave {WORD} out: every backup is full",
+        "-g --listed-incremental",
+        "use --incremental and --to FOLDER/: the sets in the folder are its memory",
     ),
     habit("restore", "-f -x --extract", "run `takeup restore {ARCHIVE} --into DIR`"),
     habit("restore", "-C --directory --target --destination", "use --into {DIR}"),

@@ -33,7 +33,7 @@ const COMMANDS: [&str; 18] = [
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup tune`.
-const CATALOGUES: [&str; 4] = ["add", "rebuild", "find", "sets"];
+const CATALOGUES: [&str; 5] = ["add", "rebuild", "find", "sets", "why"];
 const TUNINGS: [&str; 7] = ["readahead", "queue", "set", "show", "revert", "confirm", "persist"];
 
 /// Commands of `takeup bench`.

@@ -380,6 +380,7 @@ fn hostile_index(out: &mut Writer, change: impl Fn(&mut Vec<u8>, &mut SectionSum
     let trailer = Trailer {
         set_id: [7; 32],
         index_hash: None,
+        named: None,
         compression: Compression::None,
         chunk_bytes: 0,
         block_bytes: 512,

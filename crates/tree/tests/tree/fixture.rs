@@ -122,6 +122,7 @@ pub fn walk(sources: &[PathBuf], options: ScanOptions) -> (Vec<Entry>, Vec<ScanP
         for item in items.drain(..) {
             match item {
                 Item::Entry(entry) => entries.push(entry),
+                Item::Folder(folder) => entries.push(folder.entry),
                 Item::Problem(problem) => problems.push(*problem),
             }
         }

@@ -108,6 +108,7 @@ fn draw_rest(scan: &mut Scan, entries: &mut Vec<Entry>) -> Vec<ScanProblem> {
     for item in items {
         match item {
             Item::Entry(entry) => entries.push(entry),
+            Item::Folder(folder) => entries.push(folder.entry),
             Item::Problem(problem) => problems.push(*problem),
         }
     }

@@ -117,6 +117,7 @@ fn sources_come_in_the_order_given() {
         .into_iter()
         .map(|item| match item {
             Item::Entry(entry) => entry,
+            Item::Folder(folder) => folder.entry,
             Item::Problem(problem) => panic!("{problem}"),
         })
         .collect();

@@ -6,7 +6,10 @@
 //! all its members came in order, up to the trailer.
 
 use archive::header::{UNIT_BYTES, Unit};
-use archive::index::{IndexHasher, IndexSection, TRAILER_NAME, index_member_bytes, index_version};
+use archive::index::{
+    IndexHasher, IndexSection, TRAILER_NAME, index_member_bytes, index_version, is_index_member,
+    is_trailer_header,
+};
 use archive::mark::Mark;
 use archive::stream::ArchiveOffset;
 
@@ -39,6 +42,8 @@ pub(super) struct IndexWatch {
     pub start_bytes: ArchiveOffset,
     /// Number of its members so far.
     members: usize,
+    /// The last of them was the trailer.
+    ended: bool,
     hasher: Option<IndexHasher>,
     hash: Option<[u8; 32]>,
     zeros_bytes_max: u64,
@@ -60,6 +65,7 @@ impl IndexWatch {
             told_of_leftover: false,
             start_bytes: ArchiveOffset::START,
             members: 0,
+            ended: false,
             hasher: None,
             hash: None,
             zeros_bytes_max,
@@ -75,7 +81,7 @@ impl IndexWatch {
     /// The first unit of an index.
     pub fn begin(&mut self, start_bytes: ArchiveOffset) {
         self.start_bytes = start_bytes;
-        (self.members, self.hash, self.zeros) = (0, None, None);
+        (self.members, self.ended, self.hash, self.zeros) = (0, false, None, None);
         self.hasher = Some(IndexHasher::default());
     }
 
@@ -88,7 +94,7 @@ impl IndexWatch {
 
     /// A unit that may be the header of the trailer, where the hash ends.
     pub fn see_unit(&mut self, unit: &Unit) {
-        if self.members == IndexSection::ALL.len() && index_member_bytes(unit).is_some() {
+        if self.members >= IndexSection::ALL.len() && is_trailer_header(unit) {
             self.hash = self.hasher.take().map(|hasher| hasher.finish());
         }
         self.see(unit);
@@ -99,23 +105,29 @@ impl IndexWatch {
         self.hash
     }
 
-    /// Whether the next member of the index has the name it should have.
+    /// Whether the next member of the index has the name it should have: those that every index
+    /// has, others of an index, the trailer.
     pub fn take_member(&mut self, path: &[u8]) -> bool {
-        let names = IndexSection::ALL.map(IndexSection::member_name);
-        let expected = names.into_iter().chain([TRAILER_NAME]).nth(self.members);
+        let expected = IndexSection::ALL.get(self.members).map(|section| section.member_name());
         self.members += 1;
-        expected.is_some_and(|name| name.as_bytes() == path)
+        match expected {
+            Some(name) => name.as_bytes() == path,
+            None if self.ended => false,
+            None => {
+                self.ended = path == TRAILER_NAME.as_bytes();
+                is_index_member(path)
+            }
+        }
     }
 
     /// The end mark of an index; returns whether the index was complete.
     pub fn end(&mut self) -> bool {
         self.inside = false;
         self.hasher = None;
-        let whole = self.members == IndexSection::ALL.len() + 1;
-        if whole {
+        if self.ended {
             (self.awaited, self.whole) = (false, true);
         }
-        whole
+        self.ended
     }
 
     /// The end mark of an archive, whose last member ended at that offset.

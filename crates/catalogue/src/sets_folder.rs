@@ -1,0 +1,213 @@
+//! The sets of chains whose archives lie in one folder.
+//!
+//! Each archive says itself which set of which chain it is, so the folder needs nothing beside
+//! them: what is moved, renamed or copied into it belongs to it. Archives outside of a chain and
+//! other files are passed over.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use archive::index::{About, ChainSet};
+use archive::label::hex;
+use device::source::Source;
+
+use crate::IndexFile;
+
+/// Most archives that are looked at.
+const ARCHIVES_MAX: usize = 100_000;
+/// Ends of the names of archives.
+const ENDS: [&str; 7] = [".tar", ".tar.zst", ".tzst", ".zst", ".tar.gz", ".tgz", ".gz"];
+
+/// A set in the folder.
+#[derive(Clone, Debug)]
+pub struct FolderSet {
+    /// Its archive.
+    pub path: PathBuf,
+    /// Length of the archive's file.
+    pub length_bytes: u64,
+    pub about: About,
+    pub index: IndexFile,
+}
+
+/// The sets of a folder.
+#[derive(Clone, Debug, Default)]
+pub struct SetsFolder {
+    /// In the order in which they were made.
+    pub sets: Vec<FolderSet>,
+    /// Archives that are named like sets and cannot be read as such, and why.
+    pub unusable: Vec<(PathBuf, String)>,
+}
+
+/// Which set of a folder is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WantedSet<'a> {
+    /// The last of the job.
+    Newest,
+    /// The one with this number among the sets of the job.
+    Number(u64),
+    /// The one whose archive has this name, or whose identity begins with these digits.
+    Named(&'a str),
+    /// The last that began before a point in time, in seconds since 1970, which has these words.
+    Before { seconds: u64, words: &'a str },
+}
+
+/// Why a set, or the sets that it needs, are not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainError {
+    /// The folder has no set.
+    #[error("there is no set of backups in it")]
+    Empty,
+    /// None of the wanted job, day or name.
+    #[error("there is no set {wanted}; the {} are {}", what, there.join(", "))]
+    NoSuch {
+        /// The wish in words.
+        wanted: String,
+        /// What is named instead: jobs, or sets.
+        what: &'static str,
+        there: Vec<String>,
+    },
+    /// Sets of several jobs, and none is named.
+    #[error("it has sets of several jobs: {}", jobs.join(", "))]
+    SeveralJobs { jobs: Vec<String> },
+    /// A set needs one that is not there.
+    #[error("the set {set} needs the set {}, which is not in the folder", missing.name)]
+    Missing {
+        /// The name of the set that needs it.
+        set: String,
+        missing: ChainSet,
+    },
+}
+
+impl SetsFolder {
+    /// Looks at all archives of a folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn read(folder: &Path) -> io::Result<SetsFolder> {
+        let mut found = SetsFolder::default();
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder)?.take(ARCHIVES_MAX) {
+            let path = entry?.path();
+            let name = path.file_name().map(|name| name.as_encoded_bytes()).unwrap_or_default();
+            if !name.starts_with(b".") && ENDS.iter().any(|end| name.ends_with(end.as_bytes())) {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let mut known = BTreeSet::new();
+        for path in paths.into_iter().filter(|path| path.is_file()) {
+            match read_set(&path) {
+                Ok(Some(set)) => {
+                    // A copy of a set is the same set.
+                    if known.insert(set.about.set) {
+                        found.sets.push(set);
+                    }
+                }
+                Ok(None) => {}
+                Err(why) => found.unusable.push((path, why)),
+            }
+        }
+        found.sets.sort_by(|left, right| order(left).cmp(&order(right)));
+        Ok(found)
+    }
+
+    /// The set of this identity.
+    pub fn of(&self, set: [u8; 16]) -> Option<&FolderSet> {
+        self.sets.iter().find(|it| it.about.set == set)
+    }
+
+    /// The newest set of a job, or of the only one. With `before_seconds`, the newest that began
+    /// before that time; with `wanted`, that one.
+    ///
+    /// # Errors
+    /// When there is none, or several jobs.
+    pub fn choose(
+        &self,
+        job: Option<&str>,
+        wanted: &WantedSet<'_>,
+    ) -> Result<&FolderSet, ChainError> {
+        if self.sets.is_empty() {
+            return Err(ChainError::Empty);
+        }
+        let no_such = |wanted: String, what, there| Err(ChainError::NoSuch { wanted, what, there });
+        if let WantedSet::Named(named) = wanted {
+            let found = self.sets.iter().find(|set| set.is_named(named));
+            let names = || self.sets.iter().map(FolderSet::name).collect();
+            return found.map_or_else(|| no_such(format!("named {named}"), "sets", names()), Ok);
+        }
+        let jobs: BTreeSet<&str> = self.sets.iter().map(|set| &*set.about.job).collect();
+        let jobs = || jobs.iter().map(|job| (*job).to_owned()).collect::<Vec<_>>();
+        let job = match job {
+            Some(job) => job,
+            None if jobs().len() > 1 => return Err(ChainError::SeveralJobs { jobs: jobs() }),
+            None => &self.sets[0].about.job,
+        };
+        let of_job = || self.sets.iter().filter(|set| set.about.job == job);
+        if of_job().next().is_none() {
+            return no_such(format!("of the job {job}"), "jobs", jobs());
+        }
+        let found = match wanted {
+            WantedSet::Number(number) => of_job().rfind(|set| set.about.number == *number),
+            WantedSet::Before { seconds, .. } => {
+                of_job().rfind(|set| set.about.begun_seconds < *seconds)
+            }
+            WantedSet::Newest | WantedSet::Named(_) => of_job().next_back(),
+        };
+        let words = || match wanted {
+            WantedSet::Before { words, .. } => format!("of {words} or before"),
+            WantedSet::Number(number) => format!("number {number}"),
+            WantedSet::Newest | WantedSet::Named(_) => String::new(),
+        };
+        let names = || of_job().map(FolderSet::name).collect();
+        found.map_or_else(|| no_such(words(), "sets", names()), Ok)
+    }
+
+    /// The sets of a set's chain, from the full one to itself.
+    ///
+    /// # Errors
+    /// When one is not in the folder.
+    pub fn chain_of(&self, set: &FolderSet) -> Result<Vec<&FolderSet>, ChainError> {
+        let there = |link: &ChainSet| {
+            let missing = || ChainError::Missing { set: set.name(), missing: link.clone() };
+            self.of(link.set).ok_or_else(missing)
+        };
+        set.about.chain.iter().map(there).collect()
+    }
+}
+
+impl FolderSet {
+    /// The name of its archive.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Whether a user means this set: by the name of its archive, or by the first digits of its
+    /// identity.
+    fn is_named(&self, wanted: &str) -> bool {
+        self.name() == wanted || (wanted.len() >= 6 && hex(&self.about.set).starts_with(wanted))
+    }
+}
+
+fn order(set: &FolderSet) -> (&str, u64, u64, [u8; 16]) {
+    let About { job, number, begun_seconds, set, .. } = &set.about;
+    (job, *number, *begun_seconds, *set)
+}
+
+/// The set of an archive; `None` if it is of no chain.
+fn read_set(path: &Path) -> Result<Option<FolderSet>, String> {
+    let source = Source::open(path.as_os_str()).map_err(|error| text(&error))?;
+    let Some(index) = IndexFile::find(&source) else { return Ok(None) };
+    match index.about() {
+        Ok(None) => Ok(None),
+        Ok(Some(about)) => {
+            let length_bytes = source.length_bytes.unwrap_or(0);
+            Ok(Some(FolderSet { path: path.to_owned(), length_bytes, about, index }))
+        }
+        Err(error) => Err(text(&error)),
+    }
+}
+
+fn text(error: &(dyn std::error::Error + 'static)) -> String {
+    base::failures::with_causes(error)
+}

@@ -1,0 +1,493 @@
+//! Sets of a chain in a folder: which one a backup writes, and which one a restore reads.
+//!
+//! The archives in the folder say themselves what they are, so there is nothing else to keep. A
+//! backup that cannot be an incremental one is a full one, and says why.
+
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use archive::chunk::Compression;
+use archive::index::{About, AboutSource, CHAIN_SETS_MAX, ChainSet, StoreReason};
+use archive::label::{HostName, hex};
+use base::calendar::time_text;
+use base::escape::escape_path;
+use base::failures::with_causes;
+use catalogue::{ChainError, FolderSet, IndexFile, SetsFolder, WantedSet};
+use device::source::Source;
+use flow::monitor::{Level, Monitor, Notice};
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use runs::backup::SetOptions;
+use rustix::fs::{FlockOperation, statfs, statvfs};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::backup::BackupRequest;
+use crate::failure::Failure;
+use crate::tape_source::SetWanted;
+
+/// Name of a job that has none.
+const JOB: &str = "backup";
+/// The lock of a folder, which dies with the process that holds it.
+const LOCK: &str = ".takeup-lock";
+/// ext2 to ext4, btrfs and ZFS: file systems whose identity lasts from mount to mount.
+const LASTING: [u64; 3] = [0xef53, 0x9123_683e, 0x2fc1_2fc1];
+
+/// Which set of a chain a backup is to be; only where the target is a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SetSettings {
+    /// Whether only what has changed is stored.
+    pub incremental: bool,
+    /// The set since which changes count: the start of its id, or its archive's name; `None`: the
+    /// last one of the job.
+    pub since: Option<String>,
+    /// Level as in dump: changes count since the last set of a lower level; 0 is a full set.
+    pub level: Option<u8>,
+    /// The job that the set belongs to; `None`: `backup`.
+    pub job: Option<String>,
+    /// Whether a source may be empty now, or lie on another file system than in the last set.
+    pub source_may_change: bool,
+}
+
+/// Which set of a folder is restored; only where the source is a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SetSelection {
+    /// The last set that began before the end of this day, local time, or before this point in
+    /// time: `2026-11-27`, or `2026-11-27T14:30`.
+    pub at: Option<String>,
+    /// Of this job; needed where the folder has sets of several.
+    pub job: Option<String>,
+}
+
+/// A set of a chain that was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WrittenSetAnswer {
+    /// Its identity.
+    pub set: String,
+    pub job: String,
+    /// Its number among the sets of the job.
+    pub number: u64,
+    /// 0 for a full set.
+    pub level: u8,
+    /// The archives that a restore of it reads, the full set's first.
+    pub chain: Vec<String>,
+    /// Objects that were stored, by reason.
+    pub stored: Vec<ReasonCount>,
+    /// Objects that an earlier set of the chain has.
+    pub unchanged: u64,
+    /// Objects of the set before that are gone.
+    pub deleted: u64,
+}
+
+/// Objects that were stored for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReasonCount {
+    /// `full`, `new`, `size`, `mtime`, `owner`, `ctime`, `identity`, `doubtful`, `again`,
+    /// `content`, `untrusted` or `linked`.
+    pub reason: String,
+    pub objects: u64,
+}
+
+impl From<&About> for WrittenSetAnswer {
+    fn from(about: &About) -> WrittenSetAnswer {
+        let count = |(reason, objects): &(StoreReason, u64)| ReasonCount {
+            reason: reason.name().to_owned(),
+            objects: *objects,
+        };
+        WrittenSetAnswer {
+            set: hex(&about.set),
+            job: about.job.clone(),
+            number: about.number,
+            level: about.level,
+            chain: about.chain.iter().map(|set| set.name.clone()).collect(),
+            stored: about.stored.iter().map(count).collect(),
+            unchanged: about.unchanged,
+            deleted: about.deleted,
+        }
+    }
+}
+
+/// Whether a target means a folder of sets: it ends with a slash. Without one, the name of a folder
+/// is more likely one of a file that is missing.
+pub fn is_folder_target(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+/// Whether a source means a folder of sets.
+pub fn is_folder(path: &Path) -> bool {
+    is_folder_target(path) || path.is_dir()
+}
+
+/// A set that is about to be written. The folder is locked as long as it lives.
+pub(crate) struct NewSet {
+    pub(crate) path: PathBuf,
+    pub(crate) options: SetOptions,
+    _lock: File,
+}
+
+impl NewSet {
+    /// Chooses the set's place in a chain.
+    pub(crate) fn plan(
+        request: &BackupRequest,
+        compression: Compression,
+        monitor: &dyn Monitor,
+    ) -> Result<NewSet, Failure> {
+        let folder = &request.to;
+        let settings = &request.set;
+        let job = settings.job.clone().unwrap_or_else(|| JOB.to_owned());
+        check_job(&job)?;
+        let sources = sources(request)?;
+        if !folder.exists() {
+            let made = std::fs::create_dir(folder);
+            made.map_err(|error| unusable("cannot make the folder", folder, &error))?;
+        }
+        let lock = lock(folder)?;
+        let known = read(folder)?;
+        for (path, why) in &known.unusable {
+            tell(monitor, path, format!("is passed over, since it cannot be read: {why}"));
+        }
+        if lies_in_a_source(folder, &sources) {
+            let text = "lies in what is backed up: each set would store the sets before it; leave \
+                        it out with --exclude";
+            tell(monitor, folder, text.to_owned());
+        }
+        let last = known.choose(Some(&job), &WantedSet::Newest).ok();
+        if let Some(last) = last.filter(|_| !settings.source_may_change) {
+            check_sources(&sources, &last.about)?;
+        }
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let begun_seconds = now.map_or(0, |since| since.as_secs());
+        let set = base::random::id().map_err(|error| Failure::new(&error, None))?;
+        let mut about = About {
+            set,
+            chain: Vec::new(),
+            job,
+            number: last.map_or(1, |last| last.about.number + 1),
+            level: 0,
+            host: HostName::new(rustix::system::uname().nodename().to_bytes()),
+            begun_seconds,
+            ended_seconds: 0,
+            sources,
+            excludes: request.exclude.clone(),
+            one_file_system: request.one_file_system,
+            without_attributes: request.no_xattrs,
+            deleted: 0,
+            stored: Vec::new(),
+            unchanged: 0,
+        };
+        let parent = parent(&known, folder, settings, &about)?;
+        let parent = match parent {
+            Parent::None => None,
+            Parent::Unfit(why) => {
+                tell(monitor, folder, format!("a full set is written: {why}"));
+                None
+            }
+            Parent::Set(parent) => Some(parent),
+        };
+        if let Some(parent) = parent {
+            about.chain.clone_from(&parent.about.chain);
+            about.level = settings.level.unwrap_or(parent.about.level.saturating_add(1));
+        }
+        let name = name(&about, compression);
+        about.chain.push(ChainSet { set, begun_seconds, name: name.clone() });
+        let parent = parent.map(|parent| parent.index.clone());
+        let options = SetOptions { about, parent };
+        Ok(NewSet { path: folder.join(name), options, _lock: lock })
+    }
+}
+
+/// The set that changes count from.
+enum Parent<'a> {
+    /// None was asked for.
+    None,
+    /// The one that was asked for cannot be it.
+    Unfit(String),
+    Set(&'a FolderSet),
+}
+
+fn parent<'a>(
+    known: &'a SetsFolder,
+    folder: &Path,
+    settings: &SetSettings,
+    about: &About,
+) -> Result<Parent<'a>, Failure> {
+    let is_incremental = match settings.level {
+        Some(level) => level > 0,
+        None => settings.incremental || settings.since.is_some(),
+    };
+    if !is_incremental {
+        return Ok(Parent::None);
+    }
+    let chosen = match &settings.since {
+        Some(since) => Some(
+            known
+                .choose(None, &WantedSet::Named(since))
+                .map_err(|it| failure(&it, folder, known))?,
+        ),
+        None => {
+            let mut of_job = known.sets.iter().filter(|set| set.about.job == about.job);
+            let is_lower =
+                |set: &&FolderSet| settings.level.is_none_or(|level| set.about.level < level);
+            of_job.rfind(is_lower)
+        }
+    };
+    let Some(chosen) = chosen else {
+        return Ok(Parent::Unfit(format!("there is none of the job {} to begin from", about.job)));
+    };
+    Ok(match unfit(known, chosen, about) {
+        Some(why) => Parent::Unfit(why),
+        None => Parent::Set(chosen),
+    })
+}
+
+/// Why a set cannot be followed by this one.
+fn unfit(known: &SetsFolder, parent: &FolderSet, about: &About) -> Option<String> {
+    let before = &parent.about;
+    let name = parent.name();
+    let paths = |about: &About| -> Vec<_> {
+        let path = |source: &AboutSource| (source.path.clone(), source.archive_path.clone());
+        about.sources.iter().map(path).collect()
+    };
+    if paths(before) != paths(about) {
+        return Some(format!("{name} has other sources"));
+    }
+    if before.excludes != about.excludes {
+        return Some(format!("{name} has other excludes"));
+    }
+    let options = |about: &About| (about.one_file_system, about.without_attributes);
+    if options(before) != options(about) {
+        return Some(format!("{name} was made with other options"));
+    }
+    if before.chain.len() >= CHAIN_SETS_MAX {
+        return Some(format!("the chain of {name} has {CHAIN_SETS_MAX} sets"));
+    }
+    if let Err(error) = known.chain_of(parent) {
+        return Some(error.to_string());
+    }
+    match (parent.index.again(), parent.index.tree()) {
+        (Ok(again), _) if again.len() >= 1 << 20 => {
+            Some(format!("{name} could not read a million objects"))
+        }
+        (Ok(_), Ok(Some(_))) => None,
+        (Err(error), _) | (_, Err(error)) => {
+            Some(format!("the index of {name} cannot be read: {}", with_causes(&error)))
+        }
+        (_, Ok(None)) => Some(format!("the index of {name} does not have what was there")),
+    }
+}
+
+/// The sources, and what shows whether they are still what they were.
+fn sources(request: &BackupRequest) -> Result<Vec<AboutSource>, Failure> {
+    let source = |path: &PathBuf| {
+        let failed = |error: std::io::Error| unusable("cannot look at the source", path, &error);
+        let absolute = std::path::absolute(path).map_err(failed)?;
+        let status = statfs(path).map_err(|error| failed(error.into()))?;
+        let file_system = status.f_type as u64 & 0xffff_ffff;
+        let lasts = LASTING.contains(&file_system);
+        let identity = statvfs(path).ok().filter(|_| lasts);
+        // Names beyond these are not counted: one is enough to know that it was not empty.
+        let names = std::fs::read_dir(path).map_or(0, |names| names.take(1000).count() as u64);
+        Ok(AboutSource {
+            path: absolute.into_os_string().into_encoded_bytes(),
+            archive_path: tree::archive_path(path).0,
+            file_system,
+            file_system_id: identity.map_or(0, |status| status.f_fsid),
+            names,
+        })
+    };
+    request.sources.iter().map(source).collect()
+}
+
+/// Whether the sets would be stored in themselves.
+fn lies_in_a_source(folder: &Path, sources: &[AboutSource]) -> bool {
+    let path = |bytes: &[u8]| Path::new(std::ffi::OsStr::from_bytes(bytes)).canonicalize();
+    folder.canonicalize().is_ok_and(|folder| {
+        sources.iter().any(|source| path(&source.path).is_ok_and(|it| folder.starts_with(it)))
+    })
+}
+
+/// Refuses a source that looks like a mount point without its file system: what was deleted with it
+/// would soon be the only thing that the sets know.
+fn check_sources(sources: &[AboutSource], last: &About) -> Result<(), Failure> {
+    for source in sources {
+        let Some(before) = last.sources.iter().find(|before| before.path == source.path) else {
+            continue;
+        };
+        let path = String::from_utf8_lossy(&source.path);
+        let what = if source.names == 0 && before.names > 0 {
+            format!("{path} is empty, and was not in the last set")
+        } else if source.file_system != before.file_system
+            || source.file_system_id != before.file_system_id
+        {
+            format!("{path} lies on another file system than in the last set")
+        } else {
+            continue;
+        };
+        let hint = "mount what should be there, or add --source-may-change once if it is right";
+        return Err(Failure::of(what, Some(hint)));
+    }
+    Ok(())
+}
+
+fn check_job(job: &str) -> Result<(), Failure> {
+    let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    let is_name = !job.is_empty()
+        && job.len() <= 64
+        && !job.starts_with(['.', '-'])
+        && job.chars().all(is_letter);
+    if is_name {
+        return Ok(());
+    }
+    let hint = "letters, digits, `-`, `_` and `.`, at most 64 bytes";
+    Err(Failure::of(format!("{job:?} cannot be the name of a job"), Some(hint)))
+}
+
+/// The name of the archive: job, time, level, the start of the identity.
+fn name(about: &About, compression: Compression) -> String {
+    let time: String = time_text(about.begun_seconds as i64).replace(' ', "T").replace(':', "");
+    let level = match about.level {
+        0 => "full".to_owned(),
+        level => format!("level{level}"),
+    };
+    let end = match compression {
+        Compression::None => "tar",
+        Compression::Zstd { .. } => "tar.zst",
+        Compression::Gzip { .. } => "tar.gz",
+    };
+    format!("{}-{time}Z-{level}-{}.{end}", about.job, &hex(&about.set)[..8])
+}
+
+/// Locks a folder until the file is closed.
+fn lock(folder: &Path) -> Result<File, Failure> {
+    let path = folder.join(LOCK);
+    let failed = |error: &std::io::Error| unusable("cannot lock the folder", folder, error);
+    let options = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+    let file = options.map_err(|error| failed(&error))?;
+    let exclusive = FlockOperation::NonBlockingLockExclusive;
+    match base::interruptible::lock_unless_in_use(&file, exclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let message = format!("another backup writes into {}", escape_path(folder));
+            Err(Failure::of(message, Some("try again when it has ended")))
+        }
+        Err(error) => Err(failed(&error.into())),
+    }
+}
+
+fn read(folder: &Path) -> Result<SetsFolder, Failure> {
+    SetsFolder::read(folder).map_err(|error| unusable("cannot read the folder", folder, &error))
+}
+
+/// The sets that a restore reads: the chain of the wanted one.
+///
+/// # Errors
+/// When the wanted set, or one that it needs, is not in the folder.
+pub(crate) fn chain(
+    folder: &Path,
+    wanted: Option<&SetWanted>,
+    selection: &SetSelection,
+) -> Result<Vec<FolderSet>, Failure> {
+    let known = read(folder)?;
+    let day = selection.at.as_deref().map(end_of).transpose()?;
+    let wanted = match (wanted, &day) {
+        (Some(SetWanted::Number(number)), _) => WantedSet::Number((*number).into()),
+        (Some(SetWanted::Id(id)), _) => WantedSet::Named(id),
+        (None, Some((seconds, words))) => WantedSet::Before { seconds: *seconds, words },
+        (None, None) => WantedSet::Newest,
+    };
+    let set = known.choose(selection.job.as_deref(), &wanted);
+    let set = set.map_err(|error| failure(&error, folder, &known))?;
+    let chain = known.chain_of(set).map_err(|error| failure(&error, folder, &known))?;
+    Ok(chain.into_iter().cloned().collect())
+}
+
+/// What to know before a single archive is restored that is no full set.
+pub(crate) fn part_of_chain(archive: &Path) -> Option<String> {
+    // Looking into anything else, as a pipe, would take data from it.
+    let is_file = archive.metadata().is_ok_and(|status| status.is_file());
+    let source = is_file.then(|| Source::open(archive.as_os_str()).ok()).flatten()?;
+    let about = IndexFile::find(&source)?.about().ok()??;
+    let folder = archive.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    (about.chain.len() > 1).then(|| {
+        format!(
+            "holds only what changed since {}: `takeup restore {}/ --set {} --into DIR` restores \
+             all of that day",
+            about.parent().map(|parent| &*parent.name).unwrap_or_default(),
+            escape_path(folder),
+            &hex(&about.set)[..8],
+        )
+    })
+}
+
+/// The end of a day, local time, or a point in it, in seconds since 1970; with its words.
+fn end_of(text: &str) -> Result<(u64, String), Failure> {
+    let zone = TimeZone::system();
+    let end = if text.contains(['T', ' ']) {
+        // The second itself belongs to it.
+        let point = text.parse::<DateTime>().ok();
+        point.and_then(|point| point.checked_add(jiff::Span::new().seconds(1)).ok())
+    } else {
+        let day = text.parse::<Date>().ok();
+        day.and_then(|day| day.tomorrow().ok()).map(|next| next.at(0, 0, 0, 0))
+    };
+    let zoned = end.and_then(|end| end.to_zoned(zone).ok());
+    let seconds = zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_second()).ok());
+    let seconds = seconds.ok_or_else(|| {
+        let hint = "write it as 2026-11-27 or 2026-11-27T14:30";
+        Failure::of(format!("{text:?} is no day"), Some(hint))
+    })?;
+    Ok((seconds, text.to_owned()))
+}
+
+fn failure(error: &ChainError, folder: &Path, known: &SetsFolder) -> Failure {
+    let hint = match error {
+        ChainError::Empty => "sets are made with `takeup backup SOURCE --to FOLDER/`",
+        ChainError::NoSuch { .. } => "name one of them",
+        ChainError::SeveralJobs { .. } => "name one with --job",
+        ChainError::Missing { .. } => {
+            "put its archive back, or restore an earlier set, whose chain is whole"
+        }
+    };
+    let unreadable = known
+        .unusable
+        .iter()
+        .map(|(path, why)| format!("{} cannot be read as a set: {why}", escape_path(path)));
+    let message = format!("{}: {error}", escape_path(folder));
+    Failure::of(message, Some(hint)).with_details(unreadable.collect())
+}
+
+fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::of(format!("{what} {}: {}", escape_path(path), with_causes(error)), None)
+}
+
+fn tell(monitor: &dyn Monitor, path: &Path, text: String) {
+    let object = path.as_os_str().as_bytes().to_vec();
+    monitor.notice(Notice { level: Level::Notable, object, text });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_ends_with_the_next_one() {
+        let (day, _) = end_of("2026-11-27").unwrap();
+        let (next, _) = end_of("2026-11-28").unwrap();
+        assert_eq!(next - day, 86_400);
+        let (noon, words) = end_of("2026-11-27T12:00").unwrap();
+        assert!(noon < day && words == "2026-11-27T12:00");
+        assert!(end_of("yesterday").is_err() && end_of("2026-02-30").is_err());
+    }
+
+    #[test]
+    fn names_of_jobs() {
+        assert!(check_job("homes-2.daily_x").is_ok());
+        for bad in ["", "a/b", "../x", "-x", ".x", "a b"] {
+            assert!(check_job(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a scan finds: objects not yet opened, and directories that cannot be walked.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::directory::Directory;
+use crate::entry_kind::EntryKind;
+use crate::scan_problem::ScanProblem;
+use crate::status::Status;
+
+/// One object, found but not yet opened. Cheap to clone and to send to another thread. It keeps its
+/// directory open.
+#[derive(Clone)]
+pub struct Entry {
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) index: u32,
+}
+
+impl Entry {
+    /// The directory that the object is in.
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// Name in that directory.
+    pub fn name(&self) -> &CStr {
+        self.directory.names().name(self.index)
+    }
+
+    /// The kind that getdents(2) reported. It may have changed since.
+    pub fn kind(&self) -> EntryKind {
+        self.directory.names().kind(self.index)
+    }
+
+    /// The state of the object, if it is no directory and the scan was to look.
+    pub fn status(&self) -> Option<&Status> {
+        self.directory.status(self.index)
+    }
+
+    /// Index of its source, from 0.
+    pub fn source(&self) -> usize {
+        self.directory.names().source as usize
+    }
+
+    /// Appends the path in the archive.
+    pub fn append_path(&self, path: &mut Vec<u8>) {
+        self.directory.names().append_entry_path(self.index, path);
+    }
+
+    /// Path in the archive.
+    pub fn path(&self) -> Vec<u8> {
+        let mut path = Vec::new();
+        self.append_path(&mut path);
+        path
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = String::from_utf8_lossy(&self.path()).into_owned();
+        formatter.debug_struct("Entry").field("path", &path).field("kind", &self.kind()).finish()
+    }
+}
+
+/// One item of the walk.
+#[derive(Debug)]
+pub enum Item {
+    /// An object to archive.
+    Entry(Entry),
+    /// A directory to archive, of a scan that looks at the state of everything.
+    Folder(Box<FolderEntry>),
+    /// A directory could not be walked. The entry of the directory itself came before.
+    Problem(Box<ScanProblem>),
+}
+
+/// A directory and what is in it.
+#[derive(Debug)]
+pub struct FolderEntry {
+    pub entry: Entry,
+    /// Its state before it was listed, if it could be seen.
+    pub status: Option<Status>,
+    pub contents: FolderContents,
+}
+
+/// The names in a directory.
+#[derive(Debug)]
+pub enum FolderContents {
+    /// All of them; they come next.
+    Listed(Arc<Directory>),
+    /// It was not to be entered: another file system.
+    NotEntered,
+    /// It could not be listed, or not to its end: a problem follows.
+    Unlisted,
+}
