@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupRequest;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_error_numbers};
 use crate::tape_source::SetWanted;
 
 /// Name of a job that has none.
@@ -461,7 +461,8 @@ fn failure(error: &ChainError, folder: &Path, known: &SetsFolder) -> Failure {
 }
 
 fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::of(format!("{what} {}: {}", escape_path(path), with_causes(error)), None)
+    let why = without_error_numbers(&with_causes(error));
+    Failure::of(format!("{what} {}: {why}", escape_path(path)), None)
 }
 
 fn tell(monitor: &dyn Monitor, path: &Path, text: String) {

@@ -50,8 +50,9 @@ impl Directory {
         names.filter(|name| !name.is_empty())
     }
 
-    /// The clock before the directory was read: changes from then on may be missing in the states.
-    pub fn looked(&self) -> Timestamp {
+    /// The clock before the directory was read, and after everything in it was looked at: changes
+    /// from the first on may be missing in the states.
+    pub fn looked(&self) -> (Timestamp, Timestamp) {
         self.names.looked
     }
 }

@@ -47,8 +47,8 @@ pub(crate) struct Names {
     statuses: Vec<Option<Status>>,
     /// Names that are there and left out, each with a NUL behind it; where states are asked for.
     pub(crate) excluded: Vec<u8>,
-    /// The clock before the directory was read.
-    pub(crate) looked: Timestamp,
+    /// The clock before the directory was read, and after everything in it was looked at.
+    pub(crate) looked: (Timestamp, Timestamp),
 }
 
 /// Where the path of a source starts, as the user gave it.
@@ -88,7 +88,7 @@ impl Names {
             offsets: vec![0],
             statuses: vec![Some(Status::of(status))],
             excluded: Vec::new(),
-            looked: now(),
+            looked: (now(), now()),
         };
         names.append(name, kind);
         names
@@ -109,7 +109,7 @@ impl Names {
             offsets: Vec::new(),
             statuses: Vec::new(),
             excluded: Vec::new(),
-            looked: now(),
+            looked: (now(), now()),
         };
         if parent.tail.len() > TAIL_BYTES_MAX {
             names.base = Some(Arc::clone(parent));
@@ -179,6 +179,7 @@ impl Names {
             stat.ok().map(|stat| Status::of(&stat))
         };
         self.statuses = (0..others).map(look).collect();
+        self.looked.1 = now();
     }
 
     /// Appends the archive path of entry `index`.

@@ -142,6 +142,7 @@ impl<'a> Decider<'a> {
                     for open in self.open.iter_mut().filter(|open| open.path == problem.path) {
                         open.is_listed = false;
                     }
+                    self.waiting.clear();
                     works.push(Work::Problem(problem));
                 }
             }
@@ -427,17 +428,23 @@ impl<'a> Decider<'a> {
         })
     }
 
-    fn certainty(&self, status: &Status, looked: Timestamp, trust: Trust) -> Certainty {
+    fn certainty(
+        &self,
+        status: &Status,
+        looked: (Timestamp, Timestamp),
+        trust: Trust,
+    ) -> Certainty {
         let tick = match trust {
             Trust::Full => TICK_NANOSECONDS,
             Trust::Little => COARSE_TICK_NANOSECONDS,
         };
         let times = [status.version.modified, status.version.changed].map(nanoseconds);
-        let (looked, begun) = (nanoseconds(looked), nanoseconds(self.begun));
+        let (looked, until) = (nanoseconds(looked.0), nanoseconds(looked.1));
+        let begun = nanoseconds(self.begun);
         // The names of a file must agree, though their folders are listed at different times.
         let has_names = status.links > 1 && status.kind != EntryKind::Directory;
         let from = if has_names { begun.min(looked) } else { looked };
-        let is_doubtful = times.iter().any(|time| (from - tick..=looked + tick).contains(time));
+        let is_doubtful = times.iter().any(|time| (from - tick..=until + tick).contains(time));
         if is_doubtful { Certainty::Doubtful } else { Certainty::Settled }
     }
 

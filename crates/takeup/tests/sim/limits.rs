@@ -287,7 +287,7 @@ fn check(bench: &Bench, limit: Limit, load: Load) {
     if matches!(load, Load::Cores | Load::Memory) && theirs > 0.5 && limit != Limit::Processor {
         // Cores that others use are named exactly where the stage waited for them.
         let waited = core_wait_share(&document, &named("bottleneck"));
-        let is_named = explanation.contains("of the cores, for which");
+        let is_named = explanation.contains("of the cores, and ");
         assert!(is_named || waited < 0.08, "{waited}: {place}");
         assert!(!is_named || waited > 0.03, "{waited}: {place}");
     }
