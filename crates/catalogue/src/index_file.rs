@@ -14,9 +14,9 @@ use archive::chunk::gzip_member::find_stored_member;
 use archive::chunk::seek_table::{SeekFrame, SeekTable, SeekTableLookup, parse_seek_table};
 use archive::chunk::{ChunkDecompressor, Coding, Compression, StreamDecoder, StreamFormat};
 use archive::index::{
-    ABOUT_BYTES_MAX, About, AgainRecord, ChunkRecord, ContentHasher, FileLayout, FileRecord,
-    IndexError, IndexReader, IndexSection, NamedRow, NamedSection, NamedSections, RecordKind,
-    SectionPlace, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, TreeReader,
+    ABOUT_BYTES_MAX, About, AgainRecord, BlockHasher, ChunkRecord, ContentHasher, FileLayout,
+    FileRecord, IndexError, IndexReader, IndexSection, NamedRow, NamedSection, NamedSections,
+    RecordKind, SectionPlace, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, TreeReader,
     block_checksum as xxh3, decode_table, find_trailer,
 };
 use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
@@ -213,6 +213,25 @@ impl IndexFile {
     pub fn again(&self) -> Result<Vec<AgainRecord>, IndexError> {
         let section = self.short(NamedSection::Again, AGAIN_BYTES_MAX)?;
         section.map_or(Ok(Vec::new()), |section| AgainRecord::decode_all(&section))
+    }
+
+    /// Whether all of what was found at the sources can be read, by its checksum; `None` if the
+    /// index has nothing of that.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is of a later version.
+    pub fn tree_holds(&self) -> Result<Option<bool>, IndexError> {
+        let section = NamedSection::Tree;
+        let failed = |source| IndexError::NamedRead { section: section.name(), source };
+        let Some(row) = self.named(section)? else { return Ok(None) };
+        let mut content = self.content(row.place).map_err(failed)?;
+        let (mut checksum, mut buffer) = (BlockHasher::new(usize::MAX), vec![0; 64 << 10]);
+        loop {
+            match content.read(&mut buffer).map_err(failed)? {
+                0 => return Ok(Some(checksum.finish() == Some(row.checksum))),
+                bytes => checksum.update(&buffer[..bytes], |_| ()),
+            }
+        }
     }
 
     /// What was found at the sources, of a set of a chain.

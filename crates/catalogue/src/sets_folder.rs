@@ -27,7 +27,6 @@ pub struct FolderSet {
     /// Length of the archive's file.
     pub length_bytes: u64,
     pub about: About,
-    pub index: IndexFile,
 }
 
 /// The sets of a folder.
@@ -177,6 +176,16 @@ impl SetsFolder {
 }
 
 impl FolderSet {
+    /// Its index. It is not kept: a folder may have more archives than a process may open files.
+    ///
+    /// # Errors
+    /// When the archive cannot be opened, or has no whole index any more.
+    pub fn index(&self) -> io::Result<IndexFile> {
+        let source = Source::open(self.path.as_os_str()).map_err(io::Error::other)?;
+        let lost = || io::Error::other("it has no whole index");
+        IndexFile::find(&source).ok_or_else(lost)
+    }
+
     /// The name of its archive.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -197,15 +206,32 @@ fn order(set: &FolderSet) -> (&str, u64, u64, [u8; 16]) {
 /// The set of an archive; `None` if it is of no chain.
 fn read_set(path: &Path) -> Result<Option<FolderSet>, String> {
     let source = Source::open(path.as_os_str()).map_err(|error| text(&error))?;
-    let Some(index) = IndexFile::find(&source) else { return Ok(None) };
+    let Some(index) = IndexFile::find(&source) else {
+        // Any archive may lie here, but one with the name of a set must not be lost in silence.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if is_named_as_set(&name) {
+            return Err("its index is lost, damaged, or of a later version".to_owned());
+        }
+        return Ok(None);
+    };
     match index.about() {
         Ok(None) => Ok(None),
         Ok(Some(about)) => {
             let length_bytes = source.length_bytes.unwrap_or(0);
-            Ok(Some(FolderSet { path: path.to_owned(), length_bytes, about, index }))
+            Ok(Some(FolderSet { path: path.to_owned(), length_bytes, about }))
         }
         Err(error) => Err(text(&error)),
     }
+}
+
+/// Whether a file has a name that is given to sets: job, time, level, eight digits of the identity.
+fn is_named_as_set(name: &str) -> bool {
+    let stem = name.split_once(".tar").map_or(name, |(stem, _)| stem);
+    let mut parts = stem.rsplit('-');
+    let (id, level) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    id.len() == 8
+        && id.bytes().all(|digit| digit.is_ascii_hexdigit())
+        && (level == "full" || level.starts_with("level"))
 }
 
 fn text(error: &(dyn std::error::Error + 'static)) -> String {

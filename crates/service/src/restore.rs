@@ -259,7 +259,9 @@ fn restore_set(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<RestoreDone, Failure> {
-    let chain = sets::chain(&request.from, request.tape.set.as_ref(), &request.set)?;
+    let wanted = sets::chain(&request.from, request.tape.set.as_ref(), &request.set)?;
+    wanted.tell_unusable(&monitor);
+    let chain = wanted.sets;
     let tape = TapeSourceSettings { set: None, ..request.tape.clone() };
     let alone = RestoreRequest { tape, ..request.clone() };
     let options = options(&alone, cancel, changer)?;

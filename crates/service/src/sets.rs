@@ -146,9 +146,7 @@ impl NewSet {
         }
         let lock = lock(folder)?;
         let known = read(folder)?;
-        for (path, why) in &known.unusable {
-            tell(monitor, path, format!("is passed over, since it cannot be read: {why}"));
-        }
+        tell_unusable(monitor, &known.unusable);
         if lies_in_a_source(folder, &sources) {
             let text = "lies in what is backed up: each set would store the sets before it; leave \
                         it out with --exclude";
@@ -193,7 +191,8 @@ impl NewSet {
         }
         let name = name(&about, compression);
         about.chain.push(ChainSet { set, begun_seconds, name: name.clone() });
-        let parent = parent.map(|parent| parent.index.clone());
+        let parent = parent.map(FolderSet::index).transpose();
+        let parent = parent.map_err(|error| Failure::new(&error, None))?;
         let options = SetOptions { about, parent };
         Ok(NewSet { path: folder.join(name), options, _lock: lock })
     }
@@ -267,15 +266,21 @@ fn unfit(known: &SetsFolder, parent: &FolderSet, about: &About) -> Option<String
     if let Err(error) = known.chain_of(parent) {
         return Some(error.to_string());
     }
-    match (parent.index.again(), parent.index.tree()) {
-        (Ok(again), _) if again.len() >= 1 << 20 => {
+    let again = parent.index().map_err(|error| with_causes(&error)).and_then(|index| {
+        let again = index.again().map_err(|error| with_causes(&error))?;
+        match index.tree_holds() {
+            Ok(Some(true)) => Ok(again.len()),
+            Ok(Some(false)) => Err("a checksum does not match".to_owned()),
+            Ok(None) => Err("it does not have what was there".to_owned()),
+            Err(error) => Err(with_causes(&error)),
+        }
+    });
+    match again {
+        Ok(objects) if objects >= 1 << 20 => {
             Some(format!("{name} could not read a million objects"))
         }
-        (Ok(_), Ok(Some(_))) => None,
-        (Err(error), _) | (_, Err(error)) => {
-            Some(format!("the index of {name} cannot be read: {}", with_causes(&error)))
-        }
-        (_, Ok(None)) => Some(format!("the index of {name} does not have what was there")),
+        Ok(_) => None,
+        Err(why) => Some(format!("the index of {name} cannot be used: {why}")),
     }
 }
 
@@ -381,7 +386,22 @@ fn read(folder: &Path) -> Result<SetsFolder, Failure> {
     SetsFolder::read(folder).map_err(|error| unusable("cannot read the folder", folder, &error))
 }
 
-/// The sets that a restore reads: the chain of the wanted one.
+/// The sets that a restore reads.
+pub(crate) struct WantedChain {
+    /// From the full set to the wanted one.
+    pub(crate) sets: Vec<FolderSet>,
+    /// Archives that are named like sets and cannot be read as such: one may have been wanted.
+    unusable: Vec<(PathBuf, String)>,
+}
+
+impl WantedChain {
+    /// Names the archives that may have been wanted.
+    pub(crate) fn tell_unusable(&self, monitor: &dyn Monitor) {
+        tell_unusable(monitor, &self.unusable);
+    }
+}
+
+/// The chain of the wanted set.
 ///
 /// # Errors
 /// When the wanted set, or one that it needs, is not in the folder.
@@ -389,7 +409,7 @@ pub(crate) fn chain(
     folder: &Path,
     wanted: Option<&SetWanted>,
     selection: &SetSelection,
-) -> Result<Vec<FolderSet>, Failure> {
+) -> Result<WantedChain, Failure> {
     let known = read(folder)?;
     let day = selection.at.as_deref().map(end_of).transpose()?;
     let wanted = match (wanted, &day) {
@@ -401,7 +421,8 @@ pub(crate) fn chain(
     let set = known.choose(selection.job.as_deref(), &wanted);
     let set = set.map_err(|error| failure(&error, folder, &known))?;
     let chain = known.chain_of(set).map_err(|error| failure(&error, folder, &known))?;
-    Ok(chain.into_iter().cloned().collect())
+    let sets = chain.into_iter().cloned().collect();
+    Ok(WantedChain { sets, unusable: known.unusable })
 }
 
 /// What to know before a single archive is restored that is no full set.
@@ -463,6 +484,13 @@ fn failure(error: &ChainError, folder: &Path, known: &SetsFolder) -> Failure {
 fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     let why = without_error_numbers(&with_causes(error));
     Failure::of(format!("{what} {}: {why}", escape_path(path)), None)
+}
+
+/// Names archives that are passed over.
+fn tell_unusable(monitor: &dyn Monitor, unusable: &[(PathBuf, String)]) {
+    for (path, why) in unusable {
+        tell(monitor, path, format!("is passed over, since it cannot be read as a set: {why}"));
+    }
 }
 
 fn tell(monitor: &dyn Monitor, path: &Path, text: String) {

@@ -96,10 +96,7 @@ impl<T: Record> IndexWriter<T> {
         }
         let before = out.len();
         self.open_section(out);
-        let records = self.summary.records.to_le_bytes();
-        out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(&records);
-        out.extend_from_slice(&XxHash3_64::oneshot_with_seed(self.groups, &records).to_le_bytes());
+        put_end(self.groups, self.summary.records, out);
         self.summary.length_bytes += (out.len() - before) as u64;
         self.summary
     }
@@ -128,8 +125,21 @@ impl<T: Record> IndexWriter<T> {
 
 /// Checksum of a body. The seed contains what the body does not: its place and its number of
 /// records.
-fn group_checksum(body: &[u8], records: u32, group: u64) -> [u8; 8] {
+pub(super) fn group_checksum(body: &[u8], records: u32, group: u64) -> [u8; 8] {
     XxHash3_64::oneshot_with_seed(group << 32 ^ u64::from(records), body).to_le_bytes()
+}
+
+/// Appends the end of a section.
+pub(super) fn put_end(groups: u64, records: u64, out: &mut Vec<u8>) {
+    let records = records.to_le_bytes();
+    out.extend_from_slice(&[0; 8]);
+    out.extend_from_slice(&records);
+    out.extend_from_slice(&end_checksum(groups, records));
+}
+
+/// Checksum of the number of records at the end of a section.
+pub(super) fn end_checksum(groups: u64, records: [u8; 8]) -> [u8; 8] {
+    XxHash3_64::oneshot_with_seed(groups, &records).to_le_bytes()
 }
 
 /// Reads the records of a section lazily, one group at a time.
@@ -259,9 +269,7 @@ impl<T: Record, R: Read> IndexReader<T, R> {
     fn check_end(&mut self, records_field: u32, total: [u8; 8]) -> Result<(), IndexError> {
         let mut checksum = [0; 8];
         self.fill(&mut checksum)?;
-        if records_field != 0
-            || checksum != XxHash3_64::oneshot_with_seed(self.groups, &total).to_le_bytes()
-        {
+        if records_field != 0 || checksum != end_checksum(self.groups, total) {
             return Err(self.damaged("checksum of the end record does not match"));
         }
         if total != self.records.to_le_bytes() {

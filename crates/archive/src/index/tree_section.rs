@@ -13,11 +13,10 @@
 
 use std::io::{ErrorKind, Read};
 
-use twox_hash::XxHash3_64;
-
 use super::envelope::SectionSummary;
 use super::error::IndexError;
 use super::named::NamedSection;
+use super::section::{end_checksum, group_checksum, put_end};
 use super::tree_entry::{Certainty, EntryState, ObjectKind, StoreReason, TreeEntry};
 use super::varint::{self, Body, Reason};
 use crate::member::Timestamp;
@@ -183,10 +182,7 @@ impl TreeWriter {
         }
         let before = out.len();
         self.open_section(out);
-        let records = self.summary.records.to_le_bytes();
-        out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(&records);
-        out.extend_from_slice(&XxHash3_64::oneshot_with_seed(self.groups, &records).to_le_bytes());
+        put_end(self.groups, self.summary.records, out);
         self.summary.length_bytes += (out.len() - before) as u64;
         self.summary
     }
@@ -233,12 +229,6 @@ fn put_column(id: u8, content: &[u8], out: &mut Vec<u8>) {
     out.push(coding);
     varint::put(out, content.len() as u64);
     varint::put_bytes(out, stored);
-}
-
-/// Checksum of a body. The seed contains what the body does not: its place and its number of
-/// entries.
-fn group_checksum(body: &[u8], records: u32, group: u64) -> [u8; 8] {
-    XxHash3_64::oneshot_with_seed(group << 32 ^ u64::from(records), body).to_le_bytes()
 }
 
 fn check(entry: &TreeEntry) -> Result<(), Reason> {
@@ -498,9 +488,7 @@ impl<R: Read> TreeReader<R> {
     fn check_end(&mut self, records_field: u32, total: [u8; 8]) -> Result<(), IndexError> {
         let mut checksum = [0; 8];
         self.fill(&mut checksum)?;
-        if records_field != 0
-            || checksum != XxHash3_64::oneshot_with_seed(self.groups, &total).to_le_bytes()
-        {
+        if records_field != 0 || checksum != end_checksum(self.groups, total) {
             return Err(damaged("checksum of the end record does not match"));
         }
         if total != self.records.to_le_bytes() {

@@ -88,6 +88,8 @@ struct OpenFolder {
     path: Vec<u8>,
     /// What is not in its listing is gone.
     is_listed: bool,
+    /// Its state, if it could be seen.
+    status: Option<Status>,
 }
 
 /// Whether inode numbers last, and times are the kernel's own.
@@ -182,7 +184,16 @@ impl<'a> Decider<'a> {
                 let kind = object_kind(status.kind);
                 self.pass(source, &path, kind)?;
                 let previous = self.previous.take_at(source, &path, kind, self.monitor);
-                self.judge(previous.as_ref(), status, entry.directory())
+                let decision = self.judge(previous.as_ref(), status, entry.directory());
+                // Of a folder that could not be listed to its end.
+                let folder = self.open.last().map(|open| (open.path.clone(), open.status));
+                match folder {
+                    Some((folder, Some(folder_status))) => {
+                        let folder = (&folder[..], &folder_status);
+                        self.with_links(decision, &Named { path: &path, status, folder })?
+                    }
+                    _ => decision,
+                }
             }
         };
         // Without a state it is gone, or cannot be looked at: the reader says which.
@@ -204,7 +215,7 @@ impl<'a> Decider<'a> {
         self.pass(source, &path, ObjectKind::Directory)?;
         // What lies below a folder that is not entered now is not seen, and so not gone.
         let is_listed = matches!(contents, FolderContents::Listed(_));
-        self.open.push(OpenFolder { source, path: path.clone(), is_listed });
+        self.open.push(OpenFolder { source, path: path.clone(), is_listed, status });
         let Some(status) = status else {
             return Ok(Some(Work::Folder { entry, listing: None }));
         };

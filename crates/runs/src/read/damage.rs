@@ -58,8 +58,8 @@ pub enum DamageKind {
         /// `checksum` or `hash`.
         what: &'static str,
     },
-    /// The index has an unknown, later version.
-    Later { version: u32 },
+    /// The index has an unknown, later version, or something that only a later version knows.
+    Later { version: Option<u32> },
     /// The index itself is damaged.
     Index { why: String },
 }
@@ -161,7 +161,11 @@ impl fmt::Display for Damage {
             DamageKind::Checksum { what } => {
                 write!(formatter, "the {what} of the {length} bytes at byte {at} does not hold")
             }
-            DamageKind::Later { version } => write!(
+            DamageKind::Later { version: None } => formatter.write_str(
+                "a later version of takeup wrote the index, and it is not all known here: the \
+                 contents were not checked with it",
+            ),
+            DamageKind::Later { version: Some(version) } => write!(
                 formatter,
                 "a later version of takeup wrote the index (version {version}, and this one knows \
                  {INDEX_VERSION}): the contents were not checked with it"

@@ -12,7 +12,11 @@ use archive::index::{
     Trailer, find_trailer,
 };
 
+use archive::stream::ArchiveOffset;
+use base::failures::with_causes;
+
 use super::block_check::KeptChecksums;
+use super::damage::{Damage, DamageKind};
 
 /// What is wrong with an index that was read with its archive.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +42,17 @@ pub(crate) enum IndexFault {
     /// The sections do not match the trailer.
     #[error("its hash does not match: part of it belongs to another index")]
     OtherIndex,
+}
+
+impl IndexFault {
+    /// The damage that it is, with what follows from it; an index of a later version is not
+    /// damaged.
+    pub(crate) fn damage(&self, consequence: &str) -> Damage {
+        if let IndexFault::IndexSection(IndexError::Later { .. }) = self {
+            return Damage::new(ArchiveOffset::START, 0, DamageKind::Later { version: None });
+        }
+        Damage::of_index(format!("{}{consequence}", with_causes(self)))
+    }
 }
 
 /// Most differing blocks that are kept by number; the rest are only counted.

@@ -458,7 +458,7 @@ impl<'a> MemberStream<'a> {
                     && version != u32::from(index::INDEX_VERSION)
                 {
                     // There is no earlier one.
-                    let kind = DamageKind::Later { version };
+                    let kind = DamageKind::Later { version: Some(version) };
                     self.report(header_offset_bytes, 0, kind, InMember::No);
                 }
             }

@@ -88,15 +88,17 @@ fn wanted(
     let mut wanted: Vec<Members> = chain.iter().map(|_| Members::default()).collect();
     let Some(last) = chain.last() else { return Ok(wanted) };
     let failed = |source| RestoreError::Tree { set: last.name(), source };
-    let noted: HashMap<u64, AgainReason> = last
-        .index
+    let section = "takeup-index/tree";
+    let unreadable = |source| failed(IndexError::NamedRead { section, source });
+    let index = last.index().map_err(unreadable)?;
+    let noted: HashMap<u64, AgainReason> = index
         .again()
         .map_err(failed)?
         .into_iter()
         .map(|AgainRecord { path, reason, .. }| (path, reason))
         .collect();
-    let missing = IndexError::Named { section: "takeup-index/tree", reason: "there is none" };
-    let Some(entries) = last.index.tree().map_err(failed)? else { return Err(failed(missing)) };
+    let missing = IndexError::Named { section, reason: "there is none" };
+    let Some(entries) = index.tree().map_err(failed)? else { return Err(failed(missing)) };
     for entry in entries {
         let entry = entry.map_err(failed)?;
         if !selection.selects(&entry.path) {
@@ -106,7 +108,7 @@ fn wanted(
             Some(place) => {
                 let members = wanted.get_mut(place as usize).ok_or_else(|| {
                     let reason = "a place is behind the end of the chain";
-                    failed(IndexError::Named { section: "takeup-index/tree", reason })
+                    failed(IndexError::Named { section, reason })
                 })?;
                 members.add(&entry.path);
             }

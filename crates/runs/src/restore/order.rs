@@ -21,7 +21,6 @@ use std::sync::Arc;
 
 use archive::index::{IndexReader, IndexSection, Trailer};
 use archive::member::{Member, MemberKind};
-use base::failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
@@ -31,7 +30,6 @@ use twox_hash::XxHash3_64;
 
 use super::RestoreOptions;
 use super::workers::{Made, Object, RestoreJob, Workers};
-use crate::read::Damage;
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{
     IndexFault, LateCheck, LateOutcome, is_trailer, read_trailer, section_of,
@@ -187,9 +185,8 @@ impl<'a> Dispatcher<'a> {
         };
         reader.stopped()?;
         if let Err(fault) = result {
-            let fault = with_causes(&fault);
-            let why = format!("{fault}; the restored files could not be checked");
-            self.warnings.damage(&Damage::of_index(why));
+            let consequence = "; the restored files could not be checked";
+            self.warnings.damage(&fault.damage(consequence));
         }
         Ok(())
     }

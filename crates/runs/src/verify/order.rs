@@ -9,7 +9,6 @@ use archive::chunk::Compression;
 use archive::index::{FileRecord, IndexReader, IndexSection, RecordKind, SetIdHasher, Trailer};
 use archive::member::MemberKind;
 use archive::stream::ArchiveOffset;
-use base::failures::with_causes;
 use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
@@ -21,11 +20,11 @@ use super::findings::VerifyReport;
 use super::findings::report_blocks;
 use super::seen::{Seen, SeenReader};
 use super::workers::{Candidate, Large, Object, VerifyJob, Workers, remember};
+use crate::read::DamageKind;
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{IndexFault, LateCheck, is_trailer, read_trailer, section_of};
 use crate::read::members::{ContentPiece, Found, Item, MemberStream};
 use crate::read::section::SectionReader;
-use crate::read::{Damage, DamageKind};
 use crate::selection::without_root;
 use crate::warnings::Warnings;
 
@@ -315,7 +314,7 @@ impl<'a> Verifier<'a> {
         reader.stopped()?;
         self.set_id = set_id;
         if let Err(fault) = result {
-            let damage = Damage::of_index(with_causes(&fault));
+            let damage = fault.damage("");
             self.report.damage(&damage, self.warnings);
             self.report.checked.index = false;
         }

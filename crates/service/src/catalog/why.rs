@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Answer;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_error_numbers};
 use crate::sets::{self, SetSelection};
 
 /// Which object of which chain.
@@ -138,7 +138,7 @@ pub fn because(reason: StoreReason) -> &'static str {
 /// When the folder has no such chain, or none of its sets has the path.
 pub fn why(request: &CatalogWhyRequest) -> Result<CatalogWhy, Failure> {
     let selection = SetSelection { at: None, job: request.job.clone() };
-    let chain = sets::chain(&request.from, None, &selection)?;
+    let chain = sets::chain(&request.from, None, &selection)?.sets;
     let path = request.path.as_os_str().as_bytes();
     let trimmed = path.strip_suffix(b"/").unwrap_or(path);
     let path = trimmed.strip_prefix(b"/").unwrap_or(trimmed).to_vec();
@@ -152,15 +152,15 @@ pub fn why(request: &CatalogWhyRequest) -> Result<CatalogWhy, Failure> {
 }
 
 fn day(set: &FolderSet, path: &[u8]) -> Result<WhyDay, Failure> {
-    let failed = |error| {
-        let message =
-            format!("the index of {} cannot be read: {}", set.name(), with_causes(&error));
-        Failure::of(message, None)
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        let why = without_error_numbers(&with_causes(error));
+        Failure::of(format!("the index of {} cannot be read: {why}", set.name()), None)
     };
-    let entries = set.index.tree().map_err(failed)?.into_iter().flatten();
+    let index = set.index().map_err(|error| failed(&error))?;
+    let entries = index.tree().map_err(|error| failed(&error))?.into_iter().flatten();
     let mut found = None;
     for entry in entries {
-        let entry = entry.map_err(failed)?;
+        let entry = entry.map_err(|error| failed(&error))?;
         if entry.path == path {
             found = Some(entry);
             break;

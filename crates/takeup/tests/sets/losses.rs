@@ -70,7 +70,7 @@ fn a_damaged_set_is_named() {
     assert!(lost.contains("there is no set of backups in it"), "{lost}");
     assert!(lost.contains("cannot be read as a set"), "{lost}");
     let next = text(here, &["backup", "tree", "--to", "sets/", "-i"], 0);
-    assert!(next.contains("is passed over, since it cannot be read"), "{next}");
+    assert!(next.contains("is passed over, since it cannot be read as a set"), "{next}");
     assert!(next.contains("a full set is written"), "{next}");
 }
 
@@ -114,4 +114,53 @@ fn two_runs_do_not_meet_in_a_folder() {
     assert!(refused.contains("another backup writes into sets"), "{refused}");
     drop(lock);
     text(here, &["backup", "tree", "--to", "sets/"], 0);
+}
+
+/// The newest day must not be another one in silence.
+#[test]
+fn a_set_without_its_end_is_named_by_a_restore() {
+    let folder = tree();
+    let here = folder.path();
+    backup(here, &[]);
+    fs::write(here.join("tree/a/1"), "second day").unwrap();
+    for compression in ["none", "zstd", "gzip"] {
+        let path = archive(here, &backup(here, &["-i", "--compress", compression]));
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 1600).unwrap();
+        let into = format!("back-{compression}");
+        let restored = text(here, &["restore", "sets/", "--into", &into], 0);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let told = format!("sets/{name}: is passed over, since it cannot be read as a set");
+        assert!(restored.contains(&told), "{restored}");
+        assert!(restored.contains("set 1 of backup"), "{restored}");
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// An index of a later version is not damaged: every tar reads the archive, and takeup says so.
+#[test]
+fn an_index_of_a_later_version_is_told_as_one() {
+    let folder = tree();
+    let here = folder.path();
+    let path = archive(here, &backup(here, &[]));
+    let good = fs::read(&path).unwrap();
+    let trailer = good.windows(16).rposition(|it| it == b"takeup trailer\0\0").unwrap();
+    // The version, and a bit that must be understood.
+    for (at, value) in [(16, 4), (280, 1)] {
+        let mut bytes = good.clone();
+        bytes[trailer + at] = value;
+        let checksum = archive::index::block_checksum(&bytes[trailer..trailer + 496]);
+        bytes[trailer + 496..trailer + 504].copy_from_slice(&checksum.to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        let path = path.to_str().unwrap();
+        let verified = text(here, &["verify", path], 3);
+        assert!(verified.contains("LATER VERSION"), "{verified}");
+        assert!(!verified.contains("damaged"), "{verified}");
+        let into = format!("back-{at}");
+        let restored = text(here, &["restore", path, "--into", &into], 3);
+        assert!(restored.contains("a later version of takeup wrote the index"), "{restored}");
+        assert_same(&snapshot(&here.join("tree")), &snapshot(&here.join(into).join("tree")), "it");
+        let passed = text(here, &["restore", "sets/", "--into", "none"], 1);
+        assert!(passed.contains("of a later version"), "{passed}");
+    }
 }
