@@ -20,6 +20,7 @@
 //! while scan.next_batch(&mut items) == Progress::More {}
 //! let name = |item: &Item| match item {
 //!     Item::Entry(entry) => entry.name().to_string_lossy().into_owned(),
+//!     Item::Folder(folder) => folder.entry.name().to_string_lossy().into_owned(),
 //!     Item::Problem(problem) => panic!("{problem:?}"),
 //! };
 //! let names: Vec<String> = items.iter().map(name).collect();
