@@ -26,6 +26,7 @@ Examples:
   takeup backup /srv --to /mnt/backup/srv.tar
   takeup backup /home /etc --exclude '*.cache' --compress zstd --to home.tar.zst
   takeup backup /home --to /mnt/sets/ --incremental
+  takeup backup /home --to /mnt/sets/ --incremental --dry-run
   takeup backup /srv --to - | ssh host 'cat > srv.tar'
   takeup backup /srv --to /dev/nst0
   takeup backup /srv --compress zstd --to /dev/nst0 --change-command ./next-tape")]
@@ -53,6 +54,9 @@ pub struct BackupArgs {
     #[arg(hide_short_help = true, long, value_name = "N",
           value_parser = one_or_more::<NonZero<usize>>)]
     read_threads: Option<NonZero<usize>>,
+    /// Only say what would be stored, and why; nothing is read or written
+    #[arg(short = 'n', long, conflicts_with = "record")]
+    pub dry_run: bool,
     /// Leave out files and directories that match; can be repeated
     #[arg(short = 'x', long, value_name = "GLOB")]
     exclude: Vec<String>,

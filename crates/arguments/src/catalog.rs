@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use service::catalog::{
     CatalogFindRequest, CatalogLoadRequest, CatalogSetsRequest, CatalogWhyRequest,
     ExistingCatalogue, MOST_PATHS,
 };
+use service::retention::{ForgetRequest, KeepSettings};
 
 /// Find out which archive has which version of a file
 ///
@@ -18,7 +19,8 @@ Examples:
   takeup catalog add /backups
   takeup catalog find nginx.conf
   takeup catalog sets
-  takeup catalog rebuild /backups /mnt/old-backups")]
+  takeup catalog rebuild /backups /mnt/old-backups
+  takeup catalog forget /mnt/sets/ --keep-daily 14 --keep-monthly 12")]
 pub struct CatalogArgs {
     /// What to do.
     #[command(subcommand)]
@@ -34,6 +36,7 @@ pub enum CatalogCommand {
     Find(CatalogFindArgs),
     Sets(CatalogSetsArgs),
     Why(CatalogWhyArgs),
+    Forget(CatalogForgetArgs),
 }
 
 /// Add archives to the catalogue
@@ -70,6 +73,56 @@ struct LoadArgs {
     from: Vec<PathBuf>,
     #[command(flatten)]
     place: PlaceArgs,
+}
+
+/// Say what would be lost with old sets, and remove them
+///
+/// Names each set of a job in a folder, why it is kept or that it goes, and which versions of files
+/// no kept set has. Nothing is removed without --yes. Only sets that can be restored count, of days
+/// that have one; what a kept set needs is kept.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog forget /mnt/sets/ --keep-daily 14 --keep-monthly 12
+  takeup catalog forget /mnt/sets/ --keep-last 7 --job homes --yes
+  takeup catalog forget /mnt/sets/ --set 4626c0ab --json")]
+#[command(group = ArgGroup::new("rule").multiple(true).required(true)
+    .args(["keep_last", "keep_daily", "keep_weekly", "keep_monthly", "keep_yearly", "set"]))]
+pub struct CatalogForgetArgs {
+    /// A folder of sets
+    #[arg(value_name = "SETS")]
+    from: PathBuf,
+    /// The job, where the folder has sets of several
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// Keep the last N sets
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    keep_last: u32,
+    /// Keep the last set of each of the last N days that have one
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    keep_daily: u32,
+    /// The same of weeks
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    keep_weekly: u32,
+    /// The same of months
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    keep_monthly: u32,
+    /// The same of years
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    keep_yearly: u32,
+    /// Let this set go instead; can be repeated
+    #[arg(long, value_name = "SET", conflicts_with_all = ["keep_last", "keep_daily", "keep_weekly",
+          "keep_monthly", "keep_yearly"])]
+    set: Vec<String>,
+    /// Only say what would happen; this is so without --yes, too
+    #[arg(long)]
+    dry_run: bool,
+    /// Remove what goes
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
 }
 
 /// Which catalogue, and how to print.
@@ -206,5 +259,29 @@ impl CatalogSetsArgs {
     /// Whether a document is printed.
     pub fn json(&self) -> bool {
         self.place.json
+    }
+}
+
+impl CatalogForgetArgs {
+    /// What is asked for.
+    pub fn request(&self) -> ForgetRequest {
+        ForgetRequest {
+            from: self.from.clone(),
+            job: self.job.clone(),
+            keep: KeepSettings {
+                last: self.keep_last,
+                daily: self.keep_daily,
+                weekly: self.keep_weekly,
+                monthly: self.keep_monthly,
+                yearly: self.keep_yearly,
+            },
+            sets: self.set.clone(),
+            apply: self.yes,
+        }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.json
     }
 }

@@ -9,6 +9,7 @@
 //! - [`restore`]: the arguments of `takeup restore`.
 //! - [`list`]: the arguments of `takeup list`.
 //! - [`catalog`]: the arguments of `takeup catalog`.
+//! - [`jobs`]: the arguments of `takeup run`, `status`, `check-config` and `units`.
 //! - [`verify`]: the arguments of `takeup verify`.
 //! - [`pipe`]: the arguments of `takeup pipe`.
 //! - [`proposing`]: values that a shell proposes.
@@ -33,6 +34,7 @@ pub mod capture;
 pub mod catalog;
 pub mod compare;
 pub mod explain;
+pub mod jobs;
 pub mod list;
 pub mod parameter;
 pub mod pipe;

@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use service::folder_sets::FolderSetsRequest;
 use service::list::{ListRequest, MemberDetail, SetsRequest};
+use service::sets::is_folder;
 
 use crate::run::{ArchiveArgs, CommonArgs, TapeSourceArgs};
 
-/// List what is in an archive
+/// List what is in an archive, or the sets of a folder
 ///
 /// Reads archives of takeup, and plain, gzip and zstd archives of all common tar programs. Control
 /// characters, backslashes and invalid UTF-8 are shown as escapes, as in C.
@@ -17,11 +19,12 @@ use crate::run::{ArchiveArgs, CommonArgs, TapeSourceArgs};
 Examples:
   takeup list srv.tar.zst
   takeup list -l srv.tar etc/ssh
+  takeup list /mnt/sets/
   ssh host 'cat srv.tar' | takeup list -
 
 --json prints one line for each member, and a last one with the summary.")]
 pub struct ListArgs {
-    /// The archive; - is standard input
+    /// The archive, or a folder of sets; - is standard input
     #[arg(value_name = "FROM")]
     from: OsString,
     /// Only these members and what is below them
@@ -64,6 +67,12 @@ impl ListArgs {
             tape: self.tape.settings(),
             engine: self.common.engine.into(),
         }
+    }
+
+    /// What is asked for, where it is the sets of a folder.
+    pub fn folder_request(&self) -> Option<FolderSetsRequest> {
+        let from = PathBuf::from(self.from.clone());
+        (is_folder(&from) && self.paths.is_empty()).then_some(FolderSetsRequest { from })
     }
 
     /// What is asked for, where it is the sets of a volume.

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use service::sets::{SetSelection, is_folder};
 use service::verify::VerifyRequest;
+use service::verify_sets::VerifySetsRequest;
 
 use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
 
@@ -19,9 +21,10 @@ use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
 Examples:
   takeup verify srv.tar.zst
   takeup verify srv.tar --against /
+  takeup verify /mnt/sets/
   ssh host 'cat srv.tar' | takeup verify -")]
 pub struct VerifyArgs {
-    /// The archive; - is standard input
+    /// The archive, or a folder of sets; - is standard input
     #[arg(value_name = "FROM")]
     from: OsString,
     /// Read from the page cache what it holds of the archive; by default takeup drops it from the
@@ -37,6 +40,12 @@ pub struct VerifyArgs {
     /// Do not compare extended attributes and ACLs
     #[arg(hide_short_help = true, long, requires = "against")]
     no_xattrs: bool,
+    /// Of a folder of sets: what the set of this day needs; by default every archive in it
+    #[arg(long, value_name = "DAY", conflicts_with = "set")]
+    at: Option<String>,
+    /// Of a folder of sets: what the newest set of this job needs
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
@@ -49,6 +58,16 @@ pub struct VerifyArgs {
 }
 
 impl VerifyArgs {
+    /// What is asked for, where it is a folder of sets.
+    pub fn sets_request(&self) -> Option<VerifySetsRequest> {
+        let from = PathBuf::from(self.from.clone());
+        let selection = SetSelection { at: self.at.clone(), job: self.job.clone() };
+        let is_of_sets = is_folder(&from) && self.against.is_none();
+        let set = self.tape.settings().set;
+        let engine = self.common.engine.into();
+        is_of_sets.then_some(VerifySetsRequest { from, set, selection, engine })
+    }
+
     /// What is asked for.
     pub fn request(&self) -> VerifyRequest {
         VerifyRequest {

@@ -54,6 +54,12 @@ pub fn duration(seconds: f64) -> String {
     format!("{} h {:02} min", minutes / 60, minutes % 60)
 }
 
+/// A time in which nobody counts hours: `90 days` from two days on, else as [`duration`].
+pub fn long_time(seconds: f64) -> String {
+    const DAY: f64 = 86_400.0;
+    if seconds < 2.0 * DAY { duration(seconds) } else { format!("{:.0} days", seconds / DAY) }
+}
+
 /// A share from 0 to 1 as `97 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.0} %", finite(share) * 100.0)

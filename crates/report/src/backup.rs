@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use archive::index::{About, StoreReason};
-use base::format::{count, counted};
+use base::escape::escape;
+use base::format::{count, counted, size};
 use service::backup::BackupDone;
+use service::dry_run::DryRunDone;
 
 use crate::run::{RunText, wrote};
 use crate::tape;
@@ -14,6 +16,41 @@ pub fn end(done: &BackupDone) -> RunText<'_> {
     let tape = done.tape.as_ref().map(tape::written).unwrap_or_default();
     let lines = done.set.as_ref().map(set_line).unwrap_or_default() + &tape;
     RunText { summary: &done.summary, outcome: wrote(&done.to), lines }
+}
+
+/// What a backup would store.
+pub fn would_store(done: &DryRunDone) -> String {
+    let found = &done.found;
+    let (files, bytes) = (counted(found.files, "file", "files"), size(found.bytes));
+    let mut text = format!("would store {files}, {bytes} before compression\n");
+    if done.is_set {
+        text.push_str(&set_line(&found.about));
+    }
+    if found.hole_bytes > 0 {
+        let _ = writeln!(text, "{} of holes are left out", size(found.hole_bytes));
+    }
+    if found.links > 0 {
+        let names = counted(found.links, "further name", "further names");
+        let _ = writeln!(text, "{names} of files with hard links take no space");
+    }
+    if found.problems > 0 {
+        let folders = counted(found.problems, "folder", "folders");
+        let _ = writeln!(text, "{folders} could not be listed");
+    }
+    if !found.folders.is_empty() {
+        text.push_str("most of it in\n");
+    }
+    for folder in &found.folders {
+        let _ = writeln!(text, "{:>10}  {}/", size(folder.bytes), escape(&folder.path));
+    }
+    if !found.largest.is_empty() {
+        text.push_str("the largest files, and why\n");
+    }
+    for file in &found.largest {
+        let (bytes, reason) = (size(file.bytes), file.reason.name());
+        let _ = writeln!(text, "{bytes:>10}  {}  ({reason})", escape(&file.path));
+    }
+    text
 }
 
 /// What a set of a chain holds, and what it leaves to the sets before it.

@@ -11,6 +11,7 @@
 //! - [`verify`]: the end of a verification.
 //! - [`pipe`]: the end of a pipe.
 //! - [`list`]: the members of an archive, and the sets of a volume.
+//! - [`mod@jobs`]: what became of jobs, and the sets of a folder.
 //! - [`catalog`]: what a catalogue has.
 //! - [`tape`]: what a run adds about its tape.
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
@@ -52,6 +53,7 @@ pub mod figure;
 pub mod findings;
 pub mod glyphs;
 pub mod history;
+pub mod jobs;
 pub mod layers;
 pub mod list;
 pub mod page;

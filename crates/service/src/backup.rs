@@ -30,7 +30,7 @@ use crate::failure::Failure;
 use crate::interrupted::{left_at, with_left};
 use crate::outcome::{Outcome, certainty};
 use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination};
-use crate::sets::{self, NewSet, SetSettings, WrittenSetAnswer};
+use crate::sets::{self, FolderLock, Hold, NewSet, SetSettings, WrittenSetAnswer};
 use crate::virtual_drive::VirtualDrive;
 
 /// What to back up, where to, and how.
@@ -168,10 +168,22 @@ pub fn backup(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<BackupDone, Failure> {
+    backup_into(request, None, observer, cancel, changer)
+}
+
+/// Backs up, into a folder that the caller has locked already.
+pub(crate) fn backup_into(
+    request: &BackupRequest,
+    held: Option<&FolderLock>,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<BackupDone, Failure> {
     let changer = change::chosen(request.tape.change_command.as_deref(), changer, cancel);
     let asked = request.compress.as_deref().map(str::parse).transpose();
     let asked = asked.map_err(|error| Failure::new(&error, None))?;
-    let set = new_set(request, asked, &RunMonitor::new(observer))?;
+    let hold = held.map_or(Hold::Take, Hold::Held);
+    let set = new_set(request, asked, hold, &RunMonitor::new(observer))?;
     let path = set.as_ref().map_or(&request.to, |set| &set.path);
     let to = destination(path, tape_options(&request.tape, path), changer);
     let chosen = compression_by_name::choose(asked, &to)?;
@@ -206,15 +218,16 @@ pub fn backup(
 }
 
 /// The set of a chain, if the target is a folder.
-fn new_set(
+pub(crate) fn new_set(
     request: &BackupRequest,
     compression: Option<Compression>,
+    hold: Hold<'_>,
     monitor: &dyn Monitor,
 ) -> Result<Option<NewSet>, Failure> {
     let to = &request.to;
     if sets::is_folder_target(to) {
         let compression = compression.unwrap_or(Compression::None);
-        return NewSet::plan(request, compression, monitor).map(Some);
+        return NewSet::plan(request, compression, hold, monitor).map(Some);
     }
     if request.set != SetSettings::default() {
         let message = format!("{} is no folder of sets", escape_path(to));
@@ -252,7 +265,7 @@ fn all_left_out(run: &RunReport, excluded: &[String]) -> Option<Verdict> {
     Some(Verdict { state: RunState::Incomplete, text })
 }
 
-fn options(
+pub(crate) fn options(
     request: &BackupRequest,
     to: Destination,
     compression: Compression,

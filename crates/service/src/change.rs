@@ -4,37 +4,14 @@
 //! The run checks whether the right volume was loaded, and asks again if not.
 
 use std::error::Error;
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use archive::label::hex;
 use flow::cancel::Cancel;
 use loads::tape::{MediumChanger, TapeBenchError};
-use rustix::fd::AsFd;
 use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
 
-/// How long a command may take to clean up after SIGTERM.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// Ends a command and everything that it started. SIGTERM comes first, since the arm of a library
-/// may be moving.
-fn end(child: &mut Child) {
-    let Ok(group) = i32::try_from(child.id()) else { return };
-    let Some(group) = rustix::process::Pid::from_raw(group) else { return };
-    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
-    let asked = Instant::now();
-    while matches!(child.try_wait(), Ok(None)) && asked.elapsed() < GRACE {
-        std::thread::sleep(STEP);
-    }
-    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    let _ = child.wait();
-}
-
-/// How often a wait looks for a cancel.
-const STEP: Duration = Duration::from_millis(50);
+use crate::shell::{self, Shell, ShellError};
 
 /// What changes volumes, as the threads of a run share it.
 pub type SharedChanger = Arc<Mutex<dyn VolumeChanger>>;
@@ -118,35 +95,16 @@ impl CommandChanger {
 
     /// Runs the command with these variables.
     fn run(&self, variables: &[(&str, &str)]) -> Result<(), ChangeError> {
-        let child = Command::new("/bin/sh")
-            .args(["-c", &format!("{}{}", machine::open_files::shell_line(), self.command)])
-            .stdin(Stdio::null())
-            // The processes that the shell starts must end with it.
-            .process_group(0)
-            // Standard output may carry Takeup's own document.
-            .stdout(io::stderr().as_fd().try_clone_to_owned().map_err(ChangeError::Failed)?)
-            .envs(variables.iter().copied())
-            .spawn()
-            .map_err(ChangeError::Failed)?;
-        let status = self.wait(child)?;
+        let command = Shell { command: &self.command, variables, input: None, limit: None };
+        let status = shell::run(&command, &self.cancel).map_err(|error| match error {
+            ShellError::Failed(error) => ChangeError::Failed(error),
+            ShellError::Stopped(stopped) => stopped.into(),
+            ShellError::TooLong => ChangeError::Declined { text: "it took too long".to_owned() },
+        })?;
         if status.success() {
             Ok(())
         } else {
             Err(ChangeError::Declined { text: format!("the command ended with {status}") })
-        }
-    }
-
-    /// Waits for the command, which takes minutes with an autoloader, or until the run is stopped.
-    fn wait(&self, mut child: Child) -> Result<ExitStatus, ChangeError> {
-        loop {
-            if let Some(status) = child.try_wait().map_err(ChangeError::Failed)? {
-                return Ok(status);
-            }
-            if let Err(stopped) = self.cancel.check() {
-                end(&mut child);
-                return Err(stopped.into());
-            }
-            std::thread::sleep(STEP);
         }
     }
 }
@@ -220,7 +178,7 @@ mod tests {
         let mut changer = CommandChanger::new(&command, &cancel);
         let stop = std::thread::spawn(move || {
             while !std::fs::read_to_string(&place).is_ok_and(|text| text.ends_with('\n')) {
-                std::thread::sleep(STEP);
+                std::thread::sleep(std::time::Duration::from_millis(50));
             }
             cancel.cancel();
             std::fs::read_to_string(&place).unwrap().trim().to_owned()
@@ -236,7 +194,7 @@ mod tests {
             if !runs() {
                 return;
             }
-            std::thread::sleep(STEP);
+            std::thread::sleep(std::time::Duration::from_millis(50));
         }
         panic!("process {started} is left behind");
     }

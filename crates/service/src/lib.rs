@@ -8,6 +8,7 @@
 //! # Map
 //!
 //! - [`backup`]: files into an archive.
+//! - [`dry_run`]: what a backup would store.
 //! - [`restore`]: an archive into a folder.
 //! - [`list`]: the members of an archive, and the sets on a volume.
 //! - [`catalog`]: which archive has which version of which file.
@@ -16,6 +17,11 @@
 //! - [`run`]: what these runs have in common.
 //! - [`tape_source`]: a tape that an archive is read from.
 //! - [`sets`]: sets of a chain in a folder.
+//! - [`folder_sets`]: the sets of a folder, listed.
+//! - [`verify_sets`]: all archives of a folder, read back.
+//! - [`retention`]: which sets of a folder are kept, and the end of the others.
+//! - [`mod@jobs`]: backups that a file names, and that run again and again.
+//! - `shell`: a command of the user, ended in time.
 //! - [`change`]: changes of volume by a command.
 //! - `compression_by_name`: the compression that the name of a target stands for.
 //! - `largest_file`: the largest file below a folder, which stands for it.
@@ -52,9 +58,12 @@ pub mod catalog;
 pub mod change;
 pub mod compare;
 mod compression_by_name;
+pub mod dry_run;
 pub mod explain;
 pub mod failure;
+pub mod folder_sets;
 mod interrupted;
+pub mod jobs;
 mod largest_file;
 pub mod list;
 pub mod model_names;
@@ -69,15 +78,18 @@ pub mod recorded;
 mod recording;
 pub mod report;
 pub mod restore;
+pub mod retention;
 pub mod rules;
 pub mod run;
 pub mod schema;
 pub mod sets;
+mod shell;
 pub mod sim;
 pub mod state;
 pub mod tape_source;
 pub mod tune;
 pub mod verify;
+pub mod verify_sets;
 pub mod virtual_drive;
 pub mod watch;
 

@@ -15,7 +15,7 @@ pub struct NamedSchema {
 }
 
 /// Those of the catalogue.
-fn catalog() -> [NamedSchema; 8] {
+fn catalog() -> [NamedSchema; 10] {
     [
         request::<crate::catalog::CatalogLoadRequest>("catalog add"),
         answer::<crate::catalog::CatalogLoadAnswer>(),
@@ -25,6 +25,26 @@ fn catalog() -> [NamedSchema; 8] {
         answer::<crate::catalog::CatalogSetsAnswer>(),
         request::<crate::catalog::CatalogWhyRequest>("catalog why"),
         answer::<crate::catalog::CatalogWhyAnswer>(),
+        request::<crate::retention::ForgetRequest>("catalog forget"),
+        answer::<crate::retention::ForgetAnswer>(),
+    ]
+}
+
+/// Those of jobs, and of folders of sets.
+fn jobs() -> [NamedSchema; 12] {
+    [
+        request::<crate::jobs::JobRequest>("run"),
+        answer::<crate::jobs::JobAnswer>(),
+        request::<crate::jobs::StatusRequest>("status"),
+        answer::<crate::jobs::StatusAnswer>(),
+        request::<crate::jobs::CheckConfigRequest>("check-config"),
+        answer::<crate::jobs::CheckConfigAnswer>(),
+        request::<crate::jobs::UnitsRequest>("units"),
+        answer::<crate::jobs::UnitsAnswer>(),
+        request::<crate::verify_sets::VerifySetsRequest>("verify sets"),
+        answer::<crate::verify_sets::VerifySetsAnswer>(),
+        request::<crate::folder_sets::FolderSetsRequest>("list folder"),
+        answer::<crate::folder_sets::FolderSetsAnswer>(),
     ]
 }
 
@@ -35,6 +55,7 @@ pub fn all() -> Vec<NamedSchema> {
         answer::<crate::plan::PlanAnswer>(),
         request::<crate::backup::BackupRequest>("backup"),
         answer::<crate::backup::BackupAnswer>(),
+        answer::<crate::dry_run::DryRunAnswer>(),
         request::<crate::restore::RestoreRequest>("restore"),
         answer::<crate::restore::RestoreAnswer>(),
         request::<crate::list::ListRequest>("list"),
@@ -91,6 +112,7 @@ pub fn all() -> Vec<NamedSchema> {
         line::<crate::bench::ExperimentLine>("report.line"),
     ];
     all.extend(catalog());
+    all.extend(jobs());
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }

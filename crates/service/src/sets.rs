@@ -18,6 +18,7 @@ use device::source::Source;
 use flow::monitor::{Level, Monitor, Notice};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
+use jobs::JobName;
 use runs::backup::SetOptions;
 use rustix::fs::{FlockOperation, statfs, statvfs};
 use schemars::JsonSchema;
@@ -125,7 +126,8 @@ pub fn is_folder(path: &Path) -> bool {
 pub(crate) struct NewSet {
     pub(crate) path: PathBuf,
     pub(crate) options: SetOptions,
-    _lock: File,
+    /// Held by this, unless the caller holds it.
+    _lock: Option<FolderLock>,
 }
 
 impl NewSet {
@@ -133,49 +135,34 @@ impl NewSet {
     pub(crate) fn plan(
         request: &BackupRequest,
         compression: Compression,
+        hold: Hold<'_>,
         monitor: &dyn Monitor,
     ) -> Result<NewSet, Failure> {
         let folder = &request.to;
         let settings = &request.set;
-        let job = settings.job.clone().unwrap_or_else(|| JOB.to_owned());
-        check_job(&job)?;
+        let job = settings.job.as_deref().unwrap_or(JOB);
+        check_job(job)?;
         let sources = sources(request)?;
-        if !folder.exists() {
-            let made = std::fs::create_dir(folder);
-            made.map_err(|error| unusable("cannot make the folder", folder, &error))?;
-        }
-        let lock = lock(folder)?;
-        let known = read(folder)?;
+        let lock = match hold {
+            Hold::Take => Some(FolderLock::take(folder)?),
+            Hold::Held(_) | Hold::None => None,
+        };
+        let known = match hold {
+            Hold::None if !folder.exists() => SetsFolder::default(),
+            _ => read(folder)?,
+        };
         tell_unusable(monitor, &known.unusable);
         if lies_in_a_source(folder, &sources) {
             let text = "lies in what is backed up: each set would store the sets before it; leave \
                         it out with --exclude";
             tell(monitor, folder, text.to_owned());
         }
-        let last = known.choose(Some(&job), &WantedSet::Newest).ok();
+        let last = known.choose(Some(job), &WantedSet::Newest).ok();
         if let Some(last) = last.filter(|_| !settings.source_may_change) {
             check_sources(&sources, &last.about)?;
         }
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let begun_seconds = now.map_or(0, |since| since.as_secs());
-        let set = base::random::id().map_err(|error| Failure::new(&error, None))?;
-        let mut about = About {
-            set,
-            chain: Vec::new(),
-            job,
-            number: last.map_or(1, |last| last.about.number + 1),
-            level: 0,
-            host: HostName::new(rustix::system::uname().nodename().to_bytes()),
-            begun_seconds,
-            ended_seconds: 0,
-            sources,
-            excludes: request.exclude.clone(),
-            one_file_system: request.one_file_system,
-            without_attributes: request.no_xattrs,
-            deleted: 0,
-            stored: Vec::new(),
-            unchanged: 0,
-        };
+        let mut about = about(request, sources)?;
+        about.number = last.map_or(1, |last| last.about.number + 1);
         let parent = parent(&known, folder, settings, &about)?;
         let parent = match parent {
             Parent::None => None,
@@ -190,12 +177,55 @@ impl NewSet {
             about.level = settings.level.unwrap_or(parent.about.level.saturating_add(1));
         }
         let name = name(&about, compression);
+        let (set, begun_seconds) = (about.set, about.begun_seconds);
         about.chain.push(ChainSet { set, begun_seconds, name: name.clone() });
         let parent = parent.map(FolderSet::index).transpose();
         let parent = parent.map_err(|error| Failure::new(&error, None))?;
         let options = SetOptions { about, parent };
         Ok(NewSet { path: folder.join(name), options, _lock: lock })
     }
+}
+
+/// Who keeps others from writing into the folder.
+#[derive(Clone, Copy)]
+pub(crate) enum Hold<'a> {
+    /// The set, from now on.
+    Take,
+    /// The caller.
+    Held(#[expect(dead_code, reason = "it is there for as long as this")] &'a FolderLock),
+    /// Nobody: nothing is written, and the folder need not be there.
+    None,
+}
+
+/// A full set of the sources, that has no number and no name so far.
+fn about(request: &BackupRequest, sources: Vec<AboutSource>) -> Result<About, Failure> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let begun_seconds = now.map_or(0, |since| since.as_secs());
+    Ok(About {
+        set: base::random::id().map_err(|error| Failure::new(&error, None))?,
+        chain: Vec::new(),
+        job: request.set.job.clone().unwrap_or_else(|| JOB.to_owned()),
+        number: 1,
+        level: 0,
+        host: HostName::new(rustix::system::uname().nodename().to_bytes()),
+        begun_seconds,
+        ended_seconds: 0,
+        sources,
+        excludes: request.exclude.clone(),
+        one_file_system: request.one_file_system,
+        without_attributes: request.no_xattrs,
+        deleted: 0,
+        stored: Vec::new(),
+        unchanged: 0,
+    })
+}
+
+/// What an archive outside of a chain would be as a set.
+pub(crate) fn alone(request: &BackupRequest) -> Result<SetOptions, Failure> {
+    let mut about = about(request, sources(request)?)?;
+    let (set, begun_seconds) = (about.set, about.begun_seconds);
+    about.chain.push(ChainSet { set, begun_seconds, name: String::new() });
+    Ok(SetOptions { about, parent: None })
 }
 
 /// The set that changes count from.
@@ -338,16 +368,7 @@ fn check_sources(sources: &[AboutSource], last: &About) -> Result<(), Failure> {
 }
 
 fn check_job(job: &str) -> Result<(), Failure> {
-    let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
-    let is_name = !job.is_empty()
-        && job.len() <= 64
-        && !job.starts_with(['.', '-'])
-        && job.chars().all(is_letter);
-    if is_name {
-        return Ok(());
-    }
-    let hint = "letters, digits, `-`, `_` and `.`, at most 64 bytes";
-    Err(Failure::of(format!("{job:?} cannot be the name of a job"), Some(hint)))
+    JobName::try_from(job.to_owned()).map(|_| ()).map_err(|what| Failure::of(what, None))
 }
 
 /// The name of the archive: job, time, level, the start of the identity.
@@ -365,24 +386,35 @@ fn name(about: &About, compression: Compression) -> String {
     format!("{}-{time}Z-{level}-{}.{end}", about.job, &hex(&about.set)[..8])
 }
 
-/// Locks a folder until the file is closed.
-fn lock(folder: &Path) -> Result<File, Failure> {
-    let path = folder.join(LOCK);
-    let failed = |error: &std::io::Error| unusable("cannot lock the folder", folder, error);
-    let options = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-    let file = options.map_err(|error| failed(&error))?;
-    let exclusive = FlockOperation::NonBlockingLockExclusive;
-    match base::interruptible::lock_unless_in_use(&file, exclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let message = format!("another backup writes into {}", escape_path(folder));
-            Err(Failure::of(message, Some("try again when it has ended")))
+/// A folder of sets that no other process writes into, as long as this lives.
+pub(crate) struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Locks a folder, which is made if it is missing.
+    pub(crate) fn take(folder: &Path) -> Result<FolderLock, Failure> {
+        if !folder.exists() {
+            let made = std::fs::create_dir(folder);
+            made.map_err(|error| unusable("cannot make the folder", folder, &error))?;
         }
-        Err(error) => Err(failed(&error.into())),
+        let failed = |error: &std::io::Error| unusable("cannot lock the folder", folder, error);
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).open(folder.join(LOCK));
+        let file = file.map_err(|error| failed(&error))?;
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        match base::interruptible::lock_unless_in_use(&file, exclusive) {
+            Ok(()) => Ok(FolderLock { _file: file }),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let message = format!("another backup writes into {}", escape_path(folder));
+                Err(Failure::of(message, Some("try again when it has ended")))
+            }
+            Err(error) => Err(failed(&error.into())),
+        }
     }
 }
 
-fn read(folder: &Path) -> Result<SetsFolder, Failure> {
+pub(crate) fn read(folder: &Path) -> Result<SetsFolder, Failure> {
     SetsFolder::read(folder).map_err(|error| unusable("cannot read the folder", folder, &error))
 }
 
@@ -464,7 +496,7 @@ fn end_of(text: &str) -> Result<(u64, String), Failure> {
     Ok((seconds, text.to_owned()))
 }
 
-fn failure(error: &ChainError, folder: &Path, known: &SetsFolder) -> Failure {
+pub(crate) fn failure(error: &ChainError, folder: &Path, known: &SetsFolder) -> Failure {
     let hint = match error {
         ChainError::Empty => "sets are made with `takeup backup SOURCE --to FOLDER/`",
         ChainError::NoSuch { .. } => "name one of them",
@@ -481,13 +513,13 @@ fn failure(error: &ChainError, folder: &Path, known: &SetsFolder) -> Failure {
     Failure::of(message, Some(hint)).with_details(unreadable.collect())
 }
 
-fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+pub(crate) fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     let why = without_error_numbers(&with_causes(error));
     Failure::of(format!("{what} {}: {why}", escape_path(path)), None)
 }
 
 /// Names archives that are passed over.
-fn tell_unusable(monitor: &dyn Monitor, unusable: &[(PathBuf, String)]) {
+pub(crate) fn tell_unusable(monitor: &dyn Monitor, unusable: &[(PathBuf, String)]) {
     for (path, why) in unusable {
         tell(monitor, path, format!("is passed over, since it cannot be read as a set: {why}"));
     }
@@ -510,13 +542,5 @@ mod tests {
         let (noon, words) = end_of("2026-11-27T12:00").unwrap();
         assert!(noon < day && words == "2026-11-27T12:00");
         assert!(end_of("yesterday").is_err() && end_of("2026-02-30").is_err());
-    }
-
-    #[test]
-    fn names_of_jobs() {
-        assert!(check_job("homes-2.daily_x").is_ok());
-        for bad in ["", "a/b", "../x", "-x", ".x", "a b"] {
-            assert!(check_job(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -37,16 +37,36 @@ pub fn users_folder() -> Option<PathBuf> {
         .or_else(|| named_folder("HOME").map(|path| path.join(".local/state/takeup")))
 }
 
-/// The catalogue of this user, that of the machine for root.
-pub fn catalogue() -> Option<PathBuf> {
-    let folder = if rustix::process::geteuid().is_root() {
+/// The folder for what lasts: of this user, or of the machine for root.
+fn lasting_folder() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
         named_folder("XDG_STATE_HOME")
             .map(|path| path.join("takeup"))
             .or_else(|| Some(PathBuf::from("/var/lib/takeup")))
     } else {
         users_folder()
-    };
-    folder.map(|folder| folder.join("catalog.sqlite"))
+    }
+}
+
+/// The catalogue of this user, that of the machine for root.
+pub fn catalogue() -> Option<PathBuf> {
+    lasting_folder().map(|folder| folder.join("catalog.sqlite"))
+}
+
+/// The journal of jobs.
+pub fn journal_of_jobs() -> Option<PathBuf> {
+    lasting_folder().map(|folder| folder.join("journal.jsonl"))
+}
+
+/// The file with the jobs of this user, or of the machine for root.
+pub fn jobs() -> Option<PathBuf> {
+    let folder = named_folder("XDG_CONFIG_HOME").or_else(|| {
+        if rustix::process::geteuid().is_root() {
+            return Some(PathBuf::from("/etc"));
+        }
+        named_folder("HOME").map(|path| path.join(".config"))
+    });
+    folder.map(|folder| folder.join("takeup/takeup.toml"))
 }
 
 /// The hint for an error of the guard of settings.

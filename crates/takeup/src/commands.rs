@@ -7,6 +7,7 @@ mod catalog;
 mod compare;
 mod completions;
 mod explain;
+mod jobs;
 mod list;
 mod man;
 mod pipe;
@@ -63,6 +64,10 @@ enum Command {
     List(arguments::list::ListArgs),
     Verify(arguments::verify::VerifyArgs),
     Catalog(arguments::catalog::CatalogArgs),
+    Run(arguments::jobs::RunArgs),
+    Status(arguments::jobs::StatusArgs),
+    CheckConfig(arguments::jobs::CheckConfigArgs),
+    Units(arguments::jobs::UnitsArgs),
     Pipe(arguments::pipe::PipeArgs),
     Plan(arguments::plan::PlanArgs),
     Probe(arguments::probe::ProbeArgs),
@@ -132,8 +137,8 @@ impl Command {
     /// Whether the command opens many files at once, and so needs a raised limit of descriptors.
     /// The others start programs that should not inherit the raised limit.
     fn moves_trees(&self) -> bool {
-        use Command::{Backup, List, Pipe, Restore, Verify};
-        matches!(self, Backup(_) | Restore(_) | List(_) | Verify(_) | Pipe(_))
+        use Command::{Backup, List, Pipe, Restore, Run, Verify};
+        matches!(self, Backup(_) | Restore(_) | List(_) | Verify(_) | Pipe(_) | Run(_))
     }
 }
 
@@ -148,6 +153,10 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::List(arguments) => list::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),
+        Command::Run(arguments) => jobs::run(&arguments),
+        Command::Status(arguments) => jobs::run_status(&arguments),
+        Command::CheckConfig(arguments) => jobs::run_check(&arguments),
+        Command::Units(arguments) => jobs::run_units(&arguments),
         Command::Pipe(arguments) => pipe::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),

@@ -20,6 +20,8 @@ pub struct Status {
     pub links: u64,
     /// Size and times.
     pub version: Version,
+    /// What it takes on its disk; less than its size, if it has holes.
+    pub allocated_bytes: u64,
 }
 
 impl Status {
@@ -32,6 +34,7 @@ impl Status {
             gid: stat.st_gid,
             links: stat.st_nlink as _,
             version: Version::of(stat),
+            allocated_bytes: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
         }
     }
 }

@@ -8,7 +8,7 @@ const FLOORS: &[&[&str]] = &[
     &["device"],
     &["catalogue", "tree", "flow", "sim"],
     &["tapeset"],
-    &["experiment", "runs"],
+    &["experiment", "jobs", "runs"],
     &["loads"],
     &["watch"],
     &["capture", "pipeline"],

@@ -23,7 +23,7 @@ use flow::turnstile::Turnstile;
 use tapeset::{Chunks, Segments, TapeSetError};
 use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
-use super::decide::Decider;
+use super::decide::{Counts, Decider};
 use super::descriptors::InHand;
 use super::error::BackupError;
 use super::groups::Groups;
@@ -162,12 +162,7 @@ impl Run<'_> {
         let decider = decider.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (Some(decider), Some(set)) = (decider, &self.options.set) else { return Ok(None) };
         let decided = decider.finish()?;
-        let mut about = set.about.clone();
-        about.ended_seconds = now().seconds as u64;
-        about.unchanged = decided.counts.unchanged;
-        about.deleted = decided.counts.deleted;
-        about.stored = decided.counts.stored.into_iter().collect();
-        about.stored.sort_unstable();
+        let about = counted_about(&set.about, &decided.counts);
         Ok(Some(SetSections { tree: decided.entries, again: gathered.again.clone(), about }))
     }
 
@@ -430,8 +425,21 @@ impl Run<'_> {
     }
 }
 
+/// A set with what it counts, at its end.
+pub(super) fn counted_about(about: &About, counts: &Counts) -> About {
+    let mut stored: Vec<_> = counts.stored.iter().map(|(reason, of)| (*reason, *of)).collect();
+    stored.sort_unstable();
+    About {
+        ended_seconds: now().seconds as u64,
+        unchanged: counts.unchanged,
+        deleted: counts.deleted,
+        stored,
+        ..about.clone()
+    }
+}
+
 /// The time of day.
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = since.map_or(0, |since| since.as_secs() as i64);
     Timestamp { seconds, nanoseconds: 0 }

@@ -3,12 +3,14 @@
 use std::process::ExitCode;
 
 use arguments::catalog::{
-    CatalogArgs, CatalogCommand, CatalogFindArgs, CatalogSetsArgs, CatalogWhyArgs,
+    CatalogArgs, CatalogCommand, CatalogFindArgs, CatalogForgetArgs, CatalogSetsArgs,
+    CatalogWhyArgs,
 };
 use flow::cancel::Cancel;
 use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, find, load, sets, why};
 use service::failure::Failure;
 use service::outcome::Outcome;
+use service::retention::forget;
 
 use crate::outcome::{Form, end, to_standard_output};
 
@@ -20,6 +22,7 @@ pub fn run(arguments: &CatalogArgs) -> ExitCode {
         CatalogCommand::Find(arguments) => run_find(arguments),
         CatalogCommand::Sets(arguments) => run_sets(arguments),
         CatalogCommand::Why(arguments) => run_why(arguments),
+        CatalogCommand::Forget(arguments) => run_forget(arguments),
     }
 }
 
@@ -71,6 +74,18 @@ fn run_why(arguments: &CatalogWhyArgs) -> ExitCode {
         print(&text, Outcome::Done)
     });
     end(done, "catalog why", form)
+}
+
+fn run_forget(arguments: &CatalogForgetArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let done = forget(&arguments.request()).and_then(|done| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&done.answer())),
+            Form::Text => report::jobs::forgotten(&done),
+        };
+        print(&text, done.outcome())
+    });
+    end(done, "catalog forget", form)
 }
 
 fn print(text: &str, outcome: Outcome) -> Result<Outcome, Failure> {

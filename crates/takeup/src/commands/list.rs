@@ -9,6 +9,7 @@ use flow::cancel::Cancel;
 use report::list::{long_line, shown_path};
 use runs::list::Listed;
 use service::failure::{Failure, with_causes};
+use service::folder_sets::{FolderSetsRequest, folder_sets};
 use service::list::{ListDone, ListEnd, MemberLine, MemberSink, SetsRequest, list, sets};
 use service::outcome::Outcome;
 
@@ -41,9 +42,11 @@ impl Form {
 pub fn run(arguments: &ListArgs) -> ExitCode {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let result = match arguments.sets_request() {
-        Some(request) => list_sets(&request, Form::of(arguments), &cancel),
-        None => list_members(arguments, &cancel),
+    let form = Form::of(arguments);
+    let result = match (arguments.folder_request(), arguments.sets_request()) {
+        (Some(request), _) => list_folder(&request, form),
+        (None, Some(request)) => list_sets(&request, form, &cancel),
+        (None, None) => list_members(arguments, &cancel),
     };
     finish(result, "list", &arguments.common, SummaryPlace::Output)
 }
@@ -74,6 +77,17 @@ fn print_end(done: &ListDone, form: Form) -> Result<Outcome, Failure> {
     } else {
         to_standard_error(&report::run::bad_verdict(&done.summary.verdict));
     }
+    Ok(done.outcome())
+}
+
+/// Lists the sets of a folder.
+fn list_folder(request: &FolderSetsRequest, form: Form) -> Result<Outcome, Failure> {
+    let done = folder_sets(request)?;
+    let text = match form {
+        Form::Json => format!("{:#}\n", service::document(&done.answer())),
+        _ => report::jobs::folder_sets(&done),
+    };
+    to_standard_output(text.as_bytes())?;
     Ok(done.outcome())
 }
 

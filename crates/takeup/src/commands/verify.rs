@@ -7,14 +7,20 @@ use flow::cancel::Cancel;
 use service::failure::Failure;
 use service::outcome::Outcome;
 use service::verify::verify;
+use service::verify_sets::{VerifySetsRequest, verify_sets};
 
 use crate::change::Changer;
-use crate::outcome::{SummaryPlace, finish, print};
+use crate::outcome::{SummaryPlace, finish, print, to_standard_output};
+use crate::standard_error::to_standard_error;
 use crate::terminal::Terminal;
 
 /// Runs the command.
 pub fn run(arguments: &VerifyArgs) -> ExitCode {
-    finish(verify_archive(arguments), "verify", &arguments.common, SummaryPlace::Output)
+    let result = match arguments.sets_request() {
+        Some(request) => verify_folder(&request, arguments),
+        None => verify_archive(arguments),
+    };
+    finish(result, "verify", &arguments.common, SummaryPlace::Output)
 }
 
 fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
@@ -27,5 +33,26 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let done = result?;
     let end = report::verify::end(&done);
     print(&end, &done.answer(), &arguments.common, SummaryPlace::Output)?;
+    Ok(done.outcome())
+}
+
+fn verify_folder(request: &VerifySetsRequest, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let common = &arguments.common;
+    let mut terminal = Terminal::new(common).folding_repeats();
+    let result = verify_sets(request, &terminal, &cancel, &Changer::asking(&cancel));
+    terminal.close();
+    let done = result?;
+    let text = report::jobs::verified_sets(&done);
+    match (common.json, common.quiet, done.outcome()) {
+        (true, ..) => {
+            let document = format!("{:#}\n", service::document(&done.answer()));
+            to_standard_output(document.as_bytes())?;
+        }
+        (false, false, _) => to_standard_output(text.as_bytes())?,
+        (false, true, Outcome::Done) => {}
+        (false, true, _) => to_standard_error(&text),
+    }
     Ok(done.outcome())
 }

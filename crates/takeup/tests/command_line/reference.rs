@@ -8,12 +8,16 @@ use serde_json::Value;
 
 use crate::{document, run};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 22] = [
     "backup",
     "restore",
     "list",
     "verify",
     "catalog",
+    "run",
+    "status",
+    "check-config",
+    "units",
     "pipe",
     "plan",
     "probe",
@@ -33,7 +37,7 @@ const COMMANDS: [&str; 18] = [
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup tune`.
-const CATALOGUES: [&str; 5] = ["add", "rebuild", "find", "sets", "why"];
+const CATALOGUES: [&str; 6] = ["add", "rebuild", "find", "sets", "why", "forget"];
 const TUNINGS: [&str; 7] = ["readahead", "queue", "set", "show", "revert", "confirm", "persist"];
 
 /// Commands of `takeup bench`.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod changes;
+mod dry_run;
 mod golden;
 mod history;
 mod incremental;

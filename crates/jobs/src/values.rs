@@ -1,0 +1,267 @@
+//! What the values of the file with the jobs may be. A value that may not be is refused while the
+//! file is read, so that the error has its line and column.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+
+use archive::chunk::Compression;
+use base::quantity::Size;
+use jiff::{Span, SpanRelativeTo, Unit};
+use serde::Deserialize;
+use tree::Excludes;
+
+/// Letters of the name of a job at most.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The name of a job: letters, digits, `-`, `_` and `.`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct JobName(String);
+
+impl JobName {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for JobName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<JobName, String> {
+        let is_letter =
+            |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        let is_name = !name.is_empty()
+            && name.len() <= NAME_BYTES_MAX
+            && !name.starts_with(['.', '-'])
+            && name.chars().all(is_letter);
+        if is_name {
+            return Ok(JobName(name));
+        }
+        Err(format!(
+            "{name:?} cannot be the name of a job: letters, digits, `-`, `_` and `.`, at most \
+             {NAME_BYTES_MAX} bytes"
+        ))
+    }
+}
+
+impl std::fmt::Display for JobName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A path from the root: a timer starts a job in another folder than its user.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct AbsolutePath(PathBuf);
+
+impl AbsolutePath {
+    /// As a path.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for AbsolutePath {
+    type Error = String;
+
+    fn try_from(path: String) -> Result<AbsolutePath, String> {
+        let text = path;
+        let path = PathBuf::from(&text);
+        if path.is_absolute() {
+            return Ok(AbsolutePath(path));
+        }
+        let home = if text.starts_with('~') { "; ~ is not replaced" } else { "" };
+        Err(format!("{text:?} is no path from the root: it has to begin with /{home}"))
+    }
+}
+
+/// A folder of sets: a path from the root that ends with a slash, as behind `backup --to`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct SetsFolderPath(PathBuf);
+
+impl SetsFolderPath {
+    /// As a path.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for SetsFolderPath {
+    type Error = String;
+
+    fn try_from(path: String) -> Result<SetsFolderPath, String> {
+        if !path.ends_with('/') {
+            return Err(format!("{path:?} is no folder of sets: end its name with /"));
+        }
+        Ok(SetsFolderPath(AbsolutePath::try_from(path)?.0))
+    }
+}
+
+/// A glob of files that are left out.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Glob(String);
+
+impl Glob {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = String;
+
+    fn try_from(glob: String) -> Result<Glob, String> {
+        match Excludes::new(&[&glob]) {
+            Ok(_) => Ok(Glob(glob)),
+            Err(error) => Err(base::failures::with_causes(&error)),
+        }
+    }
+}
+
+/// A method of compression, with a level or without.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Method(String);
+
+impl Method {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Method {
+    type Error = String;
+
+    fn try_from(method: String) -> Result<Method, String> {
+        match Compression::from_str(&method) {
+            Ok(_) => Ok(Method(method)),
+            Err(error) => Err(base::failures::with_causes(&error)),
+        }
+    }
+}
+
+/// A shell command that is not empty.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Command(String);
+
+impl Command {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Command {
+    type Error = String;
+
+    fn try_from(command: String) -> Result<Command, String> {
+        if command.trim().is_empty() {
+            return Err("an empty command does nothing".to_owned());
+        }
+        Ok(Command(command))
+    }
+}
+
+/// A number of bytes, at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Quantity(u64);
+
+impl Quantity {
+    /// In bytes.
+    pub fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl TryFrom<String> for Quantity {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Quantity, String> {
+        Size::from_str(&text).map(|size| Quantity(size.0)).map_err(|error| error.to_string())
+    }
+}
+
+/// A span of days, weeks, hours or minutes: `90 days`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Period(u64);
+
+/// A century: what is longer is a mistake.
+const PERIOD_SECONDS_MAX: f64 = 100.0 * 366.0 * 86_400.0;
+
+impl Period {
+    /// A number of hours.
+    pub const fn hours(hours: u64) -> Period {
+        Period(hours * 3600)
+    }
+
+    /// In seconds.
+    pub fn seconds(self) -> u64 {
+        self.0
+    }
+}
+
+impl TryFrom<String> for Period {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Period, String> {
+        let days = SpanRelativeTo::days_are_24_hours();
+        let span = text.parse::<Span>().ok();
+        let seconds = span.and_then(|span| span.total((Unit::Second, days)).ok());
+        match seconds {
+            Some(seconds) if (1.0..=PERIOD_SECONDS_MAX).contains(&seconds) => {
+                Ok(Period(seconds as u64))
+            }
+            _ => Err(format!(
+                "{text:?} is no span of time: write it as \"90 days\", \"4 weeks\" or \"12 hours\""
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn period(text: &str) -> Option<u64> {
+        Period::try_from(text.to_owned()).ok().map(Period::seconds)
+    }
+
+    #[test]
+    fn spans_of_time() {
+        assert_eq!(period("90 days"), Some(90 * 86_400));
+        assert_eq!(period("1 week"), Some(7 * 86_400));
+        assert_eq!(period("36h"), Some(36 * 3600));
+        assert_eq!(period("1 day 12 hours"), Some(36 * 3600));
+        // A month has no length of its own.
+        for bad in ["", "90", "3 months", "-1 day", "soon", "0 days", "900 years", "1e99 days"] {
+            assert_eq!(period(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_of_jobs() {
+        assert!(JobName::try_from("homes-2.daily_x".to_owned()).is_ok());
+        for bad in ["", "a/b", "../x", "-x", ".x", "a b"] {
+            assert!(JobName::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn paths_begin_at_the_root() {
+        assert!(AbsolutePath::try_from("/srv".to_owned()).is_ok());
+        let error = AbsolutePath::try_from("~/x".to_owned()).unwrap_err();
+        assert!(error.contains("~ is not replaced"), "{error}");
+        assert!(SetsFolderPath::try_from("/mnt/sets/".to_owned()).is_ok());
+        assert!(SetsFolderPath::try_from("/mnt/sets".to_owned()).is_err());
+        assert!(SetsFolderPath::try_from("sets/".to_owned()).is_err());
+    }
+}

@@ -1,0 +1,237 @@
+//! What became of jobs, and the sets of a folder, for people.
+
+use std::fmt::Write as _;
+
+use base::calendar::{date_text, time_text};
+use base::escape::{escape, escape_path};
+use base::format::{count, counted, duration, long_time, size};
+use jobs::RunResult;
+use service::folder_sets::{FolderSetsDone, ListedSet};
+use service::jobs::{CheckedConfig, JobDone, JobStatus, StatusDone, UnitsDone, VerifiedArchive};
+use service::retention::{ForgetDone, Lost, SetFate};
+use service::verify_sets::VerifySetsDone;
+
+use crate::table::Style;
+
+/// The end of a run of a job.
+pub fn ran(done: &JobDone, style: Style) -> String {
+    let mut text = String::new();
+    match &done.backup {
+        Some(backup) => text.push_str(&crate::backup::end(backup).short(style)),
+        None => {
+            let why = done.error.as_deref().unwrap_or("it is not known why");
+            let _ = writeln!(text, "FAILED: there is no backup of {}: {why}", done.job);
+            if let Some(hint) = &done.hint {
+                let _ = writeln!(text, "hint: {hint}");
+            }
+        }
+    }
+    if let [_, ..] = &done.verified[..] {
+        let bytes: u64 = done.verified.iter().map(|it| it.bytes).sum();
+        let archives = counted(done.verified.len() as u64, "archive", "archives");
+        let sound = if done.verified.iter().all(|it| it.sound) { ", sound" } else { "" };
+        let _ = writeln!(text, "read back {archives}, {}{sound}", size(bytes));
+    }
+    if let [_, ..] = &done.forgotten[..] {
+        let bytes: u64 = done.forgotten.iter().map(|it| it.bytes).sum();
+        let archives = counted(done.forgotten.len() as u64, "archive", "archives");
+        let _ = writeln!(text, "removed {archives} that the job does not keep, {}", size(bytes));
+    }
+    for warning in &done.warnings {
+        let _ = writeln!(text, "look at: {}", escape(warning.as_bytes()));
+    }
+    if done.result() == RunResult::Failed && done.backup.is_some() {
+        text.push_str("DAMAGED: an archive is not as it was written; run the job with --full\n");
+    }
+    text
+}
+
+/// The state of the jobs.
+pub fn status(done: &StatusDone, now_seconds: u64) -> String {
+    let mut text = String::new();
+    for job in &done.jobs {
+        text.push_str(&job_status(job, now_seconds));
+    }
+    for warning in &done.warnings {
+        let _ = writeln!(text, "{}", escape(warning.as_bytes()));
+    }
+    text
+}
+
+fn job_status(job: &JobStatus, now_seconds: u64) -> String {
+    let when = |seconds: Option<u64>, none: &str| match seconds {
+        None => none.to_owned(),
+        Some(seconds) => {
+            let ago = match now_seconds.checked_sub(seconds) {
+                None => "in the future by this clock".to_owned(),
+                Some(0..60) => "just now".to_owned(),
+                Some(age) => format!("{} ago", long_time(age as f64)),
+            };
+            format!("{} UTC, {ago}", time_text(seconds as i64))
+        }
+    };
+    let sets = counted(job.sets, "set", "sets");
+    let mut text = format!(
+        "{}: {}, {} in {}\n  last success           {}\n  last verified success  {}\n",
+        job.job,
+        sets,
+        size(job.bytes),
+        escape_path(&job.to),
+        when(job.last_success_seconds, "none"),
+        when(job.last_verified_success_seconds, "none"),
+    );
+    if job.sets > 0 && job.last_verified_success_seconds.is_none() {
+        let _ = writeln!(text, "  read all back: takeup verify {}", escape_path(&job.to));
+    }
+    for problem in &job.problems {
+        let _ = writeln!(text, "  PROBLEM: {}", escape(problem.as_bytes()));
+    }
+    if job.is_overdue {
+        let _ = writeln!(text, "  run it: takeup run {}", job.job);
+    }
+    text
+}
+
+/// The jobs of a file, and what would go wrong today.
+pub fn checked(checked: &CheckedConfig) -> String {
+    let problems: usize = checked.jobs.iter().map(|job| job.problems.len()).sum();
+    let jobs = counted(checked.jobs.len() as u64, "job", "jobs");
+    let path = escape_path(&checked.path);
+    let mut text = match problems {
+        0 => format!("{path} is right: {jobs}\n"),
+        some => {
+            let problems = counted(some as u64, "problem", "problems");
+            format!("{path} can be read: {jobs}, {problems}\n")
+        }
+    };
+    for job in &checked.jobs {
+        let sources: Vec<String> = job.sources.iter().map(|it| escape_path(it)).collect();
+        let to = escape_path(&job.to);
+        let _ = writeln!(text, "{}: {} to {to}, {}", job.job, sources.join(" "), job.schedule);
+        for problem in &job.problems {
+            let _ = writeln!(text, "  PROBLEM: {}", escape(problem.as_bytes()));
+        }
+    }
+    text
+}
+
+/// The units of a job, or where they are.
+pub fn units(done: &UnitsDone) -> String {
+    let (service, timer) = (done.service_name(), done.timer_name());
+    let user = if done.is_users { " --user" } else { "" };
+    match &done.written_to {
+        Some(folder) => format!(
+            "wrote {service} and {timer} into {}\nnow type: systemctl{user} daemon-reload && \
+             systemctl{user} enable --now {timer}\n",
+            escape_path(folder)
+        ),
+        None => {
+            format!("# {service}\n{}\n# {timer}\n{}", done.service, done.timer)
+        }
+    }
+}
+
+/// The sets of a folder, a line each.
+pub fn folder_sets(done: &FolderSetsDone) -> String {
+    let mut text = String::new();
+    let mut job = None;
+    for set in &done.sets {
+        if job != Some(&set.about.job) {
+            job = Some(&set.about.job);
+            let _ = writeln!(text, "job {}", set.about.job);
+        }
+        text.push_str(&set_line(set));
+    }
+    for unusable in &done.unusable {
+        let _ = writeln!(text, "LOST: {}", escape(unusable.as_bytes()));
+    }
+    text
+}
+
+fn set_line(set: &ListedSet) -> String {
+    let about = &set.about;
+    let level = match about.level {
+        0 => "full".to_owned(),
+        level => format!("level {level}"),
+    };
+    let stored: u64 = about.stored.iter().map(|(_, objects)| objects).sum();
+    let verified = match (&set.missing, set.verified) {
+        (Some(_), _) => ", CANNOT BE RESTORED".to_owned(),
+        (None, Some((_, false))) => ", DAMAGED".to_owned(),
+        (None, Some((seconds, true))) => format!(", verified {}", date_text(seconds as i64)),
+        (None, None) => String::new(),
+    };
+    let mut line = format!(
+        "{:>5} {} UTC  {level:<8} {:>8}, {} stored{verified}  {}\n",
+        about.number,
+        time_text(about.begun_seconds as i64),
+        size(set.bytes),
+        count(stored),
+        set.archive,
+    );
+    if let Some(missing) = &set.missing {
+        let _ = writeln!(line, "      {}", escape(missing.as_bytes()));
+    }
+    line
+}
+
+/// The archives of a folder, read back.
+pub fn verified_sets(done: &VerifySetsDone) -> String {
+    let bytes: u64 = done.verified.iter().map(|it| it.bytes).sum();
+    let archives = counted(done.verified.len() as u64, "archive", "archives");
+    let bad = done.verified.iter().filter(|it| !it.sound).count() as u64;
+    let mut text = match (bad, done.lost.len()) {
+        (0, 0) => format!("all sound: {archives}, {}", size(bytes)),
+        (0, _) => format!("LOST: not all that was there can be read; {archives} are sound"),
+        (bad, _) => format!("DAMAGED: {} of {archives}", count(bad)),
+    };
+    let _ = writeln!(text, ", read in {}", duration(done.seconds));
+    for lost in &done.lost {
+        let _ = writeln!(text, "{}", escape(lost.as_bytes()));
+    }
+    for archive in &done.verified {
+        let VerifiedArchive { archive, text: said, .. } = archive;
+        let _ = writeln!(text, "{}: {}", escape(archive.as_bytes()), escape(said.as_bytes()));
+    }
+    for warning in &done.warnings {
+        let _ = writeln!(text, "{}", escape(warning.as_bytes()));
+    }
+    text
+}
+
+/// Which sets go, and what goes with them.
+pub fn forgotten(done: &ForgetDone) -> String {
+    let going = done.going().count() as u64;
+    let sets = counted(going, "set", "sets");
+    let (of, bytes) = (count(done.sets.len() as u64), size(done.freed_bytes()));
+    let mut text = match (done.applied, going) {
+        (_, 0) => format!("nothing goes: all {of} sets of {} are kept\n", done.job),
+        (true, _) => format!("removed {sets} of {of}, {bytes}\n"),
+        (false, 1) => format!("{sets} of {of} would go, {bytes}; --yes removes it\n"),
+        (false, _) => format!("{sets} of {of} would go, {bytes}; --yes removes them\n"),
+    };
+    for set in &done.sets {
+        text.push_str(&fate_line(set));
+    }
+    for warning in &done.warnings {
+        let _ = writeln!(text, "{}", escape(warning.as_bytes()));
+    }
+    text
+}
+
+fn fate_line(set: &SetFate) -> String {
+    let (number, begun) = (set.about.number, time_text(set.about.begun_seconds as i64));
+    let what = match (&set.kept[..], &set.lost) {
+        ([_, ..], _) => format!("kept: {}", set.kept.join(", ")),
+        ([], None) => "goes".to_owned(),
+        ([], Some(Lost { versions: 0, .. })) => {
+            "goes: kept sets have every version of its files".to_owned()
+        }
+        ([], Some(Lost { versions, names })) => {
+            let files = counted(*versions, "version of a file", "versions of files");
+            let more = if *versions > names.len() as u64 { " and others" } else { "" };
+            format!("goes: {files} with it, {}{more}", names.join(", "))
+        }
+    };
+    format!("{number:>5} {begun} UTC  {:>8}  {what}\n", size(set.bytes))
+}

@@ -1,0 +1,134 @@
+//! What a backup would store, and why, before it does.
+
+use std::path::PathBuf;
+
+use archive::chunk::Compression;
+use base::escape::escape;
+use flow::cancel::Cancel;
+use runs::backup::DryRun;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Answer;
+use crate::backup::{BackupRequest, new_set, options};
+use crate::change::NoChanger;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::run::{RunMonitor, RunObserver, destination};
+use crate::sets::{self, Hold, WrittenSetAnswer};
+
+/// What a backup would store.
+#[derive(Debug)]
+pub struct DryRunDone {
+    /// The archive that would be written.
+    pub to: PathBuf,
+    /// Whether it would be a set of a chain.
+    pub is_set: bool,
+    pub found: DryRun,
+}
+
+impl DryRunDone {
+    /// How the command has ended.
+    pub fn outcome(&self) -> Outcome {
+        if self.found.problems > 0 { Outcome::Warned } else { Outcome::Done }
+    }
+
+    /// As an answer.
+    pub fn answer(&self) -> DryRunAnswer {
+        let found = &self.found;
+        let folder = |it: &runs::backup::StoredFolder| FolderBytesAnswer {
+            path: escape(&it.path),
+            bytes: it.bytes,
+        };
+        let file = |it: &runs::backup::StoredFile| LargeFileAnswer {
+            path: escape(&it.path),
+            bytes: it.bytes,
+            reason: it.reason.name().to_owned(),
+        };
+        DryRunAnswer {
+            archive: self.to.clone(),
+            set: WrittenSetAnswer::from(&found.about),
+            files: found.files,
+            bytes: found.bytes,
+            hole_bytes: found.hole_bytes,
+            links: found.links,
+            unlisted: found.problems,
+            folders: found.folders.iter().map(folder).collect(),
+            largest: found.largest.iter().map(file).collect(),
+        }
+    }
+}
+
+/// What a backup would store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DryRunAnswer {
+    /// The archive that would be written; each run gives a set another name.
+    pub archive: PathBuf,
+    /// The set, and the objects that would be stored by reason. An archive outside of a chain is
+    /// told as a full set.
+    pub set: WrittenSetAnswer,
+    /// Files with a content, each once whatever names it has.
+    pub files: u64,
+    /// Their bytes, without holes, before compression.
+    pub bytes: u64,
+    /// Bytes of holes, which are not stored.
+    pub hole_bytes: u64,
+    /// Further names of files.
+    pub links: u64,
+    /// Folders that could not be listed.
+    pub unlisted: u64,
+    /// The folders with most of the bytes.
+    pub folders: Vec<FolderBytesAnswer>,
+    /// The largest files that would be stored.
+    pub largest: Vec<LargeFileAnswer>,
+}
+
+/// A folder and the bytes that would be stored of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FolderBytesAnswer {
+    /// As the archive has it, escaped.
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// A file that would be stored, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LargeFileAnswer {
+    /// As the archive has it, escaped.
+    pub path: String,
+    pub bytes: u64,
+    /// As in `set.stored`.
+    pub reason: String,
+}
+
+impl Answer for DryRunAnswer {
+    const COMMAND: &'static str = "backup dry-run";
+
+    fn command(&self) -> &str {
+        "backup"
+    }
+}
+
+/// Says what a backup would store. No content is read, and nothing is written.
+///
+/// # Errors
+/// When a source cannot be found, the folder of sets cannot be read, or the run was stopped.
+pub fn dry_run(
+    request: &BackupRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+) -> Result<DryRunDone, Failure> {
+    let monitor = RunMonitor::new(observer);
+    let set = new_set(request, None, Hold::None, &monitor)?;
+    let (to, wanted) = match set {
+        Some(set) => (set.path, Some(set.options)),
+        None => (request.to.clone(), None),
+    };
+    let is_set = wanted.is_some();
+    let wanted = wanted.map_or_else(|| sets::alone(request), Ok)?;
+    // Where it would go plays no part.
+    let nowhere = destination("-".as_ref(), Default::default(), NoChanger::shared());
+    let options = options(request, nowhere, Compression::None)?;
+    let found = runs::backup::dry_run(&options, &wanted, &monitor, cancel)?;
+    Ok(DryRunDone { to, is_set, found })
+}

@@ -1,0 +1,83 @@
+//! Jobs: backups that a file names, and that run again and again.
+//!
+//! What a job is, is in [`jobs`]; here it is run, looked after and handed to a timer.
+
+mod answer;
+mod check;
+mod hooks;
+mod run;
+mod status;
+mod units;
+
+use std::path::{Path, PathBuf};
+
+use base::escape::escape_path;
+use base::failures::with_causes;
+use jiff::Timestamp;
+use jobs::{Config, ConfigError, Entry, Event, Journal};
+
+use crate::failure::{Failure, without_error_numbers};
+use crate::state;
+
+pub use answer::{
+    CheckConfigAnswer, ForgottenArchive, JobAnswer, JobStatusAnswer, StatusAnswer, UnitsAnswer,
+    VerifiedArchive,
+};
+pub use check::{CheckConfigRequest, CheckedConfig, CheckedJob, check_config};
+pub use run::{JobDone, JobRequest, run_job};
+pub(crate) use status::Archives;
+pub use status::{JobStatus, StatusDone, StatusRequest, status};
+pub use units::{UnitsDone, UnitsRequest, units};
+
+/// The file with the jobs: the named one, or the user's own.
+fn read_config(named: Option<&Path>) -> Result<(Config, PathBuf), Failure> {
+    let path = named.map(Path::to_owned).or_else(state::jobs).ok_or_else(|| {
+        let hint = "name it with --config, or set XDG_CONFIG_HOME or HOME to a folder of yours";
+        Failure::of("there is no folder for a file with jobs", Some(hint))
+    })?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let config = Config::read(&path).map_err(|error| failure(&error))?;
+    Ok((config, path))
+}
+
+fn failure(error: &ConfigError) -> Failure {
+    let hint = match error {
+        ConfigError::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Some("docs/jobs.md has a file to begin with; --config names another place")
+        }
+        ConfigError::Wrong { .. } => Some("docs/jobs.md has all that may stand in it"),
+        ConfigError::NoJob { .. } => Some("a job begins with a line [jobs.NAME]"),
+        ConfigError::Read { .. } | ConfigError::TooLong { .. } | ConfigError::NoSuchJob { .. } => {
+            None
+        }
+    };
+    let text = without_error_numbers(&with_causes(error)).to_string();
+    Failure::of(text, hint)
+}
+
+/// The journal of this user's jobs.
+///
+/// # Errors
+/// When there is no folder for it.
+pub(crate) fn journal() -> Result<Journal, Failure> {
+    state::journal_of_jobs().map(Journal::at).ok_or_else(|| {
+        let hint = "set XDG_STATE_HOME or HOME to a folder of yours";
+        Failure::of("there is no folder for the journal", Some(hint))
+    })
+}
+
+/// Adds a line to the journal.
+///
+/// # Errors
+/// When it cannot be written; what it was to say has happened all the same.
+pub(crate) fn note(job: &str, to: &Path, event: Event) -> Result<(), Failure> {
+    let entry = Entry { at: Timestamp::now(), job: job.to_owned(), to: place(to), event };
+    journal()?.append(&entry).map_err(|error| Failure::new(&error, None))
+}
+
+/// A folder of sets as the journal names it: with links followed, so that another path to it finds
+/// it, too.
+pub(crate) fn place(to: &Path) -> String {
+    let path = to.canonicalize().or_else(|_| std::path::absolute(to));
+    escape_path(&path.unwrap_or_else(|_| to.to_owned()))
+}

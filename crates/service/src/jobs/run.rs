@@ -1,0 +1,350 @@
+//! A run of a job: backup, verification and retention, in this order, with the user's commands
+//! around them.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use archive::label::hex;
+use base::escape::escape;
+use base::format::size;
+use catalogue::{FolderSet, SetsFolder};
+use flow::cancel::Cancel;
+use jobs::{After, Event, Exceeded, Job, JobName, Journaled, RunResult};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::hooks::{Moment, call};
+use super::status::Archives;
+use super::{ForgottenArchive, VerifiedArchive, note};
+use crate::backup::{BackupDone, BackupRequest, TapeTargetSettings, backup_into};
+use crate::change::SharedChanger;
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::retention::{forget_by_rule, kept_bytes};
+use crate::run::{EngineChoice, RunObserver, TargetSettings};
+use crate::sets::{self, FolderLock, SetSettings};
+use crate::verify_sets::verify_one;
+
+/// Slack of a full set's age: timers begin a little earlier or later each day.
+const SLACK_SECONDS: u64 = 3600;
+
+/// Folders that are named where a quota is exceeded.
+const FOLDERS_NAMED: usize = 3;
+
+/// Which job, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobRequest {
+    pub job: String,
+    /// The file with the jobs; the user's own where none is named.
+    #[serde(default)]
+    pub config: Option<PathBuf>,
+    /// Whether the set is a full one whatever the job says.
+    #[serde(default)]
+    pub full: bool,
+    /// Whether a source may be empty now, or lie on another file system than in the last set.
+    #[serde(default)]
+    pub source_may_change: bool,
+    /// How files are read and written.
+    #[serde(default)]
+    pub engine: EngineChoice,
+}
+
+/// The end of a run.
+#[derive(Debug, Default)]
+pub struct JobDone {
+    pub job: String,
+    pub to: PathBuf,
+    /// What was written.
+    pub backup: Option<BackupDone>,
+    /// Why there is no backup.
+    pub error: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Archives that were read back.
+    pub verified: Vec<VerifiedArchive>,
+    /// Archives that were removed.
+    pub forgotten: Vec<ForgottenArchive>,
+    /// What is to be looked at besides.
+    pub warnings: Vec<String>,
+    pub seconds: f64,
+}
+
+impl JobDone {
+    /// The result in one word.
+    pub fn result(&self) -> RunResult {
+        match &self.backup {
+            None => RunResult::Failed,
+            Some(_) if self.verified.iter().any(|it| !it.sound) => RunResult::Failed,
+            Some(done) if done.outcome() == Outcome::Done && self.warnings.is_empty() => {
+                RunResult::Done
+            }
+            Some(_) => RunResult::Warned,
+        }
+    }
+
+    /// How the command has ended.
+    pub fn outcome(&self) -> Outcome {
+        match self.result() {
+            RunResult::Done => Outcome::Done,
+            RunResult::Warned => Outcome::Warned,
+            RunResult::Failed => Outcome::Bad,
+        }
+    }
+
+    fn journaled(&self) -> Journaled {
+        let summary = self.backup.as_ref().map(|done| &done.summary);
+        let set = self.backup.as_ref().and_then(|done| done.set.as_ref());
+        Journaled {
+            result: self.result(),
+            set: set.map(|set| hex(&set.set)),
+            archive: set.and_then(|set| set.chain.last()).map(|link| link.name.clone()),
+            level: set.map(|set| set.level),
+            files: summary.map_or(0, |it| it.run.files),
+            bytes: summary.map_or(0, |it| it.run.target_bytes),
+            seconds: self.seconds,
+            warnings: summary.map_or(0, |it| it.warnings_total) + self.warnings.len() as u64,
+            limit: summary.and_then(|it| it.limit_in_short.clone()),
+            error: self.error.clone(),
+        }
+    }
+}
+
+/// Runs a job. What fails in it is in the result.
+///
+/// # Errors
+/// When the file with the jobs cannot be used, or another run of the job is going on: then nothing
+/// has happened, and no command of the user was run.
+pub fn run_job(
+    request: &JobRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<JobDone, Failure> {
+    let begun = Instant::now();
+    let (config, path) = super::read_config(request.config.as_deref())?;
+    let (name, job) = config.job(&request.job, &path).map_err(|error| super::failure(&error))?;
+    let lock = FolderLock::take(job.to.as_path())?;
+    let done =
+        JobDone { job: name.to_string(), to: job.to.as_path().to_owned(), ..JobDone::default() };
+    let mut run = Run { name, job, request, lock, observer, cancel, done };
+    run.back_up(&changer);
+    if run.done.backup.is_some() {
+        run.look_after(&changer);
+    }
+    run.done.seconds = begun.elapsed().as_secs_f64();
+    let event = Event::Run(Box::new(run.done.journaled()));
+    if let Err(failure) = note(name.as_str(), job.to.as_path(), event) {
+        run.warn(failure.message().to_owned());
+    }
+    let document = crate::document(&run.done.answer()).to_string();
+    run.call_always(Moment::After, Some(&document));
+    Ok(run.done)
+}
+
+/// A run that goes on.
+struct Run<'a> {
+    name: &'a JobName,
+    job: &'a Job,
+    request: &'a JobRequest,
+    lock: FolderLock,
+    observer: &'a dyn RunObserver,
+    cancel: &'a Cancel,
+    done: JobDone,
+}
+
+impl Run<'_> {
+    fn to(&self) -> &Path {
+        self.job.to.as_path()
+    }
+
+    fn warn(&mut self, text: String) {
+        self.done.warnings.push(text);
+    }
+
+    fn fail(&mut self, failure: &Failure) {
+        self.done.error = Some(failure.message().to_owned());
+        self.done.hint = failure.hint().map(str::to_owned);
+    }
+
+    /// Runs a command that runs whatever has happened, also after the user has stopped the run:
+    /// what was frozen must not stay so.
+    fn call_always(&mut self, moment: Moment, input: Option<&str>) {
+        let place = (self.name, self.job.to.as_path());
+        if let Some(how) = call(moment, &self.job.hooks, place, input, &Cancel::new()) {
+            self.warn(how);
+        }
+    }
+
+    /// The backup, with the commands before and behind it.
+    fn back_up(&mut self, changer: &SharedChanger) {
+        if let Err(failure) = self.check_quota() {
+            return self.fail(&failure);
+        }
+        let place = (self.name, self.job.to.as_path());
+        if let Some(how) = call(Moment::Before, &self.job.hooks, place, None, self.cancel) {
+            let hint = "the backup was not begun";
+            self.fail(&Failure::of(how, Some(hint)));
+        } else {
+            let result = self.backup_request().and_then(|request| {
+                let (held, changer) = (Some(&self.lock), changer.clone());
+                backup_into(&request, held, self.observer, self.cancel, changer)
+            });
+            match result {
+                Ok(done) => self.done.backup = Some(done),
+                Err(failure) => self.fail(&failure),
+            }
+        }
+        self.call_always(Moment::AfterBackup, None);
+    }
+
+    /// Refuses to write more where the job says so.
+    fn check_quota(&self) -> Result<(), Failure> {
+        let Some(quota) = self.job.quota.filter(|it| it.exceeded == Exceeded::Refuse) else {
+            return Ok(());
+        };
+        let known = sets::read(self.to())?;
+        let bytes = kept_bytes(&known, self.name.as_str());
+        match quota.kept {
+            Some(most) if bytes >= most.bytes() => {
+                let message = format!(
+                    "the sets of {} have {}, and its quota is {}",
+                    self.name,
+                    size(bytes),
+                    size(most.bytes())
+                );
+                let hint = "keep fewer sets, or raise `kept` in the job's quota";
+                Err(Failure::of(message, Some(hint)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn backup_request(&self) -> Result<BackupRequest, Failure> {
+        let job = self.job;
+        let known = sets::read(self.to())?;
+        let set = SetSettings {
+            incremental: !self.request.full && !is_full_due(job, self.name, &known),
+            job: Some(self.name.to_string()),
+            source_may_change: self.request.source_may_change,
+            ..SetSettings::default()
+        };
+        Ok(BackupRequest {
+            sources: job.sources.iter().map(|source| source.as_path().to_owned()).collect(),
+            to: self.to().to_owned(),
+            compress: job.compress.as_ref().map(|method| method.as_str().to_owned()),
+            compress_threads: None,
+            read_threads: None,
+            exclude: job.exclude.iter().map(|glob| glob.as_str().to_owned()).collect(),
+            one_file_system: job.one_file_system,
+            no_xattrs: false,
+            target: TargetSettings::default(),
+            force: false,
+            set,
+            tape: TapeTargetSettings::default(),
+            engine: self.request.engine,
+            record: None,
+        })
+    }
+
+    /// What comes after a backup: verification, retention, quotas.
+    fn look_after(&mut self, changer: &SharedChanger) {
+        let known = match sets::read(self.to()) {
+            Ok(known) => known,
+            Err(failure) => return self.warn(failure.message().to_owned()),
+        };
+        let written = self.done.backup.as_ref().and_then(|done| done.set.as_ref());
+        let written = written.and_then(|about| known.of(about.set));
+        if let (After::Checksums, Some(set)) = (self.job.verify.after, written) {
+            self.verify(set, changer);
+        }
+        // What replaces others has to be good.
+        let is_sound = self.done.verified.iter().all(|it| it.sound);
+        if let Some(keep) = self.job.keep.filter(|_| is_sound) {
+            match forget_by_rule(&known, self.name.as_str(), self.to(), &keep) {
+                Ok(forgotten) => self.done.forgotten = forgotten,
+                Err(failure) => self.warn(failure.message().to_owned()),
+            }
+        }
+        if self.job.verify.within.is_some() {
+            self.verify_due(changer);
+        }
+        self.measure(written);
+    }
+
+    /// Says where a quota is exceeded.
+    fn measure(&mut self, written: Option<&FolderSet>) {
+        let Some(quota) = self.job.quota else { return };
+        let bytes = written.map_or(0, |set| set.length_bytes);
+        if let Some(most) = quota.set.filter(|most| bytes > most.bytes()) {
+            let (bytes, most) = (size(bytes), size(most.bytes()));
+            let folders = written.map(most_in).unwrap_or_default();
+            self.warn(format!("the set has {bytes}, and the quota of a set is {most}{folders}"));
+        }
+        let Ok(known) = sets::read(self.to()) else { return };
+        let bytes = kept_bytes(&known, self.name.as_str());
+        if let Some(most) = quota.kept.filter(|most| bytes > most.bytes()) {
+            let next = match quota.exceeded {
+                Exceeded::Warn => "",
+                Exceeded::Refuse => ": the next run will not begin",
+            };
+            let (bytes, most) = (size(bytes), size(most.bytes()));
+            self.warn(format!("the kept sets have {bytes}, and their quota is {most}{next}"));
+        }
+    }
+
+    fn verify(&mut self, set: &FolderSet, changer: &SharedChanger) {
+        match verify_one(set, self.request.engine, self.observer, self.cancel, changer.clone()) {
+            Ok((verified, failure)) => {
+                if let Some(failure) = failure {
+                    self.warn(failure.message().to_owned());
+                }
+                if !verified.sound {
+                    self.warn(format!("{}: {}", verified.archive, verified.text));
+                }
+                self.done.verified.push(verified);
+            }
+            Err(failure) => {
+                self.warn(format!("{} was not verified: {}", set.name(), failure.message()));
+            }
+        }
+    }
+
+    /// Reads as much as keeps the promise of the job, the longest unread first.
+    fn verify_due(&mut self, changer: &SharedChanger) {
+        let due = match Archives::of(self.name.as_str(), self.to()) {
+            Ok(archives) => archives.to_verify(&self.job.verify),
+            Err(failure) => return self.warn(failure.message().to_owned()),
+        };
+        for set in due {
+            if self.cancel.check().is_err() {
+                return;
+            }
+            self.verify(&set, changer);
+        }
+    }
+}
+
+/// The folders with most of what a set stored; empty where that is not known.
+fn most_in(set: &FolderSet) -> String {
+    let entries = set.index().ok().and_then(|index| index.tree().ok().flatten());
+    let found = entries.and_then(|it| runs::backup::most_stored(it, &set.about).ok());
+    let folders = found.map(|(folders, _)| folders).unwrap_or_default();
+    let named = |folder: &runs::backup::StoredFolder| {
+        format!("{}/ ({})", escape(&folder.path), size(folder.bytes))
+    };
+    let named: Vec<String> = folders.iter().take(FOLDERS_NAMED).map(named).collect();
+    if named.is_empty() { String::new() } else { format!("; most of it in {}", named.join(", ")) }
+}
+
+/// Whether the last full set that still restores is too old to be followed.
+fn is_full_due(job: &Job, name: &JobName, known: &SetsFolder) -> bool {
+    let is_full = |set: &&FolderSet| set.about.level == 0 && set.about.job == name.as_str();
+    let Some(full) = known.sets.iter().rfind(is_full) else { return true };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_secs());
+    let Some(age) = now.checked_sub(full.about.begun_seconds) else {
+        // The clock was wrong, then or now. One full set too many costs little.
+        return true;
+    };
+    age + SLACK_SECONDS.min(job.full_every.seconds() / 10) >= job.full_every.seconds()
+}

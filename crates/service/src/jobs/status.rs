@@ -1,0 +1,267 @@
+//! The state of the jobs: what can be restored, what was verified, what is overdue.
+//!
+//! What can be restored is read from the folder; the journal adds what was read back, and how runs
+//! ended that left nothing.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use archive::label::hex;
+use base::format::{counted, long_time, size};
+use catalogue::{FolderSet, SetsFolder};
+use jobs::{Entry, Event, Job, JobName, Journaled, RunResult, VerifyPolicy};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{journal, place};
+use crate::failure::Failure;
+use crate::outcome::Outcome;
+use crate::retention::kept_bytes;
+use crate::sets;
+
+const DAY_SECONDS: u64 = 86_400;
+/// A job that ran seldom reads at most what these days would have needed.
+const DAYS_AT_ONCE_MAX: u64 = 7;
+
+/// Which jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusRequest {
+    /// `None`: all of the file.
+    #[serde(default)]
+    pub job: Option<String>,
+    /// The file with the jobs; the user's own where none is named.
+    #[serde(default)]
+    pub config: Option<PathBuf>,
+}
+
+/// The state of the jobs.
+#[derive(Clone, Debug)]
+pub struct StatusDone {
+    pub jobs: Vec<JobStatus>,
+    /// What is to be known besides.
+    pub warnings: Vec<String>,
+}
+
+/// The state of a job.
+#[derive(Clone, Debug, Default)]
+pub struct JobStatus {
+    pub job: String,
+    pub to: PathBuf,
+    /// When the last set that can be restored was begun, in seconds since 1970.
+    pub last_success_seconds: Option<u64>,
+    /// The same of the last one all of whose archives were read back and are sound.
+    pub last_verified_success_seconds: Option<u64>,
+    pub last_result: Option<RunResult>,
+    pub last_error: Option<String>,
+    pub is_overdue: bool,
+    /// Sets that can be restored.
+    pub sets: u64,
+    pub bytes: u64,
+    /// Archives that were not read within the time that the job promises.
+    pub unread: u64,
+    /// What is wrong, a sentence each.
+    pub problems: Vec<String>,
+}
+
+impl StatusDone {
+    /// How the command has ended.
+    pub fn outcome(&self) -> Outcome {
+        let is_fine = self.jobs.iter().all(|job| job.problems.is_empty());
+        if is_fine && self.warnings.is_empty() { Outcome::Done } else { Outcome::Warned }
+    }
+}
+
+/// The state of the jobs of a file.
+///
+/// # Errors
+/// When the file with the jobs cannot be used, or the journal not be read.
+pub fn status(request: &StatusRequest) -> Result<StatusDone, Failure> {
+    let (config, path) = super::read_config(request.config.as_deref())?;
+    let wanted: Vec<(&JobName, &Job)> = match &request.job {
+        Some(name) => vec![config.job(name, &path).map_err(|error| super::failure(&error))?],
+        None => config.jobs.iter().collect(),
+    };
+    let journal = journal()?;
+    let (entries, unreadable) = journal.read().map_err(|error| Failure::new(&error, None))?;
+    let jobs = wanted.into_iter().map(|(name, job)| job_status(name, job, &entries)).collect();
+    let mut warnings = Vec::new();
+    if unreadable > 0 {
+        let lines = counted(unreadable, "line", "lines");
+        let journal = journal.path().display();
+        warnings.push(format!("{lines} of the journal {journal} cannot be read"));
+    }
+    Ok(StatusDone { jobs, warnings })
+}
+
+fn job_status(name: &JobName, job: &Job, entries: &[Entry]) -> JobStatus {
+    let to = job.to.as_path();
+    let mut status = JobStatus { job: name.to_string(), to: to.to_owned(), ..JobStatus::default() };
+    let place = place(to);
+    let last = last_run(name, &place, entries);
+    status.last_result = last.map(|run| run.result);
+    status.last_error = last.and_then(|run| run.error.clone());
+    let archives = match Archives::from_entries(name.as_str(), to, entries) {
+        Ok(archives) => archives,
+        Err(_) if !to.exists() => {
+            status.is_overdue = true;
+            status.problems.push(format!("no run so far: {} is not there", to.display()));
+            return status;
+        }
+        Err(failure) => {
+            status.problems.push(failure.message().to_owned());
+            return status;
+        }
+    };
+    archives.fill(&mut status, job);
+    if let Some(run) = last.filter(|run| run.result == RunResult::Failed) {
+        let why = run.error.clone().unwrap_or_else(|| "an archive is not sound".to_owned());
+        status.problems.insert(0, format!("the last run failed: {why}"));
+    }
+    status
+}
+
+fn last_run<'a>(name: &JobName, place: &str, entries: &'a [Entry]) -> Option<&'a Journaled> {
+    entries.iter().rev().find_map(|entry| match &entry.event {
+        Event::Run(run) if entry.job == name.as_str() && entry.to == place => Some(&**run),
+        _ => None,
+    })
+}
+
+/// The archives of a job, and what is known of them.
+pub(crate) struct Archives {
+    known: SetsFolder,
+    job: String,
+    /// Of each archive that was read back: when, and whether it was sound.
+    verified: HashMap<String, (u64, bool)>,
+    /// When the run before this one ended.
+    last_run_seconds: Option<u64>,
+    now: u64,
+}
+
+impl Archives {
+    /// Those of a folder.
+    pub(crate) fn of(job: &str, to: &Path) -> Result<Archives, Failure> {
+        let (entries, _) = journal()?.read().map_err(|error| Failure::new(&error, None))?;
+        Archives::from_entries(job, to, &entries)
+    }
+
+    fn from_entries(job: &str, to: &Path, entries: &[Entry]) -> Result<Archives, Failure> {
+        let known = sets::read(to)?;
+        let (mut verified, mut last_run_seconds) = (HashMap::new(), None);
+        let place = place(to);
+        for entry in entries {
+            let seconds = u64::try_from(entry.at.as_second()).unwrap_or(0);
+            match &entry.event {
+                // Wherever the archive lay: it is the same one.
+                Event::Verified { set, sound, .. } => {
+                    verified.insert(set.clone(), (seconds, *sound));
+                }
+                Event::Run(_) if entry.job == job && entry.to == place => {
+                    last_run_seconds = Some(seconds);
+                }
+                _ => {}
+            }
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
+        Ok(Archives { known, job: job.to_owned(), verified, last_run_seconds, now })
+    }
+
+    fn sets(&self) -> impl Iterator<Item = &FolderSet> {
+        self.known.sets.iter().filter(|set| set.about.job == self.job)
+    }
+
+    /// When the archive was last read back, and whether it was sound.
+    pub(crate) fn verified(&self, set: &FolderSet) -> Option<(u64, bool)> {
+        self.verified.get(&hex(&set.about.set)).copied()
+    }
+
+    /// When the archive was last read back, or else written.
+    fn last_read(&self, set: &FolderSet) -> u64 {
+        let read = self.verified.get(&hex(&set.about.set));
+        read.map_or(set.about.begun_seconds, |(seconds, _)| *seconds)
+    }
+
+    /// Whether all that a set needs was read back and is sound.
+    fn is_verified(&self, set: &FolderSet) -> bool {
+        let is_sound = |set: [u8; 16]| self.verified.get(&hex(&set)).is_some_and(|it| it.1);
+        set.about.chain.iter().all(|link| is_sound(link.set))
+    }
+
+    /// What is to be read back now, the longest unread first: what is late, and a share of the rest
+    /// that lets nothing become late.
+    pub(crate) fn to_verify(&self, policy: &VerifyPolicy) -> Vec<FolderSet> {
+        let Some(within) = policy.within else { return Vec::new() };
+        let mut sets: Vec<&FolderSet> = self.sets().collect();
+        sets.sort_by_key(|set| self.last_read(set));
+        let since = self.last_run_seconds.map_or(DAY_SECONDS, |last| self.now.saturating_sub(last));
+        let since = since.clamp(1, DAYS_AT_ONCE_MAX * DAY_SECONDS);
+        let total: u64 = sets.iter().map(|set| set.length_bytes).sum();
+        let share = (total as f64 * since as f64 / within.seconds() as f64).ceil() as u64;
+        let mut read = 0;
+        let mut due = Vec::new();
+        for set in sets {
+            let age = self.now.saturating_sub(self.last_read(set));
+            let is_late = age + since > within.seconds();
+            // An archive that was read a moment ago is the first of the next round.
+            let is_next = read < share && age > since / 2;
+            if is_late || is_next {
+                read += set.length_bytes;
+                due.push(set.clone());
+            }
+        }
+        due
+    }
+
+    fn fill(&self, status: &mut JobStatus, job: &Job) {
+        let whole: Vec<&FolderSet> =
+            self.sets().filter(|set| self.known.chain_of(set).is_ok()).collect();
+        let begun = |set: &&FolderSet| set.about.begun_seconds;
+        status.sets = whole.len() as u64;
+        status.bytes = kept_bytes(&self.known, &self.job);
+        status.last_success_seconds = whole.last().map(begun);
+        let verified = whole.iter().rfind(|set| self.is_verified(set));
+        status.last_verified_success_seconds = verified.map(begun);
+        let age = status.last_success_seconds.map(|last| self.now.saturating_sub(last));
+        status.is_overdue = age.is_none_or(|age| age > job.overdue_after.seconds());
+        match age {
+            None => status.problems.push("there is no set that can be restored".to_owned()),
+            Some(age) if status.is_overdue => {
+                let age = long_time(age as f64);
+                status.problems.push(format!("overdue: the last success is {age} old"));
+            }
+            Some(_) => {}
+        }
+        self.problems(status, job);
+    }
+
+    fn problems(&self, status: &mut JobStatus, job: &Job) {
+        for set in self.sets() {
+            if let Some((_, false)) = self.verified.get(&hex(&set.about.set)) {
+                status.problems.push(format!("{} was found to be damaged", set.name()));
+            }
+            if let Err(error) = self.known.chain_of(set) {
+                status.problems.push(error.to_string());
+            }
+        }
+        for (path, why) in &self.known.unusable {
+            let path = base::escape::escape_path(path);
+            status.problems.push(format!("{path} cannot be read as a set: {why}"));
+        }
+        if let Some(within) = job.verify.within {
+            let is_late =
+                |set: &&FolderSet| self.now.saturating_sub(self.last_read(set)) > within.seconds();
+            status.unread = self.sets().filter(is_late).count() as u64;
+            if status.unread > 0 {
+                let archives = counted(status.unread, "archive was", "archives were");
+                let within = long_time(within.seconds() as f64);
+                status.problems.push(format!("{archives} not read back within {within}"));
+            }
+        }
+        let kept = job.quota.and_then(|quota| quota.kept);
+        if let Some(most) = kept.filter(|most| status.bytes > most.bytes()) {
+            let (bytes, most) = (size(status.bytes), size(most.bytes()));
+            status.problems.push(format!("the kept sets have {bytes}, and their quota is {most}"));
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Which sets of a folder are kept, what would be lost with the others, and their end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+
+use archive::index::{About, ObjectKind, TreeEntry};
+use archive::label::hex;
+use base::escape::escape;
+use base::failures::with_causes;
+use catalogue::{FolderSet, SetsFolder, WantedSet};
+use jiff::tz::TimeZone;
+use jobs::{Because, Event, Fate, Keep, RetainedSet, fates};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Answer;
+use crate::failure::{Failure, without_error_numbers};
+use crate::jobs::{ForgottenArchive, note};
+use crate::outcome::Outcome;
+use crate::sets::{self, FolderLock};
+
+/// Versions of files that are compared at most: beyond, it is said that they were not.
+const VERSIONS_MAX: usize = 20_000_000;
+/// Lost versions whose names are shown for a set.
+const NAMES_MAX: usize = 3;
+
+/// Which sets of a folder are to go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForgetRequest {
+    /// The folder of sets.
+    pub from: PathBuf,
+    /// The job, where the folder has sets of several.
+    #[serde(default)]
+    pub job: Option<String>,
+    /// What is kept; the rest goes.
+    #[serde(default)]
+    pub keep: KeepSettings,
+    /// These sets go instead: names of archives, or starts of identities.
+    #[serde(default)]
+    pub sets: Vec<String>,
+    /// Whether it happens, or is only said.
+    #[serde(default)]
+    pub apply: bool,
+}
+
+/// Which sets are kept, by the days on which they were made. All zero: no rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct KeepSettings {
+    /// The last sets.
+    pub last: u32,
+    /// The last set of each of the last days that have one.
+    pub daily: u32,
+    /// The same of weeks.
+    pub weekly: u32,
+    /// The same of months.
+    pub monthly: u32,
+    /// The same of years.
+    pub yearly: u32,
+}
+
+impl From<KeepSettings> for Keep {
+    fn from(of: KeepSettings) -> Keep {
+        let KeepSettings { last, daily, weekly, monthly, yearly } = of;
+        Keep { last, daily, weekly, monthly, yearly }
+    }
+}
+
+/// What becomes of the sets of a job.
+#[derive(Clone, Debug)]
+pub struct ForgetDone {
+    pub from: PathBuf,
+    pub job: String,
+    /// In the order in which they were made.
+    pub sets: Vec<SetFate>,
+    /// Whether it has happened.
+    pub applied: bool,
+    /// What is to be known besides.
+    pub warnings: Vec<String>,
+}
+
+/// What becomes of a set.
+#[derive(Clone, Debug)]
+pub struct SetFate {
+    pub archive: String,
+    pub bytes: u64,
+    pub about: About,
+    /// Why it is kept; empty: it goes.
+    pub kept: Vec<String>,
+    /// What could not be restored any more; of a set that goes.
+    pub lost: Option<Lost>,
+}
+
+/// Versions of files that no kept set has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    pub versions: u64,
+    /// Some of their names.
+    pub names: Vec<String>,
+}
+
+/// What becomes of the sets of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForgetAnswer {
+    pub job: String,
+    /// Whether the sets that go are gone.
+    pub applied: bool,
+    /// Bytes of the archives that go.
+    pub freed_bytes: u64,
+    pub sets: Vec<ForgetSetAnswer>,
+    pub warnings: Vec<String>,
+}
+
+/// What becomes of a set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForgetSetAnswer {
+    pub set: String,
+    pub archive: String,
+    pub number: u64,
+    pub level: u8,
+    /// When its run began, in UTC.
+    pub begun: String,
+    pub bytes: u64,
+    /// Why it is kept; empty: it goes.
+    pub kept: Vec<String>,
+    /// Versions of files that no kept set has; null where they were not compared, or it is kept.
+    pub lost_versions: Option<u64>,
+    /// Some of their names, escaped.
+    pub lost_names: Vec<String>,
+}
+
+impl Answer for ForgetAnswer {
+    const COMMAND: &'static str = "catalog forget";
+}
+
+impl ForgetDone {
+    /// The sets that go.
+    pub fn going(&self) -> impl Iterator<Item = &SetFate> {
+        self.sets.iter().filter(|set| set.kept.is_empty())
+    }
+
+    /// Bytes of their archives.
+    pub fn freed_bytes(&self) -> u64 {
+        self.going().map(|set| set.bytes).sum()
+    }
+
+    /// How the command has ended.
+    pub fn outcome(&self) -> Outcome {
+        if self.warnings.is_empty() { Outcome::Done } else { Outcome::Warned }
+    }
+
+    /// As an answer.
+    pub fn answer(&self) -> ForgetAnswer {
+        let set = |fate: &SetFate| ForgetSetAnswer {
+            set: hex(&fate.about.set),
+            archive: fate.archive.clone(),
+            number: fate.about.number,
+            level: fate.about.level,
+            begun: base::calendar::time_text(fate.about.begun_seconds as i64),
+            bytes: fate.bytes,
+            kept: fate.kept.clone(),
+            lost_versions: fate.lost.as_ref().map(|lost| lost.versions),
+            lost_names: fate.lost.as_ref().map(|lost| lost.names.clone()).unwrap_or_default(),
+        };
+        ForgetAnswer {
+            job: self.job.clone(),
+            applied: self.applied,
+            freed_bytes: self.freed_bytes(),
+            sets: self.sets.iter().map(set).collect(),
+            warnings: self.warnings.clone(),
+        }
+    }
+}
+
+/// Says which sets of a folder go and what goes with them, and removes them where that is asked.
+///
+/// # Errors
+/// When the folder has no such set or job, a set is needed by one that is kept, or an archive
+/// cannot be removed.
+pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
+    // Nobody may add a set to a chain while it goes.
+    let _lock = if request.apply { Some(FolderLock::take(&request.from)?) } else { None };
+    let known = sets::read(&request.from)?;
+    let newest = known.choose(request.job.as_deref(), &WantedSet::Newest);
+    let newest = newest.map_err(|error| sets::failure(&error, &request.from, &known))?;
+    let job = newest.about.job.clone();
+    let of_job = of_job(&known, &job);
+    let keep = Keep::from(request.keep);
+    if keep == Keep::default() && request.sets.is_empty() {
+        let hint = "for example --keep-daily 14 --keep-monthly 12, or --set SET";
+        return Err(Failure::of("nothing says which sets are kept or go", Some(hint)));
+    }
+    let fates = if request.sets.is_empty() {
+        fates_of(&of_job, &keep)
+    } else {
+        named_fates(&known, &of_job, request)?
+    };
+    let mut done = ForgetDone {
+        from: request.from.clone(),
+        job,
+        sets: described(&of_job, &fates),
+        applied: false,
+        warnings: Vec::new(),
+    };
+    match lost(&of_job, &fates) {
+        Ok(lost) => {
+            let going = done.sets.iter_mut().filter(|set| set.kept.is_empty());
+            going.zip(lost).for_each(|(set, lost)| set.lost = Some(lost));
+        }
+        Err(why) => done.warnings.push(why),
+    }
+    if request.apply {
+        let removed = remove(&of_job, &fates, &done.job, &request.from)?;
+        done.applied = true;
+        done.warnings.extend(removed.warnings);
+    }
+    Ok(done)
+}
+
+/// Removes what the rule of a job does not keep. The caller holds the lock of the folder.
+pub(crate) fn forget_by_rule(
+    known: &SetsFolder,
+    job: &str,
+    folder: &Path,
+    keep: &Keep,
+) -> Result<Vec<ForgottenArchive>, Failure> {
+    let of_job = of_job(known, job);
+    let fates = fates_of(&of_job, keep);
+    Ok(remove(&of_job, &fates, job, folder)?.archives)
+}
+
+/// Bytes of the archives of a job.
+pub(crate) fn kept_bytes(known: &SetsFolder, job: &str) -> u64 {
+    of_job(known, job).iter().map(|set| set.length_bytes).sum()
+}
+
+fn of_job<'a>(known: &'a SetsFolder, job: &str) -> Vec<&'a FolderSet> {
+    known.sets.iter().filter(|set| set.about.job == job).collect()
+}
+
+fn fates_of(sets: &[&FolderSet], keep: &Keep) -> Vec<Fate> {
+    let retained: Vec<RetainedSet> = sets
+        .iter()
+        .map(|set| RetainedSet {
+            set: set.about.set,
+            begun_seconds: set.about.begun_seconds,
+            chain: set.about.chain.iter().map(|link| link.set).collect(),
+        })
+        .collect();
+    fates(&retained, keep, &TimeZone::system())
+}
+
+/// The fates where sets are named that are to go.
+fn named_fates(
+    known: &SetsFolder,
+    of_job: &[&FolderSet],
+    request: &ForgetRequest,
+) -> Result<Vec<Fate>, Failure> {
+    let mut going = Vec::new();
+    for named in &request.sets {
+        let wanted = match named.parse() {
+            // Longer numbers are identities without a letter.
+            Ok(number) if named.len() < 6 => WantedSet::Number(number),
+            _ => WantedSet::Named(named),
+        };
+        let set = known.choose(request.job.as_deref(), &wanted);
+        let set = set.map_err(|error| sets::failure(&error, &request.from, known))?;
+        going.push(set.about.set);
+    }
+    let goes = |set: &FolderSet| going.contains(&set.about.set);
+    for set in known.sets.iter().filter(|set| !goes(set)) {
+        if let Some(link) = set.about.chain.iter().find(|link| going.contains(&link.set)) {
+            let message = format!("{} needs {}", set.name(), link.name);
+            let hint = "name it with --set, too, or keep both";
+            return Err(Failure::of(message, Some(hint)));
+        }
+    }
+    let fate = |set: &&FolderSet| if goes(set) { Fate::Goes } else { Fate::Kept(Vec::new()) };
+    Ok(of_job.iter().map(fate).collect())
+}
+
+fn described(sets: &[&FolderSet], fates: &[Fate]) -> Vec<SetFate> {
+    let words = |because: &Because| match because {
+        Because::Newest => "the newest".to_owned(),
+        Because::Last => "last".to_owned(),
+        Because::Daily => "daily".to_owned(),
+        Because::Weekly => "weekly".to_owned(),
+        Because::Monthly => "monthly".to_owned(),
+        Because::Yearly => "yearly".to_owned(),
+        Because::NeededBy(number) => format!("set {} needs it", sets[*number].about.number),
+        Because::Broken => "a set that it needs is not there".to_owned(),
+    };
+    let described = |(set, fate): (&&FolderSet, &Fate)| SetFate {
+        archive: set.name(),
+        bytes: set.length_bytes,
+        about: set.about.clone(),
+        kept: match fate {
+            Fate::Goes => Vec::new(),
+            Fate::Kept(reasons) if reasons.is_empty() => vec!["not named".to_owned()],
+            Fate::Kept(reasons) => reasons.iter().map(words).collect(),
+        },
+        lost: None,
+    };
+    sets.iter().zip(fates).map(described).collect()
+}
+
+/// For each set that goes, what no kept set has. A version that several of them have is lost with
+/// the last.
+fn lost(sets: &[&FolderSet], fates: &[Fate]) -> Result<Vec<Lost>, String> {
+    let goes = |(_, fate): &(usize, &Fate)| **fate == Fate::Goes;
+    let going: Vec<usize> = fates.iter().enumerate().filter(goes).map(|(at, _)| at).collect();
+    // The version, and which of the sets that go has it last.
+    let mut versions: HashMap<u64, usize> = HashMap::new();
+    for (number, at) in going.iter().enumerate() {
+        each_version(sets[*at], |version, _| {
+            versions.insert(version, number);
+            versions.len() <= VERSIONS_MAX
+        })?;
+    }
+    if versions.len() > VERSIONS_MAX {
+        return Err(format!("more than {VERSIONS_MAX} versions of files: they were not compared"));
+    }
+    for (at, set) in sets.iter().enumerate() {
+        if fates[at] != Fate::Goes && !versions.is_empty() {
+            each_version(set, |version, _| {
+                versions.remove(&version);
+                true
+            })?;
+        }
+    }
+    let mut lost = vec![Lost::default(); going.len()];
+    for number in versions.values() {
+        lost[*number].versions += 1;
+    }
+    for (number, at) in going.iter().enumerate() {
+        if lost[number].versions == 0 {
+            continue;
+        }
+        let mut names = Vec::new();
+        each_version(sets[*at], |version, entry| {
+            if versions.get(&version) == Some(&number) {
+                names.push(escape(&entry.path));
+            }
+            names.len() < NAMES_MAX
+        })?;
+        lost[number].names = names;
+    }
+    Ok(lost)
+}
+
+/// Calls for each file that a set gives back, until `take` wants no more.
+fn each_version(
+    set: &FolderSet,
+    mut take: impl FnMut(u64, &TreeEntry) -> bool,
+) -> Result<(), String> {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        let why = without_error_numbers(&with_causes(error)).to_string();
+        format!(
+            "the index of {} cannot be read, so nothing is known of its files: {why}",
+            set.name()
+        )
+    };
+    let index = set.index().map_err(|error| failed(&error))?;
+    let entries = index.tree().map_err(|error| failed(&error))?.into_iter().flatten();
+    for entry in entries {
+        let entry = entry.map_err(|error| failed(&error))?;
+        if entry.kind != ObjectKind::File {
+            continue;
+        }
+        let mut hasher = DefaultHasher::new();
+        (&entry.path, entry.size_bytes).hash(&mut hasher);
+        (entry.modified.seconds, entry.modified.nanoseconds).hash(&mut hasher);
+        if !take(hasher.finish(), &entry) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Removed {
+    archives: Vec<ForgottenArchive>,
+    warnings: Vec<String>,
+}
+
+/// Removes the archives that go, the last of a chain first: what stops it leaves whole chains.
+fn remove(
+    sets: &[&FolderSet],
+    fates: &[Fate],
+    job: &str,
+    folder: &Path,
+) -> Result<Removed, Failure> {
+    let mut going: BTreeMap<(usize, usize), &FolderSet> = BTreeMap::new();
+    for (at, (set, fate)) in sets.iter().zip(fates).enumerate() {
+        if *fate == Fate::Goes {
+            going.insert((set.about.chain.len(), at), set);
+        }
+    }
+    let mut removed = Removed::default();
+    for set in going.values().rev() {
+        let failed = |error: &std::io::Error| sets::unusable("cannot remove", &set.path, error);
+        std::fs::remove_file(&set.path).map_err(|error| failed(&error))?;
+        // Those before it must not be gone sooner.
+        let opened = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+        opened.map_err(|error| failed(&error))?;
+        let (archive, bytes) = (set.name(), set.length_bytes);
+        let forgotten = ForgottenArchive { set: hex(&set.about.set), archive, bytes };
+        let event = Event::Forgotten {
+            set: forgotten.set.clone(),
+            archive: forgotten.archive.clone(),
+            bytes,
+        };
+        if let Err(failure) = note(job, folder, event) {
+            removed.warnings.push(failure.message().to_owned());
+        }
+        removed.archives.push(forgotten);
+    }
+    removed.warnings.dedup();
+    Ok(removed)
+}

@@ -1,0 +1,188 @@
+//! The archives of a folder of sets, read back one after the other.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use archive::label::hex;
+use base::escape::escape_path;
+use catalogue::FolderSet;
+use flow::cancel::Cancel;
+use jobs::Event;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Answer;
+use crate::change::SharedChanger;
+use crate::failure::Failure;
+use crate::jobs::{VerifiedArchive, note};
+use crate::outcome::Outcome;
+use crate::run::{ArchiveSettings, EngineChoice, RunObserver};
+use crate::sets::{self, SetSelection};
+use crate::tape_source::{SetWanted, TapeSourceSettings};
+use crate::verify::{VerifyRequest, verify};
+
+/// Which sets of a folder are verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifySetsRequest {
+    /// The folder.
+    pub from: PathBuf,
+    /// Only what this set needs; `None`: every archive in the folder.
+    #[serde(default)]
+    pub set: Option<SetWanted>,
+    /// Only what the set of this day, or of this job, needs.
+    #[serde(default)]
+    pub selection: SetSelection,
+    /// How files are read and written.
+    #[serde(default)]
+    pub engine: EngineChoice,
+}
+
+/// What became of the archives of a folder.
+#[derive(Clone, Debug)]
+pub struct VerifySetsDone {
+    pub from: PathBuf,
+    /// In the order in which they were made.
+    pub verified: Vec<VerifiedArchive>,
+    /// What is named like a set and cannot be read as one, and what a set needs and is not there.
+    pub lost: Vec<String>,
+    /// What is to be known besides.
+    pub warnings: Vec<String>,
+    pub seconds: f64,
+}
+
+/// What became of the archives of a folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerifySetsAnswer {
+    /// Whether every archive is sound, and every set can be restored.
+    pub sound: bool,
+    pub archives: Vec<VerifiedArchive>,
+    /// What is named like a set and cannot be read as one, and what a set needs and is not there.
+    pub lost: Vec<String>,
+    pub warnings: Vec<String>,
+    pub seconds: f64,
+}
+
+impl Answer for VerifySetsAnswer {
+    const COMMAND: &'static str = "verify sets";
+
+    fn command(&self) -> &str {
+        "verify"
+    }
+}
+
+impl VerifySetsDone {
+    /// Whether every archive is sound, and every set can be restored.
+    pub fn is_sound(&self) -> bool {
+        self.lost.is_empty() && self.verified.iter().all(|it| it.sound)
+    }
+
+    /// How the command has ended.
+    pub fn outcome(&self) -> Outcome {
+        match (self.is_sound(), self.warnings.is_empty()) {
+            (false, _) => Outcome::Bad,
+            (true, false) => Outcome::Warned,
+            (true, true) => Outcome::Done,
+        }
+    }
+
+    /// As an answer.
+    pub fn answer(&self) -> VerifySetsAnswer {
+        VerifySetsAnswer {
+            sound: self.is_sound(),
+            archives: self.verified.clone(),
+            lost: self.lost.clone(),
+            warnings: self.warnings.clone(),
+            seconds: self.seconds,
+        }
+    }
+}
+
+/// Reads archives of a folder, and notes in the journal what became of each.
+///
+/// # Errors
+/// When the folder cannot be read or has no such set, or the run was stopped. Damage is in the
+/// result.
+pub fn verify_sets(
+    request: &VerifySetsRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: &SharedChanger,
+) -> Result<VerifySetsDone, Failure> {
+    let begun = Instant::now();
+    let known = sets::read(&request.from)?;
+    let mut lost = Vec::new();
+    for (path, why) in &known.unusable {
+        lost.push(format!("{} cannot be read as a set: {why}", escape_path(path)));
+    }
+    let chosen = if request.set.is_some() || request.selection != SetSelection::default() {
+        sets::chain(&request.from, request.set.as_ref(), &request.selection)?.sets
+    } else {
+        let missing = known.sets.iter().filter_map(|set| known.chain_of(set).err());
+        lost.extend(missing.map(|error| error.to_string()));
+        known.sets
+    };
+    if chosen.is_empty() && lost.is_empty() {
+        return Err(Failure::of(
+            format!("{} has no set of backups", escape_path(&request.from)),
+            Some("sets are made with `takeup backup SOURCE --to FOLDER/`"),
+        ));
+    }
+    let (mut verified, mut warnings) = (Vec::new(), Vec::new());
+    for set in &chosen {
+        let one = verify_one(set, request.engine, observer, cancel, changer.clone());
+        let (archive, failure) = one?;
+        warnings.extend(failure.map(|failure| failure.message().to_owned()));
+        verified.push(archive);
+    }
+    warnings.dedup();
+    let seconds = begun.elapsed().as_secs_f64();
+    Ok(VerifySetsDone { from: request.from.clone(), verified, lost, warnings, seconds })
+}
+
+/// Reads one archive from its medium, and notes what became of it. The failure is that of the note.
+///
+/// # Errors
+/// When the run was stopped. An archive that cannot be read is not sound.
+pub(crate) fn verify_one(
+    set: &FolderSet,
+    engine: EngineChoice,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
+    let request = VerifyRequest {
+        from: set.path.clone(),
+        cached: false,
+        against: None,
+        no_owners: true,
+        no_xattrs: true,
+        archive: ArchiveSettings { require_index: true, ..ArchiveSettings::default() },
+        tape: TapeSourceSettings::default(),
+        engine,
+        record: None,
+    };
+    let result = verify(&request, observer, cancel, changer);
+    let (sound, text, bytes, seconds) = match result {
+        Ok(done) => {
+            let run = &done.summary.run;
+            let is_sound = done.report.is_sound() && done.outcome() == Outcome::Done;
+            let text = done.summary.verdict.text.clone();
+            (is_sound, text, run.target_bytes, run.seconds)
+        }
+        Err(failure) if cancel.check().is_err() => return Err(failure),
+        Err(failure) => (false, failure.message().to_owned(), 0, 0.0),
+    };
+    let archive = VerifiedArchive {
+        set: hex(&set.about.set),
+        archive: set.name(),
+        sound,
+        text: text.clone(),
+        bytes,
+        seconds,
+    };
+    let folder = set.path.parent().unwrap_or(Path::new("."));
+    let (set_text, name) = (archive.set.clone(), archive.archive.clone());
+    let event = Event::Verified { set: set_text, archive: name, sound, bytes, text };
+    let noted = note(&set.about.job, folder, event).err();
+    Ok((archive, noted))
+}

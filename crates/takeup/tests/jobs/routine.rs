@@ -1,0 +1,182 @@
+//! Runs of a job over several days, and what `status` makes of them.
+
+use crate::{Place, archive, damage};
+
+#[test]
+fn a_job_goes_on_incrementally_until_a_full_set_is_due() {
+    let place = Place::new("full-every = '1 hour'\n");
+    let first = place.job(&[], 0);
+    assert_eq!(first["result"], "done");
+    assert_eq!(first["backup"]["set"]["level"], 0);
+    place.write(1, "changed");
+    let second = place.job(&[], 0);
+    assert_eq!(second["backup"]["set"]["level"], 1);
+    assert_eq!(second["backup"]["set"]["job"], "homes");
+    let full = place.job(&["--full"], 0);
+    assert_eq!(full["backup"]["set"]["level"], 0);
+    // A tenth of the period is the slack of timers.
+    place.configure("full-every = '1 second'\n");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let due = place.job(&[], 0);
+    assert_eq!(due["backup"]["set"]["level"], 0);
+}
+
+#[test]
+fn success_is_what_can_be_restored() {
+    let place = Place::new("");
+    let none = place.status(2);
+    assert_eq!((&none["overdue"], &none["sets"]), (&true.into(), &0.into()));
+    let full = place.job(&[], 0);
+    place.write(1, "changed");
+    place.job(&[], 0);
+    let fine = place.status(0);
+    assert_eq!((&fine["overdue"], &fine["sets"]), (&false.into(), &2.into()));
+    assert!(fine["last_verified_success_seconds"].is_null(), "{fine}");
+    assert_eq!(fine["last_result"], "done");
+    // With the full set both days are gone, whatever the journal says.
+    std::fs::remove_file(archive(&full)).unwrap();
+    let lost = place.status(2);
+    assert_eq!((&lost["overdue"], &lost["sets"]), (&true.into(), &0.into()));
+    assert!(lost["last_success_seconds"].is_null(), "{lost}");
+    let said = place.text(&["status", "--config", "takeup.toml"], 2);
+    assert!(said.contains("PROBLEM: there is no set that can be restored"), "{said}");
+    assert!(said.contains("which is not in the folder"), "{said}");
+    assert!(said.contains("run it: takeup run homes"), "{said}");
+}
+
+#[test]
+fn verified_is_what_was_read_back() {
+    let place = Place::new("verify.after = 'checksums'\n");
+    let first = place.job(&[], 0);
+    assert_eq!(first["verified"][0]["sound"], true);
+    let fine = place.status(0);
+    assert_eq!(fine["last_success_seconds"], fine["last_verified_success_seconds"]);
+    // An incremental set counts when its whole chain was read.
+    place.configure("");
+    place.write(1, "changed");
+    place.job(&[], 0);
+    let later = place.status(0);
+    assert_eq!(later["last_verified_success_seconds"], fine["last_success_seconds"]);
+    place.text(&["verify", "sets/", "--job", "homes"], 0);
+    let all = place.status(0);
+    assert_eq!(all["last_verified_success_seconds"], all["last_success_seconds"]);
+    // What is damaged is no success any more, once somebody has looked.
+    damage(&archive(&first));
+    place.text(&["verify", "sets/"], 1);
+    let damaged = place.status(2);
+    assert!(damaged["last_verified_success_seconds"].is_null(), "{damaged}");
+    assert!(damaged["problems"].to_string().contains("was found to be damaged"), "{damaged}");
+}
+
+#[test]
+fn a_promise_reads_what_was_not_read_for_long() {
+    let place = Place::new("verify.within = '1 second'\n");
+    let first = place.job(&[], 0);
+    assert_eq!(first["verified"].as_array().unwrap().len(), 1, "late before the next run");
+    place.write(1, "changed");
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    let behind = place.status(2);
+    assert_eq!(behind["unread"], 1);
+    let second = place.job(&[], 0);
+    assert_eq!(second["verified"].as_array().unwrap().len(), 2);
+    // A long promise reads a little each time, the longest unread first, and goes round.
+    place.configure("verify.within = '10 days'\n");
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    let third = place.job(&[], 0);
+    let read = third["verified"].as_array().unwrap();
+    assert_eq!(read.len(), 1, "{read:?}");
+    assert_eq!(read[0]["set"], first["backup"]["set"]["set"]);
+    place.status(0);
+}
+
+#[test]
+fn what_replaces_others_has_to_be_good() {
+    let place = Place::new("");
+    place.job(&["--full"], 0);
+    let kept = place.archives();
+    // The run that is verified reads a target that gives other bytes than it took: here the archive
+    // is damaged by a command between the backup and its verification.
+    let hook = "for set in sets/*; do sed -i 's/file 3/file 4/' $set; done";
+    place.configure(&format!(
+        "keep.last = 1\nverify.after = 'checksums'\nhooks.after-backup = \"{hook}\"\n"
+    ));
+    let bad = place.job(&["--full"], 1);
+    assert_eq!(bad["result"], "failed");
+    assert_eq!(bad["verified"][0]["sound"], false);
+    assert_eq!(bad["forgotten"].as_array().unwrap().len(), 0);
+    assert!(kept.iter().all(|path| path.exists()), "the older set stays");
+    let said = place.text(&["status", "--config", "takeup.toml"], 2);
+    assert!(said.contains("PROBLEM: the last run failed"), "{said}");
+}
+
+#[test]
+fn a_rule_removes_what_it_does_not_keep() {
+    let place = Place::new("keep.last = 2\n");
+    let mut removed = 0;
+    for day in 0..5 {
+        place.write(1, &format!("day {day}"));
+        let answer = place.job(&["--full"], 0);
+        removed += answer["forgotten"].as_array().unwrap().len();
+    }
+    assert_eq!((removed, place.archives().len()), (3, 2));
+    assert_eq!(place.status(0)["sets"], 2);
+}
+
+#[test]
+fn quotas_are_told_and_kept() {
+    let place = Place::new("quota.set = '1k'\nquota.kept = '1M'\n");
+    let warned = place.job(&[], 2);
+    assert_eq!(warned["result"], "warned");
+    let said = warned["warnings"].to_string();
+    assert!(said.contains("the quota of a set is 1.02 kB; most of it in "), "{said}");
+    assert!(said.contains("/home/ (3.50 kB)"), "{said}");
+    place.configure("quota = { kept = '2k', exceeded = 'refuse' }\n");
+    let refused = place.job(&[], 1);
+    assert!(refused["error"].as_str().unwrap().contains("its quota is 2.05 kB"), "{refused}");
+    assert_eq!(place.archives().len(), 1);
+    let said = place.status(2);
+    assert!(said["problems"].to_string().contains("their quota is 2.05 kB"), "{said}");
+}
+
+#[test]
+fn a_source_that_is_empty_is_refused_and_told() {
+    let place = Place::new("");
+    place.job(&[], 0);
+    for number in 0..5 {
+        std::fs::remove_file(place.path(&format!("home/{number}.txt"))).unwrap();
+    }
+    let refused = place.job(&[], 1);
+    assert!(refused["error"].as_str().unwrap().contains("is empty, and was not"), "{refused}");
+    let said = place.status(2);
+    assert!(said["problems"][0].as_str().unwrap().starts_with("the last run failed"), "{said}");
+    assert!(!said["last_success_seconds"].is_null());
+    place.job(&["--source-may-change"], 0);
+    place.status(0);
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_costs_a_warning() {
+    let place = Place::new("");
+    std::fs::write(place.path("state"), "a file in the place of the folder").unwrap();
+    let warned = place.job(&[], 2);
+    assert!(warned["warnings"].to_string().contains("journal"), "{warned}");
+    assert_eq!(place.archives().len(), 1);
+}
+
+#[test]
+fn what_is_wrong_in_the_file_has_its_place() {
+    let place = Place::new("compres = 'zstd'\n");
+    for command in [&["check-config"][..], &["run", "homes"], &["status"], &["units", "homes"]] {
+        let said = place.text(&[command, &["--config", "takeup.toml"]].concat(), 1);
+        assert!(said.contains("takeup.toml:4:1: unknown field `compres`"), "{said}");
+        assert!(said.contains("hint: docs/jobs.md"), "{said}");
+    }
+    place.configure("");
+    let said = place.text(&["run", "home", "--config", "takeup.toml"], 1);
+    assert!(said.contains("has no job home; its jobs are homes"), "{said}");
+    std::fs::remove_dir_all(place.path("home")).unwrap();
+    let said = place.text(&["check-config", "--config", "takeup.toml"], 2);
+    assert!(said.contains("PROBLEM: the source"), "{said}");
+    let said = place.text(&["check-config", "--config", "missing.toml"], 1);
+    assert!(said.contains("docs/jobs.md has a file to begin with"), "{said}");
+}
