@@ -7,6 +7,7 @@ use service::catalog::{
     CatalogFindRequest, CatalogLoadRequest, CatalogSetsRequest, CatalogWhyRequest,
     ExistingCatalogue, MOST_PATHS,
 };
+use service::jobs::{JobsHistoryRequest, MOST_RUNS};
 use service::retention::{ForgetRequest, KeepSettings};
 
 /// Find out which archive has which version of a file
@@ -37,6 +38,7 @@ pub enum CatalogCommand {
     Sets(CatalogSetsArgs),
     Why(CatalogWhyArgs),
     Forget(CatalogForgetArgs),
+    Jobs(CatalogJobsArgs),
 }
 
 /// Add archives to the catalogue
@@ -120,6 +122,27 @@ pub struct CatalogForgetArgs {
     /// Remove what goes
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// List the runs of jobs, and say where the last was slower than those before it
+///
+/// From the journal, which `takeup run` writes. A run is compared with up to ten before it of the
+/// same kind, full or incremental, that moved about as much.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog jobs
+  takeup catalog jobs homes --json")]
+pub struct CatalogJobsArgs {
+    /// Only this job
+    #[arg(value_name = "JOB")]
+    job: Option<String>,
+    /// List at most so many runs of a job
+    #[arg(long, value_name = "N", default_value_t = MOST_RUNS)]
+    most: usize,
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -278,6 +301,18 @@ impl CatalogForgetArgs {
             sets: self.set.clone(),
             apply: self.yes,
         }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+}
+
+impl CatalogJobsArgs {
+    /// What is asked for.
+    pub fn request(&self) -> JobsHistoryRequest {
+        JobsHistoryRequest { job: self.job.clone(), most: self.most }
     }
 
     /// Whether a document is printed.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use service::jobs::{CheckConfigRequest, JobRequest, StatusRequest, UnitsRequest};
+use service::jobs::{CheckConfigRequest, JobRequest, StatusRequest, TrialRequest, UnitsRequest};
 
 use crate::run::CommonArgs;
 
@@ -27,6 +27,7 @@ struct ConfigArgs {
 Examples:
   takeup run homes
   takeup run homes --full
+  takeup run homes --trial
   takeup run homes --config /srv/takeup.toml --json")]
 pub struct RunArgs {
     /// Name of the job
@@ -35,9 +36,16 @@ pub struct RunArgs {
     /// Make a full set
     #[arg(long)]
     full: bool,
+    /// Restore some files of the newest set, chosen at random, into a folder that goes afterwards,
+    /// and compare them with their hashes; no backup is made
+    #[arg(long, conflicts_with_all = ["full", "source_may_change", "target_may_change"])]
+    trial: bool,
     /// Take it that a source is empty now, or lies on another file system than in the last set
     #[arg(long)]
     source_may_change: bool,
+    /// Take it that the folder has none of the sets that the last run left there
+    #[arg(long)]
+    target_may_change: bool,
     #[command(flatten)]
     config: ConfigArgs,
     /// What all runs have.
@@ -46,6 +54,13 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
+    /// What is asked for, where it is a trial restore.
+    pub fn trial_request(&self) -> Option<TrialRequest> {
+        let (job, config) = (self.job.clone(), self.config.config.clone());
+        let engine = self.common.engine.into();
+        self.trial.then_some(TrialRequest { job, config, engine })
+    }
+
     /// What is asked for.
     pub fn request(&self) -> JobRequest {
         JobRequest {
@@ -53,6 +68,7 @@ impl RunArgs {
             config: self.config.config.clone(),
             full: self.full,
             source_may_change: self.source_may_change,
+            target_may_change: self.target_may_change,
             engine: self.common.engine.into(),
         }
     }

@@ -19,6 +19,8 @@ pub struct RetainedSet {
     pub begun_seconds: u64,
     /// The sets of its chain, the full one first, itself last.
     pub chain: Vec<[u8; 16]>,
+    /// Whether the rule is for it. Sets of other jobs stay, and what they need, too.
+    pub is_ruled: bool,
 }
 
 /// Why a set is kept.
@@ -33,6 +35,8 @@ pub enum Because {
     Yearly,
     /// A kept set, of this number in the order of the input, counts on it.
     NeededBy(usize),
+    /// The rule is for another job.
+    OtherJob,
     /// It cannot be restored now; if what it lacks comes back, it can.
     Broken,
 }
@@ -48,14 +52,15 @@ pub enum Fate {
 /// The period that a time is in.
 type PeriodOf = fn(&Zoned) -> (i16, i16);
 
-/// What becomes of each of the sets of one job, which come in the order in which they were made.
+/// What becomes of each of the sets of a folder; those of a job come in the order in which they
+/// were made.
 pub fn fates(sets: &[RetainedSet], keep: &Keep, zone: &TimeZone) -> Vec<Fate> {
     let numbers: BTreeMap<[u8; 16], usize> =
         sets.iter().enumerate().map(|(number, set)| (set.set, number)).collect();
     let is_whole = |set: &RetainedSet| set.chain.iter().all(|link| numbers.contains_key(link));
     let mut reasons: Vec<BTreeSet<Because>> = vec![BTreeSet::new(); sets.len()];
     let whole: Vec<usize> =
-        (0..sets.len()).rev().filter(|number| is_whole(&sets[*number])).collect();
+        (0..sets.len()).rev().filter(|it| sets[*it].is_ruled && is_whole(&sets[*it])).collect();
     if let Some(newest) = whole.first() {
         reasons[*newest].insert(Because::Newest);
     }
@@ -83,6 +88,9 @@ pub fn fates(sets: &[RetainedSet], keep: &Keep, zone: &TimeZone) -> Vec<Fate> {
                 reasons[*number].insert(because);
             }
         }
+    }
+    for (number, _) in sets.iter().enumerate().filter(|(_, set)| !set.is_ruled) {
+        reasons[number].insert(Because::OtherJob);
     }
     keep_what_is_needed(sets, &numbers, &mut reasons);
     for (number, set) in sets.iter().enumerate() {
@@ -128,7 +136,7 @@ mod tests {
 
     fn set(number: u8, begun_seconds: u64, chain: &[u8]) -> RetainedSet {
         let chain = chain.iter().chain([&number]).map(|link| [*link; 16]).collect();
-        RetainedSet { set: [number; 16], begun_seconds, chain }
+        RetainedSet { set: [number; 16], begun_seconds, chain, is_ruled: true }
     }
 
     fn keep(sets: &[RetainedSet], keep: &Keep) -> Vec<bool> {
@@ -186,6 +194,16 @@ mod tests {
     }
 
     #[test]
+    fn what_another_job_needs_stays() {
+        let mut other = set(3, MONDAY + DAY, &[1]);
+        other.is_ruled = false;
+        let sets = [set(1, MONDAY, &[]), set(2, MONDAY + DAY, &[]), other];
+        let fates = fates(&sets, &Keep { last: 1, ..Keep::default() }, &TimeZone::UTC);
+        assert_eq!(fates[0], Fate::Kept(vec![Because::NeededBy(2)]));
+        assert_eq!(fates[2], Fate::Kept(vec![Because::OtherJob]));
+    }
+
+    #[test]
     fn a_broken_set_is_no_day_and_stays() {
         // The second full set is lost: what counts on it is no success.
         let sets = [set(1, MONDAY, &[]), set(3, MONDAY + DAY, &[2])];
@@ -209,7 +227,8 @@ mod tests {
                 let mut chain = parent.map(|it| it.chain.clone()).unwrap_or_default();
                 chain.push([number as u8; 16]);
                 let begun_seconds = MONDAY + number as u64 * 5 * 3600 + hours * 60;
-                all.push(RetainedSet { set: [number as u8; 16], begun_seconds, chain });
+                let is_ruled = number % 7 != 3;
+                all.push(RetainedSet { set: [number as u8; 16], begun_seconds, chain, is_ruled });
             }
             let is_there = |it: &RetainedSet| !lost.contains(&usize::from(it.set[0]));
             let sets: Vec<RetainedSet> = all.into_iter().filter(is_there).collect();
@@ -224,7 +243,9 @@ mod tests {
             for (at, set) in sets.iter().enumerate().filter(|(at, _)| stays(*at)) {
                 prop_assert!(whole(&stays, set) || !whole(&|_| true, set), "{at}");
             }
-            if let Some(newest) = (0..sets.len()).rfind(|at| whole(&|_| true, &sets[*at])) {
+            prop_assert!((0..sets.len()).all(|at| sets[at].is_ruled || stays(at)));
+            let is_newest = |at: &usize| sets[*at].is_ruled && whole(&|_| true, &sets[*at]);
+            if let Some(newest) = (0..sets.len()).rfind(is_newest) {
                 prop_assert!(stays(newest));
             }
         }

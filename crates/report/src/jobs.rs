@@ -7,7 +7,10 @@ use base::escape::{escape, escape_path};
 use base::format::{count, counted, duration, long_time, size};
 use jobs::RunResult;
 use service::folder_sets::{FolderSetsDone, ListedSet};
-use service::jobs::{CheckedConfig, JobDone, JobStatus, StatusDone, UnitsDone, VerifiedArchive};
+use service::jobs::{
+    CheckedConfig, JobDone, JobRunAnswer, JobStatus, JobsHistoryAnswer, StatusDone, TrialDone,
+    UnitsDone, VerifiedArchive,
+};
 use service::retention::{ForgetDone, Lost, SetFate};
 use service::verify_sets::VerifySetsDone;
 
@@ -44,6 +47,62 @@ pub fn ran(done: &JobDone, style: Style) -> String {
         text.push_str("DAMAGED: an archive is not as it was written; run the job with --full\n");
     }
     text
+}
+
+/// The end of a trial restore.
+pub fn tried(done: &TrialDone) -> String {
+    let (files, bytes) = (counted(done.files, "file", "files"), size(done.bytes));
+    let of = escape(done.archive.as_bytes());
+    let mut text = match (done.wrong.len(), done.files) {
+        (0, 0) => format!("nothing was tried of {of}\n"),
+        (0, _) => format!("came back as it was: {files}, {bytes}, of {of}\n"),
+        (wrong, _) => {
+            let wrong = counted(wrong as u64, "file is", "files are");
+            format!("DAMAGED: {wrong} not what was backed up, of {of}\n")
+        }
+    };
+    for line in done.wrong.iter().chain(&done.warnings) {
+        let _ = writeln!(text, "{}", escape(line.as_bytes()));
+    }
+    text
+}
+
+/// The runs of the jobs, a line each.
+pub fn history(answer: &JobsHistoryAnswer) -> String {
+    let mut text = String::new();
+    for job in &answer.jobs {
+        let _ = writeln!(text, "{} to {}", job.job, job.to);
+        for run in &job.runs {
+            text.push_str(&run_line(run));
+        }
+        if let Some(trend) = &job.trend {
+            let _ = writeln!(text, "  SLOWER: {trend}");
+        }
+    }
+    text
+}
+
+fn run_line(run: &JobRunAnswer) -> String {
+    let level = match run.level {
+        None => "-".to_owned(),
+        Some(0) => "full".to_owned(),
+        Some(level) => format!("level {level}"),
+    };
+    let mut line = format!(
+        "  {} UTC  {:<6}  {level:<8} {:>8} files  {:>8}  {:>8}",
+        time_text(run.ended_seconds),
+        run.result,
+        count(run.files),
+        size(run.bytes),
+        duration(run.seconds),
+    );
+    if run.warnings > 0 {
+        let _ = write!(line, "  {}", counted(run.warnings, "warning", "warnings"));
+    }
+    if let Some(why) = run.error.as_ref().or(run.limit.as_ref()) {
+        let _ = write!(line, "  {}", escape(why.as_bytes()));
+    }
+    line + "\n"
 }
 
 /// The state of the jobs.

@@ -4,9 +4,11 @@
 
 mod answer;
 mod check;
+mod history;
 mod hooks;
 mod run;
 mod status;
+mod trial;
 mod units;
 
 use std::path::{Path, PathBuf};
@@ -24,9 +26,13 @@ pub use answer::{
     VerifiedArchive,
 };
 pub use check::{CheckConfigRequest, CheckedConfig, CheckedJob, check_config};
+pub use history::{
+    JobHistoryAnswer, JobRunAnswer, JobsHistoryAnswer, JobsHistoryRequest, MOST_RUNS, history,
+};
 pub use run::{JobDone, JobRequest, run_job};
 pub(crate) use status::Archives;
 pub use status::{JobStatus, StatusDone, StatusRequest, status};
+pub use trial::{TrialAnswer, TrialDone, TrialRequest, try_job};
 pub use units::{UnitsDone, UnitsRequest, units};
 
 /// The file with the jobs: the named one, or the user's own.
@@ -78,6 +84,11 @@ pub(crate) fn note(job: &str, to: &Path, event: Event) -> Result<(), Failure> {
 /// A folder of sets as the journal names it: with links followed, so that another path to it finds
 /// it, too.
 pub(crate) fn place(to: &Path) -> String {
-    let path = to.canonicalize().or_else(|_| std::path::absolute(to));
-    escape_path(&path.unwrap_or_else(|_| to.to_owned()))
+    let absolute = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
+    let path = absolute.canonicalize().ok().or_else(|| {
+        // It is not there now, and has to have the name that it had.
+        let (folder, name) = (absolute.parent()?, absolute.file_name()?);
+        Some(folder.canonicalize().ok()?.join(name))
+    });
+    escape_path(&path.unwrap_or(absolute))
 }

@@ -179,31 +179,31 @@ impl ForgetDone {
 /// When the folder has no such set or job, a set is needed by one that is kept, or an archive
 /// cannot be removed.
 pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
+    sets::read(&request.from)?;
     // Nobody may add a set to a chain while it goes.
     let _lock = if request.apply { Some(FolderLock::take(&request.from)?) } else { None };
     let known = sets::read(&request.from)?;
     let newest = known.choose(request.job.as_deref(), &WantedSet::Newest);
     let newest = newest.map_err(|error| sets::failure(&error, &request.from, &known))?;
     let job = newest.about.job.clone();
-    let of_job = of_job(&known, &job);
     let keep = Keep::from(request.keep);
     if keep == Keep::default() && request.sets.is_empty() {
         let hint = "for example --keep-daily 14 --keep-monthly 12, or --set SET";
         return Err(Failure::of("nothing says which sets are kept or go", Some(hint)));
     }
     let fates = if request.sets.is_empty() {
-        fates_of(&of_job, &keep)
+        fates_of(&known, &job, &keep)
     } else {
-        named_fates(&known, &of_job, request)?
+        named_fates(&known, &job, request)?
     };
     let mut done = ForgetDone {
         from: request.from.clone(),
+        sets: described(&known, &job, &fates),
         job,
-        sets: described(&of_job, &fates),
         applied: false,
         warnings: Vec::new(),
     };
-    match lost(&of_job, &fates) {
+    match lost(&known, &fates) {
         Ok(lost) => {
             let going = done.sets.iter_mut().filter(|set| set.kept.is_empty());
             going.zip(lost).for_each(|(set, lost)| set.lost = Some(lost));
@@ -211,7 +211,7 @@ pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
         Err(why) => done.warnings.push(why),
     }
     if request.apply {
-        let removed = remove(&of_job, &fates, &done.job, &request.from)?;
+        let removed = remove(&known, &fates, &done.job, &request.from)?;
         done.applied = true;
         done.warnings.extend(removed.warnings);
     }
@@ -225,27 +225,26 @@ pub(crate) fn forget_by_rule(
     folder: &Path,
     keep: &Keep,
 ) -> Result<Vec<ForgottenArchive>, Failure> {
-    let of_job = of_job(known, job);
-    let fates = fates_of(&of_job, keep);
-    Ok(remove(&of_job, &fates, job, folder)?.archives)
+    let fates = fates_of(known, job, keep);
+    Ok(remove(known, &fates, job, folder)?.archives)
 }
 
 /// Bytes of the archives of a job.
 pub(crate) fn kept_bytes(known: &SetsFolder, job: &str) -> u64 {
-    of_job(known, job).iter().map(|set| set.length_bytes).sum()
+    let of_job = known.sets.iter().filter(|set| set.about.job == job);
+    of_job.map(|set| set.length_bytes).sum()
 }
 
-fn of_job<'a>(known: &'a SetsFolder, job: &str) -> Vec<&'a FolderSet> {
-    known.sets.iter().filter(|set| set.about.job == job).collect()
-}
-
-fn fates_of(sets: &[&FolderSet], keep: &Keep) -> Vec<Fate> {
-    let retained: Vec<RetainedSet> = sets
+/// What becomes of all sets of the folder by the rule of a job.
+fn fates_of(known: &SetsFolder, job: &str, keep: &Keep) -> Vec<Fate> {
+    let retained: Vec<RetainedSet> = known
+        .sets
         .iter()
         .map(|set| RetainedSet {
             set: set.about.set,
             begun_seconds: set.about.begun_seconds,
             chain: set.about.chain.iter().map(|link| link.set).collect(),
+            is_ruled: set.about.job == job,
         })
         .collect();
     fates(&retained, keep, &TimeZone::system())
@@ -254,7 +253,7 @@ fn fates_of(sets: &[&FolderSet], keep: &Keep) -> Vec<Fate> {
 /// The fates where sets are named that are to go.
 fn named_fates(
     known: &SetsFolder,
-    of_job: &[&FolderSet],
+    job: &str,
     request: &ForgetRequest,
 ) -> Result<Vec<Fate>, Failure> {
     let mut going = Vec::new();
@@ -266,6 +265,10 @@ fn named_fates(
         };
         let set = known.choose(request.job.as_deref(), &wanted);
         let set = set.map_err(|error| sets::failure(&error, &request.from, known))?;
+        if set.about.job != job {
+            let message = format!("{} is of the job {}", set.name(), set.about.job);
+            return Err(Failure::of(message, Some("name that job with --job")));
+        }
         going.push(set.about.set);
     }
     let goes = |set: &FolderSet| going.contains(&set.about.set);
@@ -276,11 +279,12 @@ fn named_fates(
             return Err(Failure::of(message, Some(hint)));
         }
     }
-    let fate = |set: &&FolderSet| if goes(set) { Fate::Goes } else { Fate::Kept(Vec::new()) };
-    Ok(of_job.iter().map(fate).collect())
+    let fate = |set: &FolderSet| if goes(set) { Fate::Goes } else { Fate::Kept(Vec::new()) };
+    Ok(known.sets.iter().map(fate).collect())
 }
 
-fn described(sets: &[&FolderSet], fates: &[Fate]) -> Vec<SetFate> {
+fn described(known: &SetsFolder, job: &str, fates: &[Fate]) -> Vec<SetFate> {
+    let sets = &known.sets;
     let words = |because: &Because| match because {
         Because::Newest => "the newest".to_owned(),
         Because::Last => "last".to_owned(),
@@ -288,10 +292,14 @@ fn described(sets: &[&FolderSet], fates: &[Fate]) -> Vec<SetFate> {
         Because::Weekly => "weekly".to_owned(),
         Because::Monthly => "monthly".to_owned(),
         Because::Yearly => "yearly".to_owned(),
-        Because::NeededBy(number) => format!("set {} needs it", sets[*number].about.number),
+        Because::NeededBy(number) => match &sets[*number].about {
+            about if about.job == job => format!("set {} needs it", about.number),
+            about => format!("set {} of {} needs it", about.number, about.job),
+        },
+        Because::OtherJob => "of another job".to_owned(),
         Because::Broken => "a set that it needs is not there".to_owned(),
     };
-    let described = |(set, fate): (&&FolderSet, &Fate)| SetFate {
+    let described = |(set, fate): (&FolderSet, &Fate)| SetFate {
         archive: set.name(),
         bytes: set.length_bytes,
         about: set.about.clone(),
@@ -302,18 +310,20 @@ fn described(sets: &[&FolderSet], fates: &[Fate]) -> Vec<SetFate> {
         },
         lost: None,
     };
-    sets.iter().zip(fates).map(described).collect()
+    let of_job = sets.iter().zip(fates).filter(|(set, _)| set.about.job == job);
+    of_job.map(described).collect()
 }
 
 /// For each set that goes, what no kept set has. A version that several of them have is lost with
 /// the last.
-fn lost(sets: &[&FolderSet], fates: &[Fate]) -> Result<Vec<Lost>, String> {
+fn lost(known: &SetsFolder, fates: &[Fate]) -> Result<Vec<Lost>, String> {
+    let sets = &known.sets;
     let goes = |(_, fate): &(usize, &Fate)| **fate == Fate::Goes;
     let going: Vec<usize> = fates.iter().enumerate().filter(goes).map(|(at, _)| at).collect();
     // The version, and which of the sets that go has it last.
     let mut versions: HashMap<u64, usize> = HashMap::new();
     for (number, at) in going.iter().enumerate() {
-        each_version(sets[*at], |version, _| {
+        each_version(&sets[*at], |version, _| {
             versions.insert(version, number);
             versions.len() <= VERSIONS_MAX
         })?;
@@ -338,7 +348,7 @@ fn lost(sets: &[&FolderSet], fates: &[Fate]) -> Result<Vec<Lost>, String> {
             continue;
         }
         let mut names = Vec::new();
-        each_version(sets[*at], |version, entry| {
+        each_version(&sets[*at], |version, entry| {
             if versions.get(&version) == Some(&number) {
                 names.push(escape(&entry.path));
             }
@@ -386,13 +396,13 @@ struct Removed {
 
 /// Removes the archives that go, the last of a chain first: what stops it leaves whole chains.
 fn remove(
-    sets: &[&FolderSet],
+    known: &SetsFolder,
     fates: &[Fate],
     job: &str,
     folder: &Path,
 ) -> Result<Removed, Failure> {
     let mut going: BTreeMap<(usize, usize), &FolderSet> = BTreeMap::new();
-    for (at, (set, fate)) in sets.iter().zip(fates).enumerate() {
+    for (at, (set, fate)) in known.sets.iter().zip(fates).enumerate() {
         if *fate == Fate::Goes {
             going.insert((set.about.chain.len(), at), set);
         }

@@ -31,10 +31,14 @@ fn catalog() -> [NamedSchema; 10] {
 }
 
 /// Those of jobs, and of folders of sets.
-fn jobs() -> [NamedSchema; 12] {
+fn jobs() -> [NamedSchema; 16] {
     [
         request::<crate::jobs::JobRequest>("run"),
         answer::<crate::jobs::JobAnswer>(),
+        request::<crate::jobs::TrialRequest>("run trial"),
+        answer::<crate::jobs::TrialAnswer>(),
+        request::<crate::jobs::JobsHistoryRequest>("catalog jobs"),
+        answer::<crate::jobs::JobsHistoryAnswer>(),
         request::<crate::jobs::StatusRequest>("status"),
         answer::<crate::jobs::StatusAnswer>(),
         request::<crate::jobs::CheckConfigRequest>("check-config"),

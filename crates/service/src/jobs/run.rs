@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use archive::label::hex;
-use base::escape::escape;
+use base::escape::{escape, escape_path};
 use base::format::size;
 use catalogue::{FolderSet, SetsFolder};
 use flow::cancel::Cancel;
@@ -44,6 +44,9 @@ pub struct JobRequest {
     /// Whether a source may be empty now, or lie on another file system than in the last set.
     #[serde(default)]
     pub source_may_change: bool,
+    /// Whether the folder may have none of the sets that the last run left there.
+    #[serde(default)]
+    pub target_may_change: bool,
     /// How files are read and written.
     #[serde(default)]
     pub engine: EngineChoice,
@@ -123,6 +126,9 @@ pub fn run_job(
     let begun = Instant::now();
     let (config, path) = super::read_config(request.config.as_deref())?;
     let (name, job) = config.job(&request.job, &path).map_err(|error| super::failure(&error))?;
+    if !request.target_may_change {
+        check_target(name, job.to.as_path())?;
+    }
     let lock = FolderLock::take(job.to.as_path())?;
     let done =
         JobDone { job: name.to_string(), to: job.to.as_path().to_owned(), ..JobDone::default() };
@@ -139,6 +145,30 @@ pub fn run_job(
     let document = crate::document(&run.done.answer()).to_string();
     run.call_always(Moment::After, Some(&document));
     Ok(run.done)
+}
+
+/// Refuses a folder that has none of the sets that the journal knows: its disk is likely not there,
+/// and what is below its place would get a full set.
+fn check_target(name: &JobName, to: &Path) -> Result<(), Failure> {
+    let place = super::place(to);
+    let entries = super::journal().ok().and_then(|journal| journal.read().ok());
+    let (entries, _) = entries.unwrap_or_default();
+    let left = entries.iter().rev().find_map(|entry| match &entry.event {
+        Event::Run(run) if entry.job == name.as_str() && entry.to == place => run.archive.clone(),
+        _ => None,
+    });
+    let Some(left) = left else { return Ok(()) };
+    let known = if to.exists() { sets::read(to)? } else { SetsFolder::default() };
+    let is_there = known.sets.iter().any(|set| set.about.job == name.as_str());
+    if is_there || !known.unusable.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} has no set of {name}, and had {left}: its disk may not be mounted",
+        escape_path(to)
+    );
+    let hint = "mount it, or add --target-may-change once if it is right";
+    Err(Failure::of(message, Some(hint)))
 }
 
 /// A run that goes on.
@@ -212,7 +242,8 @@ impl Run<'_> {
                     size(bytes),
                     size(most.bytes())
                 );
-                let hint = "keep fewer sets, or raise `kept` in the job's quota";
+                let hint = "remove old sets with `takeup catalog forget`, or raise `kept` in the \
+                            job's quota";
                 Err(Failure::of(message, Some(hint)))
             }
             _ => Ok(()),

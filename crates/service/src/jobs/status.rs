@@ -153,8 +153,8 @@ impl Archives {
         for entry in entries {
             let seconds = u64::try_from(entry.at.as_second()).unwrap_or(0);
             match &entry.event {
-                // Wherever the archive lay: it is the same one.
-                Event::Verified { set, sound, .. } => {
+                // A copy elsewhere says nothing of this one.
+                Event::Verified { set, sound, .. } if entry.to == place => {
                     verified.insert(set.clone(), (seconds, *sound));
                 }
                 Event::Run(_) if entry.job == job && entry.to == place => {

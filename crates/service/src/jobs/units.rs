@@ -64,6 +64,12 @@ pub fn units(request: &UnitsRequest) -> Result<UnitsDone, Failure> {
         is_users,
     };
     if request.write {
+        if !job.to.as_path().is_dir() {
+            // The service may make nothing beside it.
+            let message = format!("{} is not there", job.to.as_path().display());
+            let hint = format!("run the job once: takeup run {name}");
+            return Err(Failure::of(message, Some(&hint)));
+        }
         let folder = folder(is_users).ok_or_else(|| {
             let hint = "set XDG_CONFIG_HOME or HOME to a folder of yours";
             Failure::of("there is no folder for units", Some(hint))

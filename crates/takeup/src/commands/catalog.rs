@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use arguments::catalog::{
-    CatalogArgs, CatalogCommand, CatalogFindArgs, CatalogForgetArgs, CatalogSetsArgs,
-    CatalogWhyArgs,
+    CatalogArgs, CatalogCommand, CatalogFindArgs, CatalogForgetArgs, CatalogJobsArgs,
+    CatalogSetsArgs, CatalogWhyArgs,
 };
 use flow::cancel::Cancel;
 use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, find, load, sets, why};
 use service::failure::Failure;
+use service::jobs::history;
 use service::outcome::Outcome;
 use service::retention::forget;
 
@@ -23,6 +24,7 @@ pub fn run(arguments: &CatalogArgs) -> ExitCode {
         CatalogCommand::Sets(arguments) => run_sets(arguments),
         CatalogCommand::Why(arguments) => run_why(arguments),
         CatalogCommand::Forget(arguments) => run_forget(arguments),
+        CatalogCommand::Jobs(arguments) => run_jobs(arguments),
     }
 }
 
@@ -86,6 +88,18 @@ fn run_forget(arguments: &CatalogForgetArgs) -> ExitCode {
         print(&text, done.outcome())
     });
     end(done, "catalog forget", form)
+}
+
+fn run_jobs(arguments: &CatalogJobsArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let done = history(&arguments.request()).and_then(|answer| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&answer)),
+            Form::Text => report::jobs::history(&answer),
+        };
+        print(&text, Outcome::Done)
+    });
+    end(done, "catalog jobs", form)
 }
 
 fn print(text: &str, outcome: Outcome) -> Result<Outcome, Failure> {

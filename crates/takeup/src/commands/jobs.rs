@@ -4,10 +4,11 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arguments::jobs::{CheckConfigArgs, RunArgs, StatusArgs, UnitsArgs};
+use arguments::run::CommonArgs;
 use flow::cancel::Cancel;
 use service::Answer;
 use service::failure::Failure;
-use service::jobs::{check_config, run_job, status, units};
+use service::jobs::{TrialRequest, check_config, run_job, status, try_job, units};
 use service::outcome::Outcome;
 
 use crate::change::Changer;
@@ -17,29 +18,49 @@ use crate::terminal::{Terminal, style};
 
 /// Runs a job.
 pub fn run(arguments: &RunArgs) -> ExitCode {
-    finish(run_one(arguments), "run", &arguments.common, SummaryPlace::Output)
+    let result = match arguments.trial_request() {
+        Some(request) => try_one(&request, arguments),
+        None => run_one(arguments),
+    };
+    finish(result, "run", &arguments.common, SummaryPlace::Output)
 }
 
 fn run_one(arguments: &RunArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let common = &arguments.common;
-    let mut terminal = Terminal::new(common).folding_repeats();
+    let mut terminal = Terminal::new(&arguments.common).folding_repeats();
     let changer = Changer::asking(&cancel);
     let result = run_job(&arguments.request(), &terminal, &cancel, changer);
     terminal.close();
     let done = result?;
-    if common.json {
-        print(&done.answer(), Form::Json, "")?;
-    } else {
-        let text = report::jobs::ran(&done, style(&std::io::stdout()));
-        match (common.quiet, done.outcome()) {
-            (false, _) => to_standard_output(text.as_bytes())?,
-            (true, Outcome::Done) => {}
-            (true, _) => to_standard_error(&text),
-        }
+    let text = report::jobs::ran(&done, style(&std::io::stdout()));
+    print_end(&done.answer(), &text, done.outcome(), &arguments.common)
+}
+
+fn try_one(request: &TrialRequest, arguments: &RunArgs) -> Result<Outcome, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let mut terminal = Terminal::new(&arguments.common).folding_repeats();
+    let result = try_job(request, &terminal, &cancel, Changer::asking(&cancel));
+    terminal.close();
+    let done = result?;
+    print_end(&done.answer(), &report::jobs::tried(&done), done.outcome(), &arguments.common)
+}
+
+/// Prints the end of a run; of a quiet one only what is to be looked at.
+fn print_end(
+    answer: &impl Answer,
+    text: &str,
+    outcome: Outcome,
+    common: &CommonArgs,
+) -> Result<Outcome, Failure> {
+    match (common.json, common.quiet, outcome) {
+        (true, ..) => print(answer, Form::Json, text)?,
+        (false, false, _) => to_standard_output(text.as_bytes())?,
+        (false, true, Outcome::Done) => {}
+        (false, true, _) => to_standard_error(text),
     }
-    Ok(done.outcome())
+    Ok(outcome)
 }
 
 /// Says how the jobs stand.

@@ -43,7 +43,7 @@ fn shape(line: &str) -> String {
             (true, _) => {}
             // Names of archives and times keep what is no number.
             (false, true) => {
-                let digits = |letter: char| letter.is_ascii_hexdigit();
+                let digits = |letter: char| letter.is_ascii_hexdigit() || ".:,".contains(letter);
                 let kept: String = word.chars().filter(|letter| !digits(*letter)).collect();
                 words.push(format!("#{kept}"));
             }
@@ -62,6 +62,8 @@ fn a_new_user_follows_the_page() {
     let program = Path::new(env!("CARGO_BIN_EXE_takeup")).parent().unwrap().display();
     let config = home.path().join(".config");
     for Step { command, printed } in steps {
+        // Nobody types faster than the clock of a file system moves on.
+        std::thread::sleep(crate::TICK);
         let output = Command::new("/bin/bash")
             .args(["-c", &command])
             .env_clear()

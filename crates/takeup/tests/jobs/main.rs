@@ -7,12 +7,17 @@ mod folder;
 mod forget;
 mod hooks;
 mod routine;
+mod trial;
 mod units;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
+
+/// Longer than a clock of a file system stands still: what is older is not doubtful.
+const TICK: Duration = Duration::from_millis(70);
 
 /// A place with a source, a file of jobs and a state of its own.
 struct Place {
@@ -28,6 +33,7 @@ impl Place {
             place.write(number, &format!("file {number}\n").repeat(100));
         }
         place.configure(more);
+        std::thread::sleep(TICK);
         place
     }
 

@@ -180,3 +180,50 @@ fn what_is_wrong_in_the_file_has_its_place() {
     let said = place.text(&["check-config", "--config", "missing.toml"], 1);
     assert!(said.contains("docs/jobs.md has a file to begin with"), "{said}");
 }
+
+#[test]
+fn a_target_that_is_not_there_is_refused() {
+    let place = Place::new("hooks.before = 'echo frozen >>log'\n");
+    let first = place.job(&[], 0);
+    let name = archive(&first).file_name().unwrap().to_str().unwrap().to_owned();
+    // As a disk that is not mounted: the folder is empty, or the one above it is.
+    std::fs::rename(place.path("sets"), place.path("unplugged")).unwrap();
+    for made in [false, true] {
+        if made {
+            std::fs::create_dir(place.path("sets")).unwrap();
+        }
+        let said = place.text(&["run", "homes", "--config", "takeup.toml"], 1);
+        assert!(said.contains(&format!("has no set of homes, and had {name}")), "{said}");
+        assert!(said.contains("--target-may-change"), "{said}");
+        assert_eq!(place.path("sets").exists(), made);
+    }
+    assert_eq!(std::fs::read_to_string(place.path("log")).unwrap(), "frozen\n");
+    place.job(&["--target-may-change"], 0);
+}
+
+#[test]
+fn a_rule_leaves_other_jobs_alone() {
+    let place = Place::new("keep.last = 1\n");
+    place.job(&["--full"], 0);
+    let since = place.archives()[0].file_name().unwrap().to_str().unwrap().to_owned();
+    let other = ["backup", "home", "--to", "sets/", "--job", "other", "--source-may-change"];
+    let home = place.path("home");
+    let mut other = other.map(str::to_owned).to_vec();
+    other[1] = home.display().to_string();
+    other.extend(["--since".to_owned(), since]);
+    let other: Vec<&str> = other.iter().map(String::as_str).collect();
+    let written = place.json(&other, 0);
+    assert_eq!(written["set"]["level"], 1, "{written}");
+    place.write(1, "changed");
+    let ran = place.job(&["--full"], 0);
+    assert_eq!(ran["forgotten"].as_array().unwrap().len(), 0, "the other job needs it");
+    place.text(&["restore", "sets/", "--job", "other", "--into", "back"], 0);
+    let told = ["catalog", "forget", "sets/", "--job", "homes", "--keep-last", "1"];
+    let told = place.json(&told, 0);
+    assert_eq!(told["sets"][0]["kept"][0], "set 1 of other needs it");
+    let set = written["set"]["set"].as_str().unwrap();
+    let said = place.text(&["catalog", "forget", "sets/", "--job", "homes", "--set", set], 1);
+    assert!(said.contains("is of the job other"), "{said}");
+    let said = place.text(&["catalog", "forget", "nowhere/", "--keep-last", "1", "--yes"], 1);
+    assert!(said.contains("nowhere/") && !place.path("nowhere").exists(), "{said}");
+}

@@ -12,6 +12,9 @@ fn systemd_takes_the_units() {
     let arguments = ["units", "homes", "--config", "takeup.toml"];
     let printed = place.json(&arguments, 0);
     assert!(printed["written_to"].is_null());
+    let early = place.text(&[&arguments[..], &["--write"]].concat(), 1);
+    assert!(early.contains("run the job once: takeup run homes"), "{early}");
+    place.job(&[], 0);
     let mut command = place.takeup();
     let written = command.args(arguments).arg("--write").env("TAKEUP_UNITS_DIR", place.path("u"));
     assert!(written.output().unwrap().status.success());
