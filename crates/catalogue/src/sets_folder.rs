@@ -225,7 +225,7 @@ fn read_set(path: &Path) -> Result<Option<FolderSet>, String> {
 }
 
 /// Whether a file has a name that is given to sets: job, time, level, eight digits of the identity.
-fn is_named_as_set(name: &str) -> bool {
+pub fn is_named_as_set(name: &str) -> bool {
     let stem = name.split_once(".tar").map_or(name, |(stem, _)| stem);
     let mut parts = stem.rsplit('-');
     let (id, level) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());

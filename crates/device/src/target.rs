@@ -3,12 +3,14 @@
 //! A regular file is written as `.NAME.takeup-partial` beside its final name, under a lock, and
 //! renamed only after fsync. Whatever kills the run, the final name does not exist, is unchanged,
 //! or is complete. The partial file of a killed run is not locked, and the next run to the same
-//! name replaces it. It is never written into: in a folder that others can write to, it could be
-//! another user's file, or a hard link to one of ours.
+//! name replaces it; where each run has its own name, [`remove_left_overs`] finds it. It is never
+//! written into: in a folder that others can write to, it could be another user's file, or a hard
+//! link to one of ours.
 //!
 //! An archive holds many users' secrets. So a new archive that root makes can be read by root only,
 //! and one that replaces another file is no more open than that file was (`replaced`).
 
+mod left_over;
 mod links;
 mod replaced;
 mod unfinished;
@@ -26,6 +28,7 @@ use rustix::io::Errno;
 
 use replaced::Replaced;
 
+pub use left_over::{LeftOver, remove_left_overs};
 pub use unfinished::abandon;
 
 /// What to do if the target holds something already.
@@ -375,7 +378,7 @@ impl Target {
             base::interruptible::open(parent, flags, Mode::empty()).map_err(open_error)?;
         let mut partial = OsString::from(".");
         partial.push(&name);
-        partial.push(".takeup-partial");
+        partial.push(left_over::PARTIAL_END);
         if partial.as_bytes().len() > 255 {
             return Err(open_error(Errno::NAMETOOLONG));
         }

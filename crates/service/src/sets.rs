@@ -152,6 +152,7 @@ impl NewSet {
             _ => read(folder)?,
         };
         tell_unusable(monitor, &known.unusable);
+        remove_left_overs(monitor, folder);
         if lies_in_a_source(folder, &sources) {
             let text = "lies in what is backed up: each set would store the sets before it; leave \
                         it out with --exclude";
@@ -416,6 +417,17 @@ impl FolderLock {
 
 pub(crate) fn read(folder: &Path) -> Result<SetsFolder, Failure> {
     SetsFolder::read(folder).map_err(|error| unusable("cannot read the folder", folder, &error))
+}
+
+/// Removes what killed runs left. Their names have an identity, so that no later run has the same.
+fn remove_left_overs(monitor: &dyn Monitor, folder: &Path) {
+    let is_set = |name: &std::ffi::OsStr| catalogue::is_named_as_set(&name.to_string_lossy());
+    // It only takes space, so a failure is none of the run.
+    for left in device::target::remove_left_overs(folder, is_set).unwrap_or_default() {
+        let size = base::format::size(left.bytes);
+        let text = format!("was removed: a run that was killed left it ({size})");
+        tell(monitor, &folder.join(left.name), text);
+    }
 }
 
 /// The sets that a restore reads.

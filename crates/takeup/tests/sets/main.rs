@@ -1,12 +1,16 @@
 //! Sets of a chain in a folder: what each day was like comes back, by takeup and by GNU tar.
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stderr, reason = "a campaign prints its counts")]
 
 mod changes;
 mod dry_run;
+mod full;
 mod golden;
 mod history;
 mod incremental;
+mod interrupted;
 mod losses;
+mod mounted;
 mod snapshot;
 
 use std::ffi::OsStr;
