@@ -32,8 +32,12 @@ use crate::tape_source::SetWanted;
 const JOB: &str = "backup";
 /// The lock of a folder, which dies with the process that holds it.
 const LOCK: &str = ".takeup-lock";
-/// ext2 to ext4, btrfs and ZFS: file systems whose identity lasts from mount to mount.
-const LASTING: [u64; 3] = [0xef53, 0x9123_683e, 0x2fc1_2fc1];
+/// ext2 to ext4: file systems whose identity lasts from mount to mount. That of ZFS is another for
+/// each snapshot, so it says nothing.
+const EXT: u64 = 0xef53;
+/// Its identity lasts in the low half; the high half is another for each snapshot and subvolume
+/// (`btrfs_statfs` in the kernel's fs/btrfs/super.c).
+const BTRFS: u64 = 0x9123_683e;
 
 /// Which set of a chain a backup is to be; only where the target is a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -322,19 +326,27 @@ fn sources(request: &BackupRequest) -> Result<Vec<AboutSource>, Failure> {
         let absolute = std::path::absolute(path).map_err(failed)?;
         let status = statfs(path).map_err(|error| failed(error.into()))?;
         let file_system = status.f_type as u64 & 0xffff_ffff;
-        let lasts = LASTING.contains(&file_system);
-        let identity = statvfs(path).ok().filter(|_| lasts);
+        let identity = statvfs(path).map_or(0, |status| lasting(file_system, status.f_fsid));
         // Names beyond these are not counted: one is enough to know that it was not empty.
         let names = std::fs::read_dir(path).map_or(0, |names| names.take(1000).count() as u64);
         Ok(AboutSource {
             path: absolute.into_os_string().into_encoded_bytes(),
             archive_path: tree::archive_path(path).0,
             file_system,
-            file_system_id: identity.map_or(0, |status| status.f_fsid),
+            file_system_id: identity,
             names,
         })
     };
     request.sources.iter().map(source).collect()
+}
+
+/// What of a file system's identity is the same after each mount, and of each snapshot; 0: nothing.
+fn lasting(file_system: u64, identity: u64) -> u64 {
+    match file_system {
+        EXT => identity,
+        BTRFS => identity & 0xffff_ffff,
+        _ => 0,
+    }
 }
 
 /// Whether the sets would be stored in themselves.
@@ -554,5 +566,15 @@ mod tests {
         let (noon, words) = end_of("2026-11-27T12:00").unwrap();
         assert!(noon < day && words == "2026-11-27T12:00");
         assert!(end_of("yesterday").is_err() && end_of("2026-02-30").is_err());
+    }
+
+    #[test]
+    fn the_identity_of_a_snapshot_is_that_of_its_file_system() {
+        // `stat --file-system` of a subvolume and of its snapshot.
+        let [live, snapshot] = [0x1a90_6923_52d8_ec37, 0x1a90_6922_52d8_ec37];
+        assert_eq!(lasting(BTRFS, live), lasting(BTRFS, snapshot));
+        assert_ne!(lasting(BTRFS, live), lasting(BTRFS, live ^ 1));
+        assert_ne!(lasting(EXT, live), lasting(EXT, snapshot));
+        assert_eq!(lasting(0x2fc1_2fc1, live), 0);
     }
 }

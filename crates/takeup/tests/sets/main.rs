@@ -11,6 +11,8 @@ mod incremental;
 mod interrupted;
 mod losses;
 mod mounted;
+mod moved;
+mod renumbered;
 mod snapshot;
 
 use std::ffi::OsStr;
