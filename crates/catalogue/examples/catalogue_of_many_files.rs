@@ -73,6 +73,7 @@ fn add(catalogue: &mut Catalogue, files: u64, set: u64) -> Result<(), CatalogueE
     let description = SetDescription {
         content: [set as u8; 32],
         time_seconds: 1_790_000_000 + set as i64 * 86_400,
+        order_seconds: 1_790_000_000 + set as i64 * 86_400,
         place: format!("/backups/{set}.tar").into(),
         compression: "none".to_owned(),
         archive_bytes: files * 1024,

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use archive::index::IndexError;
+use archive::index::{About, IndexError};
 use base::escape::escape;
 use catalogue::{
     Catalogue, CatalogueError, Found, IndexFile, KnownSet, Loaded, SetDescription, SetRecord,
@@ -255,6 +255,9 @@ fn add(
         }))
     };
     let about = index.about().map_err(RecordsEnd::Index)?;
+    let times = about.as_ref().map(|about| (about.begun_seconds as i64, order_seconds(about)));
+    let of_file = (candidate.time_seconds, candidate.time_seconds);
+    let (time_seconds, order_seconds) = times.unwrap_or(of_file);
     let set = SetDescription {
         content: match index.trailer.named {
             // Two runs that stored the same are two sets.
@@ -265,7 +268,8 @@ fn add(
             }
             None => index.trailer.set_id,
         },
-        time_seconds: candidate.time_seconds,
+        time_seconds,
+        order_seconds,
         place: candidate.path.clone(),
         compression: index.trailer.compression.to_string(),
         archive_bytes: index.trailer.archive_bytes,
@@ -275,6 +279,14 @@ fn add(
         },
     };
     catalogue.add(&set, records()?)
+}
+
+/// A set of a chain is behind those before it, whatever the clock said: at least a second behind
+/// each, for each step.
+fn order_seconds(about: &About) -> i64 {
+    let steps = about.chain.iter().rev().zip(0..);
+    let times = steps.map(|(set, steps)| set.begun_seconds as i64 + steps);
+    times.max().unwrap_or(about.begun_seconds as i64)
 }
 
 /// What was backed up.
@@ -292,7 +304,7 @@ fn sources<E>(records: impl Iterator<Item = Result<SetRecord, E>>) -> Result<Vec
 /// A file that may be an archive.
 struct Candidate {
     path: PathBuf,
-    /// When it was written: an index of this version does not say when its run began.
+    /// When it was written: an index outside of a chain does not say when its run began.
     time_seconds: i64,
     /// Whether the user named it, and not a folder above it.
     is_named: bool,

@@ -260,7 +260,7 @@ fn restore_set(
     changer: SharedChanger,
 ) -> Result<RestoreDone, Failure> {
     let wanted = sets::chain(&request.from, request.tape.set.as_ref(), &request.set)?;
-    wanted.tell_unusable(&monitor);
+    wanted.tell_doubts(&monitor);
     let chain = wanted.sets;
     let tape = TapeSourceSettings { set: None, ..request.tape.clone() };
     let alone = RestoreRequest { tape, ..request.clone() };

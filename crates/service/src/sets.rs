@@ -156,7 +156,9 @@ impl NewSet {
             _ => read(folder)?,
         };
         tell_unusable(monitor, &known.unusable);
-        remove_left_overs(monitor, folder);
+        if !matches!(hold, Hold::None) {
+            remove_left_overs(monitor, folder);
+        }
         if lies_in_a_source(folder, &sources) {
             let text = "lies in what is backed up: each set would store the sets before it; leave \
                         it out with --exclude";
@@ -168,6 +170,9 @@ impl NewSet {
         }
         let mut about = about(request, sources)?;
         about.number = last.map_or(1, |last| last.about.number + 1);
+        if let Some(last) = last {
+            tell_set_back(monitor, last, about.begun_seconds);
+        }
         let parent = parent(&known, folder, settings, &about)?;
         let parent = match parent {
             Parent::None => None,
@@ -448,13 +453,39 @@ pub(crate) struct WantedChain {
     pub(crate) sets: Vec<FolderSet>,
     /// Archives that are named like sets and cannot be read as such: one may have been wanted.
     unusable: Vec<(PathBuf, String)>,
+    /// Where the wanted set was chosen by its time: sets whose times go back, and what that means.
+    set_back: Vec<(PathBuf, String)>,
 }
 
 impl WantedChain {
     /// Names the archives that may have been wanted.
-    pub(crate) fn tell_unusable(&self, monitor: &dyn Monitor) {
+    pub(crate) fn tell_doubts(&self, monitor: &dyn Monitor) {
         tell_unusable(monitor, &self.unusable);
+        for (path, text) in &self.set_back {
+            tell(monitor, path, text.clone());
+        }
     }
+}
+
+/// Sets of a job that were made after sets whose times are later: one of the clocks was wrong.
+fn set_back(known: &SetsFolder, job: &str) -> Vec<(PathBuf, String)> {
+    let of_job: Vec<_> = known.sets.iter().filter(|set| set.about.job == job).collect();
+    let pairs = of_job.iter().zip(of_job.iter().skip(1));
+    let is_back = |(before, after): &(&&FolderSet, &&FolderSet)| {
+        after.about.begun_seconds < before.about.begun_seconds
+    };
+    let text = |(before, after): (&&FolderSet, &&FolderSet)| {
+        let text = format!(
+            "set {} was made after set {}, and its clock says before: {}, {} UTC. --at goes by the \
+             clock, --set N does not",
+            after.about.number,
+            before.about.number,
+            time_text(after.about.begun_seconds as i64),
+            time_text(before.about.begun_seconds as i64),
+        );
+        (after.path.clone(), text)
+    };
+    pairs.filter(is_back).map(text).collect()
 }
 
 /// The chain of the wanted set.
@@ -478,7 +509,9 @@ pub(crate) fn chain(
     let set = set.map_err(|error| failure(&error, folder, &known))?;
     let chain = known.chain_of(set).map_err(|error| failure(&error, folder, &known))?;
     let sets = chain.into_iter().cloned().collect();
-    Ok(WantedChain { sets, unusable: known.unusable })
+    let is_by_time = matches!(wanted, WantedSet::Before { .. });
+    let set_back = if is_by_time { set_back(&known, &set.about.job) } else { Vec::new() };
+    Ok(WantedChain { sets, unusable: known.unusable, set_back })
 }
 
 /// What to know before a single archive is restored that is no full set.
@@ -546,6 +579,18 @@ pub(crate) fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Failu
 pub(crate) fn tell_unusable(monitor: &dyn Monitor, unusable: &[(PathBuf, String)]) {
     for (path, why) in unusable {
         tell(monitor, path, format!("is passed over, since it cannot be read as a set: {why}"));
+    }
+}
+
+/// Says that the clock is behind that of the last set.
+fn tell_set_back(monitor: &dyn Monitor, last: &FolderSet, begun_seconds: u64) {
+    if last.about.begun_seconds > begun_seconds {
+        let time = time_text(last.about.begun_seconds as i64);
+        let text = format!(
+            "began at {time} UTC, later than now: the clock was set back. The new set counts as \
+             the newest; --at goes by the clock"
+        );
+        tell(monitor, &last.path, text);
     }
 }
 

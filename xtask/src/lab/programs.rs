@@ -3,8 +3,9 @@
 //!
 //! The programs are ordinary test programs of the workspace that look for `TAKEUP_TAPE`; tests that
 //! need a real tape are `#[ignore]`d elsewhere. Each program runs once per drive, in one thread,
-//! since a drive has one tape; the drives are tested side by side. The time of a test is that
-//! between its line and the one before, as the lines arrive here, by the host's clock.
+//! since a drive has one tape; the drives are tested side by side. Tests that need no tape, but a
+//! machine of their own, run once, before the drives. The time of a test is that between its line
+//! and the one before, as the lines arrive here, by the host's clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,22 +20,34 @@ use super::guest::quoted;
 const PROGRAMS: [(&str, &str); 3] =
     [("device", "tape_lab"), ("sim", "tape_scenarios"), ("takeup", "tape_lab")];
 
+/// Package and name of a test program, and the path of its tests that need the guest and no drive:
+/// they set the machine's clock.
+const WITHOUT_DRIVE: (&str, &str, &str) = ("takeup", "sets", "clock::in_the_guest");
+
+/// All test programs.
+pub struct Programs {
+    on_drives: Vec<Program>,
+    without_drive: Program,
+}
+
 /// A test program that was built.
-pub struct Program {
+struct Program {
     /// Package and name, `sim::tape_scenarios`.
-    pub name: String,
+    name: String,
     /// Its path, on the host and in the guest.
-    pub path: PathBuf,
+    path: PathBuf,
     /// All executables built with it, including itself.
-    pub executables: Vec<PathBuf>,
+    executables: Vec<PathBuf>,
 }
 
 /// Builds the test programs and all programs that they start.
 ///
 /// # Errors
 /// When cargo fails.
-pub fn build(repository: &Path) -> anyhow::Result<Vec<Program>> {
-    let tests: BTreeSet<&str> = PROGRAMS.iter().map(|(_, test)| *test).collect();
+pub fn build(repository: &Path) -> anyhow::Result<Programs> {
+    let (package, test, _) = WITHOUT_DRIVE;
+    let mut tests: BTreeSet<&str> = PROGRAMS.iter().map(|(_, test)| *test).collect();
+    tests.insert(test);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // As `cargo test --workspace` builds them: of single packages cargo selects other features of
     // the libraries, and builds them and all above them once more.
@@ -56,7 +69,10 @@ pub fn build(repository: &Path) -> anyhow::Result<Vec<Program>> {
         let name = format!("{package}::{test}");
         Ok(Program { name, path, executables: executables.clone() })
     };
-    PROGRAMS.into_iter().map(program).collect()
+    Ok(Programs {
+        on_drives: PROGRAMS.into_iter().map(program).collect::<anyhow::Result<_>>()?,
+        without_drive: program((package, test))?,
+    })
 }
 
 /// The path in cargo's message about the test program of that package and name.
@@ -123,22 +139,33 @@ impl<'name> Tests<'name> {
     }
 }
 
-/// The guest's command: every program in turn, for one drive or all, also after a failed one. The
-/// drives are tested side by side, one per processor of the guest; each line starts with its drive.
-pub fn command(programs: &[Program], tests: &Tests<'_>, words: &[String]) -> String {
+/// The guest's command: the tests without a drive, then every program in turn, for one drive or
+/// all, also after a failed one. The drives are tested side by side, one per processor of the
+/// guest; each line starts with its drive.
+pub fn command(programs: &Programs, tests: &Tests<'_>, words: &[String]) -> String {
     let mut script = String::new();
-    let executables: BTreeSet<&PathBuf> =
-        programs.iter().flat_map(|program| &program.executables).collect();
+    let all = programs.on_drives.iter().chain([&programs.without_drive]);
+    let executables: BTreeSet<&PathBuf> = all.flat_map(|program| &program.executables).collect();
     for executable in executables {
         // Opening a file for writing copies it to the layer in memory: a later build on the host
         // that replaces it is not seen by the running tests.
         script.push_str(&format!(": >>{}\n", quoted(&executable.display().to_string())));
     }
+    let (_, _, path) = WITHOUT_DRIVE;
+    if !tests.long && (words.is_empty() || words.iter().any(|word| path.contains(&**word))) {
+        let program = &programs.without_drive;
+        script.push_str(&format!(
+            "{{ echo {PROGRAM_MARK}{}; {} --test-threads=1 --include-ignored {path} || \
+             : >\"$LAB/failed\"; }} 2>&1 | sed -u 's/^/guest{DRIVE_END}/'\n",
+            program.name,
+            quoted(&program.path.display().to_string()),
+        ));
+    }
     let filters = tests.filters(words);
     let drives = DRIVES.iter().filter(|(drive, ..)| tests.drive.is_none_or(|it| it == *drive));
     for (drive, device, spared) in drives {
         script.push_str("{\n");
-        for program in programs {
+        for program in &programs.on_drives {
             script.push_str(&format!(
                 "echo {PROGRAM_MARK}{}@{drive}\n\
                  TAKEUP_TAPE={device} TAKEUP_TAPE_OPERATOR=cartridge LAB_DRIVE={drive} \

@@ -17,6 +17,9 @@ pub struct SetDescription {
     pub content: [u8; 32],
     /// When it was written, in seconds since 1970.
     pub time_seconds: i64,
+    /// Its place among the sets of its series: its time, or a later one if a set before it has
+    /// that, since clocks are set back.
+    pub order_seconds: i64,
     /// Its archive.
     pub place: PathBuf,
     /// As `--compress` takes it.
@@ -136,7 +139,7 @@ pub(super) fn insert(
             connection.last_insert_rowid()
         }
     };
-    let key = free_key(connection, series, set.time_seconds)?;
+    let key = free_key(connection, series, set.order_seconds)?;
     let beside = |which: &str| -> Result<Option<i64>, rusqlite::Error> {
         let query = format!("SELECT {which} ?2 AND series = ?1");
         connection.query_row(&query, [series, key], |row| row.get(0))

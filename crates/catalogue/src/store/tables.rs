@@ -25,7 +25,7 @@ CREATE TABLE series (
 CREATE TABLE sets (
     id INTEGER PRIMARY KEY,
     series INTEGER NOT NULL REFERENCES series,
-    key INTEGER NOT NULL,           -- grows with time within the series
+    key INTEGER NOT NULL,           -- grows from set to set of the series
     content BLOB NOT NULL,          -- hash of what the index lists
     time_seconds INTEGER NOT NULL,  -- since 1970
     place BLOB NOT NULL,            -- path of the archive

@@ -52,6 +52,7 @@ fn description(day: u32) -> SetDescription {
     SetDescription {
         content,
         time_seconds: 1_700_000_000 + i64::from(day) * 86_400,
+        order_seconds: 1_700_000_000 + i64::from(day) * 86_400,
         place: format!("/backups/{day}.tar").into(),
         compression: "none".to_owned(),
         archive_bytes: 10_240,

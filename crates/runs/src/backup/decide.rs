@@ -449,14 +449,15 @@ impl<'a> Decider<'a> {
             Trust::Full => TICK_NANOSECONDS,
             Trust::Little => COARSE_TICK_NANOSECONDS,
         };
-        let times = [status.version.modified, status.version.changed].map(nanoseconds);
-        let (looked, until) = (nanoseconds(looked.0), nanoseconds(looked.1));
-        let begun = nanoseconds(self.begun);
+        let times = [status.version.modified, status.version.changed];
         // The names of a file must agree, though their folders are listed at different times.
         let has_names = status.links > 1 && status.kind != EntryKind::Directory;
-        let from = if has_names { begun.min(looked) } else { looked };
-        let is_doubtful = times.iter().any(|time| (from - tick..=until + tick).contains(time));
-        if is_doubtful { Certainty::Doubtful } else { Certainty::Settled }
+        let first = if has_names { self.begun } else { looked.0 };
+        if is_near(times, [first, looked.0, looked.1], tick) {
+            Certainty::Doubtful
+        } else {
+            Certainty::Settled
+        }
     }
 
     /// GNU tar's record of what is in a folder.
@@ -543,6 +544,33 @@ fn is_below(folder: &[u8], path: &[u8]) -> bool {
         || path.strip_prefix(folder).is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
+/// Whether a time lies between these moments, or within a tick of them. They may come in any order:
+/// clocks are set back while a folder is listed, too.
+fn is_near(times: [Timestamp; 2], moments: [Timestamp; 3], tick: i128) -> bool {
+    let [first, second, third] = moments.map(nanoseconds);
+    let (from, until) = (first.min(second).min(third), first.max(second).max(third));
+    times.iter().any(|time| (from - tick..=until + tick).contains(&nanoseconds(*time)))
+}
+
 fn nanoseconds(time: Timestamp) -> i128 {
     i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_during_a_listing_makes_doubtful() {
+        let at = |seconds| Timestamp { seconds, nanoseconds: 0 };
+        let near = |time, looked: [i64; 2]| {
+            let looked = looked.map(at);
+            is_near([at(0), at(time)], [looked[0], looked[0], looked[1]], TICK_NANOSECONDS)
+        };
+        assert!(near(1000, [1000, 1001]) && near(1001, [1000, 1001]));
+        assert!(!near(999, [1000, 1001]) && !near(1002, [1000, 1001]));
+        // From 1000 to 1001, then back to 940: what was written at any of these times.
+        assert!(near(1000, [1000, 940]) && near(940, [1000, 940]) && near(970, [1000, 940]));
+        assert!(!near(939, [1000, 940]) && !near(1002, [1000, 940]));
+    }
 }

@@ -4,6 +4,7 @@
 
 mod changes;
 mod dry_run;
+mod clock;
 mod full;
 mod golden;
 mod history;
