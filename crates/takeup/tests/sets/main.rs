@@ -14,6 +14,7 @@ mod losses;
 mod mounted;
 mod moved;
 mod renumbered;
+mod settings;
 mod snapshot;
 
 use std::ffi::OsStr;
