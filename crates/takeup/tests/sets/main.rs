@@ -3,8 +3,8 @@
 #![allow(clippy::print_stderr, reason = "a campaign prints its counts")]
 
 mod changes;
-mod dry_run;
 mod clock;
+mod dry_run;
 mod full;
 mod golden;
 mod history;
