@@ -14,7 +14,7 @@ use crate::servers::{Server, folder, succeeds, unprivileged};
 const SCALE: &str = "5";
 
 /// A server with the tables of pgbench, and one for single rows.
-struct Postgresql {
+pub struct Postgresql {
     server: Server,
     programs: PathBuf,
     folder: TempDir,
@@ -24,6 +24,11 @@ struct Postgresql {
 
 impl Postgresql {
     fn start() -> Postgresql {
+        Postgresql::start_with(&["-c", "autovacuum=off"])
+    }
+
+    /// With more options of the server.
+    pub fn start_with(options: &[&str]) -> Postgresql {
         let programs = testkit::needs::postgresql_folder().unwrap();
         let folder = folder();
         let data = folder.path().join("data");
@@ -37,7 +42,7 @@ impl Postgresql {
         command.arg("-D").arg(&data).arg("-k").arg(folder.path());
         // Hardly any page of a table stays there, and no other program reads the tables.
         command.args(["-c", "listen_addresses=", "-c", "shared_buffers=2MB"]);
-        command.args(["-c", "autovacuum=off"]);
+        command.args(options);
         let log = folder.path().join("log");
         let client = |program: &str| client(&programs, &folder, program);
         let answers = || client("psql").args(["-c", "select 1"]).output().unwrap().status.success();
@@ -53,13 +58,23 @@ impl Postgresql {
         made
     }
 
-    fn says(&self, query: &str) -> String {
+    /// Its data folder.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The folder of its socket.
+    pub fn socket_folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn says(&self, query: &str) -> String {
         let mut psql = client(&self.programs, &self.folder, "psql");
         psql.args(["--tuples-only", "--no-align", "--command", query]);
         succeeds(psql)
     }
 
-    fn client(&self, program: &str) -> Command {
+    pub fn client(&self, program: &str) -> Command {
         client(&self.programs, &self.folder, program)
     }
 
@@ -79,7 +94,7 @@ impl Postgresql {
 }
 
 /// A program of clients, which finds the server.
-fn client(programs: &Path, folder: &TempDir, program: &str) -> Command {
+pub fn client(programs: &Path, folder: &TempDir, program: &str) -> Command {
     let mut command = unprivileged(&programs.join(program), folder.path());
     command.env("PGHOST", folder.path()).env("PGUSER", "takeup").env("PGDATABASE", "postgres");
     command
