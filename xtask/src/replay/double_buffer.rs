@@ -6,6 +6,8 @@
 //! disk for each kind gives these rates to GNU tar, without a processor as slow as theirs. All
 //! rates are `PACE` times the published ones, and all times as many times shorter.
 
+use serde_json::Value;
+
 use super::answer::{Account, Asked};
 use super::judged::Judged;
 use super::published::Published;
@@ -321,14 +323,45 @@ fn wishes(scene: &Scene, account: &mut Account) {
         asked.holds("it finds a file that was changed later", after.1 == 1);
         Ok(())
     });
-    account.cannot_ask(
+    account.ask(
+        scene,
         "Full and incremental backups, and a quota?",
         "wanted of a backup",
-        "Takeup has neither yet",
+        |asked| full_and_incremental(scene, asked),
     );
     account.cannot_ask(
         "Sources without stable inode numbers (SMB)?",
         "wanted of a backup",
-        "no such file system is here",
+        "no such file system is here. The test `sets::moved` has one, whose numbers are others on \
+         each mount: no file is read again",
     );
+}
+
+fn full_and_incremental(scene: &Scene, asked: &mut Asked) -> anyhow::Result<()> {
+    scene.run(
+        "printf '[jobs.files]\\nsources = [\"%s/set\"]\\nto = \"%s/sets/\"\\n\
+         quota.set = \"1M\"\\n' $PWD $PWD >takeup.toml",
+    )?;
+    let job = || scene.document("XDG_STATE_HOME=$PWD/state takeup run files --config takeup.toml");
+    let full = job()?;
+    scene.run("sleep 1; echo more >set/new")?;
+    let next = job()?;
+    scene.run("takeup restore sets/ --set 1 --into first; takeup restore sets/ --into second")?;
+    let added = scene.run("diff -r first second | wc -l")?;
+    let level = |document: &Value| document["backup"]["set"]["level"].as_u64();
+    let bytes = |document: &Value| document["backup"]["archive_bytes"].as_u64().unwrap_or(0);
+    asked.says(format!(
+        "a job has them: a full set of {} bytes, told to exceed its quota of 1 MiB, and one of {} \
+         bytes with what was new. Both days come back; they differ by the one file.",
+        bytes(&full),
+        bytes(&next)
+    ));
+    asked.holds(
+        "a full set and then an incremental",
+        (level(&full), level(&next)) == (Some(0), Some(1)),
+    );
+    let warned = |document: &Value| document["warnings"].to_string().contains("quota");
+    asked.holds("only the first exceeds its quota", warned(&full) && !warned(&next));
+    asked.holds("the days differ by one file", added.trim() == "1");
+    Ok(())
 }
