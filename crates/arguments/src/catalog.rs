@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use service::catalog::{
-    CatalogFindRequest, CatalogLoadRequest, CatalogSetsRequest, CatalogWhyRequest,
-    ExistingCatalogue, MOST_PATHS,
+    CatalogDiffRequest, CatalogFindRequest, CatalogLoadRequest, CatalogSetsRequest,
+    CatalogWhyRequest, ExistingCatalogue, MOST_PATHS,
 };
 use service::jobs::{JobsHistoryRequest, MOST_RUNS};
 use service::retention::{ForgetRequest, KeepSettings};
+use service::tape_source::SetWanted;
+
+use crate::run::parse_set;
 
 /// Find out which archive has which version of a file
 ///
@@ -37,6 +40,7 @@ pub enum CatalogCommand {
     Find(CatalogFindArgs),
     Sets(CatalogSetsArgs),
     Why(CatalogWhyArgs),
+    Diff(CatalogDiffArgs),
     Forget(CatalogForgetArgs),
     Jobs(CatalogJobsArgs),
 }
@@ -122,6 +126,36 @@ pub struct CatalogForgetArgs {
     /// Remove what goes
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// Say what changed between two sets of a folder
+///
+/// What the newer one has and the older has not, what is gone, and what is another, with sizes. It
+/// reads the indexes in the folder and needs no catalogue.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog diff /mnt/sets/ 12
+  takeup catalog diff /mnt/sets/ 12 17 --job homes --json")]
+pub struct CatalogDiffArgs {
+    /// A folder of sets
+    #[arg(value_name = "SETS")]
+    from: PathBuf,
+    /// The older set: its number, or the start of its id
+    #[arg(value_name = "BEFORE", value_parser = parse_set)]
+    before: SetWanted,
+    /// The newer set [default: the newest]
+    #[arg(value_name = "AFTER", value_parser = parse_set)]
+    after: Option<SetWanted>,
+    /// The job, where the folder has sets of several
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// List at most so many objects; all are counted
+    #[arg(long, value_name = "N", default_value_t = MOST_PATHS)]
+    most: usize,
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -313,6 +347,24 @@ impl CatalogJobsArgs {
     /// What is asked for.
     pub fn request(&self) -> JobsHistoryRequest {
         JobsHistoryRequest { job: self.job.clone(), most: self.most }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+}
+
+impl CatalogDiffArgs {
+    /// What is asked for.
+    pub fn request(&self) -> CatalogDiffRequest {
+        CatalogDiffRequest {
+            from: self.from.clone(),
+            before: self.before.clone(),
+            after: self.after.clone(),
+            job: self.job.clone(),
+            most: self.most,
+        }
     }
 
     /// Whether a document is printed.

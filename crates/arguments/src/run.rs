@@ -190,7 +190,7 @@ impl TapeSourceArgs {
 }
 
 /// A number, or hexadecimal digits.
-fn parse_set(text: &str) -> Result<SetWanted, String> {
+pub(crate) fn parse_set(text: &str) -> Result<SetWanted, String> {
     /// Longer numbers are ids without a letter.
     const NUMBER_DIGITS_MAX: usize = 5;
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
-use archive::index::EntryState;
+use archive::index::{About, EntryState};
 use base::calendar::{date_text, time_text};
 use base::escape::{escape, escape_path};
 use base::format::{counted, duration, size};
 use catalogue::{CataloguedKind, FileVersions, FoundVersion, KnownSet};
 use experiment::judgement::quoted;
-use service::catalog::{CatalogFound, CatalogLoaded, CatalogWhy, ExistingCatalogue, because};
+use service::catalog::{
+    CatalogDiff, CatalogFound, CatalogLoaded, CatalogWhy, DifferingKind, ExistingCatalogue, because,
+};
 
 /// Sources of a set that are listed.
 const SOURCES_MAX: usize = 4;
@@ -141,6 +143,40 @@ fn command(file: &FileVersions, sets: &HashMap<i64, &KnownSet>) -> String {
     }
     let (place, path) = (quoted(&place), quoted(&path));
     format!("restore the newest: takeup restore {place} {path} --into DIR\n")
+}
+
+/// What differs between two sets.
+pub fn diff(found: &CatalogDiff) -> String {
+    let kinds = [("added", found.added), ("gone", found.removed), ("changed", found.changed)];
+    let counts = kinds.map(|(name, of)| {
+        format!("{} {name} ({})", counted(of.objects, "object", "objects"), size(of.bytes))
+    });
+    let day = |about: &About| {
+        format!("{} of {} UTC", about.number, time_text(about.begun_seconds as i64))
+    };
+    let (before, after) = (day(&found.before), day(&found.after));
+    let mut text = format!("{}, from set {before} to set {after}\n", counts.join(", "));
+    for object in &found.objects {
+        let sign = match object.kind {
+            DifferingKind::Added => '+',
+            DifferingKind::Removed => '-',
+            DifferingKind::Changed => '~',
+        };
+        let slash = if object.is_folder { "/" } else { "" };
+        let bytes = if object.is_folder { String::new() } else { size(object.bytes) };
+        let what = match &object.what[..] {
+            [] => String::new(),
+            what => format!("  ({})", what.join(", ")),
+        };
+        text.push_str(&format!("{sign} {bytes:>9}  {}{slash}{what}\n", escape(&object.path)));
+    }
+    let all = found.added.objects + found.removed.objects + found.changed.objects;
+    let shown = found.objects.len() as u64;
+    if shown < all {
+        let all = counted(all, "object", "objects");
+        text.push_str(&format!("{shown} of {all}: --most lists more\n"));
+    }
+    text
 }
 
 /// What each set of a chain did with an object, the newest first.

@@ -4,6 +4,7 @@
 //! them. No command needs it to restore.
 
 mod answer;
+mod diff;
 mod why;
 
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -28,6 +29,10 @@ use crate::state;
 pub use answer::{
     CatalogFindAnswer, CatalogLoadAnswer, CatalogSetAnswer, CatalogSetsAnswer,
     CatalogVersionAnswer, FoundFileAnswer, LeftOutArchive,
+};
+pub use diff::{
+    CatalogDiff, CatalogDiffAnswer, CatalogDiffRequest, Differing, DifferingKind, DifferingObject,
+    DifferingObjectAnswer, diff,
 };
 pub use why::{CatalogWhy, CatalogWhyAnswer, CatalogWhyRequest, WhyAnswer, WhyDay, because, why};
 

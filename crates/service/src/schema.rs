@@ -15,7 +15,7 @@ pub struct NamedSchema {
 }
 
 /// Those of the catalogue.
-fn catalog() -> [NamedSchema; 10] {
+fn catalog() -> [NamedSchema; 12] {
     [
         request::<crate::catalog::CatalogLoadRequest>("catalog add"),
         answer::<crate::catalog::CatalogLoadAnswer>(),
@@ -25,6 +25,8 @@ fn catalog() -> [NamedSchema; 10] {
         answer::<crate::catalog::CatalogSetsAnswer>(),
         request::<crate::catalog::CatalogWhyRequest>("catalog why"),
         answer::<crate::catalog::CatalogWhyAnswer>(),
+        request::<crate::catalog::CatalogDiffRequest>("catalog diff"),
+        answer::<crate::catalog::CatalogDiffAnswer>(),
         request::<crate::retention::ForgetRequest>("catalog forget"),
         answer::<crate::retention::ForgetAnswer>(),
     ]

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use arguments::catalog::{
-    CatalogArgs, CatalogCommand, CatalogFindArgs, CatalogForgetArgs, CatalogJobsArgs,
-    CatalogSetsArgs, CatalogWhyArgs,
+    CatalogArgs, CatalogCommand, CatalogDiffArgs, CatalogFindArgs, CatalogForgetArgs,
+    CatalogJobsArgs, CatalogSetsArgs, CatalogWhyArgs,
 };
 use flow::cancel::Cancel;
-use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, find, load, sets, why};
+use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, diff, find, load, sets, why};
 use service::failure::Failure;
 use service::jobs::history;
 use service::outcome::Outcome;
@@ -23,6 +23,7 @@ pub fn run(arguments: &CatalogArgs) -> ExitCode {
         CatalogCommand::Find(arguments) => run_find(arguments),
         CatalogCommand::Sets(arguments) => run_sets(arguments),
         CatalogCommand::Why(arguments) => run_why(arguments),
+        CatalogCommand::Diff(arguments) => run_diff(arguments),
         CatalogCommand::Forget(arguments) => run_forget(arguments),
         CatalogCommand::Jobs(arguments) => run_jobs(arguments),
     }
@@ -76,6 +77,18 @@ fn run_why(arguments: &CatalogWhyArgs) -> ExitCode {
         print(&text, Outcome::Done)
     });
     end(done, "catalog why", form)
+}
+
+fn run_diff(arguments: &CatalogDiffArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let done = diff(&arguments.request()).and_then(|found| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&found.answer())),
+            Form::Text => report::catalog::diff(&found),
+        };
+        print(&text, Outcome::Done)
+    });
+    end(done, "catalog diff", form)
 }
 
 fn run_forget(arguments: &CatalogForgetArgs) -> ExitCode {

@@ -37,7 +37,7 @@ const COMMANDS: [&str; 22] = [
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup tune`.
-const CATALOGUES: [&str; 7] = ["add", "rebuild", "find", "sets", "why", "forget", "jobs"];
+const CATALOGUES: [&str; 8] = ["add", "rebuild", "find", "sets", "why", "diff", "forget", "jobs"];
 const TUNINGS: [&str; 7] = ["readahead", "queue", "set", "show", "revert", "confirm", "persist"];
 
 /// Commands of `takeup bench`.

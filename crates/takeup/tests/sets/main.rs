@@ -4,6 +4,7 @@
 
 mod changes;
 mod clock;
+mod diff;
 mod dry_run;
 mod full;
 mod golden;
