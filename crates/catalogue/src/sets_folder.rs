@@ -34,6 +34,8 @@ pub struct FolderSet {
 pub struct SetsFolder {
     /// In the order in which they were made.
     pub sets: Vec<FolderSet>,
+    /// Further archives of the same sets.
+    pub copies: Vec<FolderSet>,
     /// Archives that are named like sets and cannot be read as such, and why.
     pub unusable: Vec<(PathBuf, String)>,
 }
@@ -94,14 +96,10 @@ impl SetsFolder {
             }
         }
         paths.sort();
-        let mut known = BTreeSet::new();
         for path in paths.into_iter().filter(|path| path.is_file()) {
             match read_set(&path) {
                 Ok(Some(set)) => {
-                    // A copy of a set is the same set.
-                    if known.insert(set.about.set) {
-                        found.sets.push(set);
-                    }
+                    found.take(set);
                 }
                 Ok(None) => {}
                 Err(why) => found.unusable.push((path, why)),
@@ -109,6 +107,19 @@ impl SetsFolder {
         }
         found.sets.sort_by(|left, right| order(left).cmp(&order(right)));
         Ok(found)
+    }
+
+    /// A copy of a set is the same set. The one that has the name which the set was given counts.
+    fn take(&mut self, set: FolderSet) {
+        let is_named =
+            |set: &FolderSet| set.about.chain.last().is_some_and(|link| link.name == set.name());
+        match self.sets.iter_mut().find(|known| known.about.set == set.about.set) {
+            None => self.sets.push(set),
+            Some(known) if is_named(&set) && !is_named(known) => {
+                self.copies.push(std::mem::replace(known, set));
+            }
+            Some(_) => self.copies.push(set),
+        }
     }
 
     /// The set of this identity.

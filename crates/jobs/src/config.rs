@@ -181,6 +181,10 @@ impl Config {
     /// All but `NoSuchJob`.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
         let failed = |source| ConfigError::Read { path: path.to_owned(), source };
+        if !path.metadata().map_err(failed)?.is_file() {
+            // A pipe would make it wait for ever.
+            return Err(failed(io::Error::other("it is no file")));
+        }
         let file = std::fs::File::open(path).map_err(failed)?;
         let mut text = String::new();
         file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
@@ -249,8 +253,9 @@ impl Job {
 
 /// Where the table of a job begins.
 fn table(text: &str, name: &JobName) -> Option<usize> {
-    let plain = text.find(&format!("[jobs.{name}"));
-    plain.or_else(|| text.find(&format!("[jobs.\"{name}\"")))
+    let begins = ["]", ".", " "].map(|end| format!("[jobs.{name}{end}"));
+    let quoted = [format!("[jobs.\"{name}\""), format!("[jobs.'{name}'")];
+    begins.iter().chain(&quoted).filter_map(|begin| text.find(begin)).min()
 }
 
 /// Line and column of a byte of a text, both from 1. A column is a letter.
@@ -336,6 +341,10 @@ timeout = '10 minutes'
             (format!("{begin}keep = {{}}\n"), "takeup.toml:1:1: the job x: `keep` keeps nothing"),
             (format!("{begin}quota = {{}}\n"), "takeup.toml:1:1: the job x: `quota` limits"),
             (format!("{begin}hooks = {{ before = ' ' }}\n"), "takeup.toml:4:20: an empty command"),
+            (
+                format!("[jobs.xy]\n{}{begin}quota = {{}}\n", &begin[9..]),
+                "takeup.toml:4:1: the job x: `quota` limits",
+            ),
             ("[jobs.x]\nsources = []\nto = '/s/'".to_owned(), "takeup.toml:2:11: a job needs a"),
             ("[jobs.x]\nsources = ['x']\n".to_owned(), "takeup.toml:2:11: \"x\" is no path from"),
             ("[jobs.x]\nsources = '/x".to_owned(), "takeup.toml:2:"),

@@ -57,6 +57,9 @@ pub struct Journaled {
     pub limit: Option<String>,
     /// What went wrong, of a run without a backup.
     pub error: Option<String>,
+    /// What is to be looked at, the first few.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Whether a run did its job.

@@ -21,6 +21,8 @@ pub struct RetainedSet {
     pub chain: Vec<[u8; 16]>,
     /// Whether the rule is for it. Sets of other jobs stay, and what they need, too.
     pub is_ruled: bool,
+    /// Whether nothing is known against its own archive.
+    pub is_sound: bool,
 }
 
 /// Why a set is kept.
@@ -37,7 +39,8 @@ pub enum Because {
     NeededBy(usize),
     /// The rule is for another job.
     OtherJob,
-    /// It cannot be restored now; if what it lacks comes back, it can.
+    /// It cannot be restored now: an archive of its chain is not there, or is damaged. If that
+    /// comes back, it can.
     Broken,
 }
 
@@ -57,7 +60,8 @@ type PeriodOf = fn(&Zoned) -> (i16, i16);
 pub fn fates(sets: &[RetainedSet], keep: &Keep, zone: &TimeZone) -> Vec<Fate> {
     let numbers: BTreeMap<[u8; 16], usize> =
         sets.iter().enumerate().map(|(number, set)| (set.set, number)).collect();
-    let is_whole = |set: &RetainedSet| set.chain.iter().all(|link| numbers.contains_key(link));
+    let is_good = |link: &[u8; 16]| numbers.get(link).is_some_and(|at: &usize| sets[*at].is_sound);
+    let is_whole = |set: &RetainedSet| set.chain.iter().all(is_good);
     let mut reasons: Vec<BTreeSet<Because>> = vec![BTreeSet::new(); sets.len()];
     let whole: Vec<usize> =
         (0..sets.len()).rev().filter(|it| sets[*it].is_ruled && is_whole(&sets[*it])).collect();
@@ -92,12 +96,12 @@ pub fn fates(sets: &[RetainedSet], keep: &Keep, zone: &TimeZone) -> Vec<Fate> {
     for (number, _) in sets.iter().enumerate().filter(|(_, set)| !set.is_ruled) {
         reasons[number].insert(Because::OtherJob);
     }
-    keep_what_is_needed(sets, &numbers, &mut reasons);
     for (number, set) in sets.iter().enumerate() {
         if !is_whole(set) {
             reasons[number].insert(Because::Broken);
         }
     }
+    keep_what_is_needed(sets, &numbers, &mut reasons);
     reasons
         .into_iter()
         .map(|reasons| {
@@ -136,7 +140,7 @@ mod tests {
 
     fn set(number: u8, begun_seconds: u64, chain: &[u8]) -> RetainedSet {
         let chain = chain.iter().chain([&number]).map(|link| [*link; 16]).collect();
-        RetainedSet { set: [number; 16], begun_seconds, chain, is_ruled: true }
+        RetainedSet { set: [number; 16], begun_seconds, chain, is_ruled: true, is_sound: true }
     }
 
     fn keep(sets: &[RetainedSet], keep: &Keep) -> Vec<bool> {
@@ -194,6 +198,26 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_archive_is_no_day_and_what_is_left_of_its_chain_stays() {
+        let mut sets = [
+            set(1, MONDAY, &[]),
+            set(2, MONDAY + DAY, &[]),
+            set(3, MONDAY + 2 * DAY, &[2]),
+            set(4, MONDAY + 3 * DAY, &[2, 3]),
+        ];
+        sets[2].is_sound = false;
+        let last = Keep { last: 1, ..Keep::default() };
+        let fates = fates(&sets, &last, &TimeZone::UTC);
+        assert_eq!(
+            fates[1],
+            Fate::Kept(vec![Because::Newest, Because::Last, Because::NeededBy(2)])
+        );
+        assert_eq!(fates[0], Fate::Goes);
+        assert_eq!(fates[2], Fate::Kept(vec![Because::NeededBy(3), Because::Broken]));
+        assert_eq!(fates[3], Fate::Kept(vec![Because::Broken]));
+    }
+
+    #[test]
     fn what_another_job_needs_stays() {
         let mut other = set(3, MONDAY + DAY, &[1]);
         other.is_ruled = false;
@@ -219,6 +243,7 @@ mod tests {
         fn no_chain_breaks(
             parents in prop::collection::vec((prop::option::of(0usize..40), 0u64..40), 1..40),
             lost in prop::collection::btree_set(0usize..40, 0..5),
+            damaged in prop::collection::btree_set(0usize..40, 0..4),
             (last, daily, weekly) in (0u32..4, 0u32..6, 0u32..4),
         ) {
             let mut all: Vec<RetainedSet> = Vec::new();
@@ -228,7 +253,14 @@ mod tests {
                 chain.push([number as u8; 16]);
                 let begun_seconds = MONDAY + number as u64 * 5 * 3600 + hours * 60;
                 let is_ruled = number % 7 != 3;
-                all.push(RetainedSet { set: [number as u8; 16], begun_seconds, chain, is_ruled });
+                let is_sound = !damaged.contains(&number);
+                all.push(RetainedSet {
+                    set: [number as u8; 16],
+                    begun_seconds,
+                    chain,
+                    is_ruled,
+                    is_sound,
+                });
             }
             let is_there = |it: &RetainedSet| !lost.contains(&usize::from(it.set[0]));
             let sets: Vec<RetainedSet> = all.into_iter().filter(is_there).collect();
@@ -236,9 +268,19 @@ mod tests {
             let fates = fates(&sets, &keep, &TimeZone::UTC);
             let whole = |stay: &dyn Fn(usize) -> bool, set: &RetainedSet| {
                 set.chain.iter().all(|link| {
-                    sets.iter().enumerate().any(|(at, it)| it.set == *link && stay(at))
+                    let is_it = |(at, it): (usize, &RetainedSet)| {
+                        it.set == *link && it.is_sound && stay(at)
+                    };
+                    sets.iter().enumerate().any(is_it)
                 })
             };
+            // Of what stays, no link that is there goes: what it lacks may come back.
+            for (at, set) in sets.iter().enumerate() {
+                let links = |it: &usize| set.chain.contains(&sets[*it].set);
+                if fates[at] != Fate::Goes {
+                    prop_assert!((0..sets.len()).filter(links).all(|it| fates[it] != Fate::Goes));
+                }
+            }
             let stays = |at: usize| fates[at] != Fate::Goes;
             for (at, set) in sets.iter().enumerate().filter(|(at, _)| stays(*at)) {
                 prop_assert!(whole(&stays, set) || !whole(&|_| true, set), "{at}");

@@ -1,6 +1,7 @@
 //! A service and a timer for systemd.
 //!
-//! The service may write its target and Takeup's own state and nothing else. Commands of the user
+//! The service may write its target, Takeup's own state and temporary files, and nothing else. It
+//! has CAP_SYS_ADMIN, without which nobody sees attributes of `trusted.*`. Commands of the user
 //! around the run may need anything, so with these only what never hurts is forbidden.
 
 use std::fmt::Write as _;
@@ -47,13 +48,13 @@ pub fn service_unit(name: &JobName, job: &Job, settings: &UnitSettings<'_>) -> S
     } else if !settings.is_users {
         let _ = write!(
             unit,
-            "ProtectSystem=strict\nReadWritePaths={}\nProtectKernelModules=yes\n\
+            "ProtectSystem=strict\nReadWritePaths={} -/var/tmp -/tmp\nProtectKernelModules=yes\n\
              ProtectKernelTunables=yes\nProtectKernelLogs=yes\nProtectControlGroups=yes\n\
              ProtectClock=yes\nProtectHostname=yes\nRestrictNamespaces=yes\n\
              RestrictSUIDSGID=yes\nRestrictAddressFamilies=AF_UNIX AF_NETLINK\n\
              MemoryDenyWriteExecute=yes\n\
              CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE CAP_FOWNER CAP_CHOWN \
-             CAP_SYS_RESOURCE CAP_SYS_NICE\n",
+             CAP_SYS_RESOURCE CAP_SYS_NICE CAP_SYS_ADMIN\n",
             quoted(job.to.as_path())
         );
     }

@@ -45,7 +45,7 @@ pub fn loaded(loaded: &CatalogLoaded) -> String {
         text.push_str(&format!("{files} no index of takeup: passed over\n"));
     }
     for archive in &loaded.left_out {
-        let (path, why) = (escape_path(&archive.path), escape(archive.why.as_bytes()));
+        let (path, why) = (&archive.path, escape(archive.why.as_bytes()));
         text.push_str(&format!("left out: {path}: {why}\n"));
     }
     text

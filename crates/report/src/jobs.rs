@@ -32,8 +32,11 @@ pub fn ran(done: &JobDone, style: Style) -> String {
     if let [_, ..] = &done.verified[..] {
         let bytes: u64 = done.verified.iter().map(|it| it.bytes).sum();
         let archives = counted(done.verified.len() as u64, "archive", "archives");
-        let sound = if done.verified.iter().all(|it| it.sound) { ", sound" } else { "" };
-        let _ = writeln!(text, "read back {archives}, {}{sound}", size(bytes));
+        let sound = match done.verified.iter().filter(|it| !it.sound).count() {
+            0 => "sound".to_owned(),
+            damaged => format!("{damaged} of them DAMAGED"),
+        };
+        let _ = writeln!(text, "read back {archives}, {}, {sound}", size(bytes));
     }
     if let [_, ..] = &done.forgotten[..] {
         let bytes: u64 = done.forgotten.iter().map(|it| it.bytes).sum();
@@ -41,10 +44,10 @@ pub fn ran(done: &JobDone, style: Style) -> String {
         let _ = writeln!(text, "removed {archives} that the job does not keep, {}", size(bytes));
     }
     for warning in &done.warnings {
-        let _ = writeln!(text, "look at: {}", escape(warning.as_bytes()));
+        let _ = writeln!(text, "look at: {}", warning);
     }
     if done.result() == RunResult::Failed && done.backup.is_some() {
-        text.push_str("DAMAGED: an archive is not as it was written; run the job with --full\n");
+        text.push_str("DAMAGED: an archive is not as it was written; the next set is a full one\n");
     }
     text
 }
@@ -62,7 +65,7 @@ pub fn tried(done: &TrialDone) -> String {
         }
     };
     for line in done.wrong.iter().chain(&done.warnings) {
-        let _ = writeln!(text, "{}", escape(line.as_bytes()));
+        let _ = writeln!(text, "{}", line);
     }
     text
 }
@@ -112,7 +115,7 @@ pub fn status(done: &StatusDone, now_seconds: u64) -> String {
         text.push_str(&job_status(job, now_seconds));
     }
     for warning in &done.warnings {
-        let _ = writeln!(text, "{}", escape(warning.as_bytes()));
+        let _ = writeln!(text, "{}", warning);
     }
     text
 }
@@ -143,7 +146,7 @@ fn job_status(job: &JobStatus, now_seconds: u64) -> String {
         let _ = writeln!(text, "  read all back: takeup verify {}", escape_path(&job.to));
     }
     for problem in &job.problems {
-        let _ = writeln!(text, "  PROBLEM: {}", escape(problem.as_bytes()));
+        let _ = writeln!(text, "  PROBLEM: {}", problem);
     }
     if job.is_overdue {
         let _ = writeln!(text, "  run it: takeup run {}", job.job);
@@ -166,9 +169,10 @@ pub fn checked(checked: &CheckedConfig) -> String {
     for job in &checked.jobs {
         let sources: Vec<String> = job.sources.iter().map(|it| escape_path(it)).collect();
         let to = escape_path(&job.to);
-        let _ = writeln!(text, "{}: {} to {to}, {}", job.job, sources.join(" "), job.schedule);
+        let schedule = escape(job.schedule.as_bytes());
+        let _ = writeln!(text, "{}: {} to {to}, {schedule}", job.job, sources.join(" "));
         for problem in &job.problems {
-            let _ = writeln!(text, "  PROBLEM: {}", escape(problem.as_bytes()));
+            let _ = writeln!(text, "  PROBLEM: {}", problem);
         }
     }
     text
@@ -202,7 +206,7 @@ pub fn folder_sets(done: &FolderSetsDone) -> String {
         text.push_str(&set_line(set));
     }
     for unusable in &done.unusable {
-        let _ = writeln!(text, "LOST: {}", escape(unusable.as_bytes()));
+        let _ = writeln!(text, "LOST: {}", unusable);
     }
     text
 }
@@ -229,7 +233,7 @@ fn set_line(set: &ListedSet) -> String {
         set.archive,
     );
     if let Some(missing) = &set.missing {
-        let _ = writeln!(line, "      {}", escape(missing.as_bytes()));
+        let _ = writeln!(line, "      {}", missing);
     }
     line
 }
@@ -246,14 +250,14 @@ pub fn verified_sets(done: &VerifySetsDone) -> String {
     };
     let _ = writeln!(text, ", read in {}", duration(done.seconds));
     for lost in &done.lost {
-        let _ = writeln!(text, "{}", escape(lost.as_bytes()));
+        let _ = writeln!(text, "{}", lost);
     }
     for archive in &done.verified {
         let VerifiedArchive { archive, text: said, .. } = archive;
         let _ = writeln!(text, "{}: {}", escape(archive.as_bytes()), escape(said.as_bytes()));
     }
     for warning in &done.warnings {
-        let _ = writeln!(text, "{}", escape(warning.as_bytes()));
+        let _ = writeln!(text, "{}", warning);
     }
     text
 }
@@ -264,6 +268,7 @@ pub fn forgotten(done: &ForgetDone) -> String {
     let sets = counted(going, "set", "sets");
     let (of, bytes) = (count(done.sets.len() as u64), size(done.freed_bytes()));
     let mut text = match (done.applied, going) {
+        (_, 0) if done.sets.len() == 1 => format!("nothing goes: {} has one set\n", done.job),
         (_, 0) => format!("nothing goes: all {of} sets of {} are kept\n", done.job),
         (true, _) => format!("removed {sets} of {of}, {bytes}\n"),
         (false, 1) => format!("{sets} of {of} would go, {bytes}; --yes removes it\n"),
@@ -273,7 +278,7 @@ pub fn forgotten(done: &ForgetDone) -> String {
         text.push_str(&fate_line(set));
     }
     for warning in &done.warnings {
-        let _ = writeln!(text, "{}", escape(warning.as_bytes()));
+        let _ = writeln!(text, "{}", warning);
     }
     text
 }
@@ -283,13 +288,11 @@ fn fate_line(set: &SetFate) -> String {
     let what = match (&set.kept[..], &set.lost) {
         ([_, ..], _) => format!("kept: {}", set.kept.join(", ")),
         ([], None) => "goes".to_owned(),
-        ([], Some(Lost { versions: 0, .. })) => {
-            "goes: kept sets have every version of its files".to_owned()
-        }
+        ([], Some(Lost { versions: 0, .. })) => "goes: kept sets have all that is in it".to_owned(),
         ([], Some(Lost { versions, names })) => {
-            let files = counted(*versions, "version of a file", "versions of files");
+            let files = counted(*versions, "version of a file is", "versions of files are");
             let more = if *versions > names.len() as u64 { " and others" } else { "" };
-            format!("goes: {files} with it, {}{more}", names.join(", "))
+            format!("goes: {files} lost with it: {}{more}", names.join(", "))
         }
     };
     format!("{number:>5} {begun} UTC  {:>8}  {what}\n", size(set.bytes))

@@ -70,6 +70,11 @@ struct Objects {
 }
 
 impl Tally {
+    /// Number of objects that this has happened to.
+    pub fn objects(&self, harm: Harm) -> u64 {
+        self.kinds.get(&harm).map_or(0, |objects| objects.named + objects.unnamed)
+    }
+
     /// Counts a warning. `object` is escaped, and empty for a warning about the whole run.
     pub fn count(&mut self, harm: Harm, object: &str, text: &str) {
         let kind = self.kinds.entry(harm).or_default();

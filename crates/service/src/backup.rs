@@ -10,7 +10,7 @@ use base::finding::Certainty;
 use device::tape::DriveCompression;
 use device::target::Existing;
 use flow::cancel::Cancel;
-use flow::monitor::{Level, Monitor, Notice};
+use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation::Generation;
 use runs::backup::{BackupError, BackupOptions, Refill, Shrinking};
@@ -118,6 +118,8 @@ pub struct BackupDone {
     pub set: Option<About>,
     /// What only a tape adds.
     pub tape: Option<TapeSummary>,
+    /// Objects that could not be read, and folders that could not be listed.
+    pub unread: u64,
 }
 
 /// The end of a backup.
@@ -127,7 +129,7 @@ pub struct BackupAnswer {
     pub run: RunSummary,
     /// The archive that was written into a folder of sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub archive: Option<PathBuf>,
+    pub archive: Option<String>,
     /// The set of a chain; only where the target is a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<WrittenSetAnswer>,
@@ -145,7 +147,7 @@ impl BackupDone {
     pub fn answer(&self) -> BackupAnswer {
         BackupAnswer {
             run: self.summary.clone(),
-            archive: self.set.as_ref().map(|_| self.to.clone()),
+            archive: self.set.as_ref().map(|_| escape_path(&self.to)),
             set: self.set.as_ref().map(WrittenSetAnswer::from),
             tape: self.tape.clone(),
         }
@@ -214,7 +216,8 @@ pub(crate) fn backup_into(
         }
         summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
     });
-    Ok(BackupDone { to: path.clone(), summary, set: report.set, tape })
+    let unread = monitor.harmed(Harm::Unread) + monitor.harmed(Harm::Unlisted);
+    Ok(BackupDone { to: path.clone(), summary, set: report.set, tape, unread })
 }
 
 /// The set of a chain, if the target is a folder.

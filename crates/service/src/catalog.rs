@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use archive::index::{About, IndexError};
-use base::escape::escape;
+use base::escape::{escape, escape_path};
 use catalogue::{
     Catalogue, CatalogueError, Found, IndexFile, KnownSet, Loaded, SetDescription, SetRecord,
     Sources,
@@ -240,7 +240,7 @@ impl CatalogLoaded {
     }
 
     fn leave_out(&mut self, candidate: &Candidate, why: String) {
-        self.left_out.push(LeftOutArchive { path: candidate.path.clone(), why });
+        self.left_out.push(LeftOutArchive { path: escape_path(&candidate.path), why });
     }
 }
 
@@ -338,7 +338,7 @@ impl Candidate {
                 } else {
                     "it is neither a file nor a folder"
                 };
-                left_out.push(LeftOutArchive { path, why: why.to_owned() });
+                left_out.push(LeftOutArchive { path: escape_path(&path), why: why.to_owned() });
             }
         }
         // Named, and in a named folder, too.
@@ -361,7 +361,7 @@ impl Candidate {
     ) {
         let mut leave_out = |error: std::io::Error| {
             let why = with_causes(&error);
-            left_out.push(LeftOutArchive { path: folder.to_owned(), why });
+            left_out.push(LeftOutArchive { path: escape_path(folder), why });
         };
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -385,7 +385,7 @@ impl Candidate {
                 Some(levels) => Candidate::below(&folder, levels, found, left_out),
                 None => {
                     let why = format!("more than {FOLDERS_DEEP_MAX} folders inside of each other");
-                    left_out.push(LeftOutArchive { path: folder, why });
+                    left_out.push(LeftOutArchive { path: escape_path(&folder), why });
                 }
             }
         }

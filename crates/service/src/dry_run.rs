@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use archive::chunk::Compression;
-use base::escape::escape;
+use base::escape::{escape, escape_path};
 use flow::cancel::Cancel;
 use runs::backup::DryRun;
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ impl DryRunDone {
             reason: it.reason.name().to_owned(),
         };
         DryRunAnswer {
-            archive: self.to.clone(),
+            archive: escape_path(&self.to),
             set: WrittenSetAnswer::from(&found.about),
             files: found.files,
             bytes: found.bytes,
@@ -63,7 +63,7 @@ impl DryRunDone {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DryRunAnswer {
     /// The archive that would be written; each run gives a set another name.
-    pub archive: PathBuf,
+    pub archive: String,
     /// The set, and the objects that would be stored by reason. An archive outside of a chain is
     /// told as a full set.
     pub set: WrittenSetAnswer,

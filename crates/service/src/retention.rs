@@ -1,12 +1,12 @@
 //! Which sets of a folder are kept, what would be lost with the others, and their end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 use archive::index::{About, ObjectKind, TreeEntry};
 use archive::label::hex;
-use base::escape::escape;
+use base::escape::{escape, escape_path};
 use base::failures::with_causes;
 use catalogue::{FolderSet, SetsFolder, WantedSet};
 use jiff::tz::TimeZone;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Answer;
 use crate::failure::{Failure, without_error_numbers};
-use crate::jobs::{ForgottenArchive, note};
+use crate::jobs::{Archives, ForgottenArchive, note};
 use crate::outcome::Outcome;
 use crate::sets::{self, FolderLock};
 
@@ -192,7 +192,7 @@ pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
         return Err(Failure::of("nothing says which sets are kept or go", Some(hint)));
     }
     let fates = if request.sets.is_empty() {
-        fates_of(&known, &job, &keep)
+        fates_of(&known, &job, &keep, &known_damage(&request.from)?)
     } else {
         named_fates(&known, &job, request)?
     };
@@ -203,6 +203,9 @@ pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
         applied: false,
         warnings: Vec::new(),
     };
+    if let Err(failure) = check_readable(&known) {
+        done.warnings.push(failure.message().to_owned());
+    }
     match lost(&known, &fates) {
         Ok(lost) => {
             let going = done.sets.iter_mut().filter(|set| set.kept.is_empty());
@@ -211,6 +214,7 @@ pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
         Err(why) => done.warnings.push(why),
     }
     if request.apply {
+        check_readable(&known)?;
         let removed = remove(&known, &fates, &done.job, &request.from)?;
         done.applied = true;
         done.warnings.extend(removed.warnings);
@@ -225,8 +229,25 @@ pub(crate) fn forget_by_rule(
     folder: &Path,
     keep: &Keep,
 ) -> Result<Vec<ForgottenArchive>, Failure> {
-    let fates = fates_of(known, job, keep);
+    check_readable(known)?;
+    let fates = fates_of(known, job, keep, &known_damage(folder)?);
     Ok(remove(known, &fates, job, folder)?.archives)
+}
+
+/// Refuses to remove anything beside an archive that cannot be read: nobody knows what it needs.
+fn check_readable(known: &SetsFolder) -> Result<(), Failure> {
+    let Some((path, why)) = known.unusable.first() else { return Ok(()) };
+    let path = escape_path(path);
+    let message =
+        format!("nothing is removed: {path} cannot be read as a set, and may need it: {why}");
+    Err(Failure::of(message, Some("repair that archive, or move it away")))
+}
+
+/// Sets whose archives were not sound when they were last read.
+pub(crate) type Damaged = HashSet<[u8; 16]>;
+
+fn known_damage(folder: &Path) -> Result<Damaged, Failure> {
+    Ok(Archives::of("", folder)?.damaged())
 }
 
 /// Bytes of the archives of a job.
@@ -236,7 +257,7 @@ pub(crate) fn kept_bytes(known: &SetsFolder, job: &str) -> u64 {
 }
 
 /// What becomes of all sets of the folder by the rule of a job.
-fn fates_of(known: &SetsFolder, job: &str, keep: &Keep) -> Vec<Fate> {
+fn fates_of(known: &SetsFolder, job: &str, keep: &Keep, damaged: &Damaged) -> Vec<Fate> {
     let retained: Vec<RetainedSet> = known
         .sets
         .iter()
@@ -245,6 +266,7 @@ fn fates_of(known: &SetsFolder, job: &str, keep: &Keep) -> Vec<Fate> {
             begun_seconds: set.about.begun_seconds,
             chain: set.about.chain.iter().map(|link| link.set).collect(),
             is_ruled: set.about.job == job,
+            is_sound: !damaged.contains(&set.about.set),
         })
         .collect();
     fates(&retained, keep, &TimeZone::system())
@@ -297,7 +319,7 @@ fn described(known: &SetsFolder, job: &str, fates: &[Fate]) -> Vec<SetFate> {
             about => format!("set {} of {} needs it", about.number, about.job),
         },
         Because::OtherJob => "of another job".to_owned(),
-        Because::Broken => "a set that it needs is not there".to_owned(),
+        Because::Broken => "an archive that it needs is not there or damaged".to_owned(),
     };
     let described = |(set, fate): (&FolderSet, &Fate)| SetFate {
         archive: set.name(),
@@ -332,7 +354,10 @@ fn lost(known: &SetsFolder, fates: &[Fate]) -> Result<Vec<Lost>, String> {
         return Err(format!("more than {VERSIONS_MAX} versions of files: they were not compared"));
     }
     for (at, set) in sets.iter().enumerate() {
-        if fates[at] != Fate::Goes && !versions.is_empty() {
+        // Of a set that cannot be restored nothing comes back.
+        let is_good = matches!(&fates[at], Fate::Kept(why) if !why.contains(&Because::Broken))
+            && known.chain_of(set).is_ok();
+        if is_good && !versions.is_empty() {
             each_version(set, |version, _| {
                 versions.remove(&version);
                 true
@@ -359,7 +384,7 @@ fn lost(known: &SetsFolder, fates: &[Fate]) -> Result<Vec<Lost>, String> {
     Ok(lost)
 }
 
-/// Calls for each file that a set gives back, until `take` wants no more.
+/// Calls for each object but folders that a set gives back, until `take` wants no more.
 fn each_version(
     set: &FolderSet,
     mut take: impl FnMut(u64, &TreeEntry) -> bool,
@@ -372,14 +397,17 @@ fn each_version(
         )
     };
     let index = set.index().map_err(|error| failed(&error))?;
-    let entries = index.tree().map_err(|error| failed(&error))?.into_iter().flatten();
+    let entries = index.tree().map_err(|error| failed(&error))?;
+    let entries = entries.ok_or_else(|| format!("the index of {} has no list", set.name()))?;
     for entry in entries {
         let entry = entry.map_err(|error| failed(&error))?;
-        if entry.kind != ObjectKind::File {
+        if entry.kind == ObjectKind::Directory {
             continue;
         }
         let mut hasher = DefaultHasher::new();
-        (&entry.path, entry.size_bytes).hash(&mut hasher);
+        (&entry.path, entry.kind as u8, entry.size_bytes).hash(&mut hasher);
+        // The time of the inode too: contents may change under the same size and time.
+        (entry.changed.seconds, entry.changed.nanoseconds).hash(&mut hasher);
         (entry.modified.seconds, entry.modified.nanoseconds).hash(&mut hasher);
         if !take(hasher.finish(), &entry) {
             break;
@@ -410,7 +438,10 @@ fn remove(
     let mut removed = Removed::default();
     for set in going.values().rev() {
         let failed = |error: &std::io::Error| sets::unusable("cannot remove", &set.path, error);
-        std::fs::remove_file(&set.path).map_err(|error| failed(&error))?;
+        let copies = known.copies.iter().filter(|copy| copy.about.set == set.about.set);
+        for path in copies.map(|copy| &copy.path).chain([&set.path]) {
+            std::fs::remove_file(path).map_err(|error| failed(&error))?;
+        }
         // Those before it must not be gone sooner.
         let opened = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
         opened.map_err(|error| failed(&error))?;

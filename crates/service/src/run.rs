@@ -236,6 +236,11 @@ impl<'a> RunMonitor<'a> {
         lock(&self.tally).verdict(run)
     }
 
+    /// Number of objects that this has happened to.
+    pub fn harmed(&self, harm: Harm) -> u64 {
+        lock(&self.tally).objects(harm)
+    }
+
     /// Number of all warnings.
     pub fn warnings_total(&self) -> u64 {
         self.warnings_total.load(Ordering::Acquire)

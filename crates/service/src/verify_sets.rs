@@ -114,11 +114,13 @@ pub fn verify_sets(
     for (path, why) in &known.unusable {
         lost.push(format!("{} cannot be read as a set: {why}", escape_path(path)));
     }
+    let mut copies = Vec::new();
     let chosen = if request.set.is_some() || request.selection != SetSelection::default() {
         sets::chain(&request.from, request.set.as_ref(), &request.selection)?.sets
     } else {
         let missing = known.sets.iter().filter_map(|set| known.chain_of(set).err());
         lost.extend(missing.map(|error| error.to_string()));
+        copies = known.copies;
         known.sets
     };
     if chosen.is_empty() && lost.is_empty() {
@@ -133,6 +135,10 @@ pub fn verify_sets(
         let (archive, failure) = one?;
         warnings.extend(failure.map(|failure| failure.message().to_owned()));
         verified.push(archive);
+    }
+    // Of a further copy nothing follows for the set.
+    for copy in &copies {
+        verified.push(read_back(copy, request.engine, observer, cancel, changer.clone())?);
     }
     warnings.dedup();
     let seconds = begun.elapsed().as_secs_f64();
@@ -150,6 +156,27 @@ pub(crate) fn verify_one(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
+    let archive = read_back(set, engine, observer, cancel, changer)?;
+    let folder = set.path.parent().unwrap_or(Path::new("."));
+    let event = Event::Verified {
+        set: archive.set.clone(),
+        archive: archive.archive.clone(),
+        sound: archive.sound,
+        bytes: archive.bytes,
+        text: archive.text.clone(),
+    };
+    let noted = note(&set.about.job, folder, event).err();
+    Ok((archive, noted))
+}
+
+/// Reads one archive from its medium.
+fn read_back(
+    set: &FolderSet,
+    engine: EngineChoice,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<VerifiedArchive, Failure> {
     let request = VerifyRequest {
         from: set.path.clone(),
         cached: false,
@@ -172,17 +199,6 @@ pub(crate) fn verify_one(
         Err(failure) if cancel.check().is_err() => return Err(failure),
         Err(failure) => (false, failure.message().to_owned(), 0, 0.0),
     };
-    let archive = VerifiedArchive {
-        set: hex(&set.about.set),
-        archive: set.name(),
-        sound,
-        text: text.clone(),
-        bytes,
-        seconds,
-    };
-    let folder = set.path.parent().unwrap_or(Path::new("."));
-    let (set_text, name) = (archive.set.clone(), archive.archive.clone());
-    let event = Event::Verified { set: set_text, archive: name, sound, bytes, text };
-    let noted = note(&set.about.job, folder, event).err();
-    Ok((archive, noted))
+    let (set, archive) = (hex(&set.about.set), set.name());
+    Ok(VerifiedArchive { set, archive, sound, text, bytes, seconds })
 }

@@ -1,8 +1,6 @@
 //! What is said of a catalogue, as documents.
 
-use std::path::PathBuf;
-
-use base::escape::escape;
+use base::escape::{escape, escape_path};
 use catalogue::{CataloguedKind, FoundVersion, KnownSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +14,7 @@ use crate::list::MemberType;
 pub struct CatalogLoadAnswer {
     /// `catalog add` or `catalog rebuild`.
     pub command: String,
-    pub catalog: PathBuf,
+    pub catalog: String,
     pub catalog_bytes: u64,
     /// Sets that are new.
     pub added: u64,
@@ -38,7 +36,7 @@ pub struct CatalogLoadAnswer {
 /// An archive that did not come into a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutArchive {
-    pub path: PathBuf,
+    pub path: String,
     pub why: String,
 }
 
@@ -59,7 +57,7 @@ pub struct CatalogSetAnswer {
     /// When it was written, since 1970.
     pub time_seconds: i64,
     /// Its archive.
-    pub place: PathBuf,
+    pub place: String,
     pub compression: String,
     /// Objects of all kinds.
     pub members: u64,
@@ -143,7 +141,7 @@ impl CatalogLoaded {
     pub fn answer(&self) -> CatalogLoadAnswer {
         CatalogLoadAnswer {
             command: self.existing.command().to_owned(),
-            catalog: self.path.clone(),
+            catalog: escape_path(&self.path),
             catalog_bytes: self.bytes,
             added: self.added,
             known: self.known,
@@ -170,7 +168,7 @@ impl From<&KnownSet> for CatalogSetAnswer {
             number: set.number,
             series: set.series,
             time_seconds: set.time_seconds,
-            place: set.place.clone(),
+            place: escape_path(&set.place),
             compression: set.compression.clone(),
             members: set.members,
             files: set.files,

@@ -51,7 +51,15 @@ impl CheckedConfig {
 /// When the file cannot be read, or something in it is wrong: with line and column.
 pub fn check_config(request: &CheckConfigRequest) -> Result<CheckedConfig, Failure> {
     let (config, path) = super::read_config(request.config.as_deref())?;
-    let jobs = config.jobs.iter().map(|(name, job)| checked(name, job)).collect();
+    let mut jobs: Vec<CheckedJob> =
+        config.jobs.iter().map(|(name, job)| checked(name, job)).collect();
+    let folders: Vec<PathBuf> = jobs.iter().map(|job| job.to.clone()).collect();
+    for job in &mut jobs {
+        if folders.iter().filter(|folder| **folder == job.to).count() > 1 {
+            let what = "another job has the same target: of two that run at once one fails";
+            job.problems.push(what.to_owned());
+        }
+    }
     Ok(CheckedConfig { path, jobs })
 }
 
@@ -63,6 +71,15 @@ fn checked(name: &JobName, job: &Job) -> CheckedJob {
         if let Err(error) = source.symlink_metadata() {
             let why = without_error_numbers(&with_causes(&error)).to_string();
             problems.push(format!("the source {}: {why}", escape_path(source)));
+        }
+    }
+    for (at, source) in sources.iter().enumerate() {
+        if to.starts_with(source) {
+            let source = escape_path(source);
+            problems.push(format!("the target lies in the source {source}: leave it out"));
+        }
+        if sources[..at].contains(source) {
+            problems.push(format!("the source {} is named twice", escape_path(source)));
         }
     }
     problems.extend(target_problem(to));

@@ -182,6 +182,7 @@ mod tests {
             warnings: 0,
             limit: None,
             error: None,
+            notes: Vec::new(),
         }
     }
 

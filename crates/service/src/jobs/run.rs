@@ -9,18 +9,18 @@ use base::escape::{escape, escape_path};
 use base::format::size;
 use catalogue::{FolderSet, SetsFolder};
 use flow::cancel::Cancel;
-use jobs::{After, Event, Exceeded, Job, JobName, Journaled, RunResult};
+use jobs::{After, Event, Exceeded, Job, JobName, Journaled, Keep, RunResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hooks::{Moment, call};
-use super::status::Archives;
+use super::status::{Archives, left};
 use super::{ForgottenArchive, VerifiedArchive, note};
 use crate::backup::{BackupDone, BackupRequest, TapeTargetSettings, backup_into};
 use crate::change::SharedChanger;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::retention::{forget_by_rule, kept_bytes};
+use crate::retention::{Damaged, forget_by_rule, kept_bytes};
 use crate::run::{EngineChoice, RunObserver, TargetSettings};
 use crate::sets::{self, FolderLock, SetSettings};
 use crate::verify_sets::verify_one;
@@ -28,6 +28,8 @@ use crate::verify_sets::verify_one;
 /// Slack of a full set's age: timers begin a little earlier or later each day.
 const SLACK_SECONDS: u64 = 3600;
 
+/// Sentences of a run that the journal keeps.
+const NOTES_MAX: usize = 5;
 /// Folders that are named where a quota is exceeded.
 const FOLDERS_NAMED: usize = 3;
 
@@ -108,7 +110,15 @@ impl JobDone {
             warnings: summary.map_or(0, |it| it.warnings_total) + self.warnings.len() as u64,
             limit: summary.and_then(|it| it.limit_in_short.clone()),
             error: self.error.clone(),
+            notes: self.notes(),
         }
+    }
+
+    /// What is to be looked at, the first few.
+    fn notes(&self) -> Vec<String> {
+        let verdict = self.backup.as_ref().filter(|done| done.outcome() != Outcome::Done);
+        let verdict = verdict.map(|done| done.summary.verdict.text.clone());
+        verdict.into_iter().chain(self.warnings.iter().cloned()).take(NOTES_MAX).collect()
     }
 }
 
@@ -126,13 +136,18 @@ pub fn run_job(
     let begun = Instant::now();
     let (config, path) = super::read_config(request.config.as_deref())?;
     let (name, job) = config.job(&request.job, &path).map_err(|error| super::failure(&error))?;
-    if !request.target_may_change {
-        check_target(name, job.to.as_path())?;
-    }
-    let lock = FolderLock::take(job.to.as_path())?;
-    let done =
-        JobDone { job: name.to_string(), to: job.to.as_path().to_owned(), ..JobDone::default() };
-    let mut run = Run { name, job, request, lock, observer, cancel, done };
+    let to = job.to.as_path();
+    let mut done = JobDone { job: name.to_string(), to: to.to_owned(), ..JobDone::default() };
+    let lock = match lock(name, to, request) {
+        Ok(lock) => lock,
+        Err(failure) => {
+            // So that the next look at the jobs tells of it. Where that fails, too, this tells.
+            done.error = Some(failure.message().to_owned());
+            let _ = note(name.as_str(), to, Event::Run(Box::new(done.journaled())));
+            return Err(failure);
+        }
+    };
+    let mut run = Run { name, job, request, lock, observer, cancel, has_failed_hook: false, done };
     run.back_up(&changer);
     if run.done.backup.is_some() {
         run.look_after(&changer);
@@ -147,27 +162,38 @@ pub fn run_job(
     Ok(run.done)
 }
 
+/// Locks the folder, if it is the one that it was.
+fn lock(name: &JobName, to: &Path, request: &JobRequest) -> Result<FolderLock, Failure> {
+    if !request.target_may_change {
+        check_target(name, to)?;
+    }
+    FolderLock::take(to)
+}
+
 /// Refuses a folder that has none of the sets that the journal knows: its disk is likely not there,
 /// and what is below its place would get a full set.
 fn check_target(name: &JobName, to: &Path) -> Result<(), Failure> {
-    let place = super::place(to);
-    let entries = super::journal().ok().and_then(|journal| journal.read().ok());
-    let (entries, _) = entries.unwrap_or_default();
-    let left = entries.iter().rev().find_map(|entry| match &entry.event {
-        Event::Run(run) if entry.job == name.as_str() && entry.to == place => run.archive.clone(),
-        _ => None,
-    });
-    let Some(left) = left else { return Ok(()) };
     let known = if to.exists() { sets::read(to)? } else { SetsFolder::default() };
     let is_there = known.sets.iter().any(|set| set.about.job == name.as_str());
     if is_there || !known.unusable.is_empty() {
         return Ok(());
     }
+    let hint = "mount it, or add --target-may-change once if it is right";
+    let unknown = |failure: &Failure| {
+        let message = format!(
+            "{} has no set of {name}, and nobody knows whether it had one: {}",
+            escape_path(to),
+            failure.message()
+        );
+        Failure::of(message, Some(hint))
+    };
+    let journal = super::journal().map_err(|failure| unknown(&failure))?;
+    let entries = journal.read().map_err(|error| unknown(&Failure::new(&error, None)))?.0;
+    let Some(left) = left(name, &super::place(to), &entries) else { return Ok(()) };
     let message = format!(
         "{} has no set of {name}, and had {left}: its disk may not be mounted",
         escape_path(to)
     );
-    let hint = "mount it, or add --target-may-change once if it is right";
     Err(Failure::of(message, Some(hint)))
 }
 
@@ -179,6 +205,7 @@ struct Run<'a> {
     lock: FolderLock,
     observer: &'a dyn RunObserver,
     cancel: &'a Cancel,
+    has_failed_hook: bool,
     done: JobDone,
 }
 
@@ -201,6 +228,7 @@ impl Run<'_> {
     fn call_always(&mut self, moment: Moment, input: Option<&str>) {
         let place = (self.name, self.job.to.as_path());
         if let Some(how) = call(moment, &self.job.hooks, place, input, &Cancel::new()) {
+            self.has_failed_hook = true;
             self.warn(how);
         }
     }
@@ -253,8 +281,10 @@ impl Run<'_> {
     fn backup_request(&self) -> Result<BackupRequest, Failure> {
         let job = self.job;
         let known = sets::read(self.to())?;
+        let damaged = Archives::of(self.name.as_str(), self.to()).map(|it| it.damaged());
+        let damaged = damaged.unwrap_or_default();
         let set = SetSettings {
-            incremental: !self.request.full && !is_full_due(job, self.name, &known),
+            incremental: !self.request.full && !is_full_due(job, self.name, &known, &damaged),
             job: Some(self.name.to_string()),
             source_may_change: self.request.source_may_change,
             ..SetSettings::default()
@@ -288,18 +318,38 @@ impl Run<'_> {
         if let (After::Checksums, Some(set)) = (self.job.verify.after, written) {
             self.verify(set, changer);
         }
-        // What replaces others has to be good.
-        let is_sound = self.done.verified.iter().all(|it| it.sound);
-        if let Some(keep) = self.job.keep.filter(|_| is_sound) {
-            match forget_by_rule(&known, self.name.as_str(), self.to(), &keep) {
-                Ok(forgotten) => self.done.forgotten = forgotten,
-                Err(failure) => self.warn(failure.message().to_owned()),
-            }
+        if let Some(keep) = self.job.keep {
+            self.forget(&known, &keep);
         }
         if self.job.verify.within.is_some() {
             self.verify_due(changer);
         }
         self.measure(written);
+    }
+
+    /// Removes what the rule does not keep. What replaces others has to be good.
+    fn forget(&mut self, known: &SetsFolder, keep: &Keep) {
+        let backup = self.done.backup.as_ref();
+        let set = backup.and_then(|done| done.set.as_ref()).map(|about| hex(&about.set));
+        let is_read = |set: &String| self.done.verified.iter().any(|it| it.set == *set && it.sound);
+        let why = if self.cancel.check().is_err() {
+            Some("the run was stopped")
+        } else if self.has_failed_hook {
+            Some("a command of the job failed")
+        } else if backup.is_none_or(|done| done.unread > 0) {
+            Some("something could not be read, and earlier sets may have it")
+        } else if self.job.verify.after == After::Checksums && !set.as_ref().is_some_and(is_read) {
+            Some("the new set was not read back as sound")
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            return self.warn(format!("no set was removed: {why}"));
+        }
+        match forget_by_rule(known, self.name.as_str(), self.to(), keep) {
+            Ok(forgotten) => self.done.forgotten = forgotten,
+            Err(failure) => self.warn(failure.message().to_owned()),
+        }
     }
 
     /// Says where a quota is exceeded.
@@ -367,8 +417,15 @@ fn most_in(set: &FolderSet) -> String {
     if named.is_empty() { String::new() } else { format!("; most of it in {}", named.join(", ")) }
 }
 
-/// Whether the last full set that still restores is too old to be followed.
-fn is_full_due(job: &Job, name: &JobName, known: &SetsFolder) -> bool {
+/// Whether the last full set is too old to be followed, or an archive of the chain was damaged when
+/// it was last read.
+fn is_full_due(job: &Job, name: &JobName, known: &SetsFolder, damaged: &Damaged) -> bool {
+    let of_job = |set: &&FolderSet| set.about.job == name.as_str();
+    let Some(last) = known.sets.iter().rfind(of_job) else { return true };
+    if last.about.chain.iter().any(|link| damaged.contains(&link.set)) {
+        // Nothing may count on it.
+        return true;
+    }
     let is_full = |set: &&FolderSet| set.about.level == 0 && set.about.job == name.as_str();
     let Some(full) = known.sets.iter().rfind(is_full) else { return true };
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

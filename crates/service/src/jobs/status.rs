@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use archive::label::hex;
+use base::escape::escape_path;
 use base::format::{counted, long_time, size};
 use catalogue::{FolderSet, SetsFolder};
 use jobs::{Entry, Event, Job, JobName, Journaled, RunResult, VerifyPolicy};
@@ -17,10 +18,12 @@ use serde::{Deserialize, Serialize};
 use super::{journal, place};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::retention::kept_bytes;
+use crate::retention::{Damaged, kept_bytes};
 use crate::sets;
 
 const DAY_SECONDS: u64 = 86_400;
+/// What lies less ahead is the clock of another machine.
+const FUTURE_SECONDS: u64 = 3600;
 /// A job that ran seldom reads at most what these days would have needed.
 const DAYS_AT_ONCE_MAX: u64 = 7;
 
@@ -105,7 +108,13 @@ fn job_status(name: &JobName, job: &Job, entries: &[Entry]) -> JobStatus {
         Ok(archives) => archives,
         Err(_) if !to.exists() => {
             status.is_overdue = true;
-            status.problems.push(format!("no run so far: {} is not there", to.display()));
+            let what = match left(name, &place, entries) {
+                None => "and no run was so far".to_owned(),
+                Some(archive) => {
+                    format!("and {archive} was left there: its disk may not be mounted")
+                }
+            };
+            status.problems.push(format!("{} is not there, {what}", escape_path(to)));
             return status;
         }
         Err(failure) => {
@@ -114,11 +123,52 @@ fn job_status(name: &JobName, job: &Job, entries: &[Entry]) -> JobStatus {
         }
     };
     archives.fill(&mut status, job);
-    if let Some(run) = last.filter(|run| run.result == RunResult::Failed) {
-        let why = run.error.clone().unwrap_or_else(|| "an archive is not sound".to_owned());
-        status.problems.insert(0, format!("the last run failed: {why}"));
+    if let Some(run) = last {
+        status.problems.splice(0..0, told(run));
     }
+    status.problems.extend(failed_trial(name, &place, entries));
     status
+}
+
+/// What the last run left to look at.
+fn told(run: &Journaled) -> Vec<String> {
+    match run.result {
+        RunResult::Done => Vec::new(),
+        RunResult::Warned => run.notes.iter().map(|note| format!("the last run: {note}")).collect(),
+        RunResult::Failed => {
+            let why = run.error.clone().unwrap_or_else(|| "an archive is not sound".to_owned());
+            vec![format!("the last run failed: {why}")]
+        }
+    }
+}
+
+fn failed_trial(name: &JobName, place: &str, entries: &[Entry]) -> Option<String> {
+    let last = entries.iter().rev().find_map(|entry| match &entry.event {
+        Event::Tried { sound, text, .. } if entry.job == name.as_str() && entry.to == place => {
+            Some((*sound, text))
+        }
+        _ => None,
+    });
+    let (_, text) = last.filter(|(sound, _)| !sound)?;
+    Some(format!("the last trial restore failed: {text}"))
+}
+
+/// The last archive that a run left in the folder.
+pub(super) fn left(name: &JobName, place: &str, entries: &[Entry]) -> Option<String> {
+    entries.iter().rev().find_map(|entry| match &entry.event {
+        Event::Run(run) if entry.job == name.as_str() && entry.to == place => run.archive.clone(),
+        _ => None,
+    })
+}
+
+/// Seconds from a time to now. Of a time of the future nothing is known, but for the clocks of two
+/// machines.
+fn age(now: u64, then: u64) -> u64 {
+    match now.checked_sub(then) {
+        Some(age) => age,
+        None if then - now < FUTURE_SECONDS => 0,
+        None => u64::MAX,
+    }
 }
 
 fn last_run<'a>(name: &JobName, place: &str, entries: &'a [Entry]) -> Option<&'a Journaled> {
@@ -171,6 +221,12 @@ impl Archives {
         self.known.sets.iter().filter(|set| set.about.job == self.job)
     }
 
+    /// Sets whose archives were not sound when they were last read.
+    pub(crate) fn damaged(&self) -> Damaged {
+        let is_bad = |set: &&FolderSet| self.verified(set).is_some_and(|(_, sound)| !sound);
+        self.known.sets.iter().filter(is_bad).map(|set| set.about.set).collect()
+    }
+
     /// When the archive was last read back, and whether it was sound.
     pub(crate) fn verified(&self, set: &FolderSet) -> Option<(u64, bool)> {
         self.verified.get(&hex(&set.about.set)).copied()
@@ -201,8 +257,8 @@ impl Archives {
         let mut read = 0;
         let mut due = Vec::new();
         for set in sets {
-            let age = self.now.saturating_sub(self.last_read(set));
-            let is_late = age + since > within.seconds();
+            let age = age(self.now, self.last_read(set));
+            let is_late = age.saturating_add(since) > within.seconds();
             // An archive that was read a moment ago is the first of the next round.
             let is_next = read < share && age > since / 2;
             if is_late || is_next {
@@ -219,13 +275,20 @@ impl Archives {
         let begun = |set: &&FolderSet| set.about.begun_seconds;
         status.sets = whole.len() as u64;
         status.bytes = kept_bytes(&self.known, &self.job);
-        status.last_success_seconds = whole.last().map(begun);
+        // Not one that is known to be damaged.
+        let damaged = self.damaged();
+        let is_good =
+            |set: &&&FolderSet| !set.about.chain.iter().any(|link| damaged.contains(&link.set));
+        status.last_success_seconds = whole.iter().rfind(is_good).map(begun);
         let verified = whole.iter().rfind(|set| self.is_verified(set));
         status.last_verified_success_seconds = verified.map(begun);
-        let age = status.last_success_seconds.map(|last| self.now.saturating_sub(last));
+        let age = status.last_success_seconds.map(|last| age(self.now, last));
         status.is_overdue = age.is_none_or(|age| age > job.overdue_after.seconds());
         match age {
             None => status.problems.push("there is no set that can be restored".to_owned()),
+            Some(u64::MAX) => {
+                status.problems.push("the last set is of the future by this clock".to_owned());
+            }
             Some(age) if status.is_overdue => {
                 let age = long_time(age as f64);
                 status.problems.push(format!("overdue: the last success is {age} old"));
@@ -249,8 +312,7 @@ impl Archives {
             status.problems.push(format!("{path} cannot be read as a set: {why}"));
         }
         if let Some(within) = job.verify.within {
-            let is_late =
-                |set: &&FolderSet| self.now.saturating_sub(self.last_read(set)) > within.seconds();
+            let is_late = |set: &&FolderSet| age(self.now, self.last_read(set)) > within.seconds();
             status.unread = self.sets().filter(is_late).count() as u64;
             if status.unread > 0 {
                 let archives = counted(status.unread, "archive was", "archives were");

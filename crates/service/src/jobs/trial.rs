@@ -34,6 +34,8 @@ use crate::tape_source::TapeSourceSettings;
 
 /// Files that are chosen.
 const FILES: usize = 16;
+/// Files that are looked at: some have holes, and so no hash of their whole content.
+const CANDIDATES: usize = 256;
 /// A larger file is not chosen: a trial is small.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// Bytes of all files that are chosen, at most.
@@ -134,7 +136,8 @@ pub fn try_job(
         wrong: Vec::new(),
         warnings: Vec::new(),
     };
-    let chosen = with_hashes(&known, newest, choose(newest)?)?;
+    let mut chosen = with_hashes(&known, newest, choose(newest)?)?;
+    chosen.truncate(FILES);
     if chosen.is_empty() {
         done.warnings.push("the set has no file that could be tried".to_owned());
         return Ok(done);
@@ -161,9 +164,6 @@ pub fn try_job(
         record: None,
     };
     let result = restore(&restored, observer, cancel, changer)?;
-    if result.outcome() == Outcome::Bad {
-        done.wrong.push(result.summary.verdict.text.clone());
-    }
     for file in &chosen {
         match compared(&scratch.0, file) {
             Ok(()) => {
@@ -173,13 +173,26 @@ pub fn try_job(
             Err(why) => done.wrong.push(format!("{}: {why}", escape(&file.path))),
         }
     }
-    let sound = done.wrong.is_empty();
-    let files = counted(done.files, "file", "files");
-    let text = format!("{files}, {}, came back as they were", size(done.bytes));
-    let event = Event::Tried { set: hex(&newest.about.set), files: done.files, sound, text };
-    let noted = note(name.as_str(), to, event).err();
-    done.warnings.extend(noted.map(|failure| failure.message().to_owned()));
+    if result.outcome() == Outcome::Bad && done.wrong.is_empty() {
+        done.wrong.push(result.summary.verdict.text.clone());
+    }
+    done.note(name.as_str(), to, newest);
     Ok(done)
+}
+
+impl TrialDone {
+    /// Notes in the journal what became of it.
+    fn note(&mut self, job: &str, to: &Path, set: &FolderSet) {
+        let sound = self.wrong.is_empty();
+        let files = counted(self.files, "file", "files");
+        let text = match self.wrong.first() {
+            None => format!("{files}, {}, came back as they were", size(self.bytes)),
+            Some(first) => first.clone(),
+        };
+        let event = Event::Tried { set: hex(&set.about.set), files: self.files, sound, text };
+        let noted = note(job, to, event).err();
+        self.warnings.extend(noted.map(|failure| failure.message().to_owned()));
+    }
 }
 
 fn newest<'a>(known: &'a SetsFolder, job: &str) -> Option<&'a FolderSet> {
@@ -205,14 +218,16 @@ fn choose(set: &FolderSet) -> Result<Vec<TrialFile>, Failure> {
     let (mut chosen, mut seen): (Vec<TrialFile>, usize) = (Vec::new(), 0);
     for entry in index.tree().map_err(|error| failed(&error))?.into_iter().flatten() {
         let entry = entry.map_err(|error| failed(&error))?;
-        if entry.kind != ObjectKind::File || entry.size_bytes > FILE_BYTES_MAX {
+        // Of further names of a file the archive has no hash.
+        let is_one = entry.kind == ObjectKind::File && entry.links <= 1;
+        if !is_one || entry.size_bytes > FILE_BYTES_MAX {
             continue;
         }
         seen += 1;
         let (path, bytes, place) = (entry.path, entry.size_bytes, entry.place);
         let file = TrialFile { path, bytes, place, hash: [0; 32] };
         // Vitter's algorithm R.
-        if chosen.len() < FILES {
+        if chosen.len() < CANDIDATES {
             chosen.push(file);
         } else if let Some(kept) = chosen.get_mut(random.below(seen)) {
             *kept = file;

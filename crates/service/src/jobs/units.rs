@@ -53,6 +53,10 @@ impl UnitsDone {
 pub fn units(request: &UnitsRequest) -> Result<UnitsDone, Failure> {
     let (config, path) = super::read_config(request.config.as_deref())?;
     let (name, job) = config.job(&request.job, &path).map_err(|error| super::failure(&error))?;
+    if !name.as_str().is_ascii() {
+        let message = format!("{name} cannot be in the name of a unit");
+        return Err(Failure::of(message, Some("systemd takes letters of ASCII only")));
+    }
     let program = std::env::current_exe().map_err(|error| Failure::new(&error, None))?;
     let is_users = !rustix::process::geteuid().is_root();
     let settings = UnitSettings { program: &program, config: &path, is_users };

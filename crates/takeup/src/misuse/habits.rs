@@ -46,7 +46,6 @@ const HABITS: &[Habit] = &[
     habit("backup", "-j -J --xz --bzip2 --lz4", "use --compress=zstd or --compress=gzip"),
     habit("backup", "-C --directory", "name the folder itself: `takeup backup {DIR} --to ARCHIVE`"),
     habit("backup", "-p -a --acls --xattrs", "leave {WORD} out: takeup always does that"),
-    habit("backup", "-n --dry-run", "add --to /dev/null to try a backup without an archive"),
     habit(
         "backup",
         "-g --listed-incremental",

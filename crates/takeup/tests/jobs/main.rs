@@ -7,6 +7,7 @@ mod folder;
 mod forget;
 mod hooks;
 mod routine;
+mod safety;
 mod trial;
 mod units;
 
