@@ -69,6 +69,19 @@ impl ListArgs {
         }
     }
 
+    /// An option that was given and that says nothing of a folder of sets.
+    pub fn not_for_sets(&self) -> Option<&'static str> {
+        let tape = self.tape.settings();
+        let given = [
+            (self.null, "--null"),
+            (self.check, "--check"),
+            (self.sets, "--sets"),
+            (tape.set.is_some(), "--set"),
+            (tape.file.is_some(), "--file"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+    }
+
     /// What is asked for, where it is the sets of a folder.
     pub fn folder_request(&self) -> Option<FolderSetsRequest> {
         let from = PathBuf::from(self.from.clone());

@@ -58,6 +58,18 @@ pub struct VerifyArgs {
 }
 
 impl VerifyArgs {
+    /// An option that was given and that says nothing of a folder of sets.
+    pub fn not_for_sets(&self) -> Option<&'static str> {
+        let tape = self.tape.settings();
+        let given = [
+            (self.record.record.is_some(), "--record"),
+            (self.cached, "--cached"),
+            (tape.file.is_some(), "--file"),
+            (!tape.without_volumes.is_empty(), "--without-volume"),
+        ];
+        given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+    }
+
     /// What is asked for, where it is a folder of sets.
     pub fn sets_request(&self) -> Option<VerifySetsRequest> {
         let from = PathBuf::from(self.from.clone());

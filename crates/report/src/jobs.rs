@@ -205,6 +205,9 @@ pub fn folder_sets(done: &FolderSetsDone) -> String {
         }
         text.push_str(&set_line(set));
     }
+    for copy in &done.copies {
+        let _ = writeln!(text, "{copy}");
+    }
     for unusable in &done.unusable {
         let _ = writeln!(text, "LOST: {}", unusable);
     }

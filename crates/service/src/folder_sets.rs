@@ -7,6 +7,7 @@ use archive::index::About;
 use archive::label::hex;
 use base::calendar::time_text;
 use base::escape::escape_path;
+use catalogue::FolderSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,8 @@ pub struct FolderSetsDone {
     pub from: PathBuf,
     /// By job, in the order in which they were made.
     pub sets: Vec<ListedSet>,
+    /// Further archives of the same sets.
+    pub copies: Vec<String>,
     /// What is named like a set and cannot be read as one.
     pub unusable: Vec<String>,
 }
@@ -48,6 +51,8 @@ pub struct ListedSet {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FolderSetsAnswer {
     pub sets: Vec<FolderSetAnswer>,
+    /// Further archives of the same sets.
+    pub copies: Vec<String>,
     /// What is named like a set and cannot be read as one.
     pub unusable: Vec<String>,
 }
@@ -97,7 +102,8 @@ impl FolderSetsDone {
     /// As an answer.
     pub fn answer(&self) -> FolderSetsAnswer {
         let sets = self.sets.iter().map(ListedSet::answer).collect();
-        FolderSetsAnswer { sets, unusable: self.unusable.clone() }
+        let (copies, unusable) = (self.copies.clone(), self.unusable.clone());
+        FolderSetsAnswer { sets, copies, unusable }
     }
 }
 
@@ -150,10 +156,15 @@ pub fn folder_sets(request: &FolderSetsRequest) -> Result<FolderSetsDone, Failur
             });
         }
     }
+    let copy = |set: &FolderSet| {
+        let job = &set.about.job;
+        format!("{} is a copy of set {} of {job}", set.name(), set.about.number)
+    };
+    let copies = known.copies.iter().map(copy).collect();
     let unusable = known
         .unusable
         .iter()
         .map(|(path, why)| format!("{} cannot be read as a set: {why}", escape_path(path)))
         .collect();
-    Ok(FolderSetsDone { from: request.from.clone(), sets: listed, unusable })
+    Ok(FolderSetsDone { from: request.from.clone(), sets: listed, copies, unusable })
 }

@@ -441,6 +441,10 @@ fn remove(
         let copies = known.copies.iter().filter(|copy| copy.about.set == set.about.set);
         for path in copies.map(|copy| &copy.path).chain([&set.path]) {
             std::fs::remove_file(path).map_err(|error| failed(&error))?;
+            // What the hook of PostgreSQL has put beside it; most sets have none.
+            let mut label = path.clone().into_os_string();
+            label.push(".backup_label");
+            let _ = std::fs::remove_file(label);
         }
         // Those before it must not be gone sooner.
         let opened = std::fs::File::open(folder).and_then(|folder| folder.sync_all());

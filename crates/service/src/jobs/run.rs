@@ -1,6 +1,7 @@
 //! A run of a job: backup, verification and retention, in this order, with the user's commands
 //! around them.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use base::escape::{escape, escape_path};
 use base::format::size;
 use catalogue::{FolderSet, SetsFolder};
 use flow::cancel::Cancel;
+use flow::monitor::{Level, Notice};
 use jobs::{After, Event, Exceeded, Job, JobName, Journaled, Keep, RunResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -283,6 +285,7 @@ impl Run<'_> {
         let known = sets::read(self.to())?;
         let damaged = Archives::of(self.name.as_str(), self.to()).map(|it| it.damaged());
         let damaged = damaged.unwrap_or_default();
+        self.tell_damage(&known, &damaged);
         let set = SetSettings {
             incremental: !self.request.full && !is_full_due(job, self.name, &known, &damaged),
             job: Some(self.name.to_string()),
@@ -305,6 +308,17 @@ impl Run<'_> {
             engine: self.request.engine,
             record: None,
         })
+    }
+
+    /// Says why the set is a full one where nothing may count on the last.
+    fn tell_damage(&self, known: &SetsFolder, damaged: &Damaged) {
+        let last = known.sets.iter().rfind(|set| set.about.job == self.name.as_str());
+        let mut chain = last.iter().flat_map(|set| &set.about.chain);
+        if let Some(link) = chain.find(|link| damaged.contains(&link.set)) {
+            let text = format!("a full set is written: {} was damaged when last read", link.name);
+            let object = self.to().as_os_str().as_bytes().to_vec();
+            self.observer.notice(Notice { level: Level::Notable, object, text });
+        }
     }
 
     /// What comes after a backup: verification, retention, quotas.

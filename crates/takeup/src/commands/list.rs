@@ -44,7 +44,10 @@ pub fn run(arguments: &ListArgs) -> ExitCode {
     crate::interrupt::watch(&cancel);
     let form = Form::of(arguments);
     let result = match (arguments.folder_request(), arguments.sets_request()) {
-        (Some(request), _) => list_folder(&request, form),
+        (Some(request), _) => match arguments.not_for_sets() {
+            Some(option) => Err(super::verify::not_for_sets(option)),
+            None => list_folder(&request, form),
+        },
         (None, Some(request)) => list_sets(&request, form, &cancel),
         (None, None) => list_members(arguments, &cancel),
     };

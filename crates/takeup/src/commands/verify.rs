@@ -16,9 +16,10 @@ use crate::terminal::Terminal;
 
 /// Runs the command.
 pub fn run(arguments: &VerifyArgs) -> ExitCode {
-    let result = match arguments.sets_request() {
-        Some(request) => verify_folder(&request, arguments),
-        None => verify_archive(arguments),
+    let result = match (arguments.sets_request(), arguments.not_for_sets()) {
+        (Some(_), Some(option)) => Err(not_for_sets(option)),
+        (Some(request), None) => verify_folder(&request, arguments),
+        (None, _) => verify_archive(arguments),
     };
     finish(result, "verify", &arguments.common, SummaryPlace::Output)
 }
@@ -34,6 +35,12 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let end = report::verify::end(&done);
     print(&end, &done.answer(), &arguments.common, SummaryPlace::Output)?;
     Ok(done.outcome())
+}
+
+/// The failure of an option that would go unheeded.
+pub(super) fn not_for_sets(option: &str) -> Failure {
+    let hint = "name an archive in it";
+    Failure::of(format!("{option} is not for a folder of sets"), Some(hint))
 }
 
 fn verify_folder(request: &VerifySetsRequest, arguments: &VerifyArgs) -> Result<Outcome, Failure> {

@@ -38,6 +38,10 @@ fn all_archives_of_a_folder_are_read_back() {
     assert!(said.starts_with("all sound: 2 archives, "), "{said}");
     let answer = place.json(&["verify", "sets/"], 0);
     assert_eq!((&answer["sound"], &answer["command"]), (&true.into(), &"verify".into()));
+    for (command, option) in [("verify", "--cached"), ("list", "--check"), ("list", "-0")] {
+        let said = place.text(&[command, "sets/", option], 1);
+        assert!(said.contains("is not for a folder of sets"), "{said}");
+    }
     damage(&archive(&full));
     let said = place.text(&["verify", "sets/"], 1);
     assert!(said.contains("DAMAGED: 1 of 2 archives"), "{said}");

@@ -19,7 +19,10 @@ fn a_damaged_set_is_no_reason_to_remove_a_sound_one() {
     place.text(&["verify", "sets/"], 1);
     place.configure("verify.after = 'checksums'\nkeep.last = 1\n");
     place.write(9, "new");
-    let next = place.job(&[], 0);
+    let run = place.run(&["run", "homes", "--json", "--config", "takeup.toml"]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(said.contains("was damaged when last read"), "{said}");
+    let next: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(next["backup"]["set"]["level"], 0, "nothing counts on a damaged set");
     // The new full set is good, so the old sound one may go; the damaged one stays.
     assert!(!sound.exists() && damaged.exists());
@@ -92,6 +95,8 @@ fn copies_are_read_and_go_with_their_set() {
     let copy = place.path("sets/a-copy.tar");
     fs::copy(&first, &copy).unwrap();
     damage(&copy);
+    let listed = place.text(&["list", "sets/"], 0);
+    assert!(listed.contains("a-copy.tar is a copy of set 1"), "{listed}");
     let said = place.text(&["verify", "sets/"], 1);
     assert!(said.contains("DAMAGED: 1 of 3 archives") && said.contains("a-copy.tar: "), "{said}");
     // That of its own name counts, and it is sound.
