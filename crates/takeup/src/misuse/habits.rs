@@ -68,13 +68,13 @@ const HABITS: &[Habit] = &[
     habit(
         "",
         "snapshots history",
-        "run `takeup list ARCHIVE`: each backup is an archive of its own, without a repository",
+        "run `takeup list FOLDER/` for sets; other backups are an archive each",
     ),
     habit("", "check test fsck scrub", "run `takeup verify ARCHIVE`"),
     habit(
         "",
         "forget prune delete remove rm expire compact",
-        "delete archives with `rm`: each is a file of its own, without a repository",
+        "run `takeup catalog forget FOLDER/ --keep-daily 14` for sets; other archives go with `rm`",
     ),
     habit("", "extract x unpack get recover", "run `takeup restore ARCHIVE --into DIR`"),
     habit("", "create save archive tar", "run `takeup backup PATH --to ARCHIVE`"),
@@ -94,7 +94,12 @@ const HABITS: &[Habit] = &[
         "catalogue snapshots versions history",
         "run `takeup catalog sets` or `catalog find NAME`",
     ),
-    habit("", "diff", "run `takeup verify ARCHIVE --against DIR`; `compare` is for measurements"),
+    habit(
+        "",
+        "diff",
+        "run `takeup verify ARCHIVE --against DIR`, or `catalog diff FOLDER/ 1 2` for two sets",
+    ),
+    habit("", "cron timer schedule", "run `takeup units JOB`"),
     // dd, mbuffer
     habit("", "dd copy cat mbuffer pv buffer", "run `takeup pipe --from FILE --to FILE`"),
     habit("pipe", "if= -i --input", "use --from {FILE}"),
@@ -151,7 +156,7 @@ const HABITS: &[Habit] = &[
     habit("explain", "-p", "use --pid {PID}"),
     // Others
     habit("", "analyze analyse diagnose why profile", "run `takeup explain 'PIPELINE'`"),
-    habit("", "lsblk status inspect mt", "run `takeup probe PATH`"),
+    habit("", "lsblk inspect mt", "run `takeup probe PATH`"),
     habit("", "estimate predict forecast", "run `takeup plan --drive lto8 PATH`"),
     habit("", "blockdev set sysctl", "run `takeup tune set PATH read_ahead_kb=VALUE`"),
     habit("", "simulate emulate virtual", "run `takeup sim tape DIR` or `takeup sim disk DIR`"),
