@@ -111,8 +111,8 @@ fn watched(places: &[&Path], interval: &str, load: impl FnOnce()) -> BTreeMap<St
     // The first line describes the file, the second one is the first sample.
     await_lines(&record, 2);
     load();
-    // A sample may be in progress.
-    await_lines(&record, looks(&record) + 2);
+    // A sample may be in progress, and the line of the last one be printed after it was recorded.
+    await_lines(&record, looks(&record) + 3);
     let number = watch.0.id().to_string();
     assert!(Command::new("kill").args(["-INT", &number]).status().unwrap().success());
     watch.0.wait().unwrap();
