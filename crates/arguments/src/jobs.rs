@@ -109,7 +109,27 @@ impl StatusArgs {
 #[command(after_help = "\
 Examples:
   takeup check-config
-  takeup check-config --config ./takeup.toml")]
+  takeup check-config --config ./takeup.toml
+
+A file with all that may stand in it; only sources and to are needed:
+  [jobs.homes]
+  sources = [\"/home\", \"/etc\"]
+  to = \"/mnt/backup/homes/\"
+  exclude = [\"*.cache\"]
+  compress = \"zstd\"
+  one-file-system = true
+  full-every = \"30 days\"
+  schedule = \"02:30\"
+  overdue-after = \"2 days\"
+  keep = { last = 3, daily = 14, weekly = 8, monthly = 12, yearly = 2 }
+  quota = { set = \"500GB\", kept = \"4TB\", exceeded = \"refuse\" }
+  verify = { after = \"checksums\", within = \"90 days\" }
+
+  [jobs.homes.hooks]
+  before = \"/usr/local/bin/freeze\"
+  after-backup = \"/usr/local/bin/thaw\"
+  after = \"cat >>/var/log/backups.json\"
+  timeout = \"10 minutes\"")]
 pub struct CheckConfigArgs {
     #[command(flatten)]
     config: ConfigArgs,

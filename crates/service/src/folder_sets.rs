@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Answer;
 use crate::failure::Failure;
-use crate::jobs::Archives;
+use crate::jobs::Verifications;
 use crate::outcome::Outcome;
 use crate::sets;
 
@@ -142,17 +142,17 @@ pub fn folder_sets(request: &FolderSetsRequest) -> Result<FolderSetsDone, Failur
         return Err(Failure::of(message, Some(hint)));
     }
     let jobs: BTreeSet<&str> = known.sets.iter().map(|set| &*set.about.job).collect();
+    // Without a journal nothing is known of verifications, and that is all.
+    let verifications = Verifications::of(&request.from).ok();
     let mut listed = Vec::new();
     for job in jobs {
-        // Without a journal nothing is known of verifications, and that is all.
-        let archives = Archives::of(job, &request.from).ok();
         for set in known.sets.iter().filter(|set| set.about.job == job) {
             listed.push(ListedSet {
                 about: set.about.clone(),
                 archive: set.name(),
                 bytes: set.length_bytes,
                 missing: known.chain_of(set).err().map(|error| error.to_string()),
-                verified: archives.as_ref().and_then(|archives| archives.verified(set)),
+                verified: verifications.as_ref().and_then(|it| it.of_set(set.about.set)),
             });
         }
     }

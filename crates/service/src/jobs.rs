@@ -30,9 +30,9 @@ pub use history::{
     JobHistoryAnswer, JobRunAnswer, JobsHistoryAnswer, JobsHistoryRequest, MOST_RUNS, history,
 };
 pub use run::{JobDone, JobRequest, run_job};
-pub(crate) use status::Archives;
+pub(crate) use status::Verifications;
 pub use status::{JobStatus, StatusDone, StatusRequest, status};
-pub use trial::{TrialAnswer, TrialDone, TrialRequest, try_job};
+pub use trial::{TrialDone, TrialRequest, try_job};
 pub use units::{UnitsDone, UnitsRequest, units};
 
 /// The file with the jobs: the named one, or the user's own.
@@ -48,10 +48,12 @@ fn read_config(named: Option<&Path>) -> Result<(Config, PathBuf), Failure> {
 
 fn failure(error: &ConfigError) -> Failure {
     let hint = match error {
-        ConfigError::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Some("docs/jobs.md has a file to begin with; --config names another place")
+        ConfigError::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Some(
+            "`takeup check-config --help` shows one to begin with; --config names another place",
+        ),
+        ConfigError::Wrong { .. } => {
+            Some("`takeup check-config --help` shows what may stand in it")
         }
-        ConfigError::Wrong { .. } => Some("docs/jobs.md has all that may stand in it"),
         ConfigError::NoJob { .. } => Some("a job begins with a line [jobs.NAME]"),
         ConfigError::Read { .. } | ConfigError::TooLong { .. } | ConfigError::NoSuchJob { .. } => {
             None

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
-use archive::index::{About, ObjectKind, TreeEntry};
+use archive::index::{About, AgainRecord, EntryState, ObjectKind, TreeEntry};
 use archive::label::hex;
 use base::escape::{escape, escape_path};
-use base::failures::with_causes;
 use catalogue::{FolderSet, SetsFolder, WantedSet};
 use jiff::tz::TimeZone;
 use jobs::{Because, Event, Fate, Keep, RetainedSet, fates};
@@ -15,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Answer;
-use crate::failure::{Failure, without_error_numbers};
-use crate::jobs::{Archives, ForgottenArchive, note};
+use crate::failure::Failure;
+use crate::jobs::{ForgottenArchive, Verifications, note};
 use crate::outcome::Outcome;
 use crate::sets::{self, FolderLock};
 
@@ -211,7 +210,7 @@ pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
             let going = done.sets.iter_mut().filter(|set| set.kept.is_empty());
             going.zip(lost).for_each(|(set, lost)| set.lost = Some(lost));
         }
-        Err(why) => done.warnings.push(why),
+        Err(failure) => done.warnings.push(failure.message().to_owned()),
     }
     if request.apply {
         check_readable(&known)?;
@@ -247,7 +246,8 @@ fn check_readable(known: &SetsFolder) -> Result<(), Failure> {
 pub(crate) type Damaged = HashSet<[u8; 16]>;
 
 fn known_damage(folder: &Path) -> Result<Damaged, Failure> {
-    Ok(Archives::of("", folder)?.damaged())
+    // Of what was read in this folder; the sets themselves are known.
+    Verifications::of(folder).map(|it| it.damaged())
 }
 
 /// Bytes of the archives of a job.
@@ -338,7 +338,7 @@ fn described(known: &SetsFolder, job: &str, fates: &[Fate]) -> Vec<SetFate> {
 
 /// For each set that goes, what no kept set has. A version that several of them have is lost with
 /// the last.
-fn lost(known: &SetsFolder, fates: &[Fate]) -> Result<Vec<Lost>, String> {
+fn lost(known: &SetsFolder, fates: &[Fate]) -> Result<Vec<Lost>, Failure> {
     let sets = &known.sets;
     let goes = |(_, fate): &(usize, &Fate)| **fate == Fate::Goes;
     let going: Vec<usize> = fates.iter().enumerate().filter(goes).map(|(at, _)| at).collect();
@@ -351,7 +351,8 @@ fn lost(known: &SetsFolder, fates: &[Fate]) -> Result<Vec<Lost>, String> {
         })?;
     }
     if versions.len() > VERSIONS_MAX {
-        return Err(format!("more than {VERSIONS_MAX} versions of files: they were not compared"));
+        let message = format!("more than {VERSIONS_MAX} versions of files: they were not compared");
+        return Err(Failure::of(message, None));
     }
     for (at, set) in sets.iter().enumerate() {
         // Of a set that cannot be restored nothing comes back.
@@ -384,24 +385,18 @@ fn lost(known: &SetsFolder, fates: &[Fate]) -> Result<Vec<Lost>, String> {
     Ok(lost)
 }
 
-/// Calls for each object but folders that a set gives back, until `take` wants no more.
+/// Calls for each object but folders that a set gives back, until `take` wants no more. What the
+/// set could not read, or not as a whole, it does not give back.
 fn each_version(
     set: &FolderSet,
     mut take: impl FnMut(u64, &TreeEntry) -> bool,
-) -> Result<(), String> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        let why = without_error_numbers(&with_causes(error)).to_string();
-        format!(
-            "the index of {} cannot be read, so nothing is known of its files: {why}",
-            set.name()
-        )
-    };
-    let index = set.index().map_err(|error| failed(&error))?;
-    let entries = index.tree().map_err(|error| failed(&error))?;
-    let entries = entries.ok_or_else(|| format!("the index of {} has no list", set.name()))?;
-    for entry in entries {
-        let entry = entry.map_err(|error| failed(&error))?;
-        if entry.kind == ObjectKind::Directory {
+) -> Result<(), Failure> {
+    let not_whole = sets::not_whole(set)?;
+    for entry in sets::entries(set)? {
+        let entry = entry?;
+        let is_here = entry.state == EntryState::Stored;
+        let is_whole = !is_here || !not_whole.contains(&AgainRecord::path_hash(&entry.path));
+        if entry.kind == ObjectKind::Directory || !is_whole {
             continue;
         }
         let mut hasher = DefaultHasher::new();

@@ -38,7 +38,7 @@ fn jobs() -> [NamedSchema; 16] {
         request::<crate::jobs::JobRequest>("run"),
         answer::<crate::jobs::JobAnswer>(),
         request::<crate::jobs::TrialRequest>("run trial"),
-        answer::<crate::jobs::TrialAnswer>(),
+        answer::<crate::jobs::TrialDone>(),
         request::<crate::jobs::JobsHistoryRequest>("catalog jobs"),
         answer::<crate::jobs::JobsHistoryAnswer>(),
         request::<crate::jobs::StatusRequest>("status"),

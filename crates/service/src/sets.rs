@@ -3,6 +3,7 @@
 //! The archives in the folder say themselves what they are, so there is nothing else to keep. A
 //! backup that cannot be an incremental one is a full one, and says why.
 
+mod entries;
 mod wanted;
 
 use std::fs::File;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupRequest;
 use crate::failure::{Failure, without_error_numbers};
+pub(crate) use entries::{entries, not_whole, unreadable};
 pub(crate) use wanted::{chain, part_of_chain};
 
 /// Name of a job that has none.

@@ -6,15 +6,14 @@
 use std::cmp::Ordering;
 use std::path::PathBuf;
 
-use archive::index::{About, EntryState, IndexError, ObjectKind, TreeEntry, walk_order};
+use archive::index::{About, EntryState, ObjectKind, TreeEntry, walk_order};
 use base::escape::escape;
-use base::failures::with_causes;
 use catalogue::FolderSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Answer;
-use crate::failure::{Failure, without_error_numbers};
+use crate::failure::Failure;
 use crate::restore::RestoredSetAnswer;
 use crate::sets::{self, SetSelection};
 use crate::tape_source::SetWanted;
@@ -193,8 +192,8 @@ fn in_step(
     found: &mut CatalogDiff,
     most: usize,
 ) -> Result<(), Failure> {
-    let (mut left, mut right) = (entries(before)?, entries(after)?);
-    let (mut old, mut new) = (next(before, &mut left)?, next(after, &mut right)?);
+    let (mut left, mut right) = (sets::entries(before)?, sets::entries(after)?);
+    let (mut old, mut new) = (left.next().transpose()?, right.next().transpose()?);
     loop {
         let order = match (&old, &new) {
             (None, None) => return Ok(()),
@@ -221,30 +220,12 @@ fn in_step(
             _ => {}
         }
         if order != Ordering::Greater {
-            old = next(before, &mut left)?;
+            old = left.next().transpose()?;
         }
         if order != Ordering::Less {
-            new = next(after, &mut right)?;
+            new = right.next().transpose()?;
         }
     }
-}
-
-type Entries = Box<dyn Iterator<Item = Result<TreeEntry, IndexError>>>;
-
-fn entries(set: &FolderSet) -> Result<Entries, Failure> {
-    let index = set.index().map_err(|error| unreadable(set, &error))?;
-    let entries = index.tree().map_err(|error| unreadable(set, &error))?;
-    Ok(Box::new(entries.into_iter().flatten()))
-}
-
-fn next(set: &FolderSet, entries: &mut Entries) -> Result<Option<TreeEntry>, Failure> {
-    // What was in a folder that could not be listed is not known to be gone: it has an entry, too.
-    entries.next().transpose().map_err(|error| unreadable(set, &error))
-}
-
-fn unreadable(set: &FolderSet, error: &(dyn std::error::Error + 'static)) -> Failure {
-    let why = without_error_numbers(&with_causes(error)).to_string();
-    Failure::of(format!("the index of {} cannot be read: {why}", set.name()), None)
 }
 
 /// What differs of an object. A folder's time follows what is in it, and says nothing more.

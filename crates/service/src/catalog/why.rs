@@ -7,13 +7,12 @@ use archive::index::{About, EntryState, StoreReason, TreeEntry};
 use archive::label::hex;
 use base::calendar::time_text;
 use base::escape::escape;
-use base::failures::with_causes;
 use catalogue::FolderSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Answer;
-use crate::failure::{Failure, without_error_numbers};
+use crate::failure::Failure;
 use crate::sets::{self, SetSelection};
 
 /// Which object of which chain.
@@ -152,19 +151,10 @@ pub fn why(request: &CatalogWhyRequest) -> Result<CatalogWhy, Failure> {
 }
 
 fn day(set: &FolderSet, path: &[u8]) -> Result<WhyDay, Failure> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        let why = without_error_numbers(&with_causes(error));
-        Failure::of(format!("the index of {} cannot be read: {why}", set.name()), None)
+    let is_it = |entry: &Result<TreeEntry, Failure>| match entry {
+        Ok(entry) => entry.path == path,
+        Err(_) => true,
     };
-    let index = set.index().map_err(|error| failed(&error))?;
-    let entries = index.tree().map_err(|error| failed(&error))?.into_iter().flatten();
-    let mut found = None;
-    for entry in entries {
-        let entry = entry.map_err(|error| failed(&error))?;
-        if entry.path == path {
-            found = Some(entry);
-            break;
-        }
-    }
-    Ok(WhyDay { about: set.about.clone(), entry: found })
+    let entry = sets::entries(set)?.find(is_it).transpose()?;
+    Ok(WhyDay { about: set.about.clone(), entry })
 }

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hooks::{Moment, call};
-use super::status::{Archives, left};
+use super::status::{Archives, Verifications, left};
 use super::{ForgottenArchive, VerifiedArchive, note};
 use crate::backup::{BackupDone, BackupRequest, TapeTargetSettings, backup_into};
 use crate::change::SharedChanger;
@@ -283,8 +283,7 @@ impl Run<'_> {
     fn backup_request(&self) -> Result<BackupRequest, Failure> {
         let job = self.job;
         let known = sets::read(self.to())?;
-        let damaged = Archives::of(self.name.as_str(), self.to()).map(|it| it.damaged());
-        let damaged = damaged.unwrap_or_default();
+        let damaged = Verifications::of(self.to()).map(|it| it.damaged()).unwrap_or_default();
         self.tell_damage(&known, &damaged);
         let set = SetSettings {
             incremental: !self.request.full && !is_full_due(job, self.name, &known, &damaged),
@@ -421,7 +420,7 @@ impl Run<'_> {
 
 /// The folders with most of what a set stored; empty where that is not known.
 fn most_in(set: &FolderSet) -> String {
-    let entries = set.index().ok().and_then(|index| index.tree().ok().flatten());
+    let entries = sets::entries(set).ok();
     let found = entries.and_then(|it| runs::backup::most_stored(it, &set.about).ok());
     let folders = found.map(|(folders, _)| folders).unwrap_or_default();
     let named = |folder: &runs::backup::StoredFolder| {

@@ -178,12 +178,54 @@ fn last_run<'a>(name: &JobName, place: &str, entries: &'a [Entry]) -> Option<&'a
     })
 }
 
+/// What is known of the archives of a folder that were read back there. A copy elsewhere says
+/// nothing of these.
+#[derive(Default)]
+pub(crate) struct Verifications {
+    /// Of each set: when, and whether it was sound.
+    last: HashMap<String, (u64, bool)>,
+}
+
+impl Verifications {
+    /// Those of a folder.
+    pub(crate) fn of(folder: &Path) -> Result<Verifications, Failure> {
+        let (entries, _) = journal()?.read().map_err(|error| Failure::new(&error, None))?;
+        Ok(Verifications::at(&place(folder), &entries))
+    }
+
+    fn at(place: &str, entries: &[Entry]) -> Verifications {
+        let mut last = HashMap::new();
+        for entry in entries.iter().filter(|entry| entry.to == place) {
+            if let Event::Verified { set, sound, .. } = &entry.event {
+                let seconds = u64::try_from(entry.at.as_second()).unwrap_or(0);
+                last.insert(set.clone(), (seconds, *sound));
+            }
+        }
+        Verifications { last }
+    }
+
+    /// When the archive of a set was last read back, and whether it was sound.
+    pub(crate) fn of_set(&self, set: [u8; 16]) -> Option<(u64, bool)> {
+        self.last.get(&hex(&set)).copied()
+    }
+
+    /// Sets whose archives were not sound when they were last read.
+    pub(crate) fn damaged(&self) -> Damaged {
+        let bad = self.last.iter().filter(|(_, (_, sound))| !sound);
+        bad.filter_map(|(set, _)| unhex(set)).collect()
+    }
+}
+
+/// The identity of a set from its digits.
+fn unhex(digits: &str) -> Option<[u8; 16]> {
+    u128::from_str_radix(digits, 16).ok().map(u128::to_be_bytes)
+}
+
 /// The archives of a job, and what is known of them.
 pub(crate) struct Archives {
     known: SetsFolder,
     job: String,
-    /// Of each archive that was read back: when, and whether it was sound.
-    verified: HashMap<String, (u64, bool)>,
+    verified: Verifications,
     /// When the run before this one ended.
     last_run_seconds: Option<u64>,
     now: u64,
@@ -198,21 +240,13 @@ impl Archives {
 
     fn from_entries(job: &str, to: &Path, entries: &[Entry]) -> Result<Archives, Failure> {
         let known = sets::read(to)?;
-        let (mut verified, mut last_run_seconds) = (HashMap::new(), None);
         let place = place(to);
-        for entry in entries {
-            let seconds = u64::try_from(entry.at.as_second()).unwrap_or(0);
-            match &entry.event {
-                // A copy elsewhere says nothing of this one.
-                Event::Verified { set, sound, .. } if entry.to == place => {
-                    verified.insert(set.clone(), (seconds, *sound));
-                }
-                Event::Run(_) if entry.job == job && entry.to == place => {
-                    last_run_seconds = Some(seconds);
-                }
-                _ => {}
-            }
-        }
+        let is_run = |entry: &&Entry| {
+            matches!(entry.event, Event::Run(_)) && entry.job == job && entry.to == place
+        };
+        let last_run = entries.iter().rev().find(is_run);
+        let last_run_seconds = last_run.and_then(|it| u64::try_from(it.at.as_second()).ok());
+        let verified = Verifications::at(&place, entries);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
         Ok(Archives { known, job: job.to_owned(), verified, last_run_seconds, now })
     }
@@ -221,26 +255,15 @@ impl Archives {
         self.known.sets.iter().filter(|set| set.about.job == self.job)
     }
 
-    /// Sets whose archives were not sound when they were last read.
-    pub(crate) fn damaged(&self) -> Damaged {
-        let is_bad = |set: &&FolderSet| self.verified(set).is_some_and(|(_, sound)| !sound);
-        self.known.sets.iter().filter(is_bad).map(|set| set.about.set).collect()
-    }
-
-    /// When the archive was last read back, and whether it was sound.
-    pub(crate) fn verified(&self, set: &FolderSet) -> Option<(u64, bool)> {
-        self.verified.get(&hex(&set.about.set)).copied()
-    }
-
     /// When the archive was last read back, or else written.
     fn last_read(&self, set: &FolderSet) -> u64 {
-        let read = self.verified.get(&hex(&set.about.set));
-        read.map_or(set.about.begun_seconds, |(seconds, _)| *seconds)
+        let read = self.verified.of_set(set.about.set);
+        read.map_or(set.about.begun_seconds, |(seconds, _)| seconds)
     }
 
     /// Whether all that a set needs was read back and is sound.
     fn is_verified(&self, set: &FolderSet) -> bool {
-        let is_sound = |set: [u8; 16]| self.verified.get(&hex(&set)).is_some_and(|it| it.1);
+        let is_sound = |set| self.verified.of_set(set).is_some_and(|(_, sound)| sound);
         set.about.chain.iter().all(|link| is_sound(link.set))
     }
 
@@ -276,7 +299,7 @@ impl Archives {
         status.sets = whole.len() as u64;
         status.bytes = kept_bytes(&self.known, &self.job);
         // Not one that is known to be damaged.
-        let damaged = self.damaged();
+        let damaged = self.verified.damaged();
         let is_good =
             |set: &&&FolderSet| !set.about.chain.iter().any(|link| damaged.contains(&link.set));
         status.last_success_seconds = whole.iter().rfind(is_good).map(begun);
@@ -300,7 +323,7 @@ impl Archives {
 
     fn problems(&self, status: &mut JobStatus, job: &Job) {
         for set in self.sets() {
-            if let Some((_, false)) = self.verified.get(&hex(&set.about.set)) {
+            if let Some((_, false)) = self.verified.of_set(set.about.set) {
                 status.problems.push(format!("{} was found to be damaged", set.name()));
             }
             if let Err(error) = self.known.chain_of(set) {

@@ -56,7 +56,7 @@ pub struct TrialRequest {
 }
 
 /// The end of a trial.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialDone {
     pub job: String,
     /// The archive of the set.
@@ -70,21 +70,7 @@ pub struct TrialDone {
     pub warnings: Vec<String>,
 }
 
-/// The end of a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TrialAnswer {
-    pub job: String,
-    /// The archive of the set.
-    pub archive: String,
-    /// Files that came back as they were.
-    pub files: u64,
-    pub bytes: u64,
-    /// What did not, a sentence each.
-    pub wrong: Vec<String>,
-    pub warnings: Vec<String>,
-}
-
-impl Answer for TrialAnswer {
+impl Answer for TrialDone {
     const COMMAND: &'static str = "run trial";
 
     fn command(&self) -> &str {
@@ -100,12 +86,6 @@ impl TrialDone {
             (true, false) => Outcome::Warned,
             (true, true) => Outcome::Done,
         }
-    }
-
-    /// As an answer.
-    pub fn answer(&self) -> TrialAnswer {
-        let TrialDone { job, archive, files, bytes, wrong, warnings } = self.clone();
-        TrialAnswer { job, archive, files, bytes, wrong, warnings }
     }
 }
 
@@ -211,13 +191,11 @@ struct TrialFile {
 
 /// Some files of a set, each as likely as any other. The hash is still missing.
 fn choose(set: &FolderSet) -> Result<Vec<TrialFile>, Failure> {
-    let failed = |error: &(dyn std::error::Error + 'static)| unreadable(set, error);
-    let seed = base::random::id().map_err(|error| failed(&error))?;
+    let seed = base::random::id().map_err(|error| Failure::new(&error, None))?;
     let mut random = Random::new(u64::from_le_bytes(seed[..8].try_into().unwrap_or_default()));
-    let index = set.index().map_err(|error| failed(&error))?;
     let (mut chosen, mut seen): (Vec<TrialFile>, usize) = (Vec::new(), 0);
-    for entry in index.tree().map_err(|error| failed(&error))?.into_iter().flatten() {
-        let entry = entry.map_err(|error| failed(&error))?;
+    for entry in sets::entries(set)? {
+        let entry = entry?;
         // Of further names of a file the archive has no hash.
         let is_one = entry.kind == ObjectKind::File && entry.links <= 1;
         if !is_one || entry.size_bytes > FILE_BYTES_MAX {
@@ -256,9 +234,9 @@ fn with_hashes(
         else {
             continue;
         };
-        let index = set.index().map_err(|error| unreadable(set, &error))?;
-        for record in index.files().map_err(|error| unreadable(set, &error))? {
-            let record = record.map_err(|error| unreadable(set, &error))?;
+        let index = set.index().map_err(|error| sets::unreadable(set, &error))?;
+        for record in index.files().map_err(|error| sets::unreadable(set, &error))? {
+            let record = record.map_err(|error| sets::unreadable(set, &error))?;
             let RecordKind::File { layout: FileLayout::Whole, content_hash: Some(hash), .. } =
                 record.kind
             else {
@@ -270,11 +248,6 @@ fn with_hashes(
         }
     }
     Ok(hashed)
-}
-
-fn unreadable(set: &FolderSet, error: &(dyn std::error::Error + 'static)) -> Failure {
-    let why = without_error_numbers(&with_causes(error)).to_string();
-    Failure::of(format!("the index of {} cannot be read: {why}", set.name()), None)
 }
 
 fn path_of(bytes: &[u8]) -> PathBuf {

@@ -44,7 +44,7 @@ fn try_one(request: &TrialRequest, arguments: &RunArgs) -> Result<Outcome, Failu
     let result = try_job(request, &terminal, &cancel, Changer::asking(&cancel));
     terminal.close();
     let done = result?;
-    print_end(&done.answer(), &report::jobs::tried(&done), done.outcome(), &arguments.common)
+    print_end(&done, &report::jobs::tried(&done), done.outcome(), &arguments.common)
 }
 
 /// Prints the end of a run; of a quiet one only what is to be looked at.

@@ -175,7 +175,7 @@ fn what_is_wrong_in_the_file_has_its_place() {
     for command in [&["check-config"][..], &["run", "homes"], &["status"], &["units", "homes"]] {
         let said = place.text(&[command, &["--config", "takeup.toml"]].concat(), 1);
         assert!(said.contains("takeup.toml:4:1: unknown field `compres`"), "{said}");
-        assert!(said.contains("hint: docs/jobs.md"), "{said}");
+        assert!(said.contains("hint: `takeup check-config --help`"), "{said}");
     }
     place.configure("");
     let said = place.text(&["run", "home", "--config", "takeup.toml"], 1);
@@ -184,7 +184,7 @@ fn what_is_wrong_in_the_file_has_its_place() {
     let said = place.text(&["check-config", "--config", "takeup.toml"], 2);
     assert!(said.contains("PROBLEM: the source"), "{said}");
     let said = place.text(&["check-config", "--config", "missing.toml"], 1);
-    assert!(said.contains("docs/jobs.md has a file to begin with"), "{said}");
+    assert!(said.contains("`takeup check-config --help` shows one to begin with"), "{said}");
 }
 
 #[test]
@@ -232,4 +232,16 @@ fn a_rule_leaves_other_jobs_alone() {
     assert!(said.contains("is of the job other"), "{said}");
     let said = place.text(&["catalog", "forget", "nowhere/", "--keep-last", "1", "--yes"], 1);
     assert!(said.contains("nowhere/") && !place.path("nowhere").exists(), "{said}");
+}
+
+/// The file in the help of `check-config` can be read as it stands there.
+#[test]
+fn the_file_in_the_help_is_right() {
+    let place = Place::new("");
+    let help = place.text(&["check-config", "--help"], 0);
+    let (_, rest) = help.split_once("only sources and to are needed:\n").unwrap();
+    let (file, _) = rest.split_once("\n\nExit codes").unwrap();
+    std::fs::write(place.path("takeup.toml"), file).unwrap();
+    let told = place.json(&["check-config", "--config", "takeup.toml"], 2);
+    assert_eq!(told["jobs"][0]["job"], "homes", "only what it names is not there: {told}");
 }

@@ -135,3 +135,31 @@ fn a_trial_that_failed_is_told() {
     let status = place.status(2);
     assert!(status["problems"].to_string().contains("the last trial restore failed"), "{status}");
 }
+
+/// A set that could not read a file lists it all the same, with the state that it saw.
+#[test]
+fn what_a_set_could_not_read_it_does_not_have() {
+    testkit::require!(Root);
+    let place = Place::new("");
+    let allow = |name: &str, mode| {
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        fs::set_permissions(place.path(name), permissions).unwrap();
+    };
+    allow("home/2.txt", 0);
+    place.text(&["backup", "home", "--to", "sets/"], 0);
+    for (name, mode) in [("", 0o777), ("sets", 0o777), ("sets/.takeup-lock", 0o666)] {
+        allow(name, mode);
+    }
+    // So that it is the second set for the other user, too.
+    allow(place.archives()[0].to_str().unwrap(), 0o644);
+    let mut copy = std::process::Command::new("cp");
+    copy.arg(env!("CARGO_BIN_EXE_takeup")).arg(place.path("takeup"));
+    assert!(copy.status().unwrap().success());
+    let mut user = std::process::Command::new("setpriv");
+    user.args(["--reuid=65534", "--regid=65534", "--clear-groups", "./takeup"]);
+    user.args(["backup", "home", "--to", "sets/"]).current_dir(place.path(""));
+    assert_eq!(user.output().unwrap().status.code(), Some(2));
+    let told = place.json(&["catalog", "forget", "sets/", "--keep-last", "1"], 0);
+    assert_eq!(told["sets"][0]["lost_versions"], 1, "{told}");
+    assert!(told["sets"][0]["lost_names"][0].as_str().unwrap().ends_with("home/2.txt"));
+}
