@@ -168,7 +168,11 @@ pub fn encode_end_of_archive(out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// `Nul`, `Empty` or `Keyword` for a keyword that no reader could restore, `ExtendedTooLarge`.
-pub fn encode_global_header(records: &[Record<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub fn encode_global_header(
+    name: &str,
+    records: &[Record<'_>],
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
     for (keyword, _) in records {
         check_text("keyword", keyword)?;
         if keyword.contains(&b'=') {
@@ -182,7 +186,7 @@ pub fn encode_global_header(records: &[Record<'_>], out: &mut Vec<u8>) -> Result
     }
     let start = out.len();
     out.extend_from_slice(&TEMPLATE);
-    fill_extended_header(b'g', b"GlobalHead", bytes, unit_at(out, start));
+    fill_extended_header(b'g', name.as_bytes(), bytes, unit_at(out, start));
     for (keyword, value) in records {
         pax::push_record(keyword, value, out);
     }

@@ -8,6 +8,8 @@
 //! reading requires ([`Continuation`]). Not here: where blocks go, and when volumes change.
 //! `docs/format.md` draws the bytes.
 
+mod names;
+
 use std::fmt::Write as _;
 
 use twox_hash::XxHash3_64;
@@ -21,6 +23,7 @@ use crate::header::{self, UNIT_BYTES};
 use crate::member::Member;
 use crate::pax;
 use crate::stream::StoredOffset;
+pub use names::{HostName, JobText, LabelledSet};
 
 /// Longest label that is read or written: a block, the odd bytes of another, and headers.
 pub const LABEL_BYTES_MAX: usize = 64 << 20;
@@ -79,39 +82,8 @@ pub struct Label {
     pub time_seconds: u64,
     /// The machine that wrote it, if its name is known; older sets have none.
     pub host: Option<HostName>,
-}
-
-/// The name of a machine, in the form of a label.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HostName {
-    bytes: [u8; HOST_BYTES_MAX],
-    length: u8,
-}
-
-/// The length limit of Linux (`HOST_NAME_MAX`, gethostname(2)).
-const HOST_BYTES_MAX: usize = 64;
-
-impl HostName {
-    /// `None` if it is not a machine's name: empty, more than 64 bytes, or not printable ASCII
-    /// without blanks.
-    pub fn new(name: &[u8]) -> Option<HostName> {
-        let is_name = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
-        let mut bytes = [0; HOST_BYTES_MAX];
-        bytes.get_mut(..name.len()).filter(|_| is_name)?.copy_from_slice(name);
-        Some(HostName { bytes, length: name.len() as u8 })
-    }
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        let bytes = self.bytes.get(..usize::from(self.length));
-        bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
-    }
-}
-
-impl std::fmt::Debug for HostName {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("HostName").field(&self.as_str()).finish()
-    }
+    /// Which set of a chain it belongs to; `None` outside of chains.
+    pub chain: Option<LabelledSet>,
 }
 
 /// How a plain set continues on another volume.
@@ -283,9 +255,23 @@ impl Label {
         if let Some(host) = &self.host {
             write!(text, "host={} ", host.as_str()).expect("a string takes any text");
         }
+        if let Some(set) = &self.chain {
+            set.push_fields(&mut text);
+        }
         let check = XxHash3_64::oneshot(text.as_bytes());
         write!(text, "check={check:016x}").expect("a string takes any text");
         text
+    }
+
+    /// What the header is called, for those who look at a tape with `dd | head`: readers of tar pass
+    /// over it.
+    fn header_name(&self) -> String {
+        let host = self.host.as_ref().map(|host| format!("{} ", host.as_str()));
+        let set = self.chain.as_ref().map(|set| format!("{} ", set.words()));
+        let (host, set) = (host.unwrap_or_default(), set.unwrap_or_default());
+        let seconds = i64::try_from(self.time_seconds).unwrap_or(i64::MAX);
+        let time = base::calendar::time_text(seconds).replace(' ', "T");
+        format!("takeup {host}{set}{time}Z volume {}", self.volume)
     }
 
     /// `None` if it does not fit the length.
@@ -344,11 +330,12 @@ impl Label {
         let mut out = Vec::with_capacity(bytes);
         let mut rest = bytes;
         let mut first = Some(text.into_bytes());
+        let name = self.header_name();
         while rest > 0 {
             let now = global_length(rest, if first.is_some() { least } else { GLOBAL_BYTES_MIN });
             let value = first.take();
             let others = if value.is_some() { records } else { &[] };
-            push_global(value.unwrap_or_default(), others, now, &mut out)?;
+            push_global(&name, value.unwrap_or_default(), others, now, &mut out)?;
             rest -= now;
         }
         Ok(Some(out))
@@ -361,7 +348,9 @@ impl Label {
     ) -> Result<Option<Vec<u8>>, LabelError> {
         let mut content = Vec::new();
         let text = self.text().into_bytes();
-        push_global(text, &[], GLOBAL_BYTES_MIN, &mut content)?;
+        let record = pax::record_bytes(COMMENT.len(), text.len());
+        let bytes = GLOBAL_BYTES_MIN.max(UNIT_BYTES + record.next_multiple_of(UNIT_BYTES));
+        push_global(&self.header_name(), text, &[], bytes, &mut content)?;
         let mut out = Vec::new();
         let compressor = ChunkCompressor::new(self.compression);
         compressor.map_err(LabelError::Compression)?.compress(&content, &mut out)?;
@@ -388,6 +377,7 @@ fn global_length(rest: usize, least: usize) -> usize {
 
 /// Appends a global header of exactly `bytes`, with its comment padded with spaces.
 fn push_global(
+    name: &str,
     mut comment: Vec<u8>,
     others: &[(&[u8], Vec<u8>)],
     bytes: usize,
@@ -406,7 +396,7 @@ fn push_global(
     let mut records: Vec<(&[u8], &[u8])> = vec![(COMMENT, &comment)];
     records.extend(others.iter().map(|(key, value)| (*key, &value[..])));
     let start = out.len();
-    encode_global_header(&records, out)?;
+    encode_global_header(name, &records, out)?;
     debug_assert_eq!(out.len() - start, bytes, "the comment fills the header");
     Ok(())
 }
@@ -509,6 +499,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
         },
         time_seconds: number("time")?,
         host: field("host").ok().and_then(|name| HostName::new(name.as_bytes())),
+        chain: LabelledSet::of_fields(|name| field(name).ok()),
     };
     let block = u64::from(label.block_bytes);
     let fits = block > 0

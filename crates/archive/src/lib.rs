@@ -54,6 +54,7 @@
 //! - [`decode`]: bytes to events, with the overrides of pax and GNU tar.
 //! - [`header`]: one unit of 512 bytes as a header.
 //! - [`pax`]: extended records.
+//! - `escaped`: any bytes as a word of ASCII.
 //! - [`sparse`]: files with holes, in the formats of GNU tar and pax.
 //! - `xattr`: extended attributes in pax records.
 //! - [`acl`]: access control lists as text and as the kernel stores them.
@@ -67,6 +68,7 @@ pub mod acl;
 pub mod chunk;
 pub mod decode;
 pub mod encode;
+mod escaped;
 pub mod header;
 pub mod index;
 pub mod label;

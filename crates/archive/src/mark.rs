@@ -58,7 +58,7 @@ impl Mark {
 pub fn encode_mark(block_bytes: u32) -> [u8; MARK_BYTES] {
     let text = format!("{START}{VERSION} index=follows block={block_bytes}");
     let mut out = Vec::with_capacity(MARK_BYTES);
-    encode_global_header(&[(COMMENT, text.as_bytes())], &mut out)
+    encode_global_header("GlobalHead", &[(COMMENT, text.as_bytes())], &mut out)
         .expect("a short keyword and value without NULs");
     *out.first_chunk().expect("a header and one unit of records")
 }

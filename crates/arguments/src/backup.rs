@@ -86,7 +86,8 @@ pub struct BackupArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Sets in a folder")]
 struct SetArgs {
-    /// Store only what has changed since the last set of the job; TARGET is a folder of sets
+    /// Store only what has changed since the last set of the job; TARGET is a folder of sets, or a
+    /// tape
     #[arg(short, long)]
     incremental: bool,
     /// Store what has changed since this set: its archive's name, or the start of its id

@@ -58,13 +58,17 @@ pub struct RestoreArgs {
     /// Do not wait until everything is on the disk; the kernel writes it later
     #[arg(hide_short_help = true, long)]
     no_sync: bool,
-    /// Of a folder of sets: the state of this day, local time; the last set that began before its
-    /// end. By default the newest
+    /// Of a folder of sets, or of tapes: the state of this day, local time; the last set that began
+    /// before its end. By default the newest
     #[arg(long, value_name = "DAY", conflicts_with = "set")]
     at: Option<String>,
-    /// Of a folder with sets of several jobs: the job
+    /// Of a folder or tapes with sets of several jobs: the job
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
+    /// Of a set whose chain has a gap (an archive or a tape is lost): restore what is left, and name
+    /// the rest
+    #[arg(hide_short_help = true, long)]
+    partial: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
@@ -118,6 +122,7 @@ impl RestoreArgs {
         RestoreRequest {
             from: self.from.clone().into(),
             set: SetSelection { at: self.at.clone(), job: self.job.clone() },
+            partial: self.partial,
             into: self.into.clone(),
             paths: self.paths.iter().map(PathBuf::from).collect(),
             strip_components: self.strip_components,

@@ -31,7 +31,9 @@ mod store;
 
 pub use index_file::{IndexFile, read_at};
 pub use set_records::set_records;
-pub use sets_folder::{ChainError, FolderSet, SetsFolder, WantedSet, is_named_as_set};
+pub use sets_folder::{
+    ChainError, FolderSet, INDEX_COPY_END, SetsFolder, WantedSet, is_named_as_set,
+};
 pub use sources::Sources;
 pub use store::find::{CataloguedKind, FileVersions, Found, FoundVersion};
 pub use store::loading::{Held, Loaded, SetRecord};

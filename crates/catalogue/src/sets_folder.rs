@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use archive::index::{About, ChainSet};
 use archive::label::hex;
@@ -17,14 +18,17 @@ use crate::IndexFile;
 /// Most archives that are looked at.
 const ARCHIVES_MAX: usize = 100_000;
 /// Ends of the names of archives.
-const ENDS: [&str; 7] = [".tar", ".tar.zst", ".tzst", ".zst", ".tar.gz", ".tgz", ".gz"];
+const ENDS: [&str; 8] =
+    [".tar", ".tar.zst", ".tzst", ".zst", ".tar.gz", ".tgz", ".gz", INDEX_COPY_END];
+/// End of the name of a copy of an index, of a set that is on tape.
+pub const INDEX_COPY_END: &str = ".takeup-index";
 
 /// A set in the folder.
 #[derive(Clone, Debug)]
 pub struct FolderSet {
-    /// Its archive.
+    /// Its archive, or the copy of its index.
     pub path: PathBuf,
-    /// Length of the archive's file.
+    /// Length of the archive's file; of a copy of an index, of what is on tape.
     pub length_bytes: u64,
     pub about: About,
 }
@@ -107,6 +111,18 @@ impl SetsFolder {
         }
         found.sets.sort_by(|left, right| order(left).cmp(&order(right)));
         Ok(found)
+    }
+
+    /// The sets of both. Where both have a set, that of this one counts.
+    pub fn joined(mut self, other: SetsFolder) -> SetsFolder {
+        for set in other.sets {
+            if self.of(set.about.set).is_none() {
+                self.sets.push(set);
+            }
+        }
+        self.unusable.extend(other.unusable);
+        self.sets.sort_by(|left, right| order(left).cmp(&order(right)));
+        self
     }
 
     /// A copy of a set is the same set. The one that has the name which the set was given counts.
@@ -194,12 +210,13 @@ impl FolderSet {
     pub fn index(&self) -> io::Result<IndexFile> {
         let source = Source::open(self.path.as_os_str()).map_err(io::Error::other)?;
         let lost = || io::Error::other("it has no whole index");
-        IndexFile::find(&source).ok_or_else(lost)
+        find_index(&source, &self.path).ok_or_else(lost)
     }
 
     /// The name of its archive.
     pub fn name(&self) -> String {
-        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        name.strip_suffix(INDEX_COPY_END).unwrap_or(&name).to_owned()
     }
 
     /// Whether a user means this set: by the name of its archive, or by the first digits of its
@@ -214,10 +231,22 @@ fn order(set: &FolderSet) -> (&str, u64, u64, [u8; 16]) {
     (job, *number, *begun_seconds, *set)
 }
 
+fn is_index_copy(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(INDEX_COPY_END.as_bytes())
+}
+
+/// The index of an archive, or of a file that is one.
+fn find_index(source: &Source, path: &Path) -> Option<IndexFile> {
+    if is_index_copy(path) {
+        return IndexFile::alone(Arc::clone(&source.file), source.length_bytes?);
+    }
+    IndexFile::find(source)
+}
+
 /// The set of an archive; `None` if it is of no chain.
 fn read_set(path: &Path) -> Result<Option<FolderSet>, String> {
     let source = Source::open(path.as_os_str()).map_err(|error| text(&error))?;
-    let Some(index) = IndexFile::find(&source) else {
+    let Some(index) = find_index(&source, path) else {
         // Any archive may lie here, but one with the name of a set must not be lost in silence.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if is_named_as_set(&name) {
@@ -228,7 +257,12 @@ fn read_set(path: &Path) -> Result<Option<FolderSet>, String> {
     match index.about() {
         Ok(None) => Ok(None),
         Ok(Some(about)) => {
-            let length_bytes = source.length_bytes.unwrap_or(0);
+            let file_bytes = source.length_bytes.unwrap_or(0);
+            let length_bytes = if is_index_copy(path) {
+                index.trailer.index_compressed_offset_bytes.bytes() + file_bytes
+            } else {
+                file_bytes
+            };
             Ok(Some(FolderSet { path: path.to_owned(), length_bytes, about }))
         }
         Err(error) => Err(text(&error)),
@@ -237,6 +271,7 @@ fn read_set(path: &Path) -> Result<Option<FolderSet>, String> {
 
 /// Whether a file has a name that is given to sets: job, time, level, eight digits of the identity.
 pub fn is_named_as_set(name: &str) -> bool {
+    let name = name.strip_suffix(INDEX_COPY_END).unwrap_or(name);
     let stem = name.split_once(".tar").map_or(name, |(stem, _)| stem);
     let mut parts = stem.rsplit('-');
     let (id, level) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());

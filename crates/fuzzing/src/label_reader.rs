@@ -15,7 +15,7 @@ pub fn check(input: &[u8]) {
     let check = XxHash3_64::oneshot(&text);
     text.extend_from_slice(format!("check={check:016x}  ").as_bytes());
     let mut part = Vec::new();
-    if encode_global_header(&[(b"comment", &text)], &mut part).is_err() {
+    if encode_global_header("GlobalHead", &[(b"comment", &text)], &mut part).is_err() {
         return;
     }
     if let Ok(Found::Label(label)) = Label::find(&part)

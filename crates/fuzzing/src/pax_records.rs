@@ -20,7 +20,7 @@ pub fn check(input: &[u8]) {
     }
     let records: Vec<_> = Records::new(input).filter_map(Result::ok).collect();
     let mut out = Vec::new();
-    if encode_global_header(&records, &mut out).is_err() || out.len() > 1 << 16 {
+    if encode_global_header("GlobalHead", &records, &mut out).is_err() || out.len() > 1 << 16 {
         return;
     }
     let mut decoder = Decoder::new(LIMITS);

@@ -4,11 +4,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::marker::PhantomData;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rustix::fs::FlockOperation;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// What is read of the end of a journal: a hundred thousand lines.
@@ -81,23 +83,24 @@ pub struct JournalError {
     source: io::Error,
 }
 
-/// The journal of a user's jobs.
+/// A text that only grows, with an entry in each line; by default that of a user's jobs.
 #[derive(Clone, Debug)]
-pub struct Journal {
+pub struct Journal<E = Entry> {
     path: PathBuf,
+    entries: PhantomData<fn() -> E>,
 }
 
-impl Journal {
+impl<E: Serialize + DeserializeOwned> Journal<E> {
     /// The journal at this place; it is made with its first line.
-    pub fn at(path: PathBuf) -> Journal {
-        Journal { path }
+    pub fn at(path: PathBuf) -> Journal<E> {
+        Journal { path, entries: PhantomData }
     }
 
     /// Adds a line, and waits until it is on the disk.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&self, entry: &Entry) -> Result<(), JournalError> {
+    pub fn append(&self, entry: &E) -> Result<(), JournalError> {
         let failed = |source| self.failed("write to", source);
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
@@ -120,7 +123,7 @@ impl Journal {
     ///
     /// # Errors
     /// When there is a journal and it cannot be read.
-    pub fn read(&self) -> Result<(Vec<Entry>, u64), JournalError> {
+    pub fn read(&self) -> Result<(Vec<E>, u64), JournalError> {
         let failed = |source| self.failed("read", source);
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),

@@ -39,6 +39,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use archive::chunk::Compression;
+use archive::index::About;
+use archive::label::{JobText, LabelledSet};
 use device::target::{Existing, Target};
 use flow::backend::Choice;
 use flow::cancel::Cancel;
@@ -46,7 +48,7 @@ use flow::crew::{Crew, cores};
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport};
 use flow::steps::StreamSteps;
-use tapeset::{SetPlan, TapeSink};
+use tapeset::{SetIdentity, SetPlan, TapeSink};
 use tree::Scan;
 
 use crate::destination::{Completed, Destination, Output, open_target};
@@ -55,7 +57,7 @@ use crate::report::BackupReport;
 use descriptors::InHand;
 pub use dry_run::{DryRun, StoredFile, StoredFolder, dry_run, most_stored};
 pub use error::{BackupError, Unfinished};
-pub use options::{BackupOptions, Refill, SetOptions};
+pub use options::{BackupOptions, IndexCopy, Refill, SetOptions};
 use replaced::check_size;
 pub use replaced::{ArchiveSize, Shrinking};
 use run::{Done, Run, Stages};
@@ -125,7 +127,8 @@ fn open_output<'a>(
         Destination::Path(path) => path,
         Destination::Tape(tape) => {
             let BackupOptions { block_bytes, compression, existing, .. } = *options;
-            let plan = SetPlan { block_bytes, compression, existing };
+            let identity = options.set.as_ref().map(|set| identity(&set.about));
+            let plan = SetPlan { block_bytes, compression, existing, identity };
             return Ok((Output::Set(Box::new(TapeSink::begin(tape, monitor, plan)?)), None));
         }
     };
@@ -138,6 +141,17 @@ fn open_output<'a>(
     let target = open_target(path, options.existing, options.mode, cancel)??;
     let output = Output::to_target(target, engine, WRITE_DEPTH, cancel);
     Ok((output.map_err(BackupError::Engine)?, before))
+}
+
+/// What labels on tape say of a set.
+fn identity(about: &About) -> SetIdentity {
+    let chain = JobText::new(&about.job).map(|job| LabelledSet {
+        job,
+        number: about.number,
+        level: about.level,
+        parent: about.parent().map(|parent| parent.set),
+    });
+    SetIdentity { set: about.set, begun_seconds: about.begun_seconds, chain }
 }
 
 /// What is created before the target is touched.

@@ -49,10 +49,10 @@ use crate::read::{Contents, IndexNeed, Input, ReadFailure, ReadSettings, read_ar
 use crate::selection::{NotFound, Selection};
 use crate::warnings::Warnings;
 use catalogue::IndexFile;
-use tapeset::{Need, TapeReading};
+use tapeset::{Need, TapeIndex, TapeReading};
 
 use crate::read::block_check::{BlockCheck, KeptChecksums};
-pub use chain::restore_chain;
+pub use chain::{Chain, ChainPart, LostParts, restore_chain};
 use order::Dispatcher;
 use workers::Workers;
 
@@ -196,6 +196,9 @@ pub enum RestoreError {
         #[source]
         source: IndexError,
     },
+    /// The tape's set is of a chain: with its index, [`restore_chain`] restores it.
+    #[error("the set counts on sets before it")]
+    OfChain(Box<TapeIndex>),
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -291,6 +294,9 @@ impl Part<'_> {
     ) -> Result<RestoreReport, RestoreError> {
         let Part { destination, options, warnings, folders } = *self;
         let input = open_input(options, monitor, cancel)?;
+        if folders == Folders::Now {
+            check_chain(&input, warnings)?;
+        }
         let check = input.index().and_then(BlockCheck::of).map(Arc::new);
         let keep = check.is_none().then(Arc::<KeptChecksums>::default);
         let plan = check.as_deref().and_then(|check| make_plan(&check.index, options));
@@ -361,6 +367,24 @@ fn open_input(
         input.require_index()?;
     }
     Ok(input)
+}
+
+/// Refuses a set on tape that is no whole day by itself. Without its index it is restored as it is.
+fn check_chain(input: &Input, warnings: &Warnings<'_>) -> Result<(), RestoreError> {
+    let Input::Tape(tape) = input else { return Ok(()) };
+    let index = tape.index().filter(|index| {
+        let about = index.index.about();
+        about.is_ok_and(|about| about.is_some_and(|about| about.chain.len() > 1))
+    });
+    if let Some(index) = index {
+        return Err(RestoreError::OfChain(Box::new(index.clone())));
+    }
+    if tape.counts_on_others() {
+        let text = "the set holds only what changed since another set, and its index, which says \
+                    what else there was, cannot be read";
+        warnings.warn(Harm::NotRestored, tape.device().as_bytes(), text);
+    }
+    Ok(())
 }
 
 /// Whether it is fine that nothing was restored: everything is up to date, or was damaged.

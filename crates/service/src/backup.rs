@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use archive::chunk::Compression;
 use archive::index::About;
@@ -20,7 +21,9 @@ use runs::summary::RunSummary;
 use runs::verdict::{RunState, Verdict, no_file};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tapeset::{BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, TapeReport};
+use tapeset::{
+    BlockLayout, DrivePace, Media, MediaLog, START_FILL_PERCENT, TapeOptions, TapeReport,
+};
 use tree::{Attributes, FileSystems};
 
 use crate::Answer;
@@ -31,6 +34,7 @@ use crate::interrupted::{left_at, with_left};
 use crate::outcome::{Outcome, certainty};
 use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination};
 use crate::sets::{self, FolderLock, Hold, NewSet, SetSettings, WrittenSetAnswer};
+use crate::tape_sets::{Copy, Log, TapeSets};
 use crate::virtual_drive::VirtualDrive;
 
 /// What to back up, where to, and how.
@@ -147,7 +151,11 @@ impl BackupDone {
     pub fn answer(&self) -> BackupAnswer {
         BackupAnswer {
             run: self.summary.clone(),
-            archive: self.set.as_ref().map(|_| escape_path(&self.to)),
+            archive: self
+                .set
+                .as_ref()
+                .filter(|_| self.tape.is_none())
+                .map(|_| escape_path(&self.to)),
             set: self.set.as_ref().map(WrittenSetAnswer::from),
             tape: self.tape.clone(),
         }
@@ -170,13 +178,22 @@ pub fn backup(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<BackupDone, Failure> {
-    backup_into(request, None, observer, cancel, changer)
+    backup_for(request, &Caller::default(), observer, cancel, changer)
 }
 
-/// Backs up, into a folder that the caller has locked already.
-pub(crate) fn backup_into(
+/// What the caller of a backup has done and knows.
+#[derive(Default)]
+pub(crate) struct Caller<'a> {
+    /// It has locked the place of the sets.
+    pub(crate) held: Option<&'a FolderLock>,
+    /// Media whose sets nobody needs any more.
+    pub(crate) freed: Vec<[u8; 16]>,
+}
+
+/// Backs up for a caller who has the lock already.
+pub(crate) fn backup_for(
     request: &BackupRequest,
-    held: Option<&FolderLock>,
+    caller: &Caller<'_>,
     observer: &dyn RunObserver,
     cancel: &Cancel,
     changer: SharedChanger,
@@ -184,13 +201,18 @@ pub(crate) fn backup_into(
     let changer = change::chosen(request.tape.change_command.as_deref(), changer, cancel);
     let asked = request.compress.as_deref().map(str::parse).transpose();
     let asked = asked.map_err(|error| Failure::new(&error, None))?;
-    let hold = held.map_or(Hold::Take, Hold::Held);
-    let set = new_set(request, asked, hold, &RunMonitor::new(observer))?;
+    let hold = caller.held.map_or(Hold::Take, Hold::Held);
+    let set = new_set(request, asked, hold, cancel, &RunMonitor::new(observer))?;
     let path = set.as_ref().map_or(&request.to, |set| &set.path);
-    let to = destination(path, tape_options(&request.tape, path), changer);
+    let log = media_log(set.as_ref());
+    let freed = caller.freed.clone();
+    let media = Media { freed, log: log.clone().map(|log| log as Arc<dyn MediaLog>) };
+    let to = destination(path, tape_options(&request.tape, path), media, changer);
     let chosen = compression_by_name::choose(asked, &to)?;
     let mut options = options(request, to, chosen.compression)?;
     options.set = set.as_ref().map(|set| set.options.clone());
+    let on_tape = set.as_ref().and_then(|set| set.tape.as_ref());
+    options.index_copy = on_tape.and_then(|tape| Some(tape.copy.as_ref()?.copy.clone()));
     let folder = std::path::absolute(path).ok();
     let folder = folder.as_deref().and_then(Path::parent).filter(|_| path.as_os_str() != "-");
     let source = request.sources.first().map(PathBuf::as_path);
@@ -203,6 +225,11 @@ pub(crate) fn backup_into(
     }
     let report = runs::backup::backup(&options, &monitor, cancel)
         .map_err(|error| stopped(error, path, cancel))?;
+    let path = path.clone();
+    for text in not_noted(set, log.as_deref(), &path) {
+        let object = path.as_os_str().as_encoded_bytes().to_vec();
+        monitor.notice(Notice { level: Level::Warning(Harm::Beside), object, text });
+    }
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
     let has_others = report.set.as_ref().is_some_and(|set| set.unchanged > 0);
     let summary = monitor.summarise(report.run, |summary| {
@@ -217,14 +244,38 @@ pub(crate) fn backup_into(
         summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
     });
     let unread = monitor.harmed(Harm::Unread) + monitor.harmed(Harm::Unlisted);
-    Ok(BackupDone { to: path.clone(), summary, set: report.set, tape, unread })
+    Ok(BackupDone { to: path, summary, set: report.set, tape, unread })
 }
 
-/// The set of a chain, if the target is a folder.
+/// Who writes down what becomes of media. Outside of chains, only where there is an account of them.
+fn media_log(set: Option<&NewSet>) -> Option<Arc<Log>> {
+    if let Some(set) = set {
+        return set.tape.as_ref().map(|tape| Arc::clone(&tape.log));
+    }
+    let tape_sets = TapeSets::of_this_user().ok()?;
+    tape_sets.exists().then(|| tape_sets.log(None))
+}
+
+/// Keeps what is to be known of a complete set on tape. Returns what could not be kept.
+fn not_noted(set: Option<NewSet>, log: Option<&Log>, drive: &Path) -> Vec<String> {
+    let mut not_noted = Vec::new();
+    if let Some(Err(failure)) = log.map(Log::outcome) {
+        let why = failure.message();
+        not_noted.push(format!("what became of the media was not written down: {why}"));
+    }
+    let copy = set.and_then(|set| set.tape).and_then(|tape| tape.copy);
+    if let Some(Err(failure)) = copy.map(Copy::keep) {
+        not_noted.push(Copy::not_kept(&failure, drive));
+    }
+    not_noted
+}
+
+/// The set of a chain, if the target is a folder, or a tape that gets one.
 pub(crate) fn new_set(
     request: &BackupRequest,
     compression: Option<Compression>,
     hold: Hold<'_>,
+    cancel: &Cancel,
     monitor: &dyn Monitor,
 ) -> Result<Option<NewSet>, Failure> {
     let to = &request.to;
@@ -232,12 +283,15 @@ pub(crate) fn new_set(
         let compression = compression.unwrap_or(Compression::None);
         return NewSet::plan(request, compression, hold, monitor).map(Some);
     }
-    if request.set != SetSettings::default() {
-        let message = format!("{} is no folder of sets", escape_path(to));
-        let hint = "sets of a chain go into a folder: end its name with /";
-        return Err(Failure::of(message, Some(hint)));
+    if request.set == SetSettings::default() {
+        return Ok(None);
     }
-    Ok(None)
+    if let Some(drive) = device::tape::find(to) {
+        return NewSet::plan_on_tape(request, Arc::new(drive), hold, cancel, monitor).map(Some);
+    }
+    let message = format!("{} is no folder of sets", escape_path(to));
+    let hint = "sets of a chain go to a tape or into a folder: end its name with /";
+    Err(Failure::of(message, Some(hint)))
 }
 
 /// The failure; where the user has stopped the run, with what is left. The hint of an unfinished
@@ -294,6 +348,7 @@ pub(crate) fn options(
         engine: request.engine.into(),
         rate_limit_bytes_per_second: target.rate_limit_bytes_per_second,
         set: None,
+        index_copy: None,
     };
     if is_tape {
         pace_for_tape(&mut options, target);

@@ -8,6 +8,7 @@ use flow::cancel::Cancel;
 use runs::backup::DryRun;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tapeset::Media;
 
 use crate::Answer;
 use crate::backup::{BackupRequest, new_set, options};
@@ -119,7 +120,7 @@ pub fn dry_run(
     cancel: &Cancel,
 ) -> Result<DryRunDone, Failure> {
     let monitor = RunMonitor::new(observer);
-    let set = new_set(request, None, Hold::None, &monitor)?;
+    let set = new_set(request, None, Hold::None, cancel, &monitor)?;
     let (to, wanted) = match set {
         Some(set) => (set.path, Some(set.options)),
         None => (request.to.clone(), None),
@@ -127,7 +128,8 @@ pub fn dry_run(
     let is_set = wanted.is_some();
     let wanted = wanted.map_or_else(|| sets::alone(request), Ok)?;
     // Where it would go plays no part.
-    let nowhere = destination("-".as_ref(), Default::default(), NoChanger::shared());
+    let nowhere =
+        destination("-".as_ref(), Default::default(), Media::default(), NoChanger::shared());
     let options = options(request, nowhere, Compression::None)?;
     let found = runs::backup::dry_run(&options, &wanted, &monitor, cancel)?;
     Ok(DryRunDone { to, is_set, found })

@@ -17,11 +17,13 @@
 //! - [`run`]: what these runs have in common.
 //! - [`tape_source`]: a tape that an archive is read from.
 //! - [`sets`]: sets of a chain in a folder.
+//! - `tape_sets`: what is known of sets of chains on tape without a tape.
 //! - [`folder_sets`]: the sets of a folder, listed.
 //! - [`verify_sets`]: all archives of a folder, read back.
 //! - [`retention`]: which sets of a folder are kept, and the end of the others.
 //! - [`mod@jobs`]: backups that a file names, and that run again and again.
 //! - `shell`: a command of the user, ended in time.
+//! - `scratch`: a folder for a while.
 //! - [`change`]: changes of volume by a command.
 //! - `compression_by_name`: the compression that the name of a target stands for.
 //! - `largest_file`: the largest file below a folder, which stands for it.
@@ -82,10 +84,12 @@ pub mod retention;
 pub mod rules;
 pub mod run;
 pub mod schema;
+mod scratch;
 pub mod sets;
 mod shell;
 pub mod sim;
 pub mod state;
+mod tape_sets;
 pub mod tape_source;
 pub mod tune;
 pub mod verify;

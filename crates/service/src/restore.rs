@@ -1,20 +1,21 @@
 //! A restore: writes the members of an archive into a folder.
 
+mod chain;
+
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use archive::index::About;
 use archive::label::hex;
 use base::calendar::time_text;
-use catalogue::FolderSet;
 use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor as _, Notice};
-use runs::restore::{Checksums, RestoreError, RestoreOptions, RestoreReport, Synchronise};
+use runs::restore::{Checksums, RestoreOptions, RestoreReport, Synchronise};
 use runs::selection::Selection;
 use runs::summary::RunSummary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tapeset::TapeOrigin;
 use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
 use crate::Answer;
@@ -31,9 +32,12 @@ use crate::tape_source::{self, TapeSourceAnswer, TapeSourceSettings};
 pub struct RestoreRequest {
     /// The archive, or a folder of sets; `-` is standard input.
     pub from: PathBuf,
-    /// Which set of the folder.
+    /// Which set of the folder, or of the tapes.
     #[serde(default)]
     pub set: SetSelection,
+    /// Whether what is left of a chain is restored where an archive or a medium of it is missing.
+    #[serde(default)]
+    pub partial: bool,
     /// Folder to restore into; created if missing. Nothing is written outside of it.
     pub into: PathBuf,
     /// Only these members and what is below them; empty: everything.
@@ -127,7 +131,7 @@ pub struct RestoreDone {
     pub request: RestoreRequest,
     pub summary: RunSummary,
     pub report: RestoreReport,
-    /// The set of a folder.
+    /// The set of a chain.
     pub set: Option<About>,
 }
 
@@ -136,7 +140,7 @@ pub struct RestoreDone {
 pub struct RestoreAnswer {
     #[serde(flatten)]
     pub run: RunSummary,
-    /// The set of a folder that was restored; null for a single archive.
+    /// The set of a chain that was restored; null for a single archive.
     pub set: Option<RestoredSetAnswer>,
     /// What was read of a tape; null for other archives.
     pub tape: Option<TapeSourceAnswer>,
@@ -148,7 +152,7 @@ pub struct RestoreAnswer {
     pub synchronised: bool,
 }
 
-/// A set of a folder that was restored.
+/// A set of a chain that was restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RestoredSetAnswer {
     /// Its identity.
@@ -228,15 +232,23 @@ pub fn restore(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<RestoreDone, Failure> {
-    let mut monitor = RunMonitor::new(observer)
+    let monitor = RunMonitor::new(observer)
         .recording(request.record.as_deref(), None)?
         .watching(Some(&request.from), Some(&request.into));
     if sets::is_folder(&request.from) {
-        return restore_set(request, monitor, cancel, changer);
+        return chain::restore_from_folder(request, monitor, cancel, changer);
+    }
+    if let Some(drive) = device::tape::find(&request.from).filter(|_| request.tape.file.is_none()) {
+        return chain::restore_from_tape(request, Arc::new(drive), monitor, cancel, changer);
     }
     if request.set != SetSelection::default() {
         let message = format!("{} is no folder of sets", request.from.display());
-        let hint = "--at and --job choose among the sets of a folder";
+        let hint = "--at and --job choose among the sets of a folder, or of a tape";
+        return Err(Failure::of(message, Some(hint)));
+    }
+    if request.partial {
+        let message = format!("--partial: {} is no set of a chain", request.from.display());
+        let hint = "leave it out: of a single archive all that can be read is restored";
         return Err(Failure::of(message, Some(hint)));
     }
     if let Some(text) = sets::part_of_chain(&request.from) {
@@ -244,44 +256,21 @@ pub fn restore(
         monitor.notice(Notice { level: Level::Notable, object, text });
     }
     let options = options(request, cancel, changer)?;
-    let tape = options.from.as_tape().cloned();
-    let report = runs::restore::restore(options, &monitor, cancel)
-        .map_err(|error| not_restored(error, tape.as_ref(), cancel))
-        .map_err(|failure| with_left(failure, cancel, || left_in(&request.into)))?;
-    let summary = monitor.summarise(report.run.clone(), |_| {});
-    Ok(RestoreDone { request: request.clone(), summary, report, set: None })
+    let report = runs::restore::restore(options, &monitor, cancel).map_err(Failure::from);
+    done(request, monitor, report, None, cancel)
 }
 
-/// Restores a set of a folder, with the sets before it in its chain.
-fn restore_set(
+/// The end of a run, with what is left of it where the user stopped it.
+fn done(
     request: &RestoreRequest,
     mut monitor: RunMonitor<'_>,
+    report: Result<RestoreReport, Failure>,
+    set: Option<About>,
     cancel: &Cancel,
-    changer: SharedChanger,
 ) -> Result<RestoreDone, Failure> {
-    let wanted = sets::chain(&request.from, request.tape.set.as_ref(), &request.set)?;
-    wanted.tell_doubts(&monitor);
-    let chain = wanted.sets;
-    let tape = TapeSourceSettings { set: None, ..request.tape.clone() };
-    let alone = RestoreRequest { tape, ..request.clone() };
-    let options = options(&alone, cancel, changer)?;
-    let links: Vec<&FolderSet> = chain.iter().collect();
-    let report = runs::restore::restore_chain(options, &links, &monitor, cancel)
-        .map_err(Failure::from)
-        .map_err(|failure| with_left(failure, cancel, || left_in(&request.into)))?;
+    let report = report.map_err(|failure| with_left(failure, cancel, || left_in(&request.into)))?;
     let summary = monitor.summarise(report.run.clone(), |_| {});
-    let set = chain.last().map(|set| set.about.clone());
     Ok(RestoreDone { request: request.clone(), summary, report, set })
-}
-
-/// The failure, with a hint if another set of the tape has the requested paths.
-fn not_restored(error: RestoreError, tape: Option<&TapeOrigin>, cancel: &Cancel) -> Failure {
-    if let (RestoreError::NothingFound { paths }, Some(tape)) = (&error, tape)
-        && let Some(hint) = tape_source::in_another_set(tape, paths, cancel)
-    {
-        return Failure::new(&error, Some(hint));
-    }
-    error.into()
 }
 
 /// The members that these paths select.

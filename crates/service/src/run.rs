@@ -22,7 +22,7 @@ use runs::verdict::{Tally, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use storage::DiskWatch;
-use tapeset::{TapeDestination, TapeOptions};
+use tapeset::{Media, TapeDestination, TapeOptions};
 
 use crate::change::SharedChanger;
 use crate::failure::{Failure, without_error_numbers};
@@ -147,10 +147,16 @@ impl ArchiveSettings {
 
 /// What `to` names: a tape drive, with the options for it and what changes its volumes, or anything
 /// else that a path leads to.
-pub(crate) fn destination(to: &Path, options: TapeOptions, changer: SharedChanger) -> Destination {
+pub(crate) fn destination(
+    to: &Path,
+    options: TapeOptions,
+    media: Media,
+    changer: SharedChanger,
+) -> Destination {
     match device::tape::find(to) {
         Some(drive) => {
-            Destination::Tape(TapeDestination { drive: Arc::new(drive), options, changer })
+            let drive = Arc::new(drive);
+            Destination::Tape(TapeDestination { drive, options, changer, media })
         }
         None => to.into(),
     }

@@ -9,6 +9,7 @@ mod wanted;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use archive::chunk::Compression;
 use archive::index::{About, AboutSource, CHAIN_SETS_MAX, ChainSet, StoreReason};
@@ -17,6 +18,8 @@ use base::calendar::time_text;
 use base::escape::escape_path;
 use base::failures::with_causes;
 use catalogue::{ChainError, FolderSet, SetsFolder, WantedSet};
+use device::tape::TapeDrive;
+use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor, Notice};
 use jobs::JobName;
 use runs::backup::SetOptions;
@@ -26,8 +29,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupRequest;
 use crate::failure::{Failure, without_error_numbers};
+use crate::tape_sets::{Copy, Log, TapeSets};
 pub(crate) use entries::{entries, not_whole, unreadable};
-pub(crate) use wanted::{chain, part_of_chain};
+pub(crate) use wanted::{Gaps, WantedChain, chain, chain_in, part_of_chain};
 
 /// Name of a job that has none.
 const JOB: &str = "backup";
@@ -127,12 +131,21 @@ pub fn is_folder(path: &Path) -> bool {
     is_folder_target(path) || path.is_dir()
 }
 
-/// A set that is about to be written. The folder is locked as long as it lives.
+/// A set that is about to be written. Its place is locked as long as it lives.
 pub(crate) struct NewSet {
     pub(crate) path: PathBuf,
     pub(crate) options: SetOptions,
+    /// Of a set on tape.
+    pub(crate) tape: Option<NewTapeSet>,
     /// Held by this, unless the caller holds it.
     _lock: Option<FolderLock>,
+}
+
+/// What else a set on tape has.
+pub(crate) struct NewTapeSet {
+    /// The copy of its index; `None` where it cannot be made.
+    pub(crate) copy: Option<Copy>,
+    pub(crate) log: Arc<Log>,
 }
 
 impl NewSet {
@@ -144,9 +157,7 @@ impl NewSet {
         monitor: &dyn Monitor,
     ) -> Result<NewSet, Failure> {
         let folder = &request.to;
-        let settings = &request.set;
-        let job = settings.job.as_deref().unwrap_or(JOB);
-        check_job(job)?;
+        check_job(job(request))?;
         let sources = sources(request)?;
         let lock = match hold {
             Hold::Take => Some(FolderLock::take(folder)?),
@@ -165,36 +176,100 @@ impl NewSet {
                         it out with --exclude";
             tell(monitor, folder, text.to_owned());
         }
-        let last = known.choose(Some(job), &WantedSet::Newest).ok();
-        if let Some(last) = last.filter(|_| !settings.source_may_change) {
-            check_sources(&sources, &last.about)?;
-        }
-        let mut about = about(request, sources)?;
-        about.number = last.map_or(1, |last| last.about.number + 1);
-        if let Some(last) = last {
-            tell_set_back(monitor, last, about.begun_seconds);
-        }
-        let parent = parent(&known, folder, settings, &about)?;
-        let parent = match parent {
-            Parent::None => None,
-            Parent::Unfit(why) => {
-                tell(monitor, folder, format!("a full set is written: {why}"));
-                None
-            }
-            Parent::Set(parent) => Some(parent),
-        };
-        if let Some(parent) = parent {
-            about.chain.clone_from(&parent.about.chain);
-            about.level = settings.level.unwrap_or(parent.about.level.saturating_add(1));
-        }
-        let name = name(&about, compression);
-        let (set, begun_seconds) = (about.set, about.begun_seconds);
-        about.chain.push(ChainSet { set, begun_seconds, name: name.clone() });
-        let parent = parent.map(FolderSet::index).transpose();
-        let parent = parent.map_err(|error| Failure::new(&error, None))?;
-        let options = SetOptions { about, parent };
-        Ok(NewSet { path: folder.join(name), options, _lock: lock })
+        let options = options(request, sources, &known, folder, archive_end(compression), monitor)?;
+        let path = folder.join(own_name(&options.about));
+        Ok(NewSet { path, options, tape: None, _lock: lock })
     }
+
+    /// Chooses the place in a chain of a set that goes to the tape in a drive. What is known of the
+    /// sets before it is in the copies of their indexes; where there is none of the job, on the tape.
+    pub(crate) fn plan_on_tape(
+        request: &BackupRequest,
+        drive: Arc<dyn TapeDrive>,
+        hold: Hold<'_>,
+        cancel: &Cancel,
+        monitor: &dyn Monitor,
+    ) -> Result<NewSet, Failure> {
+        let job = job(request);
+        check_job(job)?;
+        let sources = sources(request)?;
+        let tape_sets = TapeSets::of_this_user()?;
+        let is_of_job = |set: &FolderSet| set.about.job == job;
+        let mut known = tape_sets.read()?;
+        let looks_at_tape = !matches!(hold, Hold::None);
+        if looks_at_tape && !known.sets.iter().any(is_of_job) {
+            tape_sets.adopt_last_of(drive, job, cancel)?;
+            known = tape_sets.read()?;
+        }
+        let lock = match hold {
+            Hold::Take => Some(tape_sets.lock(job)?),
+            Hold::Held(_) | Hold::None => None,
+        };
+        tell_unusable(monitor, &known.unusable);
+        let options = options(request, sources, &known, tape_sets.folder(), "", monitor)?;
+        let copy = match hold {
+            Hold::None => None,
+            _ => match tape_sets.begin_copy(&own_name(&options.about)) {
+                Ok(copy) => Some(copy),
+                Err(failure) => {
+                    let text = format!("no copy of the index can be kept: {}", failure.message());
+                    tell(monitor, tape_sets.folder(), text);
+                    None
+                }
+            },
+        };
+        let tape = NewTapeSet { copy, log: tape_sets.log(Some(job)) };
+        Ok(NewSet { path: request.to.clone(), options, tape: Some(tape), _lock: lock })
+    }
+}
+
+/// The job of a request.
+fn job(request: &BackupRequest) -> &str {
+    request.set.job.as_deref().unwrap_or(JOB)
+}
+
+/// The name that a set gives its own archive.
+fn own_name(about: &About) -> String {
+    about.chain.last().map(|link| link.name.clone()).unwrap_or_default()
+}
+
+/// Which set of a chain it is to be, and what it counts on.
+fn options(
+    request: &BackupRequest,
+    sources: Vec<AboutSource>,
+    known: &SetsFolder,
+    place: &Path,
+    end: &str,
+    monitor: &dyn Monitor,
+) -> Result<SetOptions, Failure> {
+    let settings = &request.set;
+    let last = known.choose(Some(job(request)), &WantedSet::Newest).ok();
+    if let Some(last) = last.filter(|_| !settings.source_may_change) {
+        check_sources(&sources, &last.about)?;
+    }
+    let mut about = about(request, sources)?;
+    about.number = last.map_or(1, |last| last.about.number + 1);
+    if let Some(last) = last {
+        tell_set_back(monitor, last, about.begun_seconds);
+    }
+    let parent = match parent(known, place, settings, &about)? {
+        Parent::None => None,
+        Parent::Unfit(why) => {
+            tell(monitor, place, format!("a full set is written: {why}"));
+            None
+        }
+        Parent::Set(parent) => Some(parent),
+    };
+    if let Some(parent) = parent {
+        about.chain.clone_from(&parent.about.chain);
+        about.level = settings.level.unwrap_or(parent.about.level.saturating_add(1));
+    }
+    let name = name(&about, end);
+    let (set, begun_seconds) = (about.set, about.begun_seconds);
+    about.chain.push(ChainSet { set, begun_seconds, name });
+    let parent = parent.map(FolderSet::index).transpose();
+    let parent = parent.map_err(|error| Failure::new(&error, None))?;
+    Ok(SetOptions { about, parent })
 }
 
 /// Who keeps others from writing into the folder.
@@ -390,19 +465,23 @@ fn check_job(job: &str) -> Result<(), Failure> {
     JobName::try_from(job.to_owned()).map(|_| ()).map_err(|what| Failure::of(what, None))
 }
 
+/// The end of the name of an archive in a folder.
+fn archive_end(compression: Compression) -> &'static str {
+    match compression {
+        Compression::None => ".tar",
+        Compression::Zstd { .. } => ".tar.zst",
+        Compression::Gzip { .. } => ".tar.gz",
+    }
+}
+
 /// The name of the archive: job, time, level, the start of the identity.
-fn name(about: &About, compression: Compression) -> String {
+fn name(about: &About, end: &str) -> String {
     let time: String = time_text(about.begun_seconds as i64).replace(' ', "T").replace(':', "");
     let level = match about.level {
         0 => "full".to_owned(),
         level => format!("level{level}"),
     };
-    let end = match compression {
-        Compression::None => "tar",
-        Compression::Zstd { .. } => "tar.zst",
-        Compression::Gzip { .. } => "tar.gz",
-    };
-    format!("{}-{time}Z-{level}-{}.{end}", about.job, &hex(&about.set)[..8])
+    format!("{}-{time}Z-{level}-{}{end}", about.job, &hex(&about.set)[..8])
 }
 
 /// A folder of sets that no other process writes into, as long as this lives.
@@ -417,16 +496,31 @@ impl FolderLock {
             let made = std::fs::create_dir(folder);
             made.map_err(|error| unusable("cannot make the folder", folder, &error))?;
         }
+        FolderLock::take_file(folder, LOCK, || {
+            format!("another backup writes into {}", escape_path(folder))
+        })
+    }
+
+    /// Locks what is known of the tapes of a job.
+    pub(crate) fn take_for_job(folder: &Path, job: &str) -> Result<FolderLock, Failure> {
+        let name = format!("{LOCK}-{job}");
+        FolderLock::take_file(folder, &name, || format!("another run of the job {job} is going on"))
+    }
+
+    fn take_file(
+        folder: &Path,
+        name: &str,
+        in_use: impl Fn() -> String,
+    ) -> Result<FolderLock, Failure> {
         let failed = |error: &std::io::Error| unusable("cannot lock the folder", folder, error);
         let mut options = std::fs::OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).open(folder.join(LOCK));
+        let file = options.write(true).create(true).truncate(false).open(folder.join(name));
         let file = file.map_err(|error| failed(&error))?;
         let exclusive = FlockOperation::NonBlockingLockExclusive;
         match base::interruptible::lock_unless_in_use(&file, exclusive) {
             Ok(()) => Ok(FolderLock { _file: file }),
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                let message = format!("another backup writes into {}", escape_path(folder));
-                Err(Failure::of(message, Some("try again when it has ended")))
+                Err(Failure::of(in_use(), Some("try again when it has ended")))
             }
             Err(error) => Err(failed(&error.into())),
         }

@@ -53,6 +53,11 @@ pub fn catalogue() -> Option<PathBuf> {
     lasting_folder().map(|folder| folder.join("catalog.sqlite"))
 }
 
+/// Copies of the indexes of sets on tape, and the account of media.
+pub fn tape_sets() -> Option<PathBuf> {
+    lasting_folder().map(|folder| folder.join("tape-sets"))
+}
+
 /// The journal of jobs.
 pub fn journal_of_jobs() -> Option<PathBuf> {
     lasting_folder().map(|folder| folder.join("journal.jsonl"))

@@ -71,6 +71,7 @@ impl TapeSourceSettings {
             set,
             file_number: self.file,
             without_volumes: self.without_volumes.clone(),
+            known: None,
             changer: change::chosen(self.change_command.as_deref(), changer, cancel),
         }))
     }

@@ -23,12 +23,14 @@
 //! - `write`: labels, blocks and filemarks, until a medium is full.
 //! - `read`: sets of a volume, and their parts joined to a stream again.
 //! - `change`: changes of volume.
+//! - `media`: what becomes of media.
 //! - `claims`: upper bounds on what labels and indexes may claim.
 //! - `block`: tape blocks whose size is not known in advance.
 
 mod block;
 mod change;
 mod claims;
+mod media;
 mod options;
 mod read;
 mod segments;
@@ -37,12 +39,16 @@ mod write;
 pub use change::{
     CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumeChanger, VolumePurpose, VolumeRequest,
 };
+pub use media::{Media, MediaLog};
 pub use options::{
     BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes,
 };
 pub use read::{
-    Need, OpenTape, SetChoice, SetContents, SetOnVolume, TapeEnd, TapeIndex, TapeOrigin,
-    TapeReadFailure, TapeReading, TapeShared, Totals, look_through_sets, sets_on_volume,
+    KnownIndex, Need, OpenTape, SetChoice, SetContents, SetOnVolume, TapeEnd, TapeIndex,
+    TapeOrigin, TapeReadFailure, TapeReading, TapeShared, Totals, Wanted, copy_indexes,
+    look_through_sets, sets_on_volume,
 };
 pub use segments::{Chunks, Segments};
-pub use write::{Safe, SetPlan, TapeDestination, TapeReport, TapeSetError, TapeSink, TapeStream};
+pub use write::{
+    Safe, SetIdentity, SetPlan, TapeDestination, TapeReport, TapeSetError, TapeSink, TapeStream,
+};

@@ -16,6 +16,7 @@
 mod beginning;
 mod blocks;
 mod drive;
+mod elsewhere;
 mod failure;
 mod feed;
 mod file;
@@ -36,7 +37,7 @@ use std::time::Instant;
 
 use archive::chunk::Compression;
 use archive::index::RecordKind;
-use archive::label::hex;
+use archive::label::{LabelledSet, hex};
 use archive::stream::{Stored, StoredOffset};
 use base::failures::lock;
 use flow::account::Account;
@@ -53,7 +54,7 @@ use feed::Feed;
 use file::{FileEnd, TapeFile, Wish};
 pub use index_segment::TapeIndex;
 use index_segment::{Following, read_index};
-pub use origin::{SetChoice, TapeOrigin, TapeReading};
+pub use origin::{KnownIndex, SetChoice, TapeOrigin, TapeReading};
 use place::Spot;
 pub use set::Need;
 use set::OpenSet;
@@ -165,6 +166,15 @@ impl OpenTape {
         }
     }
 
+    /// Whether it is a set that holds only what changed since another one.
+    pub fn counts_on_others(&self) -> bool {
+        let chain = match &self.found {
+            Found::Set(set) => set.label.chain,
+            Found::File(_) => None,
+        };
+        chain.is_some_and(|chain| chain.level > 0)
+    }
+
     /// Bytes of the blocks of a set, the unit of the checksums in its index.
     pub fn set_block_bytes(&self) -> Option<u32> {
         match &self.found {
@@ -250,6 +260,14 @@ fn find(origin: &TapeOrigin, need: Need, cancel: &Cancel) -> Result<Found, TapeR
     let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
     if let Some(number) = origin.file_number {
         return open_file(drive, number);
+    }
+    if let Some(index) = origin.known.as_ref().and_then(KnownIndex::open) {
+        let set = elsewhere::open_known(drive, index)?;
+        return Ok(Found::Set(Box::new(set)));
+    }
+    if let SetChoice::Anywhere(id) = origin.set {
+        let set = elsewhere::open_anywhere(drive, id, need)?;
+        return Ok(Found::Set(Box::new(set)));
     }
     let blocks = drive.blocks()?;
     let (before, number) = match blocks.here() {
@@ -347,8 +365,12 @@ pub struct SetOnVolume {
     pub time_seconds: u64,
     /// The machine that wrote it, if the label has it.
     pub host: Option<String>,
+    /// Which set of a chain it is.
+    pub chain: Option<LabelledSet>,
     /// Number of the volume in the set.
     pub volume: u32,
+    /// Id of the medium.
+    pub medium: [u8; 16],
     /// Numbers of the first and the last segment with a part on this volume, index included.
     pub segments: (u32, u32),
     /// Whether its index is here.
@@ -409,6 +431,50 @@ impl SetContents {
     }
 }
 
+/// Whether the index of a set is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    No,
+    Yes,
+    /// And none of an older set.
+    YesAndNoMore,
+}
+
+/// Copies of indexes of sets on the volume in the drive, the newest set's first. `choose` is asked
+/// for each set, which has neither number nor contents then. Sets whose index is on another volume
+/// are passed over. A volume without sets has none.
+///
+/// # Errors
+/// When the drive cannot be read.
+pub fn copy_indexes(
+    origin: &TapeOrigin,
+    cancel: &Cancel,
+    choose: &mut dyn FnMut(&SetOnVolume) -> Wanted,
+) -> Result<Vec<(SetOnVolume, TapeIndex)>, TapeReadFailure> {
+    let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
+    let Beginning::Ours { .. } = drive.beginning(Search::LastFiles)? else {
+        return Ok(Vec::new());
+    };
+    let mut wanted = Vec::new();
+    Walk::new(drive.blocks()?, cancel)?.sets(|here| {
+        if !here.last.begins_index() {
+            return false;
+        }
+        let choice = choose(&on_volume((here, 0)));
+        if choice != Wanted::No {
+            wanted.push(*here);
+        }
+        choice == Wanted::YesAndNoMore
+    })?;
+    let mut copies = Vec::new();
+    for here in &wanted {
+        cancel.check()?;
+        let index = read_index(&mut drive, here.last, Following::AnotherSet)?;
+        copies.extend(index.map(|index| (on_volume((here, 0)), index)));
+    }
+    Ok(copies)
+}
+
 /// The sets of the volume in the drive, oldest first.
 ///
 /// # Errors
@@ -459,7 +525,9 @@ fn on_volume((here, number): (&SetHere, u32)) -> SetOnVolume {
         id: hex(&here.first.label.set),
         time_seconds: here.first.label.time_seconds,
         host: here.first.label.host.map(|host| host.as_str().to_owned()),
+        chain: here.first.label.chain,
         volume: here.first.label.volume,
+        medium: here.first.label.medium,
         segments: (here.first.label.segment, here.last.label.segment),
         has_index: here.last.begins_index(),
         followed: here.followed,

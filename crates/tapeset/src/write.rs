@@ -20,10 +20,12 @@ use std::sync::{Arc, Mutex};
 use device::tape::TapeDrive;
 
 use crate::change::VolumeChanger;
+use crate::media::Media;
 use crate::options::TapeOptions;
 pub use error::{Safe, TapeSetError};
+pub use plan::{SetIdentity, SetPlan};
 pub use report::TapeReport;
-pub use sink::{SetPlan, TapeSink};
+pub use sink::TapeSink;
 pub use stream::TapeStream;
 
 /// The tape that a run writes to.
@@ -34,6 +36,7 @@ pub struct TapeDestination {
     pub options: TapeOptions,
     /// Asks for other volumes.
     pub changer: Arc<Mutex<dyn VolumeChanger>>,
+    pub media: Media,
 }
 
 impl fmt::Debug for TapeDestination {

@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 use super::error::IndexError;
 use super::named::NamedSection;
 use super::tree_entry::StoreReason;
+use crate::escaped::{escaped, unescaped};
 use crate::label::{HostName, hex};
 
 /// Most bytes of the section: sources and globs are what a command line holds.
@@ -234,35 +235,6 @@ fn id(digits: &str) -> Option<[u8; 16]> {
     let is_hex =
         digits.len() == 32 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     is_hex.then(|| u128::from_str_radix(digits, 16).ok()).flatten().map(u128::to_be_bytes)
-}
-
-fn escaped(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len()), |mut text, byte| {
-        if byte.is_ascii_graphic() && *byte != b'%' {
-            text.push(char::from(*byte));
-        } else {
-            write!(text, "%{byte:02X}").expect("a string takes any text");
-        }
-        text
-    })
-}
-
-fn unescaped(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        let byte = match byte {
-            b'%' => {
-                let digits = [bytes.next()?, bytes.next()?];
-                let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
-                let digits = std::str::from_utf8(&digits).ok().filter(|_| is_hex)?;
-                u8::from_str_radix(digits, 16).ok()?
-            }
-            byte => byte,
-        };
-        out.push(byte);
-    }
-    Some(out)
 }
 
 #[cfg(test)]

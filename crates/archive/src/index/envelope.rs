@@ -113,7 +113,7 @@ pub fn padding_bytes(length_bytes: u64) -> usize {
 /// The first bytes of an index archive.
 pub fn encode_index_header() -> [u8; INDEX_HEADER_BYTES] {
     let mut out = Vec::with_capacity(INDEX_HEADER_BYTES);
-    encode_global_header(&[(b"comment", INDEX_COMMENT.as_bytes())], &mut out)
+    encode_global_header("GlobalHead", &[(b"comment", INDEX_COMMENT.as_bytes())], &mut out)
         .expect("a short keyword and value without NULs");
     *out.first_chunk().expect("a header and one unit of records")
 }

@@ -42,6 +42,12 @@ fn label() -> impl Strategy<Value = Label> {
             previous,
             time_seconds: ids.3,
             host: HostName::new(&vec![b'h'; (ids.3 % 70) as usize]),
+            chain: (ids.3 % 3 > 0).then(|| LabelledSet {
+                job: JobText::new(&"ä ".repeat((ids.3 % 21) as usize + 1)).expect("a name"),
+                number: ids.3,
+                level: (ids.3 % 256) as u8,
+                parent: (ids.3 % 3 == 2).then_some(ids.1),
+            }),
         }
     })
 }
@@ -61,6 +67,7 @@ fn plain(block_bytes: u32) -> Label {
         previous: None,
         time_seconds: 1_700_000_000,
         host: None,
+        chain: None,
     }
 }
 
@@ -177,10 +184,58 @@ proptest! {
         let _ = find(&front);
         let mut global = Vec::new();
         let text = [b"takeup 1 ", &front[..]].concat();
-        push_global(text, &[], 512 + (front.len() + 40).next_multiple_of(512), &mut global)
+        push_global("", text, &[], 512 + (front.len() + 40).next_multiple_of(512), &mut global)
             .expect("encodable");
         prop_assert!(!matches!(find(&global), Ok(Found::Label(_))));
     }
+}
+
+/// `dd if=/dev/nst0 | head -c 100` shows what a tape is.
+#[test]
+fn people_can_read_a_label() {
+    let chain = LabelledSet {
+        job: JobText::new("homes").expect("a name"),
+        number: 12,
+        level: 1,
+        parent: Some([0xcd; 16]),
+    };
+    let mut label = Label { host: HostName::new(b"db1"), chain: Some(chain), ..plain(1024) };
+    let bytes = label.encode(Continuation::None).expect("encodable");
+    let name = b"PaxHeaders/takeup db1 homes level 1 2023-11-14T22:13:20Z volume 1\0";
+    assert_eq!(&bytes[..name.len()], name, "{:?}", String::from_utf8_lossy(&bytes[..100]));
+    let text = String::from_utf8_lossy(&bytes);
+    let parent = "cd".repeat(16);
+    let fields = format!(" host=db1 job=homes number=12 level=1 parent={parent} check=");
+    assert!(text.contains(&fields), "{text}");
+}
+
+#[test]
+fn the_longest_names_leave_room() {
+    let chain = LabelledSet {
+        job: JobText::new(&"\u{e9}".repeat(32)).expect("a name"),
+        number: u64::MAX,
+        level: u8::MAX,
+        parent: Some([0xcd; 16]),
+    };
+    for compression in [Compression::None, Compression::Zstd { level: 3 }] {
+        let mut label = Label {
+            host: HostName::new(&[b'x'; 64]),
+            chain: Some(chain),
+            compression,
+            segment: u32::MAX,
+            part: u32::MAX,
+            volume: u32::MAX,
+            stream_bytes: StoredOffset::new(u64::MAX / 512 * 512),
+            previous: Some(u32::MAX),
+            time_seconds: u64::MAX,
+            ..plain(512)
+        };
+        let bytes = label.encode(Continuation::None).expect("encodable");
+        assert!(matches!(find(&bytes), Ok(Found::Label(found)) if found == label));
+        assert!(label.text().len() < TEXT_BYTES_MAX - 20, "{}", label.text().len());
+    }
+    assert_eq!(JobText::new(&"x".repeat(65)), None);
+    assert_eq!(JobText::new("a\nb"), None);
 }
 
 #[test]

@@ -22,6 +22,7 @@ use twox_hash::XxHash3_64;
 use super::compressor::put;
 use super::error::BackupError;
 use super::hasher::Gathered;
+use super::options::IndexCopy;
 use crate::spool::Spool;
 
 /// Where an index goes.
@@ -62,6 +63,7 @@ pub(super) fn write(
     sections: Sections,
     form: Form,
     producer: Producer,
+    copy: Option<&IndexCopy>,
     account: &mut Account,
 ) -> Result<u64, BackupError> {
     let Form { compression, block_bytes, place } = form;
@@ -90,6 +92,7 @@ pub(super) fn write(
         IndexPlace::OwnSegment => Compression::None,
     };
     let mut output = Output::new(coding, chunks, producer, account)?;
+    output.copy = copy;
     let header: [u8; INDEX_HEADER_BYTES] = encode_index_header();
     output.append(&header)?;
     let spools = [
@@ -194,6 +197,8 @@ struct Output<'a> {
     chunk: Vec<u8>,
     chunks: Chunks,
     producer: Producer,
+    /// Gets the same bytes, before compression.
+    copy: Option<&'a IndexCopy>,
     account: &'a mut Account,
 }
 
@@ -210,7 +215,18 @@ impl<'a> Output<'a> {
         };
         let (pending, chunk) = (Vec::new(), Vec::new());
         let hasher = IndexHasher::default();
-        Ok(Output { compressor, hasher, compression, pending, chunk, chunks, producer, account })
+        let copy = None;
+        Ok(Output {
+            compressor,
+            hasher,
+            compression,
+            pending,
+            chunk,
+            chunks,
+            producer,
+            copy,
+            account,
+        })
     }
 
     /// A section with its header and padding.
@@ -222,6 +238,7 @@ impl<'a> Output<'a> {
 
     fn append(&mut self, mut bytes: &[u8]) -> Result<(), BackupError> {
         self.hasher.update(bytes);
+        self.copy.inspect(|copy| copy.append(bytes));
         let full = match self.compressor {
             Some(_) => self.compression.chunk_bytes(),
             None => self.producer.block_bytes(),
@@ -260,6 +277,7 @@ impl<'a> Output<'a> {
     /// Writes the trailer as a chunk of its own, so that it is found from the end of a file.
     fn finish(mut self, trailer: &[u8]) -> Result<(), BackupError> {
         self.flush()?;
+        self.copy.inspect(|copy| copy.append(trailer));
         self.pending.extend_from_slice(trailer);
         match &mut self.compressor {
             Some(compressor) => {

@@ -4,10 +4,14 @@ use crate::backup::Shrinking;
 use crate::destination::Destination;
 use archive::chunk::Compression;
 use archive::index::About;
+use base::failures::lock;
 use catalogue::IndexFile;
 use device::target::{Existing, FileMode};
 use flow::backend::Engine;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use tree::{Attributes, FileSystems};
 
 /// What to back up, where to, and how.
@@ -49,6 +53,38 @@ pub struct BackupOptions {
     pub rate_limit_bytes_per_second: Option<u64>,
     /// The set of a chain that it is to be; `None` for an archive outside of a chain.
     pub set: Option<SetOptions>,
+    /// Takes a copy of the index, which on tape is far from where it is needed next.
+    pub index_copy: Option<IndexCopy>,
+}
+
+/// A copy of an index in a file. That it cannot be written is no failure of the run.
+#[derive(Clone, Debug)]
+pub struct IndexCopy {
+    file: Arc<File>,
+    failed: Arc<Mutex<Option<io::Error>>>,
+}
+
+impl IndexCopy {
+    /// Into an empty file.
+    pub fn into_file(file: File) -> IndexCopy {
+        IndexCopy { file: Arc::new(file), failed: Arc::default() }
+    }
+
+    /// Adds the next bytes. After a failure the copy is worth nothing, and takes no more.
+    pub(super) fn append(&self, bytes: &[u8]) {
+        let mut failed = lock(&self.failed);
+        if failed.is_none() {
+            *failed = (&*self.file).write_all(bytes).err();
+        }
+    }
+
+    /// Whether all of it is in the file.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn outcome(&self) -> io::Result<()> {
+        lock(&self.failed).take().map_or(Ok(()), Err)
+    }
 }
 
 /// The set of a chain that a run writes.
@@ -91,6 +127,7 @@ impl Default for BackupOptions {
             engine: Engine::Auto,
             rate_limit_bytes_per_second: None,
             set: None,
+            index_copy: None,
         }
     }
 }

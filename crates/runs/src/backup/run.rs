@@ -368,8 +368,9 @@ impl Run<'_> {
                 output.finish(account).map_err(|source| self.write_error(source))?;
                 Ok(written)
             })?;
+            let copy = self.options.index_copy.as_ref();
             let index = self.crew.spawn(scope, &self.stages.hash, move |account| {
-                index::write(sections, form, producer, account)
+                index::write(sections, form, producer, copy, account)
             })?;
             Ok((self.crew.join(index)?, self.crew.join(write)?))
         })

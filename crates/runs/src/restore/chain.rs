@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use archive::index::{AgainReason, AgainRecord, EntryState, IndexError, TreeEntry};
-use catalogue::FolderSet;
+use base::format::counted;
+use catalogue::IndexFile;
 use flow::cancel::Cancel;
 use flow::monitor::{Harm, Monitor};
 
@@ -17,18 +18,50 @@ use super::{
     Checksums, Folders, Part, RestoreError, RestoreOptions, RestoreReport, finish,
     open_destination, something, synchronise,
 };
+use crate::origin::Origin;
+use crate::read::ReadFailure;
 use crate::selection::{Members, Selection};
 use crate::warnings::Warnings;
+use tapeset::TapeReadFailure;
 
-/// Restores the tree that the last of these sets found. They are its chain, from the full set on.
-/// Where the options say the archive is, and whether it must have an index, does not count.
+/// A set, and those that it counts on.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The index of the last one.
+    pub index: IndexFile,
+    /// From the full set to the last one.
+    pub parts: Vec<ChainPart>,
+    pub lost: LostParts,
+}
+
+/// A set of a chain.
+#[derive(Clone, Debug)]
+pub struct ChainPart {
+    /// The name that its archive was given.
+    pub name: String,
+    /// Where it is; `None`: nowhere.
+    pub from: Option<Origin>,
+}
+
+/// What becomes of a restore where a set of the chain is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LostParts {
+    /// It ends.
+    #[default]
+    End,
+    /// What only that set has is named, and the rest comes back.
+    Named,
+}
+
+/// Restores the tree that the last set of a chain found. Where the options say the archive is, and
+/// whether it must have an index, does not count.
 ///
 /// # Errors
 /// See [`RestoreError`]. A member that cannot be restored is a warning to the monitor, not an
 /// error.
 pub fn restore_chain(
     options: RestoreOptions,
-    chain: &[&FolderSet],
+    chain: &Chain,
     monitor: &dyn Monitor,
     cancel: &Cancel,
 ) -> Result<RestoreReport, RestoreError> {
@@ -43,19 +76,24 @@ pub fn restore_chain(
             warnings.warn(Harm::NotFound, &missing.path, "not found in the set");
         }
         let mut joined: Option<RestoreReport> = None;
-        for (set, members) in chain.iter().zip(wanted) {
-            if members.count() == 0 {
-                continue;
-            }
-            let options = RestoreOptions {
-                from: set.path.as_os_str().to_owned().into(),
-                selection: Selection::exactly(members),
-                ..options.clone()
-            };
+        for (set, members) in chain.parts.iter().zip(wanted) {
+            let objects = members.count() as u64;
+            let Some(from) = set.from.clone().filter(|_| objects > 0) else { continue };
+            let selection = Selection::exactly(members);
+            let options = RestoreOptions { from, selection, ..options.clone() };
             let folders = Folders::Later;
             let part =
                 Part { destination: &destination, options: &options, warnings: &warnings, folders };
-            join(&mut joined, part.restore(monitor, cancel)?);
+            match part.restore(monitor, cancel) {
+                Ok(report) => join(&mut joined, report),
+                Err(error) if chain.lost == LostParts::Named && is_of_the_medium(&error) => {
+                    let why = base::failures::with_causes(&error);
+                    let objects = counted(objects, "object", "objects");
+                    let text = format!("{objects} of this set were not restored: {why}");
+                    warnings.warn(Harm::NotRestored, set.name.as_bytes(), &text);
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok((joined, not_found))
     };
@@ -81,16 +119,15 @@ pub fn restore_chain(
 
 /// For each set of the chain what the last one wants of it.
 fn wanted(
-    chain: &[&FolderSet],
+    chain: &Chain,
     selection: &mut Selection,
     warnings: &Warnings<'_>,
 ) -> Result<Vec<Members>, RestoreError> {
-    let mut wanted: Vec<Members> = chain.iter().map(|_| Members::default()).collect();
-    let Some(last) = chain.last() else { return Ok(wanted) };
-    let failed = |source| RestoreError::Tree { set: last.name(), source };
+    let Chain { index, parts, .. } = chain;
+    let mut wanted: Vec<Members> = parts.iter().map(|_| Members::default()).collect();
+    let Some(last) = parts.last() else { return Ok(wanted) };
+    let failed = |source| RestoreError::Tree { set: last.name.clone(), source };
     let section = "takeup-index/tree";
-    let unreadable = |source| failed(IndexError::NamedRead { section, source });
-    let index = last.index().map_err(unreadable)?;
     let noted: HashMap<u64, AgainReason> = index
         .again()
         .map_err(failed)?
@@ -104,13 +141,19 @@ fn wanted(
         if !selection.selects(&entry.path) {
             continue;
         }
-        match place(&entry, chain.len() as u32 - 1, &noted) {
+        match place(&entry, parts.len() as u32 - 1, &noted) {
             Some(place) => {
-                let members = wanted.get_mut(place as usize).ok_or_else(|| {
+                let place = place as usize;
+                let part = parts.get(place).ok_or_else(|| {
                     let reason = "a place is behind the end of the chain";
                     failed(IndexError::Named { section, reason })
                 })?;
-                members.add(&entry.path);
+                if part.from.is_some() {
+                    wanted[place].add(&entry.path);
+                } else {
+                    let text = format!("is in the set {}, which is not there", part.name);
+                    warnings.warn(Harm::NotRestored, &entry.path, &text);
+                }
             }
             None => {
                 let text = "could not be read by the backup, and no earlier set has it";
@@ -119,6 +162,18 @@ fn wanted(
         }
     }
     Ok(wanted)
+}
+
+/// Whether a set could not be read because its medium is not there.
+fn is_of_the_medium(error: &RestoreError) -> bool {
+    matches!(
+        error,
+        RestoreError::Read(ReadFailure::Tape(
+            TapeReadFailure::VolumeMissing { .. }
+                | TapeReadFailure::WrongVolumes { .. }
+                | TapeReadFailure::NoData { .. }
+        ))
+    )
 }
 
 /// The set that has an object: an earlier one, if the last could not read it.
@@ -138,6 +193,13 @@ fn join(joined: &mut Option<RestoreReport>, next: RestoreReport) {
     };
     joined.run.append(&next.run);
     joined.existing += next.existing;
+    joined.tape = match (joined.tape.take(), next.tape) {
+        (Some(mut tape), Some(next)) => {
+            tape.append(next);
+            Some(tape)
+        }
+        (tape, next) => tape.or(next),
+    };
     joined.checksums = match (joined.checksums, next.checksums) {
         (Checksums::Hold { blocks }, Checksums::Hold { blocks: more }) => {
             Checksums::Hold { blocks: blocks + more }

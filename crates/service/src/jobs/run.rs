@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::hooks::{Moment, call};
 use super::status::{Archives, Verifications, left};
 use super::{ForgottenArchive, VerifiedArchive, note};
-use crate::backup::{BackupDone, BackupRequest, TapeTargetSettings, backup_into};
+use crate::backup::{BackupDone, BackupRequest, Caller, TapeTargetSettings, backup_for};
 use crate::change::SharedChanger;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
@@ -246,8 +246,9 @@ impl Run<'_> {
             self.fail(&Failure::of(how, Some(hint)));
         } else {
             let result = self.backup_request().and_then(|request| {
-                let (held, changer) = (Some(&self.lock), changer.clone());
-                backup_into(&request, held, self.observer, self.cancel, changer)
+                let caller = Caller { held: Some(&self.lock), freed: Vec::new() };
+                let changer = changer.clone();
+                backup_for(&request, &caller, self.observer, self.cancel, changer)
             });
             match result {
                 Ok(done) => self.done.backup = Some(done),

@@ -2,10 +2,9 @@
 //! goes afterwards, and are compared with the hashes of their contents.
 
 use std::collections::HashMap;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use archive::index::{ContentHasher, FileLayout, ObjectKind, RecordKind};
@@ -29,6 +28,7 @@ use crate::restore::{
     RestoreModes, RestoreOverwrite, RestoreOwners, RestorePrivileges, RestoreRequest, restore,
 };
 use crate::run::{ArchiveSettings, EngineChoice, RunObserver};
+use crate::scratch::Scratch;
 use crate::sets::{self, SetSelection};
 use crate::tape_source::TapeSourceSettings;
 
@@ -122,8 +122,9 @@ pub fn try_job(
         done.warnings.push("the set has no file that could be tried".to_owned());
         return Ok(done);
     }
-    let scratch = Scratch::make()?;
+    let scratch = Scratch::make("trial")?;
     let restored = RestoreRequest {
+        partial: false,
         from: to.to_owned(),
         set: SetSelection { at: None, job: Some(name.to_string()) },
         into: scratch.0.clone(),
@@ -270,27 +271,4 @@ fn compared(into: &Path, file: &TrialFile) -> Result<(), String> {
         return Ok(());
     }
     Err("its content is another than that which was backed up".to_owned())
-}
-
-/// A folder of this process alone, which goes with this.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make() -> Result<Scratch, Failure> {
-        let id = base::random::id().map_err(|error| Failure::new(&error, None))?;
-        let path = std::env::temp_dir().join(format!("takeup-trial-{}", hex(&id)));
-        DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
-            let why = without_error_numbers(&with_causes(&error)).to_string();
-            let hint = "TMPDIR names a folder with room for some files";
-            Failure::of(format!("cannot make the folder {}: {why}", path.display()), Some(hint))
-        })?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left lies in a folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -56,6 +56,15 @@ fn set_back(known: &SetsFolder, job: &str) -> Vec<(PathBuf, String)> {
     pairs.filter(is_back).map(text).collect()
 }
 
+/// What becomes of a wanted set that needs one which is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gaps {
+    /// It is refused.
+    Refuse,
+    /// The chain has what is known of it.
+    Accept,
+}
+
 /// The chain of the wanted set.
 ///
 /// # Errors
@@ -65,7 +74,20 @@ pub(crate) fn chain(
     wanted: Option<&SetWanted>,
     selection: &SetSelection,
 ) -> Result<WantedChain, Failure> {
-    let known = read(folder)?;
+    chain_in(read(folder)?, folder, wanted, selection, Gaps::Refuse)
+}
+
+/// The chain of the wanted set among those that are known.
+///
+/// # Errors
+/// When the wanted set, or one that it needs, is not among them.
+pub(crate) fn chain_in(
+    known: SetsFolder,
+    folder: &Path,
+    wanted: Option<&SetWanted>,
+    selection: &SetSelection,
+    gaps: Gaps,
+) -> Result<WantedChain, Failure> {
     let day = selection.at.as_deref().map(end_of).transpose()?;
     let wanted = match (wanted, &day) {
         (Some(SetWanted::Number(number)), _) => WantedSet::Number((*number).into()),
@@ -75,8 +97,16 @@ pub(crate) fn chain(
     };
     let set = known.choose(selection.job.as_deref(), &wanted);
     let set = set.map_err(|error| failure(&error, folder, &known))?;
-    let chain = known.chain_of(set).map_err(|error| failure(&error, folder, &known))?;
-    let sets = chain.into_iter().cloned().collect();
+    let sets = match gaps {
+        Gaps::Refuse => {
+            let chain = known.chain_of(set).map_err(|error| failure(&error, folder, &known))?;
+            chain.into_iter().cloned().collect()
+        }
+        Gaps::Accept => {
+            let links = set.about.chain.iter();
+            links.filter_map(|link| known.of(link.set)).cloned().collect()
+        }
+    };
     let is_by_time = matches!(wanted, WantedSet::Before { .. });
     let set_back = if is_by_time { set_back(&known, &set.about.job) } else { Vec::new() };
     Ok(WantedChain { sets, unusable: known.unusable, set_back })

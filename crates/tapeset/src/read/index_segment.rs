@@ -1,6 +1,7 @@
 //! Copies the index of a set from tape into an unnamed file, where it is used like any index.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ const EXTENTS_MAX: u64 = 1 << 18;
 const INDEX_BYTES_MAX: u64 = 1 << 40;
 
 /// The index of a set on tape.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct TapeIndex {
     /// The index, as of any archive.
     pub index: IndexFile,
@@ -37,6 +38,35 @@ pub struct TapeIndex {
     /// Where the stream that was read before the index begins in the archive; later than 0 if the
     /// first volumes were not available.
     pub stream_begins_bytes: ArchiveOffset,
+}
+
+impl TapeIndex {
+    /// The index of a set, in a copy of it that was kept in a file; `None` if it is no whole one, or
+    /// does not say where the set is.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn of_copy(copy: File) -> io::Result<Option<TapeIndex>> {
+        let length_bytes = copy.metadata()?.len();
+        let file = Arc::new(OwnedFd::from(copy));
+        let Some(index) = IndexFile::alone(Arc::clone(&file), length_bytes) else {
+            return Ok(None);
+        };
+        let Some(set) = index.trailer.named.map(|named| named.set) else { return Ok(None) };
+        let extents = Arc::new(read_extents(&index, set, length_bytes));
+        let stream_begins_bytes = ArchiveOffset::START;
+        let index = TapeIndex { index, extents, file, length_bytes, stream_begins_bytes };
+        Ok((!index.extents.is_empty()).then_some(index))
+    }
+
+    /// The media of the set: the number of each volume, and the id of its medium. One that has
+    /// nothing but the index is not among them.
+    pub fn media(&self) -> Vec<(u32, [u8; 16])> {
+        let mut media: Vec<_> =
+            self.extents.iter().map(|extent| (extent.volume, extent.medium)).collect();
+        media.dedup();
+        media
+    }
 }
 
 /// Whether a set may continue on another volume.

@@ -1,8 +1,11 @@
 //! Which sets are read, and from where.
 
+use super::index_segment::TapeIndex;
 use crate::change::VolumeChanger;
 use device::tape::drive::TapeDrive;
 use std::fmt;
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// The tape that an archive is read from.
@@ -16,6 +19,9 @@ pub struct TapeOrigin {
     /// Numbers of volumes that are not available: they are not asked for, and their data are
     /// missing.
     pub without_volumes: Vec<u32>,
+    /// The index of the set, where it is known without the tape: then only media with what is
+    /// wanted are asked for.
+    pub known: Option<KnownIndex>,
     /// Asks for other volumes.
     pub changer: Arc<Mutex<dyn VolumeChanger>>,
 }
@@ -31,6 +37,25 @@ impl fmt::Debug for TapeOrigin {
     }
 }
 
+/// The index of a set that is known without the tape.
+#[derive(Clone, Debug)]
+pub enum KnownIndex {
+    /// It was read from the tape before.
+    Read(Box<TapeIndex>),
+    /// A copy was kept in a file. If it cannot be used, the tape has it.
+    Copy(PathBuf),
+}
+
+impl KnownIndex {
+    /// The index; `None` if the copy cannot be used.
+    pub(super) fn open(&self) -> Option<TapeIndex> {
+        match self {
+            KnownIndex::Read(index) => Some(TapeIndex::clone(index)),
+            KnownIndex::Copy(path) => TapeIndex::of_copy(File::open(path).ok()?).ok()?,
+        }
+    }
+}
+
 /// Which set of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SetChoice {
@@ -41,6 +66,9 @@ pub enum SetChoice {
     Number(u32),
     /// By the start of its id.
     Id(String),
+    /// By its id, also where it is on another volume than that in the drive, which is asked for
+    /// then.
+    Anywhere([u8; 16]),
 }
 
 /// The result of reading a tape.
@@ -78,4 +106,27 @@ pub struct TapeReading {
     pub winding_seconds: f64,
     /// Time for changes of volume.
     pub change_seconds: f64,
+}
+
+impl TapeReading {
+    /// Adds the reading of the next set of a chain.
+    pub fn append(&mut self, next: TapeReading) {
+        self.set = next.set;
+        self.block_bytes = next.block_bytes;
+        self.blocks += next.blocks;
+        self.bytes += next.bytes;
+        self.lost_blocks += next.lost_blocks;
+        self.retries += next.retries;
+        self.stops += next.stops;
+        self.volumes.extend(next.volumes);
+        self.changes += next.changes;
+        self.read_seconds = match (self.read_seconds, next.read_seconds) {
+            (Some(seconds), Some(more)) => Some(seconds + more),
+            _ => None,
+        };
+        self.ready_seconds += next.ready_seconds;
+        self.label_seconds += next.label_seconds;
+        self.winding_seconds += next.winding_seconds;
+        self.change_seconds += next.change_seconds;
+    }
 }

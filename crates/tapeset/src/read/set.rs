@@ -61,10 +61,22 @@ pub(super) fn open_set(
     need: Need,
 ) -> Result<OpenSet, TapeReadFailure> {
     let (last, here) = choose(&mut drive, choice)?;
+    open_found(drive, last, here, need)
+}
+
+/// Opens a set whose last file on the volume in the drive is `last`.
+pub(super) fn open_found(
+    drive: LoadedDrive,
+    last: LabelledFile,
+    here: Option<SetHere>,
+    need: Need,
+) -> Result<OpenSet, TapeReadFailure> {
     let mut set = OpenSet { drive, id: last.label.set, label: last.label, here, index: None };
+    // What a set has that counts on others is of use with its index alone.
+    let counts_on_others = last.label.chain.is_some_and(|chain| chain.level > 0);
     if last.begins_index() {
         set.index = read_index(&mut set.drive, last, following(set.here))?;
-    } else if need == Need::Index {
+    } else if need == Need::Index || counts_on_others {
         set.index = search_index(&mut set.drive, set.here)?;
     }
     if !set.knows_its_parts() && set.here.is_none() {
@@ -81,7 +93,7 @@ fn choose(
 ) -> Result<(LabelledFile, Option<SetHere>), TapeReadFailure> {
     let (device, cancel) = (drive.device(), drive.cancel.clone());
     let mut walk = Walk::new(drive.blocks()?, &cancel)?;
-    if *choice == SetChoice::Last {
+    if let SetChoice::Last | SetChoice::Anywhere(_) = choice {
         let last = walk.last_file()?;
         let last = last.ok_or(TapeReadFailure::NoSets { device })?;
         return if last.begins_index() {
@@ -103,7 +115,9 @@ fn choose(
         },
     };
     let here = match choice {
-        SetChoice::Last => sets.pop().ok_or_else(|| missing("at all".to_owned()))?,
+        SetChoice::Last | SetChoice::Anywhere(_) => {
+            sets.pop().ok_or_else(|| missing("at all".to_owned()))?
+        }
         SetChoice::Number(number) => {
             let index = (*number as usize).checked_sub(1);
             let here = index.and_then(|index| sets.get(index)).copied();

@@ -105,7 +105,7 @@ fn make_ready(
     }
     let numbers = Numbers::of(&mut tape);
     tape.rewind()?;
-    let existing = if used.is_empty() { plan.existing } else { target.options.later_volumes };
+    let allowed = if used.is_empty() { plan.existing } else { target.options.later_volumes };
     monitor.pause(Some(Pause::ReadingLabel));
     let begun = Instant::now();
     let looked = look(&mut tape, block_bytes_max);
@@ -114,7 +114,7 @@ fn make_ready(
     let first = match looked {
         Ok((first, _)) => first,
         // A first medium that may be overwritten is not checked.
-        Err(error) if is_given_away(&error, used, existing) => First::Foreign,
+        Err(error) if is_given_away(&error, used, allowed) => First::Foreign,
         Err(error) => return Err(error.into()),
     };
     if let First::Ours(label) = &first
@@ -125,6 +125,12 @@ fn make_ready(
             None => Refused::Full,
         }));
     }
+    let before = match &first {
+        First::Ours(label) => Some(label.medium),
+        _ => None,
+    };
+    let is_freed = before.is_some_and(|medium| target.media.freed.contains(&medium));
+    let existing = if is_freed { Existing::Replace } else { allowed };
     let mut volume = match (first, existing) {
         (First::Ours(label), Existing::Keep) => {
             let medium = Medium { numbers, first: label, block_bytes_max };
@@ -133,7 +139,9 @@ fn make_ready(
         (First::Blank, _) | (_, Existing::Replace) => {
             tape.rewind()?;
             let medium = super::random_id().map_err(Unfit::Failed)?;
-            Volume::at_beginning(tape, medium, number, numbers)
+            let mut volume = Volume::at_beginning(tape, medium, number, numbers);
+            volume.replaced = before;
+            volume
         }
         // A medium that is not known to be free is kept.
         (kept, Existing::Keep) => return Err(Unfit::Refused(kept.why_kept())),

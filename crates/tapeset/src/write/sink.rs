@@ -26,7 +26,7 @@ use super::TapeDestination;
 use super::begin::open_volume;
 use super::error::{Safe, TapeSetError};
 use super::members::MemberTracker;
-pub use super::plan::SetPlan;
+use super::plan::{SetIdentity, SetPlan};
 use super::report::TapeReport;
 use super::unfit::{Unfit, UsedMedium};
 use super::volume::Volume;
@@ -40,8 +40,7 @@ pub struct TapeSink<'a> {
     monitor: &'a dyn Monitor,
     plan: SetPlan,
     segments: Arc<Segments>,
-    set: [u8; 16],
-    time_seconds: u64,
+    identity: SetIdentity,
     host: Option<HostName>,
     /// When the first label was written.
     started: Option<Instant>,
@@ -175,8 +174,8 @@ impl<'a> TapeSink<'a> {
         // Makers stream at different speeds; without a known maker the table's speed counts.
         let product = volume.tape.inquiry().map(|names| names.product).unwrap_or_default();
         let generation = generation.map(|known| known.in_drive(&product));
-        let set = super::random_id()?;
-        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let identity = plan.identity.map_or_else(outside_of_chains, Ok)?;
+        let set = identity.set;
         let pace = target.options.pace.or_else(|| generation.map(DrivePace::from));
         let segment_bytes = target
             .options
@@ -199,8 +198,7 @@ impl<'a> TapeSink<'a> {
             monitor,
             plan,
             segments: Arc::new(segments),
-            set,
-            time_seconds: time.as_secs(),
+            identity,
             host: HostName::new(rustix::system::uname().nodename().to_bytes()),
             started: None,
             used: Vec::new(),
@@ -244,8 +242,9 @@ impl<'a> TapeSink<'a> {
     fn begin_part(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         self.started.get_or_insert_with(Instant::now);
         let Some(volume) = &mut self.volume else { return self.next_volume(account) };
+        let SetIdentity { set, begun_seconds, chain } = self.identity;
         let mut label = Label {
-            set: self.set,
+            set,
             kind: self.stream.kind,
             segment: self.segment,
             part: self.parts + 1,
@@ -256,8 +255,9 @@ impl<'a> TapeSink<'a> {
             length_bytes: 0,
             compression: self.plan.compression,
             previous: volume.previous,
-            time_seconds: self.time_seconds,
+            time_seconds: begun_seconds,
             host: self.host,
+            chain,
         };
         let continuation = match &self.stream.members {
             Some(members) if self.parts > 0 => members.continuation(),
@@ -269,6 +269,9 @@ impl<'a> TapeSink<'a> {
             && let Some((block, from)) = self.stream.next()
         {
             bytes.extend_from_slice(&block[from..]);
+        }
+        if let Some(log) = &self.target.media.log {
+            volume.tell_once(set, log.as_ref());
         }
         let part = Part {
             stream_bytes: self.stream.position_bytes,
@@ -308,7 +311,7 @@ impl<'a> TapeSink<'a> {
             return;
         }
         self.extents.push(ExtentRecord {
-            set: self.set,
+            set: self.identity.set,
             segment: self.segment,
             part: self.parts,
             volume: volume.number,
@@ -368,7 +371,7 @@ impl<'a> TapeSink<'a> {
         for attempt in 1..=CHANGE_ATTEMPTS_MAX {
             let request = VolumeRequest {
                 device: device.clone(),
-                purpose: VolumePurpose::Write { set: self.set, volume: number },
+                purpose: VolumePurpose::Write { set: self.identity.set, volume: number },
                 refused: refused.take(),
                 attempt,
             };
@@ -501,6 +504,12 @@ impl<'a> TapeSink<'a> {
         }
         self.safe
     }
+}
+
+/// The identity of a set that is of no chain.
+fn outside_of_chains() -> Result<SetIdentity, TapeSetError> {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(SetIdentity { set: super::random_id()?, begun_seconds: time.as_secs(), chain: None })
 }
 
 /// How much of a label is on a full medium.

@@ -7,6 +7,7 @@ use device::tape::{Filemark, Tape, TapeError, TapeWrite};
 use rustix::io::Errno;
 
 use super::unfit::Numbers;
+use crate::media::MediaLog;
 
 /// An open volume.
 pub(super) struct Volume {
@@ -19,6 +20,10 @@ pub(super) struct Volume {
     pub(super) previous: Option<u32>,
     /// Whether the set began at the beginning of the medium.
     pub(super) from_beginning: bool,
+    /// The medium that it was before, if its data are written over.
+    pub(super) replaced: Option<[u8; 16]>,
+    /// Whether it was told what becomes of the medium.
+    is_told: bool,
     /// Whether it holds a part of the set with its whole label.
     pub(super) holds_part: bool,
     /// Whether it holds something of the set that no earlier volume does.
@@ -77,6 +82,8 @@ impl Volume {
             number,
             previous: None,
             from_beginning: false,
+            replaced: None,
+            is_told: false,
             holds_part: false,
             took_new: false,
             file_number: 0,
@@ -86,6 +93,16 @@ impl Volume {
             filemarks: 0,
             label_seconds: 0.0,
             before,
+        }
+    }
+
+    /// Tells what becomes of the medium, before its first label is written.
+    pub(super) fn tell_once(&mut self, set: [u8; 16], log: &dyn MediaLog) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            if let Some(medium) = self.replaced {
+                log.overwrites(medium);
+            }
+            log.takes(self.medium, set, self.number);
         }
     }
 
