@@ -8,6 +8,7 @@ use service::catalog::{
     CatalogWhyRequest, ExistingCatalogue, MOST_PATHS,
 };
 use service::jobs::{JobsHistoryRequest, MOST_RUNS};
+use service::media::MediaRequest;
 use service::retention::{ForgetRequest, KeepSettings};
 use service::tape_source::SetWanted;
 
@@ -43,6 +44,7 @@ pub enum CatalogCommand {
     Diff(CatalogDiffArgs),
     Forget(CatalogForgetArgs),
     Jobs(CatalogJobsArgs),
+    Media(CatalogMediaArgs),
 }
 
 /// Add archives to the catalogue
@@ -177,6 +179,29 @@ pub struct CatalogJobsArgs {
     /// List at most so many runs of a job
     #[arg(long, value_name = "N", default_value_t = MOST_RUNS)]
     most: usize,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// List the tapes that hold sets of chains, and which may be written over
+///
+/// A run of a job writes over a tape of which the rule of the job keeps nothing, and no other job
+/// needs anything.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog media
+  takeup catalog media --read /dev/nst0
+  takeup catalog media --json")]
+pub struct CatalogMediaArgs {
+    /// The file with the jobs
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Read the indexes on the tape in this drive first, of sets of this machine that are not known:
+    /// after what was known of tapes is lost
+    #[arg(long, value_name = "DEVICE")]
+    read: Option<PathBuf>,
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -347,6 +372,18 @@ impl CatalogJobsArgs {
     /// What is asked for.
     pub fn request(&self) -> JobsHistoryRequest {
         JobsHistoryRequest { job: self.job.clone(), most: self.most }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+}
+
+impl CatalogMediaArgs {
+    /// What is asked for.
+    pub fn request(&self) -> MediaRequest {
+        MediaRequest { config: self.config.clone(), read: self.read.clone() }
     }
 
     /// Whether a document is printed.

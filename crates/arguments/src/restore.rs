@@ -24,6 +24,7 @@ Examples:
   takeup restore home.tar --into / --overwrite home/eva/thesis
   takeup restore home.tar --into / --overwrite=keep-newer
   takeup restore /mnt/sets/ --at 2026-11-27 --into /tmp/friday home/eva
+  takeup restore /dev/nst0 --at 2026-11-27 --into /tmp/friday home/eva --plan
   ssh host 'cat srv.tar' | takeup restore - --into srv")]
 pub struct RestoreArgs {
     /// The archive, or a folder of sets; - is standard input
@@ -69,6 +70,9 @@ pub struct RestoreArgs {
     /// the rest
     #[arg(hide_short_help = true, long)]
     partial: bool,
+    /// Only say which tapes are needed, in which order, what is read of each and how long it takes
+    #[arg(long, conflicts_with = "record")]
+    pub plan: bool,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]

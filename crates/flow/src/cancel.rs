@@ -25,6 +25,8 @@ pub enum Stopped {
 #[derive(Clone, Debug, Default)]
 pub struct Cancel {
     state: Arc<AtomicU8>,
+    /// The token of the run that this is a part of.
+    whole: Option<Arc<Cancel>>,
 }
 
 const RUNNING: u8 = 0;
@@ -35,6 +37,12 @@ impl Cancel {
     /// A token of a running run.
     pub fn new() -> Cancel {
         Cancel::default()
+    }
+
+    /// A token for a part of the run: what stops the run stops the part, too, and a failure of the
+    /// part is its own.
+    pub fn part(&self) -> Cancel {
+        Cancel { state: Arc::default(), whole: Some(Arc::new(self.clone())) }
     }
 
     /// Asks the run to end at the next block boundary.
@@ -53,6 +61,9 @@ impl Cancel {
     /// # Errors
     /// If the run is being stopped.
     pub fn check(&self) -> Result<(), Stopped> {
+        if let Some(whole) = &self.whole {
+            whole.check()?;
+        }
         match self.state.load(Ordering::Acquire) {
             RUNNING => Ok(()),
             CANCELLED => Err(Stopped::Cancelled),
@@ -70,5 +81,23 @@ impl Cancel {
             condition.wait_timeout(guard, POLL).unwrap_or_else(|poisoned| poisoned.into_inner());
         self.check()?;
         Ok(guard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_stops_with_the_whole_and_fails_alone() {
+        let whole = Cancel::new();
+        let (first, second) = (whole.part(), whole.part());
+        first.fail();
+        assert_eq!(first.check(), Err(Stopped::Failed));
+        assert_eq!((whole.check(), second.check()), (Ok(()), Ok(())));
+        whole.cancel();
+        assert_eq!(second.check(), Err(Stopped::Cancelled));
+        assert_eq!(second.part().check(), Err(Stopped::Cancelled));
+        assert_eq!(first.check(), Err(Stopped::Cancelled), "the user's wish comes first");
     }
 }

@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::values::{
-    AbsolutePath, Command, Glob, JobName, Method, Period, Quantity, SetsFolderPath,
-};
+use crate::values::{AbsolutePath, Command, Glob, JobName, Method, Period, Quantity, TargetPath};
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The jobs of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     #[serde(default)]
@@ -27,9 +25,12 @@ pub struct Config {
 pub struct Job {
     #[serde(deserialize_with = "at_least_one")]
     pub sources: Vec<AbsolutePath>,
-    pub to: SetsFolderPath,
+    pub to: TargetPath,
     #[serde(default)]
     pub exclude: Vec<Glob>,
+    /// Puts another volume into a tape drive.
+    #[serde(default)]
+    pub change_command: Option<Command>,
     #[serde(default)]
     pub compress: Option<Method>,
     /// Whether other file systems are not entered.

@@ -23,7 +23,9 @@ pub struct UnitSettings<'a> {
 pub fn service_unit(name: &JobName, job: &Job, settings: &UnitSettings<'_>) -> String {
     let mut unit = format!("[Unit]\nDescription=Takeup job {name}\n");
     let mut paths: Vec<String> = job.sources.iter().map(|it| quoted(it.as_path())).collect();
-    paths.push(quoted(job.to.as_path()));
+    if !job.to.is_tape() {
+        paths.push(quoted(job.to.as_path()));
+    }
     // A disk that is not mounted must not be backed up as an empty folder, nor filled as one.
     let _ = writeln!(unit, "RequiresMountsFor={}", paths.join(" "));
     // In a command a dollar begins a variable.
@@ -43,19 +45,24 @@ pub fn service_unit(name: &JobName, job: &Job, settings: &UnitSettings<'_>) -> S
          SystemCallArchitectures=native\n",
     );
     let hooks = [&job.hooks.before, &job.hooks.after_backup, &job.hooks.after];
-    if hooks.iter().any(|hook| hook.is_some()) {
+    let target = if job.to.is_tape() { String::new() } else { quoted(job.to.as_path()) + " " };
+    let rights = if job.to.is_tape() { " CAP_SYS_RAWIO" } else { "" };
+    if job.change_command.is_some() {
+        unit.push_str(
+            "# The job has a command for volumes, which may need more than a backup does.\n",
+        );
+    } else if hooks.iter().any(|hook| hook.is_some()) {
         unit.push_str("# The job has hooks, which may need more than a backup does.\n");
     } else if !settings.is_users {
         let _ = write!(
             unit,
-            "ProtectSystem=strict\nReadWritePaths={} -/var/tmp -/tmp\nProtectKernelModules=yes\n\
+            "ProtectSystem=strict\nReadWritePaths={target}-/var/tmp -/tmp\nProtectKernelModules=yes\n\
              ProtectKernelTunables=yes\nProtectKernelLogs=yes\nProtectControlGroups=yes\n\
              ProtectClock=yes\nProtectHostname=yes\nRestrictNamespaces=yes\n\
              RestrictSUIDSGID=yes\nRestrictAddressFamilies=AF_UNIX AF_NETLINK\n\
              MemoryDenyWriteExecute=yes\n\
              CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE CAP_FOWNER CAP_CHOWN \
-             CAP_SYS_RESOURCE CAP_SYS_NICE CAP_SYS_ADMIN\n",
-            quoted(job.to.as_path())
+             CAP_SYS_RESOURCE CAP_SYS_NICE CAP_SYS_ADMIN{rights}\n",
         );
     }
     unit

@@ -77,27 +77,43 @@ impl TryFrom<String> for AbsolutePath {
     }
 }
 
-/// A folder of sets: a path from the root that ends with a slash, as behind `backup --to`.
+/// Where sets go, as behind `backup --to`: a folder, whose path ends with a slash, or a tape drive.
+/// Both are paths from the root.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct SetsFolderPath(PathBuf);
+pub struct TargetPath(PathBuf);
 
-impl SetsFolderPath {
+impl TargetPath {
     /// As a path.
     pub fn as_path(&self) -> &Path {
         &self.0
     }
+
+    /// Whether the sets go to tape.
+    pub fn is_tape(&self) -> bool {
+        is_named_as_drive(&self.0)
+    }
 }
 
-impl TryFrom<String> for SetsFolderPath {
+impl TryFrom<String> for TargetPath {
     type Error = String;
 
-    fn try_from(path: String) -> Result<SetsFolderPath, String> {
-        if !path.ends_with('/') {
+    fn try_from(path: String) -> Result<TargetPath, String> {
+        if !path.ends_with('/') && !is_named_as_drive(Path::new(&path)) {
             return Err(format!("{path:?} is no folder of sets: end its name with /"));
         }
-        Ok(SetsFolderPath(AbsolutePath::try_from(path)?.0))
+        Ok(TargetPath(AbsolutePath::try_from(path)?.0))
     }
+}
+
+/// Whether a path is named as tape drives are that do not rewind (st.rst, udev's rules):
+/// `/dev/nst0`, `/dev/tape/by-id/…-nst`. The drive need not be there.
+pub fn is_named_as_drive(path: &Path) -> bool {
+    let text = path.as_os_str().as_encoded_bytes();
+    let name = text.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let numbered = name.strip_prefix(b"nst").and_then(|rest| rest.first());
+    numbered.is_some_and(u8::is_ascii_digit)
+        || (text.starts_with(b"/dev/tape/") && name.ends_with(b"-nst"))
 }
 
 /// A glob of files that are left out.
@@ -260,8 +276,14 @@ mod tests {
         assert!(AbsolutePath::try_from("/srv".to_owned()).is_ok());
         let error = AbsolutePath::try_from("~/x".to_owned()).unwrap_err();
         assert!(error.contains("~ is not replaced"), "{error}");
-        assert!(SetsFolderPath::try_from("/mnt/sets/".to_owned()).is_ok());
-        assert!(SetsFolderPath::try_from("/mnt/sets".to_owned()).is_err());
-        assert!(SetsFolderPath::try_from("sets/".to_owned()).is_err());
+        assert!(TargetPath::try_from("/mnt/sets/".to_owned()).is_ok());
+        assert!(TargetPath::try_from("/mnt/sets".to_owned()).is_err());
+        assert!(TargetPath::try_from("sets/".to_owned()).is_err());
+        // A drive is known by its name, also while it is not there.
+        let is_tape = |path: &str| TargetPath::try_from(path.to_owned()).map(|it| it.is_tape());
+        assert_eq!(is_tape("/dev/nst0"), Ok(true));
+        assert_eq!(is_tape("/dev/tape/by-id/scsi-35000e1-nst"), Ok(true));
+        assert_eq!(is_tape("/mnt/nst0/"), Ok(false));
+        assert!(is_tape("/dev/st0").is_err() && is_tape("nst0").is_err());
     }
 }

@@ -11,6 +11,7 @@
 //! - [`verify`]: the end of a verification.
 //! - [`pipe`]: the end of a pipe.
 //! - [`list`]: the members of an archive, and the sets of a volume.
+//! - [`mod@media`]: the tapes that hold sets.
 //! - [`mod@jobs`]: what became of jobs, and the sets of a folder.
 //! - [`catalog`]: what a catalogue has.
 //! - [`tape`]: what a run adds about its tape.
@@ -56,6 +57,7 @@ pub mod history;
 pub mod jobs;
 pub mod layers;
 pub mod list;
+pub mod media;
 pub mod page;
 pub mod pipe;
 pub mod plan;

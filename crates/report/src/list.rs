@@ -1,5 +1,6 @@
 //! The members of an archive and the sets of a volume, for people.
 
+use archive::label::LabelledSet;
 use archive::member::{Member, MemberKind};
 use base::calendar::time_text;
 use base::escape::escape;
@@ -36,13 +37,23 @@ fn set_line(set: &SetOnVolume) -> String {
         method => method,
     };
     let host = set.host.as_ref().map_or(String::new(), |host| format!("by {host}, "));
+    let chain = set.chain.as_ref().map_or(String::new(), chain_text);
     format!(
-        "{:>3} {} {time} {host}{compression}, segments {first}-{last} from file {}{volume}, \
+        "{:>3} {} {time} {host}{chain}{compression}, segments {first}-{last} from file {}{volume}, \
          {state}{contents}",
         set.number,
         &set.id[..12],
         set.first_file,
     )
+}
+
+/// `homes 12 level 1, `.
+fn chain_text(chain: &LabelledSet) -> String {
+    let job = escape(chain.job.as_str().as_bytes());
+    match chain.level {
+        0 => format!("{job} {} full, ", chain.number),
+        level => format!("{job} {} level {level}, ", chain.number),
+    }
 }
 
 /// `: 40 files, 1.20 GB: home/eva etc`.

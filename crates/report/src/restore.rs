@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use archive::index::About;
 use base::calendar::time_text;
 use base::escape::escape;
-use base::format::{count, counted, duration};
+use base::format::{count, counted, duration, long_time, size};
 use runs::restore::Checksums;
-use service::restore::{RestoreDone, RestoreOverwrite};
+use service::restore::{RestoreDone, RestoreOverwrite, RestorePlanDone};
 
 use crate::run::{RunText, near_hints};
 use crate::tape;
@@ -45,6 +45,45 @@ pub fn hints(done: &RestoreDone) -> String {
     let is_kept = done.report.existing > 0 && done.request.overwrite == RestoreOverwrite::No;
     let existing = if is_kept { EXISTING_HINT } else { "" };
     existing.to_owned() + &near_hints(&done.report.not_found)
+}
+
+/// Which tapes a restore needs, a line each.
+pub fn plan(done: &RestorePlanDone) -> String {
+    let media = counted(done.steps.len() as u64, "medium", "media");
+    let begun = time_text(done.about.begun_seconds as i64);
+    let (job, number) = (escape(done.about.job.as_bytes()), done.about.number);
+    let time = match done.seconds() {
+        Some(seconds) => format!(", {} in the drive", long_time(seconds)),
+        None => String::new(),
+    };
+    let mut text = format!("set {number} of {job}, begun {begun} UTC: {media}{time}\n");
+    for (step, number) in done.steps.iter().zip(1..) {
+        let places = counted(step.places, "place", "places");
+        let sets: Vec<String> = step
+            .sets
+            .iter()
+            .map(|set| format!("volume {} of {}", set.volume, escape(set.name.as_bytes())))
+            .collect();
+        let seconds = step.seconds.map(|seconds| format!(", {}", long_time(seconds)));
+        text.push_str(&format!(
+            "{number:>3}  medium {}: {} in {places}{}: {}\n",
+            &step.medium[..8],
+            size(step.bytes),
+            seconds.unwrap_or_default(),
+            sets.join(", "),
+        ));
+    }
+    for name in &done.unknown {
+        let name = escape(name.as_bytes());
+        text.push_str(&format!("where {name} is, is not known: its media are asked for\n"));
+    }
+    match &done.drive {
+        Some(drive) => text
+            .push_str(&format!("the times are those of {drive}, without the changes of medium\n")),
+        None => text.push_str("no times: the drive, or what it holds, is not known\n"),
+    }
+    text.push_str("the same command without --plan restores, and asks for each medium\n");
+    text
 }
 
 fn checksums(checksums: Checksums) -> String {

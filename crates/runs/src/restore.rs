@@ -17,6 +17,7 @@
 
 mod chain;
 mod check;
+mod media;
 mod order;
 mod workers;
 
@@ -53,6 +54,7 @@ use tapeset::{Need, TapeIndex, TapeReading};
 
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 pub use chain::{Chain, ChainPart, LostParts, restore_chain};
+pub use media::{ChainReads, SetReads, chain_reads};
 use order::Dispatcher;
 use workers::Workers;
 

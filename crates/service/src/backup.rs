@@ -223,8 +223,12 @@ pub(crate) fn backup_for(
         let object = path.as_os_str().as_encoded_bytes().to_vec();
         monitor.notice(Notice { level: Level::Note, object, text });
     }
-    let report = runs::backup::backup(&options, &monitor, cancel)
-        .map_err(|error| stopped(error, path, cancel))?;
+    let report = runs::backup::backup(&options, &monitor, cancel).map_err(|error| {
+        if let (Some(set), Some(log)) = (&options.set, &log) {
+            log.abandons(set.about.set);
+        }
+        stopped(error, path, cancel)
+    })?;
     let path = path.clone();
     for text in not_noted(set, log.as_deref(), &path) {
         let object = path.as_os_str().as_encoded_bytes().to_vec();

@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use jobs::{Config, ConfigError, Entry, Event, Journal};
 
 use crate::failure::{Failure, without_error_numbers};
+use crate::sets;
 use crate::state;
 
 pub use answer::{
@@ -36,7 +37,7 @@ pub use trial::{TrialDone, TrialRequest, try_job};
 pub use units::{UnitsDone, UnitsRequest, units};
 
 /// The file with the jobs: the named one, or the user's own.
-fn read_config(named: Option<&Path>) -> Result<(Config, PathBuf), Failure> {
+pub(crate) fn read_config(named: Option<&Path>) -> Result<(Config, PathBuf), Failure> {
     let path = named.map(Path::to_owned).or_else(state::jobs).ok_or_else(|| {
         let hint = "name it with --config, or set XDG_CONFIG_HOME or HOME to a folder of yours";
         Failure::of("there is no folder for a file with jobs", Some(hint))
@@ -86,6 +87,10 @@ pub(crate) fn note(job: &str, to: &Path, event: Event) -> Result<(), Failure> {
 /// A folder of sets as the journal names it: with links followed, so that another path to it finds
 /// it, too.
 pub(crate) fn place(to: &Path) -> String {
+    if sets::is_tape_drive(to) {
+        // Drives are exchanged and get other names; the sets stay.
+        return "tape".to_owned();
+    }
     let absolute = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
     let path = absolute.canonicalize().ok().or_else(|| {
         // It is not there now, and has to have the name that it had.

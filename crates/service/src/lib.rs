@@ -21,6 +21,7 @@
 //! - [`folder_sets`]: the sets of a folder, listed.
 //! - [`verify_sets`]: all archives of a folder, read back.
 //! - [`retention`]: which sets of a folder are kept, and the end of the others.
+//! - [`mod@media`]: the tapes that hold sets, and which may be written over.
 //! - [`mod@jobs`]: backups that a file names, and that run again and again.
 //! - `shell`: a command of the user, ended in time.
 //! - `scratch`: a folder for a while.
@@ -68,6 +69,7 @@ mod interrupted;
 pub mod jobs;
 mod largest_file;
 pub mod list;
+pub mod media;
 pub mod model_names;
 pub mod notify;
 pub mod outcome;

@@ -26,8 +26,8 @@ use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
 use crate::tape_source::{self, TapeSourceSettings, in_another_set, no_tape};
 
 pub use answer::{
-    ListSource, ListSummary, ListedFrom, MemberLine, MemberType, SetAnswer, SetContentsAnswer,
-    SetsAnswer,
+    ListSource, ListSummary, ListedFrom, MemberLine, MemberType, SetAnswer, SetChainAnswer,
+    SetContentsAnswer, SetsAnswer,
 };
 
 /// What to list and how.

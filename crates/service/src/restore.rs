@@ -1,6 +1,7 @@
 //! A restore: writes the members of an archive into a folder.
 
 mod chain;
+mod plan;
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ use runs::summary::RunSummary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
+
+pub use plan::{PlannedMedium, PlannedSet, RestorePlanAnswer, RestorePlanDone, restore_plan};
 
 use crate::Answer;
 use crate::change::SharedChanger;

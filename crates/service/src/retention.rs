@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::jobs::{ForgottenArchive, Verifications, note};
 use crate::outcome::Outcome;
 use crate::sets::{self, FolderLock};
+use crate::tape_sets::TapeSets;
 
 /// Versions of files that are compared at most: beyond, it is said that they were not.
 const VERSIONS_MAX: usize = 20_000_000;
@@ -229,8 +230,32 @@ pub(crate) fn forget_by_rule(
     keep: &Keep,
 ) -> Result<Vec<ForgottenArchive>, Failure> {
     check_readable(known)?;
-    let fates = fates_of(known, job, keep, &known_damage(folder)?);
+    let fates = fates_at(known, job, folder, keep)?;
     Ok(remove(known, &fates, job, folder)?.archives)
+}
+
+/// Media of which a job's rule keeps no set, nor anything else does.
+pub(crate) fn freed_media(
+    known: &SetsFolder,
+    job: &str,
+    place: &Path,
+    keep: &Keep,
+) -> Result<Vec<[u8; 16]>, Failure> {
+    check_readable(known)?;
+    let fates = fates_at(known, job, place, keep)?;
+    let goes = known.sets.iter().zip(&fates).filter(|(_, fate)| **fate == Fate::Goes);
+    let going: HashSet<String> = goes.map(|(set, _)| hex(&set.about.set)).collect();
+    TapeSets::of_this_user()?.freed(|set| going.contains(set))
+}
+
+/// What becomes of all sets of a place by the rule of a job.
+pub(crate) fn fates_at(
+    known: &SetsFolder,
+    job: &str,
+    place: &Path,
+    keep: &Keep,
+) -> Result<Vec<Fate>, Failure> {
+    Ok(fates_of(known, job, keep, &known_damage(place)?))
 }
 
 /// Refuses to remove anything beside an archive that cannot be read: nobody knows what it needs.

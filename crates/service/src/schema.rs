@@ -62,6 +62,8 @@ pub fn all() -> Vec<NamedSchema> {
         request::<crate::backup::BackupRequest>("backup"),
         answer::<crate::backup::BackupAnswer>(),
         answer::<crate::dry_run::DryRunAnswer>(),
+        answer::<crate::restore::RestorePlanAnswer>(),
+        answer::<crate::media::MediaAnswer>(),
         request::<crate::restore::RestoreRequest>("restore"),
         answer::<crate::restore::RestoreAnswer>(),
         request::<crate::list::ListRequest>("list"),

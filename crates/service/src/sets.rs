@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupRequest;
 use crate::failure::{Failure, without_error_numbers};
-use crate::tape_sets::{Copy, Log, TapeSets};
+use crate::tape_sets::{Account, Copy, Log, TapeSets};
 pub(crate) use entries::{entries, not_whole, unreadable};
 pub(crate) use wanted::{Gaps, WantedChain, chain, chain_in, part_of_chain};
 
@@ -176,7 +176,8 @@ impl NewSet {
                         it out with --exclude";
             tell(monitor, folder, text.to_owned());
         }
-        let options = options(request, sources, &known, folder, archive_end(compression), monitor)?;
+        let place = Place { known: &known, path: folder, account: None };
+        let options = options(request, sources, &place, archive_end(compression), monitor)?;
         let path = folder.join(own_name(&options.about));
         Ok(NewSet { path, options, tape: None, _lock: lock })
     }
@@ -194,19 +195,19 @@ impl NewSet {
         check_job(job)?;
         let sources = sources(request)?;
         let tape_sets = TapeSets::of_this_user()?;
-        let is_of_job = |set: &FolderSet| set.about.job == job;
-        let mut known = tape_sets.read()?;
-        let looks_at_tape = !matches!(hold, Hold::None);
-        if looks_at_tape && !known.sets.iter().any(is_of_job) {
-            tape_sets.adopt_last_of(drive, job, cancel)?;
-            known = tape_sets.read()?;
-        }
         let lock = match hold {
             Hold::Take => Some(tape_sets.lock(job)?),
             Hold::Held(_) | Hold::None => None,
         };
+        if !matches!(hold, Hold::None) {
+            tape_sets.know_last_of(drive, job, cancel)?;
+        }
+        let known = tape_sets.read()?;
         tell_unusable(monitor, &known.unusable);
-        let options = options(request, sources, &known, tape_sets.folder(), "", monitor)?;
+        let account = tape_sets.account()?;
+        let path = tape_sets.folder();
+        let place = Place { known: &known, path, account: Some(&account) };
+        let options = options(request, sources, &place, "", monitor)?;
         let copy = match hold {
             Hold::None => None,
             _ => match tape_sets.begin_copy(&own_name(&options.about)) {
@@ -233,17 +234,39 @@ fn own_name(about: &About) -> String {
     about.chain.last().map(|link| link.name.clone()).unwrap_or_default()
 }
 
+/// What is known of the sets before a new one.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    known: &'a SetsFolder,
+    /// The folder of the sets, or of what is known of them.
+    path: &'a Path,
+    /// Of sets on tape: what became of the media.
+    account: Option<&'a Account>,
+}
+
+impl Place<'_> {
+    /// Why a set of the chain cannot be read any more. A tape need not be known to be there.
+    fn gap(&self, parent: &FolderSet) -> Option<String> {
+        let Some(account) = self.account else {
+            return self.known.chain_of(parent).err().map(|error| error.to_string());
+        };
+        let lost = |link: &&ChainSet| account.is_written_over(link.set);
+        let lost = parent.about.chain.iter().find(lost)?;
+        let (set, lost) = (parent.name(), &lost.name);
+        Some(format!("the set {set} needs the set {lost}, whose medium was written over"))
+    }
+}
+
 /// Which set of a chain it is to be, and what it counts on.
 fn options(
     request: &BackupRequest,
     sources: Vec<AboutSource>,
-    known: &SetsFolder,
-    place: &Path,
+    place: &Place<'_>,
     end: &str,
     monitor: &dyn Monitor,
 ) -> Result<SetOptions, Failure> {
     let settings = &request.set;
-    let last = known.choose(Some(job(request)), &WantedSet::Newest).ok();
+    let last = place.known.choose(Some(job(request)), &WantedSet::Newest).ok();
     if let Some(last) = last.filter(|_| !settings.source_may_change) {
         check_sources(&sources, &last.about)?;
     }
@@ -252,10 +275,10 @@ fn options(
     if let Some(last) = last {
         tell_set_back(monitor, last, about.begun_seconds);
     }
-    let parent = match parent(known, place, settings, &about)? {
+    let parent = match parent(place, settings, &about)? {
         Parent::None => None,
         Parent::Unfit(why) => {
-            tell(monitor, place, format!("a full set is written: {why}"));
+            tell(monitor, place.path, format!("a full set is written: {why}"));
             None
         }
         Parent::Set(parent) => Some(parent),
@@ -324,11 +347,11 @@ enum Parent<'a> {
 }
 
 fn parent<'a>(
-    known: &'a SetsFolder,
-    folder: &Path,
+    place: &Place<'a>,
     settings: &SetSettings,
     about: &About,
 ) -> Result<Parent<'a>, Failure> {
+    let Place { known, path, .. } = *place;
     let is_incremental = match settings.level {
         Some(level) => level > 0,
         None => settings.incremental || settings.since.is_some(),
@@ -338,9 +361,7 @@ fn parent<'a>(
     }
     let chosen = match &settings.since {
         Some(since) => Some(
-            known
-                .choose(None, &WantedSet::Named(since))
-                .map_err(|it| failure(&it, folder, known))?,
+            known.choose(None, &WantedSet::Named(since)).map_err(|it| failure(&it, path, known))?,
         ),
         None => {
             let mut of_job = known.sets.iter().filter(|set| set.about.job == about.job);
@@ -352,14 +373,14 @@ fn parent<'a>(
     let Some(chosen) = chosen else {
         return Ok(Parent::Unfit(format!("there is none of the job {} to begin from", about.job)));
     };
-    Ok(match unfit(known, chosen, about) {
+    Ok(match unfit(place, chosen, about) {
         Some(why) => Parent::Unfit(why),
         None => Parent::Set(chosen),
     })
 }
 
 /// Why a set cannot be followed by this one.
-fn unfit(known: &SetsFolder, parent: &FolderSet, about: &About) -> Option<String> {
+fn unfit(place: &Place<'_>, parent: &FolderSet, about: &About) -> Option<String> {
     let before = &parent.about;
     let name = parent.name();
     let paths = |about: &About| -> Vec<_> {
@@ -379,8 +400,8 @@ fn unfit(known: &SetsFolder, parent: &FolderSet, about: &About) -> Option<String
     if before.chain.len() >= CHAIN_SETS_MAX {
         return Some(format!("the chain of {name} has {CHAIN_SETS_MAX} sets"));
     }
-    if let Err(error) = known.chain_of(parent) {
-        return Some(error.to_string());
+    if let Some(why) = place.gap(parent) {
+        return Some(why);
     }
     let again = parent.index().map_err(|error| with_causes(&error)).and_then(|index| {
         let again = index.again().map_err(|error| with_causes(&error))?;
@@ -527,7 +548,20 @@ impl FolderLock {
     }
 }
 
-pub(crate) fn read(folder: &Path) -> Result<SetsFolder, Failure> {
+/// The sets of a folder; of a tape drive, the sets on tape that this user knows and that are left.
+pub(crate) fn read(place: &Path) -> Result<SetsFolder, Failure> {
+    if is_tape_drive(place) {
+        return TapeSets::of_this_user()?.restorable();
+    }
+    read_folder(place)
+}
+
+/// Whether sets of this place are on tape. The drive need not be there.
+pub(crate) fn is_tape_drive(place: &Path) -> bool {
+    jobs::is_named_as_drive(place) && !place.is_dir()
+}
+
+pub(crate) fn read_folder(folder: &Path) -> Result<SetsFolder, Failure> {
     SetsFolder::read(folder).map_err(|error| unusable("cannot read the folder", folder, &error))
 }
 

@@ -7,6 +7,7 @@
 
 mod account;
 
+use std::collections::HashSet;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use archive::index::About;
 use archive::label::{HostName, hex};
 use base::escape::escape_path;
-use catalogue::{FolderSet, INDEX_COPY_END, SetsFolder, WantedSet};
+use catalogue::{FolderSet, INDEX_COPY_END, SetsFolder};
 use device::tape::drive::TapeDrive;
 use device::target::{Existing, FileMode, Target};
 use flow::cancel::Cancel;
@@ -29,7 +30,7 @@ use tapeset::{
     copy_indexes,
 };
 
-pub(crate) use account::{Account, Log};
+pub(crate) use account::{Account, Log, MediumAccount};
 
 use crate::change::NoChanger;
 use crate::failure::Failure;
@@ -84,9 +85,13 @@ impl TapeSets {
     /// # Errors
     /// When it cannot be made, or another run of the job is going on.
     pub(crate) fn lock(&self, job: &str) -> Result<FolderLock, Failure> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.map_err(|error| sets::unusable("cannot make the folder", &self.folder, &error))?;
+        self.make()?;
         FolderLock::take_for_job(&self.folder, job)
+    }
+
+    fn make(&self) -> Result<(), Failure> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.map_err(|error| sets::unusable("cannot make the folder", &self.folder, &error))
     }
 
     /// The sets whose media were not written over. Nothing is known where there is no folder.
@@ -98,8 +103,22 @@ impl TapeSets {
             return Ok(SetsFolder::default());
         }
         let account = self.account()?;
-        let mut known = sets::read(&self.folder)?;
+        let mut known = sets::read_folder(&self.folder)?;
         known.sets.retain(|set| !account.is_written_over(set.about.set));
+        Ok(known)
+    }
+
+    /// The sets all of whose chain is left. What a set counts on and was written over never comes
+    /// back, so nothing waits for it.
+    ///
+    /// # Errors
+    /// As [`TapeSets::read`].
+    pub(crate) fn restorable(&self) -> Result<SetsFolder, Failure> {
+        let mut known = self.read()?;
+        if self.exists() {
+            let account = self.account()?;
+            known.sets.retain(|set| !has_lost_a_part(set, &account));
+        }
         Ok(known)
     }
 
@@ -109,6 +128,21 @@ impl TapeSets {
     /// When it cannot be read.
     pub(crate) fn account(&self) -> Result<Account, Failure> {
         Account::read(&self.folder)
+    }
+
+    /// Media none of whose sets is kept; `goes` says so of a set that is known.
+    ///
+    /// # Errors
+    /// When the account cannot be read.
+    pub(crate) fn freed(&self, goes: impl Fn(&str) -> bool) -> Result<Vec<[u8; 16]>, Failure> {
+        let account = self.account()?;
+        let known = self.read()?;
+        let lost = known.sets.iter().filter(|set| has_lost_a_part(set, &account));
+        let lost: HashSet<String> = lost.map(|set| hex(&set.about.set)).collect();
+        let goes = |set: &str| goes(set) || lost.contains(set);
+        let digits = |medium: &&MediumAccount| u128::from_str_radix(&medium.medium, 16).ok();
+        let freed = account.freed(goes);
+        Ok(freed.iter().filter_map(digits).map(u128::to_be_bytes).collect())
     }
 
     /// Who writes down what becomes of media in a run of a job, or outside of jobs.
@@ -142,7 +176,7 @@ impl TapeSets {
         let Some(about) = index.index.about().map_err(|error| unreadable(&error))? else {
             return Ok(());
         };
-        let _lock = self.lock(&about.job)?;
+        self.make()?;
         let name = about.chain.last().map(|link| link.name.clone()).unwrap_or_default();
         let path = self.path_of(&name);
         let failed = |error: std::io::Error| sets::unusable("cannot write", &path, &error);
@@ -160,25 +194,25 @@ impl TapeSets {
         target.complete().map(|_| ()).map_err(|error| Failure::new(&error, None))
     }
 
-    /// Reads from the tape in a drive the index of the last set of a job, so that the next one can
-    /// count from it. Whether there is one.
+    /// Where no set of a job is known, reads from the tape in a drive the index of its last set, so
+    /// that the next one can count from it.
     ///
     /// # Errors
     /// When the tape cannot be read, or the copy not be kept.
-    pub(crate) fn adopt_last_of(
+    pub(crate) fn know_last_of(
         &self,
         drive: Arc<dyn TapeDrive>,
         job: &str,
         cancel: &Cancel,
-    ) -> Result<bool, Failure> {
-        let host = HostName::new(rustix::system::uname().nodename().to_bytes());
-        let host = host.as_ref().map(HostName::as_str);
+    ) -> Result<(), Failure> {
+        if self.read()?.sets.iter().any(|set| set.about.job == job) {
+            return Ok(());
+        }
         let of_job = |set: &SetOnVolume| {
-            let is_ours = set.host.as_deref() == host;
-            let is_it = is_ours && set.chain.is_some_and(|chain| chain.job.as_str() == job);
+            let is_it = is_ours(set) && set.chain.is_some_and(|chain| chain.job.as_str() == job);
             if is_it { Wanted::YesAndNoMore } else { Wanted::No }
         };
-        self.adopt_from(&origin(drive), cancel, of_job).map(|sets| sets > 0)
+        self.adopt_from(&origin(drive), cancel, of_job).map(|_| ())
     }
 
     /// Reads from the tape in a drive the indexes of all sets of chains that are not among these.
@@ -194,6 +228,28 @@ impl TapeSets {
         let is_known = |set: &SetOnVolume| known.sets.iter().any(|it| hex(&it.about.set) == set.id);
         let unknown = |set: &SetOnVolume| {
             if set.chain.is_some() && !is_known(set) { Wanted::Yes } else { Wanted::No }
+        };
+        self.adopt_from(&origin(drive), cancel, unknown)
+    }
+
+    /// Reads from the tape in a drive the indexes of all sets that this machine wrote and that are
+    /// not known.
+    ///
+    /// # Errors
+    /// When the tape cannot be read, or a copy not be kept.
+    pub(crate) fn adopt_ours(
+        &self,
+        drive: Arc<dyn TapeDrive>,
+        cancel: &Cancel,
+    ) -> Result<u64, Failure> {
+        let known = self.read()?;
+        let is_known = |set: &SetOnVolume| known.sets.iter().any(|it| hex(&it.about.set) == set.id);
+        let unknown = |set: &SetOnVolume| {
+            if set.chain.is_some() && is_ours(set) && !is_known(set) {
+                Wanted::Yes
+            } else {
+                Wanted::No
+            }
         };
         self.adopt_from(&origin(drive), cancel, unknown)
     }
@@ -275,22 +331,28 @@ impl TapeSets {
         selection: &SetSelection,
         cancel: &Cancel,
     ) -> Result<Option<OnTape>, Failure> {
-        let by_selection = *selection != SetSelection::default();
         let mut known = self.read()?;
         let mut scratch = None;
-        match set {
-            Some(SetWanted::Id(id)) if known.choose(None, &WantedSet::Named(id)).is_ok() => {}
-            _ if !by_selection => return Ok(None),
-            _ => {
-                // Sets of other machines do not become sets of this one.
-                let made = Scratch::make("sets")?;
-                let here = TapeSets { folder: made.0.clone() };
-                here.adopt_all(drive, &known, cancel)?;
-                known = known.joined(here.read()?);
-                scratch = Some(made);
-            }
+        let by_selection = *selection != SetSelection::default();
+        let is_named = matches!(set, Some(SetWanted::Id(_)));
+        if !by_selection && !is_named {
+            return Ok(None);
         }
-        let doubts = sets::chain_in(known.clone(), &self.folder, set, selection, Gaps::Accept)?;
+        let find =
+            |known: SetsFolder| sets::chain_in(known, &self.folder, set, selection, Gaps::Accept);
+        if find(known.clone()).is_err() {
+            if !by_selection {
+                // The tape in the drive may have it.
+                return Ok(None);
+            }
+            // Sets of other machines do not become sets of this one.
+            let made = Scratch::make("sets")?;
+            let here = TapeSets { folder: made.0.clone() };
+            here.adopt_all(drive, &known, cancel)?;
+            known = known.joined(here.read()?);
+            scratch = Some(made);
+        }
+        let doubts = find(known.clone())?;
         let last = doubts.sets.last().cloned();
         let last = last.ok_or_else(|| Failure::of("there is no such set on tape", None))?;
         let index = copy_of(&last).ok_or_else(|| {
@@ -302,9 +364,34 @@ impl TapeSets {
         Ok(Some(OnTape { about, index, known, doubts, _scratch: scratch }))
     }
 
+    /// The last set of the tape in the drive, for what needs no more than its index.
+    ///
+    /// # Errors
+    /// When the tape cannot be read, or has no set of a chain.
+    pub(crate) fn last_of_tape(
+        &self,
+        drive: Arc<dyn TapeDrive>,
+        cancel: &Cancel,
+    ) -> Result<OnTape, Failure> {
+        let name = drive.name().to_owned();
+        let last = |_: &SetOnVolume| Wanted::YesAndNoMore;
+        let found = copy_indexes(&origin(drive), cancel, &mut { last });
+        let found =
+            found.map_err(|error| Failure::from(ListError::from(ReadFailure::from(error))))?.pop();
+        let (_, index) = found.ok_or_else(|| {
+            let hint = "`takeup list DEVICE --sets` shows what is there";
+            Failure::of(format!("the tape in {name} has no set with an index"), Some(hint))
+        })?;
+        self.read_from_tape(index)
+    }
+
     fn path_of(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}{INDEX_COPY_END}"))
     }
+}
+
+fn has_lost_a_part(set: &FolderSet, account: &Account) -> bool {
+    set.about.chain.iter().any(|link| account.is_written_over(link.set))
 }
 
 fn written_over(about: &About, needed: &str) -> Failure {
@@ -312,6 +399,12 @@ fn written_over(about: &About, needed: &str) -> Failure {
     let message = format!("the set {set} needs the set {needed}, whose medium was written over");
     let hint = "restore an earlier set, or add --partial for what is left of this one";
     Failure::of(message, Some(hint))
+}
+
+/// Whether this machine wrote a set.
+fn is_ours(set: &SetOnVolume) -> bool {
+    let host = HostName::new(rustix::system::uname().nodename().to_bytes());
+    set.host.as_deref() == host.as_ref().map(HostName::as_str)
 }
 
 /// The index of a set that is known.

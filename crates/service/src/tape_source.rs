@@ -64,7 +64,11 @@ impl TapeSourceSettings {
         let set = match &self.set {
             None => SetChoice::Last,
             Some(SetWanted::Number(number)) => SetChoice::Number(*number),
-            Some(SetWanted::Id(id)) => SetChoice::Id(id.clone()),
+            // A whole identity leads to the set on whatever volume it is.
+            Some(SetWanted::Id(id)) => match whole_id(id) {
+                Some(id) => SetChoice::Anywhere(id),
+                None => SetChoice::Id(id.clone()),
+            },
         };
         Ok(Origin::Tape(TapeOrigin {
             drive: Arc::new(drive),
@@ -75,6 +79,13 @@ impl TapeSourceSettings {
             changer: change::chosen(self.change_command.as_deref(), changer, cancel),
         }))
     }
+}
+
+/// The identity, where all of its digits are there.
+fn whole_id(digits: &str) -> Option<[u8; 16]> {
+    let is_whole = digits.len() == 32;
+    let number = is_whole.then(|| u128::from_str_radix(digits, 16).ok()).flatten();
+    number.map(u128::to_be_bytes)
 }
 
 /// The failure of an option for tapes with a source that is not a tape, or does not exist.

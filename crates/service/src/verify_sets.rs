@@ -131,14 +131,16 @@ pub fn verify_sets(
     }
     let (mut verified, mut warnings) = (Vec::new(), Vec::new());
     for set in &chosen {
-        let one = verify_one(set, request.engine, observer, cancel, changer.clone());
+        let place = set.path.parent().unwrap_or(Path::new("."));
+        let one = verify_one(set, place, request.engine, observer, cancel, changer.clone());
         let (archive, failure) = one?;
         warnings.extend(failure.map(|failure| failure.message().to_owned()));
         verified.push(archive);
     }
     // Of a further copy nothing follows for the set.
     for copy in &copies {
-        verified.push(read_back(copy, request.engine, observer, cancel, changer.clone())?);
+        let request_of = of_archive(copy, request.engine);
+        verified.push(read_back(copy, &request_of, observer, cancel, changer.clone())?);
     }
     warnings.dedup();
     let seconds = begun.elapsed().as_secs_f64();
@@ -151,13 +153,18 @@ pub fn verify_sets(
 /// When the run was stopped. An archive that cannot be read is not sound.
 pub(crate) fn verify_one(
     set: &FolderSet,
+    place: &Path,
     engine: EngineChoice,
     observer: &dyn RunObserver,
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
-    let archive = read_back(set, engine, observer, cancel, changer)?;
-    let folder = set.path.parent().unwrap_or(Path::new("."));
+    let request = if sets::is_tape_drive(place) {
+        on_tape(set, place, engine)
+    } else {
+        of_archive(set, engine)
+    };
+    let archive = read_back(set, &request, observer, cancel, changer)?;
     let event = Event::Verified {
         set: archive.set.clone(),
         archive: archive.archive.clone(),
@@ -165,19 +172,22 @@ pub(crate) fn verify_one(
         bytes: archive.bytes,
         text: archive.text.clone(),
     };
-    let noted = note(&set.about.job, folder, event).err();
+    let noted = note(&set.about.job, place, event).err();
     Ok((archive, noted))
 }
 
-/// Reads one archive from its medium.
-fn read_back(
-    set: &FolderSet,
-    engine: EngineChoice,
-    observer: &dyn RunObserver,
-    cancel: &Cancel,
-    changer: SharedChanger,
-) -> Result<VerifiedArchive, Failure> {
-    let request = VerifyRequest {
+/// A set on tape, wherever it is.
+fn on_tape(set: &FolderSet, drive: &Path, engine: EngineChoice) -> VerifyRequest {
+    let set_wanted = Some(SetWanted::Id(hex(&set.about.set)));
+    VerifyRequest {
+        from: drive.to_owned(),
+        tape: TapeSourceSettings { set: set_wanted, ..TapeSourceSettings::default() },
+        ..of_archive(set, engine)
+    }
+}
+
+fn of_archive(set: &FolderSet, engine: EngineChoice) -> VerifyRequest {
+    VerifyRequest {
         from: set.path.clone(),
         cached: false,
         against: None,
@@ -187,8 +197,19 @@ fn read_back(
         tape: TapeSourceSettings::default(),
         engine,
         record: None,
-    };
-    let result = verify(&request, observer, cancel, changer);
+    }
+}
+
+/// Reads one archive from its medium.
+fn read_back(
+    set: &FolderSet,
+    request: &VerifyRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<VerifiedArchive, Failure> {
+    // An archive that cannot be read does not stop the others.
+    let result = verify(request, observer, &cancel.part(), changer);
     let (sound, text, bytes, seconds) = match result {
         Ok(done) => {
             let run = &done.summary.run;

@@ -4,10 +4,13 @@
 use std::path::Path;
 
 use base::format::{rate, size};
+use model::tape::generation::Generation;
+use model::tape::parameters::TapeParameters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use sim::mount::DeviceStatus;
+use sim::mount::drive::ParameterValue;
 
 /// Where the numbers come from.
 const AS_SET: &str = "as the virtual drive is set";
@@ -61,6 +64,25 @@ impl VirtualDrive {
             stop_seconds: seconds("back_hitch_ns"),
             start_bytes: restart_percent.map(|percent| time.buffer_bytes as f64 * percent / 100.0),
         })
+    }
+
+    /// The parameters of the model of the virtual drive with this tape file, and how many times
+    /// faster than real time it runs; `None` for a real drive, and with `--time none`.
+    pub(crate) fn parameters_of_tape(device: &str) -> Option<(TapeParameters, f64)> {
+        let status = DeviceStatus::of_tape(Path::new(device))?;
+        let time = status.time?;
+        let speed_up = time.speed_up.as_f64()?;
+        let generation = Generation::all().iter().find(|it| it.name == status.drive)?;
+        let mut parameters = TapeParameters::of(generation);
+        for row in &time.parameters {
+            match &row.value {
+                ParameterValue::One(value) => {
+                    parameters.set(&row.name, *value);
+                }
+                ParameterValue::Several(speeds) => parameters.set_speeds(speeds),
+            }
+        }
+        Some((parameters, speed_up))
     }
 
     /// Where the speeds come from, in words.

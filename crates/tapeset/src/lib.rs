@@ -45,8 +45,8 @@ pub use options::{
 };
 pub use read::{
     KnownIndex, Need, OpenTape, SetChoice, SetContents, SetOnVolume, TapeEnd, TapeIndex,
-    TapeOrigin, TapeReadFailure, TapeReading, TapeShared, Totals, Wanted, copy_indexes,
-    look_through_sets, sets_on_volume,
+    TapeOrigin, TapeReadFailure, TapeReading, TapeShared, Totals, Wanted, WantedBlocks,
+    copy_indexes, look_through_sets, sets_on_volume,
 };
 pub use segments::{Chunks, Segments};
 pub use write::{

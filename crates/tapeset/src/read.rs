@@ -29,6 +29,7 @@ mod set;
 mod sign;
 mod stitch;
 mod walk;
+mod wanted_blocks;
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -61,6 +62,7 @@ use set::OpenSet;
 use sign::Sign;
 use stitch::{SetEnd, Stitcher};
 use walk::{SetHere, Walk};
+pub use wanted_blocks::WantedBlocks;
 
 /// An open tape.
 pub struct OpenTape {

@@ -346,7 +346,8 @@ fn owners_sizes_and_devices_are_listed() {
     let mut device = plain(b"device");
     device.kind = MemberKind::CharacterDevice { major: 195, minor: 254 };
     let mut out = Vec::new();
-    encode_global_header(&[(b"comment", b"takeup set 1")], &mut out).expect("a valid keyword");
+    encode_global_header("GlobalHead", &[(b"comment", b"takeup set 1")], &mut out)
+        .expect("a valid keyword");
     encode_member(&owned, &mut out).expect("a valid member");
     encode_member(&device, &mut out).expect("a valid member");
     encode_member(&large, &mut out).expect("a valid member");

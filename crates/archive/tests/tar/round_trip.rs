@@ -161,7 +161,7 @@ proptest! {
         let records: Vec<(&[u8], &[u8])> =
             values.iter().map(|value| (&b"comment"[..], value.as_slice())).collect();
         let mut out = Vec::new();
-        encode_global_header(&records, &mut out).expect("valid keywords");
+        encode_global_header("GlobalHead", &records, &mut out).expect("valid keywords");
         let expected: Vec<_> =
             records.iter().map(|(keyword, value)| (keyword.to_vec(), value.to_vec())).collect();
         prop_assert_eq!(read(&out), [Item::Global(expected)]);
@@ -172,7 +172,7 @@ proptest! {
 fn keywords_that_no_reader_could_get_back_are_refused() {
     let check = |keyword: &[u8], expected| {
         let mut out = Vec::new();
-        assert_eq!(encode_global_header(&[(keyword, b"v")], &mut out), Err(expected));
+        assert_eq!(encode_global_header("GlobalHead", &[(keyword, b"v")], &mut out), Err(expected));
         assert_eq!(out, b"");
     };
     check(b"a=b", EncodeError::Keyword);

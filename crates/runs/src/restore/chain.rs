@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use archive::index::{AgainReason, AgainRecord, EntryState, IndexError, TreeEntry};
-use base::format::counted;
 use catalogue::IndexFile;
 use flow::cancel::Cancel;
 use flow::monitor::{Harm, Monitor};
@@ -76,21 +75,20 @@ pub fn restore_chain(
             warnings.warn(Harm::NotFound, &missing.path, "not found in the set");
         }
         let mut joined: Option<RestoreReport> = None;
-        for (set, members) in chain.parts.iter().zip(wanted) {
-            let objects = members.count() as u64;
-            let Some(from) = set.from.clone().filter(|_| objects > 0) else { continue };
+        for (place, (set, members)) in chain.parts.iter().zip(wanted).enumerate() {
+            let Some(from) = set.from.clone().filter(|_| members.count() > 0) else { continue };
             let selection = Selection::exactly(members);
-            let options = RestoreOptions { from, selection, ..options.clone() };
+            let of_set = RestoreOptions { from, selection, ..options.clone() };
             let folders = Folders::Later;
             let part =
-                Part { destination: &destination, options: &options, warnings: &warnings, folders };
-            match part.restore(monitor, cancel) {
+                Part { destination: &destination, options: &of_set, warnings: &warnings, folders };
+            // A medium that is not there stops its own part alone.
+            match part.restore(monitor, &cancel.part()) {
                 Ok(report) => join(&mut joined, report),
                 Err(error) if chain.lost == LostParts::Named && is_of_the_medium(&error) => {
                     let why = base::failures::with_causes(&error);
-                    let objects = counted(objects, "object", "objects");
-                    let text = format!("{objects} of this set were not restored: {why}");
-                    warnings.warn(Harm::NotRestored, set.name.as_bytes(), &text);
+                    let why = format!("is in the set {}, which cannot be read: {why}", set.name);
+                    name_lost(chain, place as u32, &options.selection, &why, &warnings)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -118,14 +116,51 @@ pub fn restore_chain(
 }
 
 /// For each set of the chain what the last one wants of it.
-fn wanted(
+pub(super) fn wanted(
     chain: &Chain,
     selection: &mut Selection,
     warnings: &Warnings<'_>,
 ) -> Result<Vec<Members>, RestoreError> {
+    let mut wanted: Vec<Members> = chain.parts.iter().map(|_| Members::default()).collect();
+    each_wanted(chain, selection, |path, place| match place {
+        Some(place) if chain.parts[place].from.is_some() => wanted[place].add(path),
+        Some(place) => {
+            let name = &chain.parts[place].name;
+            let text = format!("is in the set {name}, which is not there");
+            warnings.warn(Harm::NotRestored, path, &text);
+        }
+        None => {
+            let text = "could not be read by the backup, and no earlier set has it";
+            warnings.warn(Harm::NotRestored, path, text);
+        }
+    })?;
+    Ok(wanted)
+}
+
+/// Names what is wanted of a set that cannot be read.
+fn name_lost(
+    chain: &Chain,
+    lost: u32,
+    selection: &Selection,
+    why: &str,
+    warnings: &Warnings<'_>,
+) -> Result<(), RestoreError> {
+    each_wanted(chain, &mut selection.clone(), |path, place| {
+        if place == Some(lost as usize) {
+            warnings.warn(Harm::NotRestored, path, why);
+        }
+    })
+}
+
+/// Calls for each selected object with the place in the chain of the set that has it; `None`: no
+/// set has it.
+fn each_wanted(
+    chain: &Chain,
+    selection: &mut Selection,
+    mut take: impl FnMut(&[u8], Option<usize>),
+) -> Result<(), RestoreError> {
     let Chain { index, parts, .. } = chain;
-    let mut wanted: Vec<Members> = parts.iter().map(|_| Members::default()).collect();
-    let Some(last) = parts.last() else { return Ok(wanted) };
+    let Some(last) = parts.last() else { return Ok(()) };
     let failed = |source| RestoreError::Tree { set: last.name.clone(), source };
     let section = "takeup-index/tree";
     let noted: HashMap<u64, AgainReason> = index
@@ -141,27 +176,14 @@ fn wanted(
         if !selection.selects(&entry.path) {
             continue;
         }
-        match place(&entry, parts.len() as u32 - 1, &noted) {
-            Some(place) => {
-                let place = place as usize;
-                let part = parts.get(place).ok_or_else(|| {
-                    let reason = "a place is behind the end of the chain";
-                    failed(IndexError::Named { section, reason })
-                })?;
-                if part.from.is_some() {
-                    wanted[place].add(&entry.path);
-                } else {
-                    let text = format!("is in the set {}, which is not there", part.name);
-                    warnings.warn(Harm::NotRestored, &entry.path, &text);
-                }
-            }
-            None => {
-                let text = "could not be read by the backup, and no earlier set has it";
-                warnings.warn(Harm::NotRestored, &entry.path, text);
-            }
+        let place = place(&entry, parts.len() as u32 - 1, &noted).map(|place| place as usize);
+        if place.is_some_and(|place| place >= parts.len()) {
+            let reason = "a place is behind the end of the chain";
+            return Err(failed(IndexError::Named { section, reason }));
         }
+        take(&entry.path, place);
     }
-    Ok(wanted)
+    Ok(())
 }
 
 /// Whether a set could not be read because its medium is not there.

@@ -95,7 +95,8 @@ fn destination(
     changer: impl VolumeChanger + 'static,
 ) -> Destination {
     let changer = Arc::new(Mutex::new(changer));
-    Destination::Tape(TapeDestination { drive: Arc::new(drive), options, changer })
+    let (drive, media) = (Arc::new(drive), Default::default());
+    Destination::Tape(TapeDestination { drive, options, changer, media })
 }
 
 /// The same backup to a tape.

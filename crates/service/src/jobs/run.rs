@@ -3,6 +3,7 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use archive::label::hex;
@@ -19,12 +20,13 @@ use super::hooks::{Moment, call};
 use super::status::{Archives, Verifications, left};
 use super::{ForgottenArchive, VerifiedArchive, note};
 use crate::backup::{BackupDone, BackupRequest, Caller, TapeTargetSettings, backup_for};
-use crate::change::SharedChanger;
+use crate::change::{self, SharedChanger};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use crate::retention::{Damaged, forget_by_rule, kept_bytes};
+use crate::retention::{Damaged, forget_by_rule, freed_media, kept_bytes};
 use crate::run::{EngineChoice, RunObserver, TargetSettings};
 use crate::sets::{self, FolderLock, SetSettings};
+use crate::tape_sets::TapeSets;
 use crate::verify_sets::verify_one;
 
 /// Slack of a full set's age: timers begin a little earlier or later each day.
@@ -149,6 +151,8 @@ pub fn run_job(
             return Err(failure);
         }
     };
+    let changer =
+        change::chosen(job.change_command.as_ref().map(|it| it.as_str()), changer, cancel);
     let mut run = Run { name, job, request, lock, observer, cancel, has_failed_hook: false, done };
     run.back_up(&changer);
     if run.done.backup.is_some() {
@@ -166,6 +170,9 @@ pub fn run_job(
 
 /// Locks the folder, if it is the one that it was.
 fn lock(name: &JobName, to: &Path, request: &JobRequest) -> Result<FolderLock, Failure> {
+    if sets::is_tape_drive(to) {
+        return TapeSets::of_this_user()?.lock(name.as_str());
+    }
     if !request.target_may_change {
         check_target(name, to)?;
     }
@@ -245,8 +252,9 @@ impl Run<'_> {
             let hint = "the backup was not begun";
             self.fail(&Failure::of(how, Some(hint)));
         } else {
+            let freed = self.freed_media();
             let result = self.backup_request().and_then(|request| {
-                let caller = Caller { held: Some(&self.lock), freed: Vec::new() };
+                let caller = Caller { held: Some(&self.lock), freed };
                 let changer = changer.clone();
                 backup_for(&request, &caller, self.observer, self.cancel, changer)
             });
@@ -256,6 +264,18 @@ impl Run<'_> {
             }
         }
         self.call_always(Moment::AfterBackup, None);
+    }
+
+    /// Media that the run may write over: those of which the rule keeps nothing. What replaces their
+    /// sets is written before.
+    fn freed_media(&mut self) -> Vec<[u8; 16]> {
+        let Some(keep) = self.job.keep.filter(|_| self.job.to.is_tape()) else { return Vec::new() };
+        let freed = sets::read(self.to())
+            .and_then(|known| freed_media(&known, self.name.as_str(), self.to(), &keep));
+        freed.unwrap_or_else(|failure| {
+            self.warn(format!("no medium is written over: {}", failure.message()));
+            Vec::new()
+        })
     }
 
     /// Refuses to write more where the job says so.
@@ -283,6 +303,16 @@ impl Run<'_> {
 
     fn backup_request(&self) -> Result<BackupRequest, Failure> {
         let job = self.job;
+        if job.to.is_tape()
+            && let Some(drive) = device::tape::find(self.to())
+        {
+            // Where nothing is known of the job's sets, the tape is asked.
+            TapeSets::of_this_user()?.know_last_of(
+                Arc::new(drive),
+                self.name.as_str(),
+                self.cancel,
+            )?;
+        }
         let known = sets::read(self.to())?;
         let damaged = Verifications::of(self.to()).map(|it| it.damaged()).unwrap_or_default();
         self.tell_damage(&known, &damaged);
@@ -304,7 +334,10 @@ impl Run<'_> {
             target: TargetSettings::default(),
             force: false,
             set,
-            tape: TapeTargetSettings::default(),
+            tape: TapeTargetSettings {
+                change_command: job.change_command.as_ref().map(|it| it.as_str().to_owned()),
+                ..TapeTargetSettings::default()
+            },
             engine: self.request.engine,
             record: None,
         })
@@ -332,7 +365,7 @@ impl Run<'_> {
         if let (After::Checksums, Some(set)) = (self.job.verify.after, written) {
             self.verify(set, changer);
         }
-        if let Some(keep) = self.job.keep {
+        if let Some(keep) = self.job.keep.filter(|_| !self.job.to.is_tape()) {
             self.forget(&known, &keep);
         }
         if self.job.verify.within.is_some() {
@@ -388,7 +421,8 @@ impl Run<'_> {
     }
 
     fn verify(&mut self, set: &FolderSet, changer: &SharedChanger) {
-        match verify_one(set, self.request.engine, self.observer, self.cancel, changer.clone()) {
+        let (place, engine) = (self.job.to.as_path(), self.request.engine);
+        match verify_one(set, place, engine, self.observer, self.cancel, changer.clone()) {
             Ok((verified, failure)) => {
                 if let Some(failure) = failure {
                     self.warn(failure.message().to_owned());
@@ -441,10 +475,13 @@ fn is_full_due(job: &Job, name: &JobName, known: &SetsFolder, damaged: &Damaged)
         return true;
     }
     let is_full = |set: &&FolderSet| set.about.level == 0 && set.about.job == name.as_str();
-    let Some(full) = known.sets.iter().rfind(is_full) else { return true };
+    let full = known.sets.iter().rfind(is_full).map(|full| full.about.begun_seconds);
+    // On tape it need not be known, but for its time.
+    let begun = full.or_else(|| last.about.chain.first().map(|full| full.begun_seconds));
+    let Some(begun_seconds) = begun else { return true };
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_secs());
-    let Some(age) = now.checked_sub(full.about.begun_seconds) else {
+    let Some(age) = now.checked_sub(begun_seconds) else {
         // The clock was wrong, then or now. One full set too many costs little.
         return true;
     };

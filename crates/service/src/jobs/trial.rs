@@ -139,6 +139,7 @@ pub fn try_job(
         archive: ArchiveSettings::default(),
         tape: TapeSourceSettings {
             set: Some(crate::tape_source::SetWanted::Id(hex(&newest.about.set))),
+            change_command: job.change_command.as_ref().map(|it| it.as_str().to_owned()),
             ..TapeSourceSettings::default()
         },
         engine: request.engine,

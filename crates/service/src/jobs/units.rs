@@ -68,7 +68,7 @@ pub fn units(request: &UnitsRequest) -> Result<UnitsDone, Failure> {
         is_users,
     };
     if request.write {
-        if !job.to.as_path().is_dir() {
+        if !job.to.is_tape() && !job.to.as_path().is_dir() {
             // The service may make nothing beside it.
             let message = format!("{} is not there", job.to.as_path().display());
             let hint = format!("run the job once: takeup run {name}");

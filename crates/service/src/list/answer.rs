@@ -1,5 +1,6 @@
 //! Lists as documents, and as lines of JSON.
 
+use archive::label::hex;
 use archive::member::MemberKind;
 use base::escape::escape;
 use runs::list::{ListWay, Listed};
@@ -168,8 +169,12 @@ pub struct SetAnswer {
     pub time_seconds: u64,
     /// The machine that wrote it.
     pub host: Option<String>,
+    /// Which set of a chain it is; null outside of chains.
+    pub chain: Option<SetChainAnswer>,
     /// Number of the volume in the set.
     pub volume: u32,
+    /// Id of the medium.
+    pub medium: String,
     /// Number of the first segment with a part on this volume.
     pub first_segment: u32,
     /// Number of the last segment with a part on this volume, index included.
@@ -185,6 +190,18 @@ pub struct SetAnswer {
     pub first_file: u32,
     /// Its contents; null if its index is not on this volume, or cannot be read.
     pub contents: Option<SetContentsAnswer>,
+}
+
+/// The place of a set in a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SetChainAnswer {
+    pub job: String,
+    /// Its number among the sets of the job, from 1.
+    pub number: u64,
+    /// 0 for a full set.
+    pub level: u8,
+    /// The id of the set that changes count from; null for a full set.
+    pub parent: Option<String>,
 }
 
 /// The contents of a set.
@@ -229,7 +246,14 @@ fn set_answer(set: &SetOnVolume) -> SetAnswer {
         set: set.id.clone(),
         time_seconds: set.time_seconds,
         host: set.host.clone(),
+        chain: set.chain.as_ref().map(|chain| SetChainAnswer {
+            job: chain.job.as_str().to_owned(),
+            number: chain.number,
+            level: chain.level,
+            parent: chain.parent.as_ref().map(hex),
+        }),
         volume: set.volume,
+        medium: hex(&set.medium),
         first_segment: set.segments.0,
         last_segment: set.segments.1,
         has_index: set.has_index,

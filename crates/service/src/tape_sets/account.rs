@@ -21,25 +21,26 @@ const NAME: &str = "media.jsonl";
 struct MediaEntry {
     /// When it was written, in UTC.
     at: Timestamp,
-    /// The identity of the medium, as in its labels.
-    medium: String,
     #[serde(flatten)]
     event: MediaEvent,
 }
 
-/// What became of a medium.
+/// What became of a medium or a set. Media have the identity that is in their labels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum MediaEvent {
-    /// It gets a part of a set.
+    /// A medium gets a part of a set.
     Takes {
+        medium: String,
         set: String,
         volume: u32,
         /// `None`: the set is of no job.
         job: Option<String>,
     },
-    /// All that was on it is written over.
-    WrittenOver,
+    /// All that was on a medium is written over.
+    WrittenOver { medium: String },
+    /// A set has ended early: nothing counts on it.
+    Abandoned { set: String },
 }
 
 /// What became of media.
@@ -49,6 +50,8 @@ pub(crate) struct Account {
     media: Vec<MediumAccount>,
     /// Sets that lost a part.
     written_over: HashSet<String>,
+    /// Sets that ended early.
+    abandoned: HashSet<String>,
 }
 
 /// A medium.
@@ -63,6 +66,13 @@ pub(crate) struct MediumAccount {
     pub(crate) last_used: Timestamp,
 }
 
+impl MediumAccount {
+    fn new(medium: &str, at: Timestamp) -> MediumAccount {
+        let medium = medium.to_owned();
+        MediumAccount { medium, sets: Vec::new(), has_other_sets: false, last_used: at }
+    }
+}
+
 impl Account {
     pub(super) fn read(folder: &Path) -> Result<Account, Failure> {
         let journal = Journal::<MediaEntry>::at(folder.join(NAME));
@@ -73,19 +83,13 @@ impl Account {
     fn of(entries: &[MediaEntry]) -> Account {
         let mut account = Account::default();
         let mut places: HashMap<&str, usize> = HashMap::new();
-        for MediaEntry { at, medium, event } in entries {
-            let place = places.get(&**medium).copied();
+        for MediaEntry { at, event } in entries {
             match event {
-                MediaEvent::Takes { set, job, .. } => {
-                    let place = place.unwrap_or(account.media.len());
-                    if place == account.media.len() {
-                        places.insert(medium, place);
-                        account.media.push(MediumAccount {
-                            medium: medium.clone(),
-                            sets: Vec::new(),
-                            has_other_sets: false,
-                            last_used: *at,
-                        });
+                MediaEvent::Takes { medium, set, job, .. } => {
+                    let next = account.media.len();
+                    let place = *places.entry(medium).or_insert(next);
+                    if place == next {
+                        account.media.push(MediumAccount::new(medium, *at));
                     }
                     let of_medium = &mut account.media[place];
                     if !of_medium.sets.contains(set) {
@@ -94,9 +98,12 @@ impl Account {
                     of_medium.has_other_sets |= job.is_none();
                     of_medium.last_used = *at;
                 }
-                MediaEvent::WrittenOver => {
-                    let Some(place) = place else { continue };
-                    account.written_over.extend(account.media[place].sets.drain(..));
+                MediaEvent::WrittenOver { medium } => {
+                    let Some(place) = places.get(&**medium) else { continue };
+                    account.written_over.extend(account.media[*place].sets.drain(..));
+                }
+                MediaEvent::Abandoned { set } => {
+                    account.abandoned.insert(set.clone());
                 }
             }
         }
@@ -104,9 +111,23 @@ impl Account {
         account
     }
 
+    /// The media none of whose sets is needed. `goes` says of a set of a job whether it is known, and
+    /// not kept.
+    pub(crate) fn freed(&self, goes: impl Fn(&str) -> bool) -> Vec<&MediumAccount> {
+        let is_needed = |set: &String| !self.abandoned.contains(set) && !goes(set);
+        let is_free =
+            |medium: &&MediumAccount| !medium.has_other_sets && !medium.sets.iter().any(is_needed);
+        self.media.iter().filter(is_free).collect()
+    }
+
     /// Whether a part of a set is lost.
     pub(crate) fn is_written_over(&self, set: [u8; 16]) -> bool {
         self.written_over.contains(&hex(&set))
+    }
+
+    /// Whether a set has ended early.
+    pub(crate) fn is_abandoned(&self, set: &str) -> bool {
+        self.abandoned.contains(set)
     }
 
     /// The media that hold sets, in the order in which they were first written to.
@@ -137,8 +158,13 @@ impl Log {
         lock(&self.failed).take().map_or(Ok(()), Err)
     }
 
-    fn add(&self, medium: [u8; 16], event: MediaEvent) {
-        let entry = MediaEntry { at: Timestamp::now(), medium: hex(&medium), event };
+    /// A set has ended early.
+    pub(crate) fn abandons(&self, set: [u8; 16]) {
+        self.add(MediaEvent::Abandoned { set: hex(&set) });
+    }
+
+    fn add(&self, event: MediaEvent) {
+        let entry = MediaEntry { at: Timestamp::now(), event };
         if let Err(error) = self.journal.append(&entry) {
             lock(&self.failed).get_or_insert(Failure::new(&error, None));
         }
@@ -147,12 +173,12 @@ impl Log {
 
 impl MediaLog for Log {
     fn overwrites(&self, medium: [u8; 16]) {
-        self.add(medium, MediaEvent::WrittenOver);
+        self.add(MediaEvent::WrittenOver { medium: hex(&medium) });
     }
 
     fn takes(&self, medium: [u8; 16], set: [u8; 16], volume: u32) {
-        let (set, job) = (hex(&set), self.job.clone());
-        self.add(medium, MediaEvent::Takes { set, volume, job });
+        let (medium, set, job) = (hex(&medium), hex(&set), self.job.clone());
+        self.add(MediaEvent::Takes { medium, set, volume, job });
     }
 }
 
@@ -184,5 +210,15 @@ mod tests {
         let account = Account::read(folder.path()).unwrap();
         let others: Vec<bool> = account.media().iter().map(|it| it.has_other_sets).collect();
         assert_eq!(others, [false, true, false]);
+        // Free is what has nothing that is kept, unknown or of no job.
+        let freed = |account: &Account, going: &[u8]| -> Vec<String> {
+            let goes = |set: &str| going.iter().any(|it| hex(&[*it; 16]) == set);
+            account.freed(goes).iter().map(|it| it.medium.clone()).collect()
+        };
+        assert_eq!(freed(&account, &[11, 13]), Vec::<String>::new());
+        assert_eq!(freed(&account, &[11, 12, 13]), [hex(&[2; 16])]);
+        log.abandons([14; 16]);
+        let account = Account::read(folder.path()).unwrap();
+        assert_eq!(freed(&account, &[11]), [hex(&[4; 16])]);
     }
 }

@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use arguments::catalog::{
     CatalogArgs, CatalogCommand, CatalogDiffArgs, CatalogFindArgs, CatalogForgetArgs,
-    CatalogJobsArgs, CatalogSetsArgs, CatalogWhyArgs,
+    CatalogJobsArgs, CatalogMediaArgs, CatalogSetsArgs, CatalogWhyArgs,
 };
 use flow::cancel::Cancel;
 use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, diff, find, load, sets, why};
 use service::failure::Failure;
 use service::jobs::history;
+use service::media::media;
 use service::outcome::Outcome;
 use service::retention::forget;
 
@@ -26,6 +27,7 @@ pub fn run(arguments: &CatalogArgs) -> ExitCode {
         CatalogCommand::Diff(arguments) => run_diff(arguments),
         CatalogCommand::Forget(arguments) => run_forget(arguments),
         CatalogCommand::Jobs(arguments) => run_jobs(arguments),
+        CatalogCommand::Media(arguments) => run_media(arguments),
     }
 }
 
@@ -53,6 +55,21 @@ fn run_find(arguments: &CatalogFindArgs) -> ExitCode {
         print(&text, Outcome::Done)
     });
     end(done, "catalog find", form)
+}
+
+fn run_media(arguments: &CatalogMediaArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let done = media(&arguments.request(), &cancel).and_then(|media| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&media)),
+            Form::Text => report::media::media(&media),
+        };
+        let is_fine = media.warnings.is_empty();
+        print(&text, if is_fine { Outcome::Done } else { Outcome::Warned })
+    });
+    end(done, "catalog media", form)
 }
 
 fn run_sets(arguments: &CatalogSetsArgs) -> ExitCode {

@@ -6,16 +6,31 @@ use arguments::restore::RestoreArgs;
 use flow::cancel::Cancel;
 use service::failure::Failure;
 use service::outcome::Outcome;
-use service::restore::restore;
+use service::restore::{restore, restore_plan};
 
 use crate::change::Changer;
-use crate::outcome::{SummaryPlace, finish, print};
+use crate::outcome::{SummaryPlace, finish, print, to_standard_output};
 use crate::standard_error::to_standard_error;
 use crate::terminal::Terminal;
 
 /// Runs the command.
 pub fn run(arguments: &RestoreArgs) -> ExitCode {
-    finish(restore_members(arguments), "restore", &arguments.common, SummaryPlace::Output)
+    let result = if arguments.plan { say(arguments) } else { restore_members(arguments) };
+    finish(result, "restore", &arguments.common, SummaryPlace::Output)
+}
+
+/// Says which tapes are needed.
+fn say(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let done = restore_plan(&arguments.request(), &cancel, Changer::asking(&cancel))?;
+    let text = if arguments.common.json {
+        format!("{:#}\n", service::document(&done.answer()))
+    } else {
+        report::restore::plan(&done)
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
 }
 
 fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {

@@ -2,10 +2,14 @@
 //! folder.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../sim/drive.rs"]
+#[allow(dead_code, clippy::print_stderr, reason = "shared with the tests of the drive")]
+mod drive;
 mod first_backup;
 mod folder;
 mod forget;
 mod hooks;
+mod on_tape;
 mod routine;
 mod safety;
 mod trial;

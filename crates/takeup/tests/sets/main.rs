@@ -5,6 +5,9 @@
 mod changes;
 mod clock;
 mod diff;
+#[path = "../sim/drive.rs"]
+#[allow(dead_code, reason = "shared with the tests of the drive")]
+mod drive;
 mod dry_run;
 mod full;
 mod golden;
@@ -14,6 +17,7 @@ mod interrupted;
 mod losses;
 mod mounted;
 mod moved;
+mod on_tape;
 mod renumbered;
 mod settings;
 mod snapshot;

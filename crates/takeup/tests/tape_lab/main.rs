@@ -9,6 +9,7 @@
 
 mod autoloader;
 mod bench;
+mod chains;
 mod drive;
 mod ends;
 mod foreign;

@@ -364,6 +364,7 @@ mod tests {
             previous: None,
             time_seconds: 0,
             host: None,
+            chain: None,
         };
         assert!(blocks.check_identity(&label(2)).is_ok(), "nobody has said which one it is");
         blocks.identify(Identity { label: Spot::start_of(0, None), medium: [3; 16] });

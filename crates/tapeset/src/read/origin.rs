@@ -48,7 +48,7 @@ pub enum KnownIndex {
 
 impl KnownIndex {
     /// The index; `None` if the copy cannot be used.
-    pub(super) fn open(&self) -> Option<TapeIndex> {
+    pub fn open(&self) -> Option<TapeIndex> {
         match self {
             KnownIndex::Read(index) => Some(TapeIndex::clone(index)),
             KnownIndex::Copy(path) => TapeIndex::of_copy(File::open(path).ok()?).ok()?,

@@ -121,6 +121,7 @@ impl TapeHarness {
             set: self.set.clone(),
             file_number: self.file_number,
             without_volumes: self.without_volumes.clone(),
+            known: None,
             changer: Arc::new(Mutex::new(changer)),
         }
     }
@@ -156,6 +157,7 @@ impl TapeHarness {
             drive: Arc::new(self.library.drive().clone()),
             options: TapeOptions { segment_bytes: Some(segment_bytes), ..Default::default() },
             changer: Arc::new(Mutex::new(changer)),
+            media: Default::default(),
         };
         let options = BackupOptions {
             sources: vec![tree.to_path_buf()],
