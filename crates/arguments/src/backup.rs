@@ -27,6 +27,7 @@ Examples:
   takeup backup /home /etc --exclude '*.cache' --compress zstd --to home.tar.zst
   takeup backup /home --to /mnt/sets/ --incremental
   takeup backup /home --to /mnt/sets/ --incremental --dry-run
+  takeup backup /home --to /mnt/sets/ --incremental --changed-from changed --audit-every 7
   takeup backup /srv --to - | ssh host 'cat > srv.tar'
   takeup backup /srv --to /dev/nst0
   takeup backup /srv --compress zstd --to /dev/nst0 --change-command ./next-tape")]
@@ -100,6 +101,18 @@ struct SetArgs {
     /// Name of the job that the set belongs to; by default \"backup\"
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
+    /// Look only where this file says that something has changed: paths, each with a NUL behind
+    /// it, as `find -print0` writes them; - is standard input
+    ///
+    /// A list of what has changed since the last set, by a program that knows. Only the folders
+    /// that hold a path of it are read; everything else counts as unchanged. Paths are absolute or
+    /// relative to the current folder. Without a set to begin from, everything is stored.
+    #[arg(long, value_name = "LIST")]
+    changed_from: Option<PathBuf>,
+    /// Look everywhere in every Nth set in spite of --changed-from, and name what the list missed
+    #[arg(hide_short_help = true, long, value_name = "N", requires = "changed_from",
+          value_parser = one_or_more::<NonZero<u32>>)]
+    audit_every: Option<NonZero<u32>>,
     /// Go on although a source is empty now, or lies on another file system than in the last set
     #[arg(hide_short_help = true, long)]
     source_may_change: bool,
@@ -113,6 +126,8 @@ impl SetArgs {
             level: self.level,
             job: self.job.clone(),
             source_may_change: self.source_may_change,
+            changed_from: self.changed_from.clone(),
+            audit_every: self.audit_every,
         }
     }
 }

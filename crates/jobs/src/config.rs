@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -39,6 +40,12 @@ pub struct Job {
     /// Age of a full set at which the next set is a full one.
     #[serde(default = "month")]
     pub full_every: Period,
+    /// A file with the paths that have changed since the last set; only these are looked at.
+    #[serde(default)]
+    pub changed_from: Option<AbsolutePath>,
+    /// Every so many sets, everything is looked at in spite of it.
+    #[serde(default)]
+    pub audit_every: Option<NonZero<u32>>,
     /// When a timer starts it, in systemd's words.
     #[serde(default = "daily")]
     pub schedule: String,
@@ -248,6 +255,9 @@ impl Job {
         if self.quota.as_ref().is_some_and(is_empty) {
             return Some("`quota` limits nothing: say how much with set or kept".to_owned());
         }
+        if self.audit_every.is_some() && self.changed_from.is_none() {
+            return Some("`audit-every` needs `changed-from`, the list to audit".to_owned());
+        }
         None
     }
 }
@@ -283,6 +293,8 @@ exclude = ['*.cache']
 compress = 'zstd:3'
 one-file-system = true
 full-every = '4 weeks'
+changed-from = '/run/changed'
+audit-every = 7
 schedule = 'Mon..Fri 02:30'
 overdue-after = '3 days'
 
@@ -312,6 +324,8 @@ timeout = '10 minutes'
         let (_, job) = config.job("homes", Path::new("x")).unwrap();
         assert_eq!(job.sources.len(), 2);
         assert_eq!(job.full_every.seconds(), 28 * 86_400);
+        let list = job.changed_from.as_ref().unwrap().as_path();
+        assert_eq!((list, job.audit_every.unwrap().get()), (Path::new("/run/changed"), 7));
         let keep = job.keep.unwrap();
         assert_eq!((keep.last, keep.daily, keep.monthly), (0, 14, 12));
         assert_eq!(job.quota.unwrap().kept.unwrap().bytes(), 1_000_000_000_000);
@@ -341,6 +355,11 @@ timeout = '10 minutes'
             (format!("{begin}full-every = '30'\n"), "takeup.toml:4:14: \"30\" is no span of time"),
             (format!("{begin}keep = {{}}\n"), "takeup.toml:1:1: the job x: `keep` keeps nothing"),
             (format!("{begin}quota = {{}}\n"), "takeup.toml:1:1: the job x: `quota` limits"),
+            (
+                format!("{begin}audit-every = 7\n"),
+                "takeup.toml:1:1: the job x: `audit-every` needs",
+            ),
+            (format!("{begin}changed-from = 'x'\n"), "takeup.toml:4:16: \"x\" is no path from"),
             (format!("{begin}hooks = {{ before = ' ' }}\n"), "takeup.toml:4:20: an empty command"),
             (
                 format!("[jobs.xy]\n{}{begin}quota = {{}}\n", &begin[9..]),

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use archive::index::{About, StoreReason};
 use base::escape::escape;
 use base::format::{count, counted, size};
+use runs::backup::ListUse;
 use service::backup::BackupDone;
 use service::dry_run::DryRunDone;
+use service::sets::ListUsed;
 
 use crate::run::{RunText, wrote};
 use crate::tape;
@@ -14,7 +16,8 @@ use crate::tape;
 /// The end of the run, and of its set on tape.
 pub fn end(done: &BackupDone) -> RunText<'_> {
     let tape = done.tape.as_ref().map(tape::written).unwrap_or_default();
-    let lines = done.set.as_ref().map(set_line).unwrap_or_default() + &tape;
+    let list = done.list.as_ref().map(list_line).unwrap_or_default();
+    let lines = done.set.as_ref().map(set_line).unwrap_or_default() + &list + &tape;
     RunText { summary: &done.summary, outcome: wrote(&done.to), lines }
 }
 
@@ -26,6 +29,7 @@ pub fn would_store(done: &DryRunDone) -> String {
     if done.is_set {
         text.push_str(&set_line(&found.about));
     }
+    text.push_str(&done.list.as_ref().map(list_line).unwrap_or_default());
     if found.hole_bytes > 0 {
         let _ = writeln!(text, "{} of holes are left out", size(found.hole_bytes));
     }
@@ -51,6 +55,23 @@ pub fn would_store(done: &DryRunDone) -> String {
         let _ = writeln!(text, "{bytes:>10}  {}  ({reason})", escape(&file.path));
     }
     text
+}
+
+/// What a list of changes did.
+fn list_line(list: &ListUsed) -> String {
+    let paths = counted(list.paths, "path", "paths");
+    let folders = counted(list.report.folders_read, "folder was read", "folders were read");
+    match list.using {
+        Some(ListUse::Follow) => format!("by a list of {paths}: {folders}\n"),
+        Some(ListUse::Audit) => {
+            let missed = match list.report.missed {
+                0 => "nothing".to_owned(),
+                missed => counted(missed, "change", "changes"),
+            };
+            format!("an audit of a list of {paths}: {folders}; the list missed {missed}\n")
+        }
+        None => "the list of changes was not used\n".to_owned(),
+    }
 }
 
 /// What a set of a chain holds, and what it leaves to the sets before it.

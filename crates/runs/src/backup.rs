@@ -10,6 +10,7 @@
 //! the same writer. The target gets its name last, after it is synchronised.
 
 mod cached;
+mod changed;
 mod compressor;
 mod decide;
 mod descriptors;
@@ -22,6 +23,7 @@ mod index;
 mod options;
 mod pace;
 mod parts;
+mod passed;
 mod placed;
 mod previous;
 mod reader;
@@ -54,6 +56,7 @@ use tree::Scan;
 use crate::destination::{Completed, Destination, Output, open_target};
 use crate::expected;
 use crate::report::BackupReport;
+pub use changed::{ChangedList, ListUse, Unfollowable, with_doubts};
 use descriptors::InHand;
 pub use dry_run::{DryRun, StoredFile, StoredFolder, dry_run, most_stored};
 pub use error::{BackupError, Unfinished};
@@ -113,7 +116,7 @@ pub fn backup(
         run.label_seconds = tape.label_seconds;
         run.target_bytes = tape.blocks * tape.block_bytes;
     }
-    Ok(BackupReport { run, excluded, tape, set: done.set })
+    Ok(BackupReport { run, excluded, tape, set: done.set, list: done.list })
 }
 
 /// Opens the target, and finds out what it would replace.
@@ -177,6 +180,7 @@ impl Prepared {
             excludes: excludes.clone(),
             file_systems: options.file_systems,
             look: if options.set.is_some() { tree::Look::Status } else { tree::Look::Names },
+            changed: options.set.as_ref().and_then(SetOptions::followed),
             look_ahead: in_hand.look_ahead,
             stop: Arc::clone(&stop_scan),
         };

@@ -33,7 +33,9 @@ use crate::failure::Failure;
 use crate::interrupted::{left_at, with_left};
 use crate::outcome::{Outcome, certainty};
 use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination};
-use crate::sets::{self, FolderLock, Hold, NewSet, SetSettings, WrittenSetAnswer};
+use crate::sets::{
+    self, ChangedListAnswer, FolderLock, Hold, ListUsed, NewSet, NewTapeSet, SetSettings, WrittenSetAnswer,
+};
 use crate::tape_sets::{Copy, Log, TapeSets};
 use crate::virtual_drive::VirtualDrive;
 
@@ -124,6 +126,8 @@ pub struct BackupDone {
     pub tape: Option<TapeSummary>,
     /// Objects that could not be read, and folders that could not be listed.
     pub unread: u64,
+    /// The list of changes, if one was named.
+    pub list: Option<ListUsed>,
 }
 
 /// The end of a backup.
@@ -137,6 +141,9 @@ pub struct BackupAnswer {
     /// The set of a chain; only where the target is a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<WrittenSetAnswer>,
+    /// The list of changes, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_from: Option<ChangedListAnswer>,
     /// The set on tape; only where the target is a tape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tape: Option<TapeSummary>,
@@ -157,6 +164,7 @@ impl BackupDone {
                 .filter(|_| self.tape.is_none())
                 .map(|_| escape_path(&self.to)),
             set: self.set.as_ref().map(WrittenSetAnswer::from),
+            changed_from: self.list.as_ref().map(ChangedListAnswer::from),
             tape: self.tape.clone(),
         }
     }
@@ -203,7 +211,7 @@ pub(crate) fn backup_for(
     let asked = asked.map_err(|error| Failure::new(&error, None))?;
     let hold = caller.held.map_or(Hold::Take, Hold::Held);
     let set = new_set(request, asked, hold, cancel, &RunMonitor::new(observer))?;
-    let path = set.as_ref().map_or(&request.to, |set| &set.path);
+    let path = &set.as_ref().map_or_else(|| request.to.clone(), |set| set.path.clone());
     let log = media_log(set.as_ref());
     let freed = caller.freed.clone();
     let media = Media { freed, log: log.clone().map(|log| log as Arc<dyn MediaLog>) };
@@ -229,11 +237,12 @@ pub(crate) fn backup_for(
         }
         stopped(error, path, cancel)
     })?;
-    let path = path.clone();
-    for text in not_noted(set, log.as_deref(), &path) {
+    let (list, on_tape) = set.map_or((None, None), |set| (set.list, set.tape));
+    for text in not_noted(on_tape, log.as_deref(), path) {
         let object = path.as_os_str().as_encoded_bytes().to_vec();
         monitor.notice(Notice { level: Level::Warning(Harm::Beside), object, text });
     }
+    let list = list.map(|list| list.done(report.list, &monitor));
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
     let has_others = report.set.as_ref().is_some_and(|set| set.unchanged > 0);
     let summary = monitor.summarise(report.run, |summary| {
@@ -248,7 +257,7 @@ pub(crate) fn backup_for(
         summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
     });
     let unread = monitor.harmed(Harm::Unread) + monitor.harmed(Harm::Unlisted);
-    Ok(BackupDone { to: path, summary, set: report.set, tape, unread })
+    Ok(BackupDone { to: path.clone(), summary, set: report.set, tape, unread, list })
 }
 
 /// Who writes down what becomes of media. Outside of chains, only where there is an account of them.
@@ -261,13 +270,13 @@ fn media_log(set: Option<&NewSet>) -> Option<Arc<Log>> {
 }
 
 /// Keeps what is to be known of a complete set on tape. Returns what could not be kept.
-fn not_noted(set: Option<NewSet>, log: Option<&Log>, drive: &Path) -> Vec<String> {
+fn not_noted(tape: Option<NewTapeSet>, log: Option<&Log>, drive: &Path) -> Vec<String> {
     let mut not_noted = Vec::new();
     if let Some(Err(failure)) = log.map(Log::outcome) {
         let why = failure.message();
         not_noted.push(format!("what became of the media was not written down: {why}"));
     }
-    let copy = set.and_then(|set| set.tape).and_then(|tape| tape.copy);
+    let copy = tape.and_then(|tape| tape.copy);
     if let Some(Err(failure)) = copy.map(Copy::keep) {
         not_noted.push(Copy::not_kept(&failure, drive));
     }

@@ -16,7 +16,7 @@ use crate::change::NoChanger;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::run::{RunMonitor, RunObserver, destination};
-use crate::sets::{self, Hold, WrittenSetAnswer};
+use crate::sets::{self, ChangedListAnswer, Hold, ListUsed, WrittenSetAnswer};
 
 /// What a backup would store.
 #[derive(Debug)]
@@ -25,13 +25,16 @@ pub struct DryRunDone {
     pub to: PathBuf,
     /// Whether it would be a set of a chain.
     pub is_set: bool,
+    /// The list of changes, if one was named.
+    pub list: Option<ListUsed>,
     pub found: DryRun,
 }
 
 impl DryRunDone {
     /// How the command has ended.
     pub fn outcome(&self) -> Outcome {
-        if self.found.problems > 0 { Outcome::Warned } else { Outcome::Done }
+        let has_missed = self.list.as_ref().is_some_and(|list| list.report.missed > 0);
+        if self.found.problems > 0 || has_missed { Outcome::Warned } else { Outcome::Done }
     }
 
     /// As an answer.
@@ -49,6 +52,7 @@ impl DryRunDone {
         DryRunAnswer {
             archive: escape_path(&self.to),
             set: WrittenSetAnswer::from(&found.about),
+            changed_from: self.list.as_ref().map(ChangedListAnswer::from),
             files: found.files,
             bytes: found.bytes,
             hole_bytes: found.hole_bytes,
@@ -68,6 +72,9 @@ pub struct DryRunAnswer {
     /// The set, and the objects that would be stored by reason. An archive outside of a chain is
     /// told as a full set.
     pub set: WrittenSetAnswer,
+    /// The list of changes, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_from: Option<ChangedListAnswer>,
     /// Files with a content, each once whatever names it has.
     pub files: u64,
     /// Their bytes, without holes, before compression.
@@ -121,9 +128,9 @@ pub fn dry_run(
 ) -> Result<DryRunDone, Failure> {
     let monitor = RunMonitor::new(observer);
     let set = new_set(request, None, Hold::None, cancel, &monitor)?;
-    let (to, wanted) = match set {
-        Some(set) => (set.path, Some(set.options)),
-        None => (request.to.clone(), None),
+    let (to, wanted, list) = match set {
+        Some(set) => (set.path, Some(set.options), set.list),
+        None => (request.to.clone(), None, None),
     };
     let is_set = wanted.is_some();
     let wanted = wanted.map_or_else(|| sets::alone(request), Ok)?;
@@ -132,5 +139,6 @@ pub fn dry_run(
         destination("-".as_ref(), Default::default(), Media::default(), NoChanger::shared());
     let options = options(request, nowhere, Compression::None)?;
     let found = runs::backup::dry_run(&options, &wanted, &monitor, cancel)?;
-    Ok(DryRunDone { to, is_set, found })
+    let list = list.map(|list| list.done(found.list.clone(), &monitor));
+    Ok(DryRunDone { to, is_set, list, found })
 }

@@ -3,10 +3,12 @@
 //! The archives in the folder say themselves what they are, so there is nothing else to keep. A
 //! backup that cannot be an incremental one is a full one, and says why.
 
+mod changed;
 mod entries;
 mod wanted;
 
 use std::fs::File;
+use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +32,8 @@ use serde::{Deserialize, Serialize};
 use crate::backup::BackupRequest;
 use crate::failure::{Failure, without_error_numbers};
 use crate::tape_sets::{Account, Copy, Log, TapeSets};
+use changed::Given;
+pub use changed::{ChangedListAnswer, ListUsed};
 pub(crate) use entries::{entries, not_whole, unreadable};
 pub(crate) use wanted::{Gaps, WantedChain, chain, chain_in, part_of_chain};
 
@@ -59,6 +63,12 @@ pub struct SetSettings {
     pub job: Option<String>,
     /// Whether a source may be empty now, or lie on another file system than in the last set.
     pub source_may_change: bool,
+    /// A file with what has changed since the set before: paths, each with a NUL behind it; `-` is
+    /// standard input. Only the folders that it leads to are looked at.
+    pub changed_from: Option<PathBuf>,
+    /// Every so many sets, everything is looked at in spite of the list, and what it missed is
+    /// named.
+    pub audit_every: Option<NonZero<u32>>,
 }
 
 /// Which set of a folder is restored; only where the source is a folder.
@@ -137,6 +147,8 @@ pub(crate) struct NewSet {
     pub(crate) options: SetOptions,
     /// Of a set on tape.
     pub(crate) tape: Option<NewTapeSet>,
+    /// The list of changes, if one was named.
+    pub(crate) list: Option<ListUsed>,
     /// Held by this, unless the caller holds it.
     _lock: Option<FolderLock>,
 }
@@ -177,9 +189,10 @@ impl NewSet {
             tell(monitor, folder, text.to_owned());
         }
         let place = Place { known: &known, path: folder, account: None };
-        let options = options(request, sources, &place, archive_end(compression), monitor)?;
+        let end = archive_end(compression);
+        let (options, list) = options(request, sources, &place, end, monitor)?;
         let path = folder.join(own_name(&options.about));
-        Ok(NewSet { path, options, tape: None, _lock: lock })
+        Ok(NewSet { path, options, tape: None, list, _lock: lock })
     }
 
     /// Chooses the place in a chain of a set that goes to the tape in a drive. What is known of the
@@ -207,7 +220,7 @@ impl NewSet {
         let account = tape_sets.account()?;
         let path = tape_sets.folder();
         let place = Place { known: &known, path, account: Some(&account) };
-        let options = options(request, sources, &place, "", monitor)?;
+        let (options, list) = options(request, sources, &place, "", monitor)?;
         let copy = match hold {
             Hold::None => None,
             _ => match tape_sets.begin_copy(&own_name(&options.about)) {
@@ -220,7 +233,7 @@ impl NewSet {
             },
         };
         let tape = NewTapeSet { copy, log: tape_sets.log(Some(job)) };
-        Ok(NewSet { path: request.to.clone(), options, tape: Some(tape), _lock: lock })
+        Ok(NewSet { path: request.to.clone(), options, tape: Some(tape), list, _lock: lock })
     }
 }
 
@@ -264,7 +277,7 @@ fn options(
     place: &Place<'_>,
     end: &str,
     monitor: &dyn Monitor,
-) -> Result<SetOptions, Failure> {
+) -> Result<(SetOptions, Option<ListUsed>), Failure> {
     let settings = &request.set;
     let last = place.known.choose(Some(job(request)), &WantedSet::Newest).ok();
     if let Some(last) = last.filter(|_| !settings.source_may_change) {
@@ -275,7 +288,9 @@ fn options(
     if let Some(last) = last {
         tell_set_back(monitor, last, about.begun_seconds);
     }
-    let parent = match parent(place, settings, &about)? {
+    let parent = parent(place, settings, &about)?;
+    changed::check(settings, &parent)?;
+    let parent = match parent {
         Parent::None => None,
         Parent::Unfit(why) => {
             tell(monitor, place.path, format!("a full set is written: {why}"));
@@ -292,7 +307,9 @@ fn options(
     about.chain.push(ChainSet { set, begun_seconds, name });
     let parent = parent.map(FolderSet::index).transpose();
     let parent = parent.map_err(|error| Failure::new(&error, None))?;
-    Ok(SetOptions { about, parent })
+    let given = Given { settings, last: last.map(|last| &last.about), monitor };
+    let (changed, list) = changed::plan(&given, &mut about, parent.as_ref())?;
+    Ok((SetOptions { about, parent, changed }, list))
 }
 
 /// Who keeps others from writing into the folder.
@@ -326,6 +343,7 @@ fn about(request: &BackupRequest, sources: Vec<AboutSource>) -> Result<About, Fa
         deleted: 0,
         stored: Vec::new(),
         unchanged: 0,
+        by_list: 0,
     })
 }
 
@@ -334,7 +352,7 @@ pub(crate) fn alone(request: &BackupRequest) -> Result<SetOptions, Failure> {
     let mut about = about(request, sources(request)?)?;
     let (set, begun_seconds) = (about.set, about.begun_seconds);
     about.chain.push(ChainSet { set, begun_seconds, name: String::new() });
-    Ok(SetOptions { about, parent: None })
+    Ok(SetOptions { about, parent: None, changed: None })
 }
 
 /// The set that changes count from.

@@ -81,6 +81,18 @@ pub struct FolderEntry {
     /// Its state before it was listed, if it could be seen.
     pub status: Option<Status>,
     pub contents: FolderContents,
+    /// How much of it the walk goes on to look at; [`crate::Scan::list_last`] asks for more.
+    pub extent: Extent,
+}
+
+/// How much of a folder is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything in it, at any depth.
+    Whole,
+    /// What is directly in it, and deeper what is on the way to a path of
+    /// [`crate::ScanOptions::changed`].
+    Names,
 }
 
 /// The names in a directory.
@@ -92,4 +104,18 @@ pub enum FolderContents {
     NotEntered,
     /// It could not be listed, or not to its end: a problem follows.
     Unlisted,
+    /// Its names were not read, since no path of [`crate::ScanOptions::changed`] is directly in it.
+    /// Only those of its folders follow that lead to one. The directory, if it had to be opened.
+    NotRead(Option<Arc<Directory>>),
+}
+
+impl FolderContents {
+    /// The folder itself, if it was opened.
+    pub fn directory(&self) -> Option<&Arc<Directory>> {
+        match self {
+            FolderContents::Listed(directory) => Some(directory),
+            FolderContents::NotRead(directory) => directory.as_ref(),
+            FolderContents::NotEntered | FolderContents::Unlisted => None,
+        }
+    }
 }

@@ -39,6 +39,8 @@
 //! - `entry_kind`: the kinds of objects.
 //! - `directory`: one directory of the walk, as the readers see it.
 //! - `listing`: its names, and how they are read.
+//! - `changed_paths`: what others say has changed.
+//! - `look_at`: the state of one object below a source.
 //! - `look_ahead`: directories that are listed before their turn.
 //! - `exclude`: globs that exclude names.
 //! - `capture`: an entry as a member.
@@ -66,6 +68,7 @@
 mod accounts;
 mod attributes;
 mod capture;
+mod changed_paths;
 mod compare;
 mod deferred;
 mod destination;
@@ -81,6 +84,7 @@ mod lease;
 mod links;
 mod listing;
 mod look_ahead;
+mod look_at;
 mod metadata;
 mod object;
 mod placing;
@@ -97,6 +101,9 @@ mod worker;
 
 pub use accounts::Accounts;
 pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, Capturer, Skip};
+pub use changed_paths::{
+    CHANGED_BYTES_MAX, CHANGED_PATHS_MAX, ChangedPaths, ChangedPathsBuilder, TooManyPaths,
+};
 pub use compare::{
     AttributeDifference, CompareOptions, CompareOwners, Comparison, Difference, LiveTree,
 };
@@ -106,10 +113,11 @@ pub use entry_kind::EntryKind;
 pub use error::ScanError;
 pub use exclude::Excludes;
 pub use identity::{FileChange, Generation, Identity, Version, recheck};
-pub use item::{Entry, FolderContents, FolderEntry, Item};
+pub use item::{Entry, Extent, FolderContents, FolderEntry, Item};
 pub use lease::LeaseWait;
 pub use links::{HardLinks, Link, LinksFull};
 pub use listing::Look;
+pub use look_at::status_below;
 pub use metadata::{MetadataPart, MetadataProblem, Modes, Owners, Privileges};
 pub use resolve::{Refusal, ResolveMethod};
 pub use restore_error::RestoreError;

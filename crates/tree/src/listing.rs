@@ -7,6 +7,9 @@
 //! [`TAIL_BYTES_MAX`] on it is stored as the continuation of an ancestor's path, so that a tree of
 //! a hundred thousand levels does not need path bytes in the square of its depth.
 
+mod filter;
+mod selective;
+
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,13 +22,16 @@ use base::interruptible::{openat, openat_ahead};
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Stat, fstat, statat};
 use rustix::io::Errno;
 
+use crate::changed_paths::ChangedPaths;
 use crate::directory::Directory;
 use crate::entry_kind::{EntryKind, kind_of};
-use crate::exclude::{Candidacy, Excludes};
+use crate::exclude::Excludes;
 use crate::file_systems::FileSystems;
 use crate::identity::Identity;
+use crate::item::Extent;
 use crate::scan_problem::ScanProblem;
 use crate::status::{Status, now};
+use filter::Filter;
 
 /// The names of a directory in archive order, without the descriptor.
 #[derive(Debug)]
@@ -42,8 +48,10 @@ pub(crate) struct Names {
     source_path_bytes: usize,
     arena: Vec<u8>,
     offsets: Vec<u32>,
+    /// Everything below is walked, whatever [`crate::ScanOptions::changed`] has.
+    pub(crate) extent: Extent,
     /// The state of each object that is no directory, where that is asked for; `None` for one that
-    /// is gone.
+    /// is gone. Of a folder that is not walked as a whole also that of each directory.
     statuses: Vec<Option<Status>>,
     /// Names that are there and left out, each with a NUL behind it; where states are asked for.
     pub(crate) excluded: Vec<u8>,
@@ -86,6 +94,7 @@ impl Names {
             source_path_bytes: 0,
             arena: Vec::new(),
             offsets: vec![0],
+            extent: Extent::Names,
             statuses: vec![Some(Status::of(status))],
             excluded: Vec::new(),
             looked: (now(), now()),
@@ -107,6 +116,7 @@ impl Names {
             source_path_bytes: 0,
             arena: Vec::new(),
             offsets: Vec::new(),
+            extent: parent.extent,
             statuses: Vec::new(),
             excluded: Vec::new(),
             looked: (now(), now()),
@@ -165,20 +175,25 @@ impl Names {
         self.statuses.get(index as usize)?.as_ref()
     }
 
-    /// Puts what is no directory in front of the directories, and looks at each of it.
-    fn look(&mut self, descriptor: &OwnedFd) {
+    /// Puts what is no directory in front of the directories, and looks at each of it; at the
+    /// directories, too, if not all of them will be opened.
+    fn look(&mut self, descriptor: &OwnedFd, rules: &ListRules) {
         let is_folder = |offset: &u32| {
             EntryKind::from_byte(self.arena[*offset as usize]) == EntryKind::Directory
         };
         // A stable sort: the names stay in order.
         self.offsets.sort_by_key(is_folder);
-        let others = self.offsets.partition_point(|offset| !is_folder(offset)) as u32;
+        let looked_at = if self.is_selective(rules) {
+            self.len()
+        } else {
+            self.offsets.partition_point(|offset| !is_folder(offset)) as u32
+        };
         let look = |index| {
             let name = self.name(index);
             let stat = statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW);
             stat.ok().map(|stat| Status::of(&stat))
         };
-        self.statuses = (0..others).map(look).collect();
+        self.statuses = (0..looked_at).map(look).collect();
         self.looked.1 = now();
     }
 
@@ -217,11 +232,6 @@ impl Names {
                 tail.extend_from_slice(self.name(index).to_bytes());
             }
         }
-    }
-
-    /// Positions of the subdirectories.
-    fn subdirectories(&self) -> Vec<u32> {
-        (0..self.len()).filter(|&index| self.kind(index) == EntryKind::Directory).collect()
     }
 
     fn append(&mut self, name: &CStr, kind: EntryKind) {
@@ -283,6 +293,8 @@ impl Names {
 pub(crate) struct ListingJob {
     pub(crate) parent: Arc<Directory>,
     pub(crate) index: u32,
+    /// What was asked for; `None`: as the parent's extent and the changed paths have it.
+    pub(crate) wanted: Option<Extent>,
 }
 
 /// The result of listing a subdirectory.
@@ -296,6 +308,8 @@ pub(crate) struct Listed {
     pub(crate) problem: Option<Box<ScanProblem>>,
     /// The state of the directory itself, from before its names were read.
     pub(crate) status: Option<Status>,
+    /// The names are only those on the way to a changed path.
+    pub(crate) is_on_the_way: bool,
     /// Too large for the look-ahead; it is listed again when its turn comes.
     pub(crate) deferred: bool,
 }
@@ -306,6 +320,7 @@ pub(crate) struct ListRules {
     pub(crate) excludes: Excludes,
     pub(crate) file_systems: FileSystems,
     pub(crate) look: Look,
+    pub(crate) changed: Option<Arc<ChangedPaths>>,
     pub(crate) stop: Arc<AtomicBool>,
 }
 
@@ -369,6 +384,12 @@ impl ListingJob {
             return Listed { status, ..Listed::default() };
         }
         let mut names = Names::of_child(parent, self.index, identity);
+        if let Some(wanted) = self.wanted {
+            names.extent = wanted;
+        }
+        if self.is_only_on_the_way(&names, rules) && names.take_on_the_way(&descriptor, rules) {
+            return Listed::on_the_way(Directory::new(descriptor, names), status);
+        }
         let mut accounted_bytes = 0;
         let result = names.read(&descriptor, rules, buffer, budget, &mut accounted_bytes);
         if let Some(budget) = budget {
@@ -385,9 +406,9 @@ impl ListingJob {
         }
         names.sort();
         if rules.look == Look::Status {
-            names.look(&descriptor);
+            names.look(&descriptor, rules);
         }
-        listed.subdirectories = names.subdirectories();
+        listed.subdirectories = names.subdirectories(rules);
         if let Some(budget) = budget {
             budget.held_bytes.fetch_add(names.held_bytes(), Ordering::Relaxed);
         }
@@ -477,51 +498,6 @@ impl Names {
             }
             self.append(name, kind);
         }
-    }
-}
-
-/// Matches the names of one directory; paths are built only if a glob needs them.
-struct Filter<'a> {
-    excludes: &'a Excludes,
-    /// `/`, the archive path of the directory and a slash, when needed.
-    path: Vec<u8>,
-    /// Where the path from the source starts in `path`.
-    relative_from: usize,
-    start: SourceStart,
-}
-
-impl<'a> Filter<'a> {
-    fn new(rules: &'a ListRules, names: &Names) -> Filter<'a> {
-        let excludes = &rules.excludes;
-        let mut filter =
-            Filter { excludes, path: Vec::new(), relative_from: 1, start: names.start };
-        if excludes.needs_paths() {
-            filter.path.push(b'/');
-            names.append_path(&mut filter.path);
-            if names.path_bytes != 0 {
-                filter.path.push(b'/');
-            }
-            filter.relative_from = 1 + names.source_path_bytes;
-        }
-        filter
-    }
-
-    fn excludes(&mut self, name: &[u8], kind: EntryKind) -> bool {
-        if self.excludes.is_empty() {
-            return false;
-        }
-        let prefix_bytes = self.path.len();
-        if prefix_bytes > 0 {
-            self.path.extend_from_slice(name);
-        }
-        let matches = self.excludes.matches(&Candidacy {
-            name,
-            path: self.path.get(self.relative_from..).unwrap_or_default(),
-            absolute: (self.start == SourceStart::Root).then_some(&self.path[..]),
-            is_directory: kind == EntryKind::Directory,
-        });
-        self.path.truncate(prefix_bytes);
-        matches
     }
 }
 

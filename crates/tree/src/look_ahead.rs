@@ -178,6 +178,7 @@ mod tests {
             excludes: crate::Excludes::new(&[""; 0]).unwrap(),
             file_systems: FileSystems::All,
             look: crate::Look::Names,
+            changed: None,
             stop: Arc::default(),
         };
         let budget = NamesBudget { held_bytes: Default::default(), bytes_max: 1 << 20 };
@@ -186,7 +187,7 @@ mod tests {
         let stat = rustix::fs::stat("/").unwrap();
         let names = Names::of_source(0, b"tmp".to_vec(), SourceStart::Root, c"tmp", &stat);
         // Index 1 does not exist: to a listing this is a defect.
-        let job = ListingJob { parent: Directory::new(root.into(), names), index: 1 };
+        let job = ListingJob { parent: Directory::new(root.into(), names), index: 1, wanted: None };
         look_ahead.queue(vec![(Ticket(0), job)]);
         while !look_ahead.shared.board().queue.is_empty() {
             thread::yield_now();

@@ -21,6 +21,8 @@
 //! A directory of a million names is listed as a whole (sorting needs that), about 25 bytes a name
 //! plus the names.
 
+mod selective;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -34,17 +36,19 @@ use rustix::io::Errno;
 
 pub use super::file_systems::FileSystems;
 use crate::ScanError;
+use crate::changed_paths::ChangedPaths;
 use crate::directory::Directory;
 use crate::entry_kind::EntryKind;
 use crate::exclude::Excludes;
 use crate::identity::Identity;
-use crate::item::{Entry, FolderContents, FolderEntry, Item};
+use crate::item::{Entry, Extent, Item};
 use crate::listing::{GETDENTS_BYTES, open_directory};
 use crate::listing::{ListRules, Listed, ListingJob, Look, Names, NamesBudget};
 use crate::look_ahead::{Claim, LookAhead, Ticket};
 use crate::scan_problem::{ScanProblem, ScanProblemKind};
 use crate::source::{Source, Stripped};
 use crate::status::Status;
+use selective::{LastFolder, passed};
 
 /// How far ahead of their turn directories are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +86,9 @@ pub struct ScanOptions {
     pub file_systems: FileSystems,
     /// What to find out of each object.
     pub look: Look,
+    /// What has changed, of a walk that looks at the state of everything: only the folders that
+    /// hold some of it are read, and those that [`Scan::list_last`] asks for. `None`: all are.
+    pub changed: Option<Arc<ChangedPaths>>,
     pub look_ahead: LookAheadLimits,
     /// Set it from any thread to end the scan within one read of a directory.
     pub stop: Arc<AtomicBool>,
@@ -118,6 +125,10 @@ pub struct Scan {
     ancestors: HashSet<Identity>,
     /// The last entry returned was a directory that is still to be entered.
     entering: bool,
+    /// The last item was a folder that is not walked as a whole.
+    last: Option<LastFolder>,
+    /// It is to be listed anew.
+    relist: Option<Extent>,
     look_ahead: LookAhead,
     results: HashMap<Ticket, Listed>,
     next_ticket: u64,
@@ -153,6 +164,7 @@ struct Arrived {
     level: Option<Level>,
     problem: Option<Box<ScanProblem>>,
     status: Option<Status>,
+    is_on_the_way: bool,
     deferred: bool,
 }
 
@@ -178,6 +190,7 @@ impl Scan {
             excludes: options.excludes,
             file_systems: options.file_systems,
             look: options.look,
+            changed: options.changed,
             stop: options.stop,
         });
         let (for_threads, its_budget) = (Arc::clone(&rules), Arc::clone(&budget));
@@ -189,6 +202,8 @@ impl Scan {
             levels: Vec::new(),
             ancestors: HashSet::new(),
             entering: false,
+            last: None,
+            relist: None,
             look_ahead,
             results: HashMap::new(),
             next_ticket: 0,
@@ -215,13 +230,19 @@ impl Scan {
             if self.rules.stop.load(Ordering::Relaxed) {
                 return Progress::Stopped;
             }
+            if let Some(extent) = self.relist.take() {
+                self.list_again(items, extent);
+                return Progress::More;
+            }
             if self.entering {
                 let wait = if items.len() == had { Wait::Some } else { Wait::No };
-                if !self.enter(items, wait) {
+                // More of the folder may be asked for before the walk goes on.
+                if !self.enter(items, wait) || self.last.is_some() {
                     return Progress::More;
                 }
                 continue;
             }
+            self.last = None;
             let Some(level) = self.levels.last_mut() else {
                 let Some(source) = self.sources.pop_front() else { return Progress::End };
                 self.levels.push(Level::of_holder(source.holder));
@@ -234,6 +255,11 @@ impl Scan {
             let directory = level.directory.as_ref().expect("the innermost level is open");
             let entry = Entry { directory: Arc::clone(directory), index: level.next_index };
             level.next_index += 1;
+            if level.passes(&entry, &self.rules) {
+                items.push(passed(entry));
+                self.last = Some(LastFolder::Passed);
+                return Progress::More;
+            }
             self.entering = entry.kind() == EntryKind::Directory;
             if !self.entering || self.rules.look == Look::Names {
                 items.push(Item::Entry(entry));
@@ -248,24 +274,7 @@ impl Scan {
         self.entering = false;
         let level = self.levels.last_mut().expect("the entry's own directory");
         level.entered += 1;
-        if self.rules.look == Look::Status {
-            let directory = level.directory.as_ref().expect("the innermost level is open");
-            let entry = Entry { directory: Arc::clone(directory), index: level.next_index - 1 };
-            let contents = match (&arrived.level, &arrived.problem) {
-                (_, Some(_)) => FolderContents::Unlisted,
-                (None, None) => FolderContents::NotEntered,
-                (Some(below), None) => {
-                    let directory = below.directory.as_ref().expect("it was just listed");
-                    FolderContents::Listed(Arc::clone(directory))
-                }
-            };
-            let status = arrived.status;
-            items.push(Item::Folder(Box::new(FolderEntry { entry, status, contents })));
-        }
-        items.extend(arrived.problem.map(Item::Problem));
-        if let Some(level) = arrived.level {
-            self.push(level, items);
-        }
+        self.give(arrived, items);
         self.plan();
         true
     }
@@ -322,6 +331,7 @@ impl Scan {
         let job = job.unwrap_or_else(|| ListingJob {
             parent: Arc::clone(directory),
             index: level.next_index - 1,
+            wanted: None,
         });
         Some(Arrived::new(job.list(&self.rules, &mut self.buffer, None)))
     }
@@ -411,8 +421,12 @@ impl Scan {
 
     /// Drops what was listed ahead below a directory that will not be walked.
     fn drop_ahead(&mut self, level: Level) {
-        self.slots_ahead -= level.ahead.len();
-        for slot in level.ahead {
+        self.drop_slots(level.ahead);
+    }
+
+    fn drop_slots(&mut self, slots: VecDeque<Slot>) {
+        self.slots_ahead -= slots.len();
+        for slot in slots {
             match slot {
                 Slot::Queued(ticket) => self.abandoned.push(ticket),
                 Slot::Ready(arrived) => {
@@ -494,7 +508,8 @@ impl Plan<'_> {
             let ticket = Ticket(*self.next_ticket);
             *self.next_ticket += 1;
             level.ahead.push_back(Slot::Queued(ticket));
-            self.jobs.push((ticket, ListingJob { parent: Arc::clone(directory), index }));
+            let parent = Arc::clone(directory);
+            self.jobs.push((ticket, ListingJob { parent, index, wanted: None }));
         }
     }
 }
@@ -527,8 +542,8 @@ impl Arrived {
             let names = Arc::clone(directory.names());
             Level::new(directory, names, listed.subdirectories)
         });
-        let Listed { problem, status, deferred, .. } = listed;
-        Arrived { level, problem, status, deferred }
+        let Listed { problem, status, deferred, is_on_the_way, .. } = listed;
+        Arrived { level, problem, status, is_on_the_way, deferred }
     }
 }
 

@@ -66,6 +66,9 @@ pub struct About {
     pub stored: Vec<(StoreReason, u64)>,
     /// Objects that were not stored, as an earlier set has them.
     pub unchanged: u64,
+    /// Sets of its job in a row, up to this one, that looked only at what a list named; 0 if it
+    /// looked at everything.
+    pub by_list: u64,
 }
 
 /// A source of a set.
@@ -130,6 +133,9 @@ impl About {
         for (reason, count) in &self.stored {
             line("stored", &format!("{} {count}", reason.name()));
         }
+        if self.by_list > 0 {
+            line("by-list", &self.by_list.to_string());
+        }
         out.into_bytes()
     }
 
@@ -156,6 +162,7 @@ impl About {
             deleted: 0,
             stored: Vec::new(),
             unchanged: 0,
+            by_list: 0,
         };
         for line in text.lines() {
             let (key, value) = line.split_once('=').ok_or(damaged("a line has no key"))?;
@@ -188,6 +195,7 @@ impl About {
             "one-file-system" => self.one_file_system = yes(value)?,
             "without-attributes" => self.without_attributes = yes(value)?,
             "unchanged" => self.unchanged = value.parse().ok()?,
+            "by-list" => self.by_list = value.parse().ok()?,
             "deleted" => self.deleted = value.parse().ok()?,
             "stored" => {
                 let (name, count) = value.split_once(' ')?;
@@ -268,6 +276,7 @@ mod tests {
             deleted: 4,
             stored: vec![(StoreReason::New, 3), (StoreReason::Modified, 5)],
             unchanged: 100,
+            by_list: 3,
         }
     }
 

@@ -12,41 +12,33 @@
 //! it again. A change that would not show in them, because the clock of the file system has not
 //! moved on, makes an entry doubtful.
 
+mod audit;
+mod by_list;
+mod certainty;
+
 use std::collections::{HashMap, VecDeque};
 
 use archive::index::{
-    Certainty, EntryState, ObjectKind, SectionSummary, StoreReason, TreeEntry, TreeWriter,
+    AboutSource, Certainty, EntryState, ObjectKind, SectionSummary, StoreReason, TreeEntry,
+    TreeWriter,
 };
 use archive::member::Timestamp;
 use flow::monitor::Monitor;
-use rustix::fs::fstatfs;
-use tree::{Directory, Entry, EntryKind, FolderContents, FolderEntry, Identity, Item, Status};
+use tree::{
+    Directory, Entry, EntryKind, Extent, FolderContents, FolderEntry, Identity, Item, Scan, Status,
+};
 
+use super::changed::ChangedList;
 use super::error::BackupError;
 use super::options::SetOptions;
+use super::passed::PassedNames;
 use super::previous::Previous;
 use super::relink::{Named, Relinking};
 use super::work::Work;
+use crate::report::ListReport;
 use crate::spool::Spool;
-
-/// Clocks of trusted file systems move on at least this often.
-const TICK_NANOSECONDS: i128 = 50_000_000;
-/// Those of others: FAT counts two seconds.
-const COARSE_TICK_NANOSECONDS: i128 = 2_100_000_000;
-/// Types of file systems whose inode numbers change, or whose times are those of a server: FUSE,
-/// CIFS, SMB 1 and 2, NFS, FAT, exFAT, 9p, AFS, Ceph.
-const UNTRUSTED: [u64; 10] = [
-    0x6573_5546,
-    0xff53_4d42,
-    0x517b,
-    0xfe53_4d42,
-    0x6969,
-    0x4d44,
-    0x2011_bab0,
-    0x0102_1997,
-    0x5346_414f,
-    0x00c3_6400,
-];
+use audit::Reach;
+use certainty::Trust;
 
 /// What was decided of all objects.
 #[derive(Debug, Default)]
@@ -60,6 +52,8 @@ pub(super) struct Counts {
 pub(super) struct Decided {
     pub(super) entries: (Spool, SectionSummary),
     pub(super) counts: Counts,
+    /// What a list of changes did.
+    pub(super) list: Option<ListReport>,
 }
 
 /// Decides on one object after the other.
@@ -81,22 +75,42 @@ pub(super) struct Decider<'a> {
     relinking: Relinking,
     /// Decisions on the objects of the folder that was entered last, in their order.
     waiting: VecDeque<Decision>,
+    sources: Vec<AboutSource>,
+    /// A list of what has changed.
+    list: Option<List>,
+    /// More of the folder that came last has to be looked at.
+    demand: Option<Extent>,
+}
+
+/// A list of what has changed, and how the run with it goes.
+struct List {
+    changed: ChangedList,
+    report: ListReport,
+    /// Names in folders that are not looked at.
+    passed: PassedNames,
+    /// The last folder that was taken over.
+    taken: Option<TreeEntry>,
 }
 
 struct OpenFolder {
     source: u32,
     path: Vec<u8>,
-    /// What is not in its listing is gone.
-    is_listed: bool,
+    seen: Seen,
+    /// In an audit: what a run with the list would have looked at.
+    reach: Reach,
     /// Its state, if it could be seen.
     status: Option<Status>,
 }
 
-/// Whether inode numbers last, and times are the kernel's own.
+/// What is known of the names in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trust {
-    Full,
-    Little,
+enum Seen {
+    /// What is not among them is gone.
+    Listed,
+    /// They could not be read, or were not to be.
+    Unlisted,
+    /// They are those of the set before.
+    NotRead,
 }
 
 /// What becomes of an object.
@@ -116,9 +130,13 @@ impl<'a> Decider<'a> {
         begun: Timestamp,
         monitor: &'a dyn Monitor,
     ) -> Result<Decider<'a>, BackupError> {
+        let mut previous = Previous::new(options.parent.as_ref(), options.about.place())?;
+        if options.followed().is_some() {
+            previous.need();
+        }
         Ok(Decider {
             monitor,
-            previous: Previous::new(options.parent.as_ref(), options.about.place())?,
+            previous,
             place: options.about.place(),
             spool: Spool::default(),
             writer: TreeWriter::default(),
@@ -129,44 +147,70 @@ impl<'a> Decider<'a> {
             open: Vec::new(),
             relinking: Relinking::default(),
             waiting: VecDeque::new(),
+            sources: options.about.sources.clone(),
+            list: options.changed.clone().map(List::new),
+            demand: None,
         })
     }
 
     /// Passes on what is to be stored of a batch of the walk.
-    pub(super) fn decide(&mut self, items: Vec<Item>) -> Result<Vec<Work>, BackupError> {
+    pub(super) fn decide(
+        &mut self,
+        items: Vec<Item>,
+        scan: &mut Scan,
+    ) -> Result<Vec<Work>, BackupError> {
         let mut works = Vec::with_capacity(items.len());
         for item in items {
             match item {
                 Item::Entry(entry) => works.extend(self.object(entry)?),
-                Item::Folder(folder) => works.extend(self.folder(*folder)?),
+                Item::Folder(folder) => {
+                    works.extend(self.folder(*folder)?);
+                    if let Some(extent) = self.demand.take() {
+                        // It comes again, with what is behind it.
+                        scan.list_last(extent);
+                        break;
+                    }
+                }
                 Item::Problem(problem) => {
                     // A folder that was given up: what was not seen of it is not gone.
                     for open in self.open.iter_mut().filter(|open| open.path == problem.path) {
-                        open.is_listed = false;
+                        open.seen = Seen::Unlisted;
                     }
                     self.waiting.clear();
                     works.push(Work::Problem(problem));
                 }
             }
         }
+        self.previous.check()?;
         Ok(works)
     }
 
-    /// Passes on what is to be stored at the end of the archive.
+    /// Passes on what is to be stored at the end of the archive, when the walk has ended.
     pub(super) fn late(
-        &self,
-        each: impl FnMut(Vec<Work>) -> Result<(), BackupError>,
+        &mut self,
+        mut each: impl FnMut(Vec<Work>) -> Result<(), BackupError>,
     ) -> Result<(), BackupError> {
+        self.end_walk()?;
+        if let Some(list) = &self.list {
+            list.passed.late(&self.sources, self.monitor, &mut each)?;
+        }
         self.relinking.late(each)
     }
 
     /// The entries, when the walk has ended.
     pub(super) fn finish(mut self) -> Result<Decided, BackupError> {
+        self.end_walk()?;
+        let summary = self.writer.finish(self.spool.buffer());
+        let list = self.list.map(|list| list.report);
+        Ok(Decided { entries: (self.spool, summary), counts: self.counts, list })
+    }
+
+    /// Decides on what the set before has behind the last that the walk came to.
+    fn end_walk(&mut self) -> Result<(), BackupError> {
         while let Some(entry) = self.previous.take(self.monitor) {
             self.gone(entry)?;
         }
-        let summary = self.writer.finish(self.spool.buffer());
-        Ok(Decided { entries: (self.spool, summary), counts: self.counts })
+        self.previous.check()
     }
 
     /// An object that is no folder.
@@ -209,22 +253,29 @@ impl<'a> Decider<'a> {
     }
 
     fn folder(&mut self, folder: FolderEntry) -> Result<Option<Work>, BackupError> {
-        let FolderEntry { entry, status, contents } = folder;
-        let (path, source) = (entry.path(), entry.source() as u32);
+        let (path, source) = (folder.entry.path(), folder.entry.source() as u32);
         self.waiting.clear();
         self.pass(source, &path, ObjectKind::Directory)?;
-        // What lies below a folder that is not entered now is not seen, and so not gone.
-        let is_listed = matches!(contents, FolderContents::Listed(_));
-        self.open.push(OpenFolder { source, path: path.clone(), is_listed, status });
-        let Some(status) = status else {
-            return Ok(Some(Work::Folder { entry, listing: None }));
-        };
-        if let FolderContents::Listed(directory) = &contents {
+        self.demand = self.more_of(&folder, source, &path);
+        if self.demand.is_some() {
+            return Ok(None);
+        }
+        let FolderEntry { entry, status, contents, .. } = folder;
+        if let (Some(status), Some(directory)) = (&status, contents.directory()) {
             // Its file system is another than that of its parent, if one is mounted there.
             self.trust(status.identity.device, directory);
         }
+        let reach = self.reach(source, &path, status.as_ref(), entry.directory());
+        let seen = Seen::of(&contents);
+        self.open.push(OpenFolder { source, path: path.clone(), seen, reach, status });
+        let Some(status) = status else {
+            return Ok(Some(Work::Folder { entry, listing: None }));
+        };
         let previous = self.previous.take_at(source, &path, ObjectKind::Directory, self.monitor);
         let mut decision = self.judge(previous.as_ref(), &status, entry.directory());
+        if seen == Seen::NotRead {
+            decision.certainty = self.certainty_now(&status, entry.directory());
+        }
         let mut listing = None;
         if let FolderContents::Listed(directory) = &contents {
             let is_touched = self.contents(source, &path, &status, directory)?;
@@ -236,6 +287,7 @@ impl<'a> Decider<'a> {
                 decision = Decision { state, reason, place, before, ..decision };
             }
             listing = Some(self.listing(directory));
+            self.list.iter_mut().for_each(|list| list.report.folders_read += 1);
         }
         let is_stored = decision.state == EntryState::Stored;
         self.note(source, path, &status, decision)?;
@@ -281,8 +333,8 @@ impl<'a> Decider<'a> {
         path.truncate(folder_bytes);
         // Behind the last of them: what else was there and is no folder.
         while self.previous.is_object_in(source, &path, self.monitor) {
-            self.previous.take(self.monitor);
-            self.counts.deleted += 1;
+            let Some(entry) = self.previous.take(self.monitor) else { break };
+            self.delete(&entry);
             is_touched = true;
         }
         Ok(is_touched)
@@ -297,8 +349,8 @@ impl<'a> Decider<'a> {
     ) -> Result<bool, BackupError> {
         let mut is_any = false;
         while self.previous.is_before(source, path, kind, self.monitor) {
-            self.previous.take(self.monitor);
-            self.counts.deleted += 1;
+            let Some(entry) = self.previous.take(self.monitor) else { break };
+            self.delete(&entry);
             is_any = true;
         }
         Ok(is_any)
@@ -323,18 +375,24 @@ impl<'a> Decider<'a> {
     /// What the set before had and the walk has not: it is gone, unless its folder could not be
     /// listed.
     fn gone(&mut self, entry: TreeEntry) -> Result<(), BackupError> {
-        let folder = self
-            .open
-            .iter()
-            .rev()
-            .find(|open| open.source == entry.source && is_below(&open.path, &entry.path));
-        if folder.is_none_or(|folder| folder.is_listed) {
-            self.counts.deleted += 1;
-            return Ok(());
+        match self.folder_of(&entry).map_or(Seen::Listed, |folder| folder.seen) {
+            Seen::Listed => {
+                self.delete(&entry);
+                return Ok(());
+            }
+            Seen::NotRead => return self.take_over(entry),
+            Seen::Unlisted => {}
         }
         let Some(place) = self.previous.has(&entry) else { return Ok(()) };
         let unlisted = TreeEntry { state: EntryState::Unlisted, place, before: None, ..entry };
         self.push(&unlisted)
+    }
+
+    /// The innermost open folder that something of the set before lies in.
+    fn folder_of(&self, entry: &TreeEntry) -> Option<&OpenFolder> {
+        let is_in =
+            |open: &&OpenFolder| open.source == entry.source && is_below(&open.path, &entry.path);
+        self.open.iter().rev().find(is_in)
     }
 
     fn judge(
@@ -386,6 +444,9 @@ impl<'a> Decider<'a> {
             };
         }
         self.relinking.note(name, decided.state).map_err(BackupError::Spool)?;
+        if let (EntryState::Stored, Some(list)) = (decided.state, &mut self.list) {
+            list.passed.store(name).map_err(BackupError::Spool)?;
+        }
         Ok(decided)
     }
 
@@ -429,37 +490,6 @@ impl<'a> Decider<'a> {
         }
     }
 
-    fn trust(&mut self, device: u64, directory: &Directory) -> Trust {
-        *self.file_systems.entry(device).or_insert_with(|| {
-            let kind = fstatfs(directory).map(|status| status.f_type as u64);
-            match kind {
-                Ok(kind) if !UNTRUSTED.contains(&(kind & 0xffff_ffff)) => Trust::Full,
-                _ => Trust::Little,
-            }
-        })
-    }
-
-    fn certainty(
-        &self,
-        status: &Status,
-        looked: (Timestamp, Timestamp),
-        trust: Trust,
-    ) -> Certainty {
-        let tick = match trust {
-            Trust::Full => TICK_NANOSECONDS,
-            Trust::Little => COARSE_TICK_NANOSECONDS,
-        };
-        let times = [status.version.modified, status.version.changed];
-        // The names of a file must agree, though their folders are listed at different times.
-        let has_names = status.links > 1 && status.kind != EntryKind::Directory;
-        let first = if has_names { self.begun } else { looked.0 };
-        if is_near(times, [first, looked.0, looked.1], tick) {
-            Certainty::Doubtful
-        } else {
-            Certainty::Settled
-        }
-    }
-
     /// GNU tar's record of what is in a folder.
     fn listing(&self, directory: &Directory) -> Vec<u8> {
         let mut names: Vec<(&[u8], u8)> = Vec::with_capacity(directory.count() as usize);
@@ -496,6 +526,7 @@ impl<'a> Decider<'a> {
         status: &Status,
         decision: Decision,
     ) -> Result<(), BackupError> {
+        self.audit(source, &path, status, &decision);
         match decision.state {
             EntryState::Stored => *self.counts.stored.entry(decision.reason).or_default() += 1,
             _ => self.counts.unchanged += 1,
@@ -542,35 +573,4 @@ fn object_kind(kind: EntryKind) -> ObjectKind {
 fn is_below(folder: &[u8], path: &[u8]) -> bool {
     folder == b"." && path != b"."
         || path.strip_prefix(folder).is_some_and(|rest| rest.first() == Some(&b'/'))
-}
-
-/// Whether a time lies between these moments, or within a tick of them. They may come in any order:
-/// clocks are set back while a folder is listed, too.
-fn is_near(times: [Timestamp; 2], moments: [Timestamp; 3], tick: i128) -> bool {
-    let [first, second, third] = moments.map(nanoseconds);
-    let (from, until) = (first.min(second).min(third), first.max(second).max(third));
-    times.iter().any(|time| (from - tick..=until + tick).contains(&nanoseconds(*time)))
-}
-
-fn nanoseconds(time: Timestamp) -> i128 {
-    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_that_is_set_back_during_a_listing_makes_doubtful() {
-        let at = |seconds| Timestamp { seconds, nanoseconds: 0 };
-        let near = |time, looked: [i64; 2]| {
-            let looked = looked.map(at);
-            is_near([at(0), at(time)], [looked[0], looked[0], looked[1]], TICK_NANOSECONDS)
-        };
-        assert!(near(1000, [1000, 1001]) && near(1001, [1000, 1001]));
-        assert!(!near(999, [1000, 1001]) && !near(1002, [1000, 1001]));
-        // From 1000 to 1001, then back to 940: what was written at any of these times.
-        assert!(near(1000, [1000, 940]) && near(940, [1000, 940]) && near(970, [1000, 940]));
-        assert!(!near(939, [1000, 940]) && !near(1002, [1000, 940]));
-    }
 }

@@ -18,6 +18,7 @@ use super::options::{BackupOptions, SetOptions};
 use super::run::{counted_about, now};
 use super::start_scan;
 use super::work::Work;
+use crate::report::ListReport;
 
 /// Largest files that are named.
 const LARGEST_MAX: usize = 10;
@@ -33,6 +34,8 @@ const FOLDER_LEVELS: usize = 2;
 pub struct DryRun {
     /// The set, with what it counts.
     pub about: About,
+    /// What a list of changes did.
+    pub list: Option<ListReport>,
     /// Files with a content, each once whatever names it has.
     pub files: u64,
     /// Their bytes, without holes.
@@ -81,6 +84,7 @@ pub fn dry_run(
         excludes: tree::Excludes::new(&options.excludes)?,
         file_systems: options.file_systems,
         look: tree::Look::Status,
+        changed: set.followed(),
         look_ahead: InHand::for_run(options.read_threads, monitor).look_ahead,
         stop: Arc::new(AtomicBool::new(false)),
     };
@@ -92,7 +96,7 @@ pub fn dry_run(
         base::interruptible::check_shortage()?;
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
         let progress = scan.next_batch(&mut items);
-        let works = decider.decide(items)?;
+        let works = decider.decide(items, &mut scan)?;
         monitor.count(Counter::Members, works.len() as u64);
         sizes.add(&works);
         match progress {
@@ -105,11 +109,12 @@ pub fn dry_run(
     }
     let decided = decider.finish()?;
     let about = counted_about(&set.about, &decided.counts);
+    let list = decided.list;
     let reader = decided.entries.0.into_reader().map_err(BackupError::Spool)?;
     let entries = TreeReader::new(BufReader::new(reader));
     let (folders, largest) = most_stored(entries, &about).map_err(BackupError::Index)?;
     let Sizes { files, bytes, hole_bytes, links, problems, .. } = sizes;
-    Ok(DryRun { about, files, bytes, hole_bytes, links, problems, folders, largest })
+    Ok(DryRun { about, list, files, bytes, hole_bytes, links, problems, folders, largest })
 }
 
 /// The folders with most of what a set stores, and its largest files.

@@ -23,6 +23,7 @@ use super::compressor::put;
 use super::error::BackupError;
 use super::hasher::Gathered;
 use super::options::IndexCopy;
+use crate::report::ListReport;
 use crate::spool::Spool;
 
 /// Where an index goes.
@@ -55,6 +56,8 @@ pub(super) struct SetSections {
     pub(super) tree: (Spool, SectionSummary),
     pub(super) again: Vec<AgainRecord>,
     pub(super) about: About,
+    /// What a list of changes did; it is not written.
+    pub(super) list: Option<ListReport>,
 }
 
 /// Writes the index to `producer` and ends its stream. Returns the bytes of the index before
@@ -124,7 +127,7 @@ struct Named {
 impl Named {
     /// Lays them out, with the table last.
     fn new(set: SetSections, layout: &mut IndexLayout) -> Result<Named, BackupError> {
-        let SetSections { tree, again, about } = set;
+        let SetSections { tree, again, about, .. } = set;
         let identity = about.set;
         let mut again_bytes = Vec::new();
         again.iter().for_each(|record| record.encode(&mut again_bytes));

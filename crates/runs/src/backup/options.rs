@@ -1,6 +1,6 @@
 //! The options of a backup.
 
-use crate::backup::Shrinking;
+use crate::backup::{ChangedList, Shrinking};
 use crate::destination::Destination;
 use archive::chunk::Compression;
 use archive::index::About;
@@ -94,6 +94,8 @@ pub struct SetOptions {
     pub about: About,
     /// The index of the set before it in the chain; `None` for a full set.
     pub parent: Option<IndexFile>,
+    /// What has changed since the set before, if that is known.
+    pub changed: Option<ChangedList>,
 }
 
 /// When a writer whose ring ran empty starts again.

@@ -14,6 +14,7 @@ use super::error::BackupError;
 type Entries = Box<dyn Iterator<Item = Result<TreeEntry, IndexError>> + Send>;
 
 /// The entries of the set before, in step with the walk.
+#[derive(Default)]
 pub(super) struct Previous {
     entries: Option<Entries>,
     next: Option<TreeEntry>,
@@ -22,34 +23,52 @@ pub(super) struct Previous {
     again_inodes: HashSet<u64>,
     /// The place of the set before in the chain.
     place: u32,
+    is_needed: bool,
+    failed: Option<IndexError>,
 }
 
 impl Previous {
     pub(super) fn new(parent: Option<&IndexFile>, place: u32) -> Result<Previous, BackupError> {
-        let mut previous = Previous {
-            entries: None,
-            next: None,
-            again: HashMap::new(),
-            again_inodes: HashSet::new(),
-            place: place.saturating_sub(1),
-        };
-        let Some(parent) = parent else { return Ok(previous) };
-        for AgainRecord { path, inode, reason } in parent.again().map_err(BackupError::Index)? {
-            previous.again.insert(path, reason);
-            if inode != 0 {
-                previous.again_inodes.insert(inode);
-            }
-        }
+        let Some(parent) = parent else { return Ok(Previous::default()) };
+        let mut previous = Previous::records(parent).map_err(BackupError::Index)?;
+        previous.place = place.saturating_sub(1);
         if let Some(entries) = parent.tree().map_err(BackupError::Index)? {
             previous.entries = Some(Box::new(entries));
         }
         Ok(previous)
     }
 
+    /// What the set before has besides its entries.
+    pub(super) fn records(parent: &IndexFile) -> Result<Previous, IndexError> {
+        let mut previous = Previous::default();
+        for AgainRecord { path, inode, reason } in parent.again()? {
+            previous.again.insert(path, reason);
+            if inode != 0 {
+                previous.again_inodes.insert(inode);
+            }
+        }
+        Ok(previous)
+    }
+
+    /// Whatever is not seen now comes from these entries: that they cannot be read ends the run.
+    pub(super) fn need(&mut self) {
+        self.is_needed = true;
+    }
+
+    /// # Errors
+    /// Where entries that are needed could not be read.
+    pub(super) fn check(&mut self) -> Result<(), BackupError> {
+        self.failed.take().map_or(Ok(()), |error| Err(BackupError::Index(error)))
+    }
+
     pub(super) fn peek(&mut self, monitor: &dyn Monitor) -> Option<&TreeEntry> {
         if self.next.is_none() {
             match self.entries.as_mut()?.next() {
                 Some(Ok(entry)) => self.next = Some(entry),
+                Some(Err(error)) if self.is_needed => {
+                    self.entries = None;
+                    self.failed = Some(error);
+                }
                 Some(Err(error)) => {
                     self.entries = None;
                     let text = format!(
@@ -93,9 +112,20 @@ impl Previous {
         kind: ObjectKind,
         monitor: &dyn Monitor,
     ) -> Option<TreeEntry> {
+        self.at(source, path, kind, monitor)?;
+        self.next.take()
+    }
+
+    /// The next entry, if it is of this object; it stays the next.
+    pub(super) fn at(
+        &mut self,
+        source: u32,
+        path: &[u8],
+        kind: ObjectKind,
+        monitor: &dyn Monitor,
+    ) -> Option<&TreeEntry> {
         let next = self.peek(monitor)?;
-        let is_it = next.source == source && next.path == path && next.kind == kind;
-        if is_it { self.next.take() } else { None }
+        (next.source == source && next.path == path && next.kind == kind).then_some(next)
     }
 
     /// Whether the next entry is no folder, and directly in a folder, whose path ends with a slash.

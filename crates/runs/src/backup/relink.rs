@@ -175,7 +175,7 @@ fn put_name(out: &mut Vec<u8>, before: u64, name: &Named<'_>) {
     out[start..start + 8].copy_from_slice(&length.to_le_bytes());
 }
 
-fn put_object(out: &mut Vec<u8>, path: &[u8], status: &Status) {
+pub(super) fn put_object(out: &mut Vec<u8>, path: &[u8], status: &Status) {
     put_bytes(out, path);
     let (modified, changed) = (status.version.modified, status.version.changed);
     for number in [
@@ -191,7 +191,7 @@ fn put_object(out: &mut Vec<u8>, path: &[u8], status: &Status) {
     }
 }
 
-fn take_object(record: &mut &[u8]) -> Relinked {
+pub(super) fn take_object(record: &mut &[u8]) -> Relinked {
     let (length, rest) = record.split_at(8);
     let (path, rest) = rest.split_at(number(length) as usize);
     let path = path.to_vec();
@@ -222,7 +222,7 @@ fn take_object(record: &mut &[u8]) -> Relinked {
     Relinked { member, changed }
 }
 
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     out.extend_from_slice(bytes);
 }

@@ -38,6 +38,7 @@ use super::work::{Batch, Work};
 use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
 use crate::expected;
+use crate::report::ListReport;
 
 /// Objects of a batch while readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
@@ -111,6 +112,8 @@ pub(super) struct Done {
     pub(super) times_ran_empty: u64,
     /// The set of a chain.
     pub(super) set: Option<About>,
+    /// What a list of changes did.
+    pub(super) list: Option<ListReport>,
 }
 
 impl Done {
@@ -144,6 +147,7 @@ impl Run<'_> {
             target_bytes: written,
             times_ran_empty,
             set: set.as_ref().map(|set| set.about.clone()),
+            list: set.as_ref().and_then(|set| set.list.clone()),
         };
         let sections = index::Sections { gathered, chunks, extents, set };
         let (index_bytes, index_written) = self.index_segment(sections, output)?;
@@ -163,7 +167,8 @@ impl Run<'_> {
         let (Some(decider), Some(set)) = (decider, &self.options.set) else { return Ok(None) };
         let decided = decider.finish()?;
         let about = counted_about(&set.about, &decided.counts);
-        Ok(Some(SetSections { tree: decided.entries, again: gathered.again.clone(), about }))
+        let (tree, again, list) = (decided.entries, gathered.again.clone(), decided.list);
+        Ok(Some(SetSections { tree, again, about, list }))
     }
 
     /// The stages of the archive itself, from scan to write.
@@ -462,7 +467,7 @@ fn scan_all(
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
         let progress = scan.next_batch(&mut items);
         let mut works = match &mut decider {
-            Some(decider) => decider.decide(items)?,
+            Some(decider) => decider.decide(items, &mut scan)?,
             None => Work::all(items),
         };
         members += works.len() as u64;
@@ -481,7 +486,7 @@ fn scan_all(
         match progress {
             Progress::More => {}
             Progress::End => {
-                if let Some(decider) = &decider {
+                if let Some(decider) = &mut decider {
                     decider.late(|works| {
                         members += works.len() as u64;
                         shared.batches.push(Batch { ticket, works }, account)?;

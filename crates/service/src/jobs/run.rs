@@ -316,8 +316,12 @@ impl Run<'_> {
         let known = sets::read(self.to())?;
         let damaged = Verifications::of(self.to()).map(|it| it.damaged()).unwrap_or_default();
         self.tell_damage(&known, &damaged);
+        let incremental = !self.request.full && !is_full_due(job, self.name, &known, &damaged);
+        let changed_from = job.changed_from.as_ref().map(|path| path.as_path().to_owned());
         let set = SetSettings {
-            incremental: !self.request.full && !is_full_due(job, self.name, &known, &damaged),
+            incremental,
+            changed_from: changed_from.filter(|_| incremental),
+            audit_every: job.audit_every.filter(|_| incremental),
             job: Some(self.name.to_string()),
             source_may_change: self.request.source_may_change,
             ..SetSettings::default()

@@ -245,3 +245,40 @@ fn the_file_in_the_help_is_right() {
     let told = place.json(&["check-config", "--config", "takeup.toml"], 2);
     assert_eq!(told["jobs"][0]["job"], "homes", "only what it names is not there: {told}");
 }
+
+/// A command of the job writes the list; each second set looks everywhere.
+#[test]
+fn a_job_with_a_list_of_changes() {
+    let place = Place::new("");
+    let list = place.path("list");
+    let more = format!(
+        "changed-from = '{0}'\naudit-every = 2\n[jobs.homes.hooks]\n\
+         before = \"printf '%s\\\\0' {1}/1.txt > {0}\"\n",
+        list.display(),
+        place.path("home").display()
+    );
+    place.configure(&more);
+    let full = place.job(&[], 0);
+    assert!(full["backup"]["changed_from"].is_null(), "{full}");
+    place.write(1, "in the list");
+    std::thread::sleep(crate::TICK);
+    let second = place.job(&[], 0);
+    let changed = &second["backup"]["changed_from"];
+    assert_eq!((&changed["looked"], &changed["paths"]), (&"list".into(), &1.into()), "{second}");
+    std::fs::create_dir(place.path("home/folder")).unwrap();
+    std::fs::write(place.path("home/folder/file"), "as it was").unwrap();
+    std::thread::sleep(crate::TICK);
+    place.job(&["--full"], 0);
+    place.job(&[], 0);
+    std::fs::write(place.path("home/folder/file"), "not in the list").unwrap();
+    std::thread::sleep(crate::TICK);
+    let audit = place.job(&[], 2);
+    let changed = &audit["backup"]["changed_from"];
+    assert_eq!((&changed["looked"], &changed["missed"]), (&"audit".into(), &1.into()), "{audit}");
+    let said = place.text(&["status", "--config", "takeup.toml"], 2);
+    assert!(said.contains("the list of changes missed 1 change: "), "{said}");
+    // A list that is not there is no empty list.
+    place.configure(&format!("changed-from = '{}'\n", place.path("none").display()));
+    let failed = place.job(&[], 1);
+    assert!(failed["error"].as_str().unwrap().contains("cannot read the list"), "{failed}");
+}
